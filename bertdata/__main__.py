@@ -9,7 +9,7 @@ _NEW_OBJECTS = 50_000
 
 
 def run() -> int:
-    """Run the command line as this process's program; the exit status.
+    """Run the command line as this process's program. Returns the exit status.
 
     SIGINT ends the process without a traceback while modules are imported, and is ignored once the command
     has ended: its exit status is settled, and Python's own shutdown must not be cut short.

@@ -26,7 +26,7 @@ class BertDataError(Exception):
 
 
 class UsageError(BertDataError):
-    """The command or the call is wrong; nothing was read or written."""
+    """The command or the call is wrong. Nothing was read or written."""
 
     exit_status = 2
 
@@ -60,7 +60,7 @@ class DataError(BertDataError):
 
 
 class InputError(DataError):
-    """Input text cannot be read; the message names file and line."""
+    """Input text cannot be read. The message names file and line."""
 
     @classmethod
     def not_utf8(cls, name: str, data: bytes, offset: int, remedy: str = "") -> "InputError":
@@ -83,7 +83,7 @@ class VocabularyError(DataError):
 
 
 class ShardError(DataError):
-    """A shard is damaged or not what its name says; the message names the record."""
+    """A shard is damaged or not what its name says. The message names the record."""
 
 
 class AssetError(DataError):

@@ -104,7 +104,7 @@ class ShardLayout:
 def column(
     item: Item, *, ends: str | None = None, one: str = "", is_place: bool = False, most: int = (1 << 32) - 1
 ) -> Any:
-    """A column of an ExampleBatch; see Column for its settings."""
+    """A column of an ExampleBatch. See Column for its settings."""
     return field(metadata={"item": item, "ends": ends, "one": one, "is_place": is_place, "most": most})
 
 
@@ -127,7 +127,7 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Example:
-    """One example as the readable twins handle it; an objective derives its own, with more fields."""
+    """One example as the readable twins handle it. An objective derives its own, with more fields."""
 
     ids: list[int]
 
@@ -184,7 +184,7 @@ class ExampleBatch:
 
     @classmethod
     def of(cls: type[BatchKind], examples: Iterable[Any], *, wide: bool) -> BatchKind:
-        """The examples as columns; ids 32 bits wide if asked, else 16."""
+        """The examples as columns. Ids 32 bits wide if asked, else 16."""
         codes = {"id": "I" if wide else "H", "uint8": "B", "uint16": "H", "uint32": "I"}
         made = {item.name: array(codes[item.item]) for item in cls.columns()}
         groups = cls.ragged()

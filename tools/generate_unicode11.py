@@ -142,7 +142,7 @@ def wrap(items: Iterable[str]) -> str:
 
 def python_source(tables: UnicodeTables) -> str:
     parts = [
-        '"""Unicode 11.0 data; made by tools/generate_unicode11.py on CPython 3.7, not by hand."""\n',
+        '"""Unicode 11.0 data. Made by tools/generate_unicode11.py on CPython 3.7, not by hand."""\n',
         "# fmt: off\n# ruff: noqa\n",
         'UNICODE_VERSION = "11.0.0"\n',
     ]
@@ -159,7 +159,7 @@ def python_source(tables: UnicodeTables) -> str:
 
 def cpp_source(tables: UnicodeTables) -> str:
     parts = [
-        "// Unicode 11.0 data; made by tools/generate_unicode11.py on CPython 3.7, not by hand.\n",
+        "// Unicode 11.0 data. Made by tools/generate_unicode11.py on CPython 3.7, not by hand.\n",
         "#pragma once\n#include <cstdint>\n\nnamespace bertdata::unicode11 {\n",
         "struct Range { uint32_t first, last; };\n",
         "// Full mapping of one code point, padded with zeros.\n"

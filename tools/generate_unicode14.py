@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def cpp_source() -> Iterator[str]:
-    yield "// Unicode 14.0 data; made by tools/generate_unicode14.py on CPython 3.11, not by hand.\n"
+    yield "// Unicode 14.0 data. Made by tools/generate_unicode14.py on CPython 3.11, not by hand.\n"
     yield "#pragma once\n#include <cstdint>\n\nnamespace bertdata::unicode14 {\n"
     yield "struct Range { uint32_t first, last; };\n"
     yield "// Full mapping of one code point, padded with zeros.\nstruct Mapping { uint32_t from, to[3]; };\n"

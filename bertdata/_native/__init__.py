@@ -1,4 +1,4 @@
-"""The C++ kernels, if they were built; only modules of a step that has a kernel import this."""
+"""The C++ kernels, if they were built. Only modules of a step that has a kernel import this."""
 
 from importlib import import_module
 from typing import Any, Literal
@@ -9,7 +9,7 @@ Engine = Literal["native", "python"]
 
 
 def _load() -> tuple[Any, str | None]:
-    """The extension module; or None, and the reason that it is missing."""
+    """The extension module, or None, and the reason that it is missing."""
     try:
         return import_module("bertdata._native._kernels"), None
     except ImportError as error:
@@ -30,7 +30,7 @@ def default_engine() -> Engine:
 
 
 def use_native(engine: Engine) -> bool:
-    """True for "native", False for "python"; UsageError when native kernels are asked for but missing."""
+    """True for "native", False for "python". UsageError when native kernels are asked for but missing."""
     if engine == "python":
         return False
     if not available():

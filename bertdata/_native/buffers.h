@@ -1,4 +1,4 @@
-// Columns as Python buffers and back; shared by the bindings.
+// Columns as Python buffers and back. Shared by the bindings.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -46,7 +46,7 @@ inline bool is_flat(const py::buffer_info& info) {
                         " bytes in " + std::to_string(info.ndim) + " dimension(s)");
 }
 
-// A Python buffer of integers as an array; checks item size and shape.
+// A Python buffer of integers as an array. Checks item size and shape.
 template <class T>
 struct Array {
   py::buffer_info info;

@@ -22,7 +22,7 @@ class Column {
   }
   ~Column() { std::free(data_); }
 
-  // Space for count more items at the end; call added() with how many were written.
+  // Space for count more items at the end. Call added() with how many were written.
   T* room(size_t count) {
     if (size_ + count > capacity_) grow(size_ + count);
     return data_ + size_;

@@ -33,7 +33,7 @@ class DocumentSource(Protocol):
 
     @property
     def name(self) -> str:
-        """The input's name in the manifest; empty for the whole corpus."""
+        """The input's name in the manifest. Empty for the whole corpus."""
         ...
 
     def input_md5(self) -> str:
@@ -41,7 +41,7 @@ class DocumentSource(Protocol):
         ...
 
     def load(self, settings: ExampleSettings) -> LoadedDocuments:
-        """The documents; InputError for an input that cannot be read."""
+        """The documents. InputError for an input that cannot be read."""
         ...
 
     def skipped(self, error: InputError) -> SkippedEntry:
@@ -101,7 +101,7 @@ class PartSource:
 
 
 class CorpusSource:
-    """Documents of a global shuffle's shard; corpus: the entry of all inputs together.
+    """Documents of a global shuffle's shard. corpus: the entry of all inputs together.
 
     blocks: called for the documents in any order, as gather_documents takes them, if they are needed.
     """

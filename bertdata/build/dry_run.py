@@ -16,7 +16,7 @@ from bertdata.io.terminal import NOTHING_WRITTEN, say
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardPreview:
-    """One shard of a run to come; why: the reason to make it or leave it out, None where it would be kept.
+    """One shard of a run to come. why: the reason to make it or leave it out, None where it would be kept.
 
     text_bytes: of its text, as far as that is there; one shard's share in a shuffle.
     """
@@ -98,7 +98,7 @@ def _previews_of(
     sizes: Mapping[str, int],
     md5_of: Callable[[str], str],
 ) -> list[ShardPreview]:
-    """The shards that a target gets of a task: one, or one for each bin, which are made together."""
+    """The previews of a task's shards in one dataset: one shard, or one for each bin."""
     names, sources = task.shards(target), task.inputs
     reasons: list[str | None] = ["its part is yet to be made"] * len(names)
     if all(map(storage.exists, sources)):
@@ -161,7 +161,7 @@ def _source(part: str) -> str:
 
 
 def show_previews(previews: Sequence[Preview], estimate: Sequence[str]) -> None:
-    """Print everything a person should know of a run to come; estimate: its lines on size and time."""
+    """Print everything a person should know of a run to come. estimate: its lines on size and time."""
     for found in previews:
         say(*found.lines())
     say(*estimate, NOTHING_WRITTEN)

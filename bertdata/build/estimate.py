@@ -23,7 +23,7 @@ ENOUGH_SECONDS = 0.5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Estimate:
-    """Output and time of the shards to make; output_bytes: by dataset directory, seconds: of one process."""
+    """Output and time of the shards to make. output_bytes: by dataset directory, seconds: of one process."""
 
     output_bytes: dict[str, int]
     seconds: float
@@ -33,7 +33,7 @@ class Estimate:
     sample_part: str
 
     def lines(self, workers: int | None) -> list[str]:
-        """The figures and what they come from; workers None: not known, the time is that of one core."""
+        """The figures and what they come from. workers None: not known, the time is that of one core."""
         used = min(workers, self.shards) if workers else 1
         processes = f"{used} worker{'s' if used > 1 else ''}" if workers else "one core"
         return [
@@ -46,7 +46,7 @@ class Estimate:
 def estimate_lines(
     plan: TaskPlan, parts: Sequence[str], previews: Sequence[Preview], workers: int | None
 ) -> list[str]:
-    """The estimate in words; none where nothing is to be made."""
+    """The estimate in words. None where nothing is to be made."""
     if all(one.kept == len(one.shards) for one in previews):
         return []
     found = estimate(plan, parts, previews)
@@ -54,7 +54,7 @@ def estimate_lines(
 
 
 def estimate(plan: TaskPlan, parts: Sequence[str], previews: Sequence[Preview]) -> Estimate | str:
-    """The estimate for the shards to make, by the run's settings and engine; or why there is none."""
+    """The estimate for the shards to make, by the run's settings and engine, or why there is none."""
     wanted = {one.directory: one.bytes_to_make for one in previews if one.bytes_to_make}
     targets = [target for target in plan.targets if target.dataset.directory in wanted]
     if not targets:
@@ -91,7 +91,7 @@ class _Sample:
 
 
 def _grown_sample(plan: TaskPlan, targets: Sequence[Target], part: str) -> _Sample:
-    """The first sample whose work takes long enough; a first one, not counted, loads what all need."""
+    """The first sample whose work takes long enough. A first one, not counted, loads what all need."""
     size = storage.size(part)
     with storage.open_input(part) as file:
         text = file.read(SMALLEST_BYTES)
@@ -104,7 +104,7 @@ def _grown_sample(plan: TaskPlan, targets: Sequence[Target], part: str) -> _Samp
 
 
 def _whole_documents(text: bytes, size: int) -> bytes:
-    """A part's beginning up to its last blank line, else line end; a whole part (of that size) as it is."""
+    """A part's beginning up to its last blank line, else line end. A whole part (of that size) as it is."""
     for end in (b"\n\n", b"\n") if len(text) < size else ():
         if (place := text.rfind(end)) > 0:
             return text[: place + 1]

@@ -14,14 +14,14 @@ from bertdata.text.manifest import KIND, parse_text_manifest
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GivenParts:
-    """The parts, sorted; notes: on test shards of a directory, which are left out."""
+    """The parts, sorted. notes: on test shards of a directory, which are left out."""
 
     parts: list[str]
     notes: tuple[str, ...] = ()
 
 
 def find_parts(patterns: list[str]) -> GivenParts:
-    """The parts that the patterns name; of a directory of text, those to train on.
+    """The parts that the patterns name. Of a directory of text, those to train on.
 
     Refuses other directories, lists of md5s, text held out of training beside the text to train on, shards
     of one name, and names that are not UTF-8.
@@ -49,7 +49,7 @@ def find_parts(patterns: list[str]) -> GivenParts:
 
 
 def _listed_text(directory: str) -> list[str]:
-    """The files that the directory's manifest lists; an error says what the directory holds instead."""
+    """The files that the directory's manifest lists. An error says what the directory holds instead."""
     path = storage.join(directory, MANIFEST_NAME)
     if not storage.exists(path):
         refuse_unfinished(directory, storage.list_files(directory))
@@ -68,7 +68,7 @@ def _listed_text(directory: str) -> list[str]:
 
 
 def _notes(directory: str, left_out: Sequence[str]) -> list[str]:
-    """A line on test shards that are left out; an evaluation text needs none."""
+    """A line on test shards that are left out. An evaluation text needs none."""
     pattern = test_pattern(left_out)
     if pattern is None:
         return []

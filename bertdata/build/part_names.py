@@ -35,7 +35,7 @@ def names_with_folders(parts: Sequence[str]) -> dict[str, str]:
 
 
 def shard_stem(name: str) -> str:
-    """The shard's name without the container's ending; no dataset has folders of its own."""
+    """The shard's name without the container's ending. No dataset has folders of its own."""
     return name.replace("/", "-")
 
 

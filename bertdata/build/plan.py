@@ -57,7 +57,7 @@ def check_without_recipe(objective: str, recipe: str | None, phase: int | None) 
 
 
 def _settings(objective: str, chosen: Settings) -> ExampleSettings:
-    """The settings of one dataset; what is not chosen has the objective's default."""
+    """The settings of one dataset. What is not chosen has the objective's default."""
     kind, chosen = find_objective(objective).settings_type, {"objective": objective, **chosen}
     check_known(kind, chosen)
     return kind(**typed_values(kind, chosen))
@@ -86,7 +86,7 @@ def plan_targets(
     vocabulary_path: str,
     num_shards: int | None = None,
 ) -> tuple[Target, ...]:
-    """The datasets to make, one for each phase; num_shards: of a global shuffle, None: one for each part."""
+    """The datasets to make, one for each phase. num_shards: of a global shuffle, None: one for each part."""
     if not output:
         raise SettingsError("the output directory's name is empty")
     names = tuple(sorted(name_parts(parts).values()))

@@ -46,7 +46,7 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskPlan:
-    """Settings that all tasks of a run share; picklable, travels to workers.
+    """Settings that all tasks of a run share. Picklable, travels to workers.
 
     targets share one dialect and case. skip_bad: leave out a part that cannot be read, instead of failing.
     names: of parts in the manifest, by path, where they are not the files' names.
@@ -80,7 +80,7 @@ class TaskPlan:
         blocks: Callable[[], Iterable[bytes]] = tuple,
         inputs: Sequence[str] = (),
     ) -> "ShardTask":
-        """The task of shard ``number`` of a global shuffle; corpus and blocks as CorpusSource takes them."""
+        """The task of shard ``number`` of a global shuffle. Corpus and blocks as CorpusSource takes them."""
         source = CorpusSource(corpus, self.vocabulary, blocks)
         stem = f"shard-{number:05}-of-{shards:05}"
         return ShardTask(plan=self, stem=stem, source=source, inputs=tuple(inputs), number=number)
@@ -119,7 +119,7 @@ TargetEntries = tuple[InputEntry, tuple[ShardEntry, ...]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskResult:
-    """Entries made or found, by target; warnings for a person; how many shards were kept.
+    """Entries made or found, by target. Warnings for a person. Returns how many shards were kept.
 
     An input that was left out has no entries, but says why.
     """
@@ -136,7 +136,7 @@ class TaskResult:
 
     @property
     def line(self) -> str:
-        """The shards that were made or kept, for a person; those of two phases have one name."""
+        """The shards that were made or kept, for a person. Those of two phases have one name."""
         if self.skipped is not None:
             return f"skipped {self.skipped.name}"
         counts = [_examples(shards) for _, shards in self.entries]
@@ -153,7 +153,7 @@ def _examples(shards: Sequence[ShardEntry]) -> str:
 
 
 def keep_task(task: ShardTask) -> TaskResult | None:
-    """The result of a task all of whose shards an earlier run finished; None where one has to be made."""
+    """The result of a task all of whose shards an earlier run finished. None where one has to be made."""
     targets, done = task.plan.targets, _finished(task)
     if len(done) < len(targets):
         return None
@@ -265,7 +265,7 @@ def _write_shard(
 def _write_bins(
     task: ShardTask, target: Target, examples: ExampleSource, tell: Callable[[int], None]
 ) -> tuple[ShardEntry, ...]:
-    """Write the examples of each bin as a shard; one without examples is written too."""
+    """Write the examples of each bin as a shard. One without examples is written too."""
     settings, engine = task.settings(target), task.plan.engine
     return write_shard_group(
         target.dataset,
@@ -279,7 +279,7 @@ def _write_bins(
 
 
 def _skip(task: ShardTask, skipped: SkippedEntry) -> TaskResult:
-    """Leave out the task's input; a shard that an earlier run made of it is removed."""
+    """Leave out the task's input. A shard that an earlier run made of it is removed."""
     for target in task.plan.targets:
         for name in task.shards(target):
             target.dataset.discard(name)

@@ -78,7 +78,7 @@ def run(arguments: list[str]) -> int:
 
 
 def settings_of(given: Given) -> ScriptSettings:
-    """The settings of the examples; SettingsError for a value that no examples can be made with."""
+    """The settings of the examples. SettingsError for a value that no examples can be made with."""
     return ScriptSettings(
         dialect="graphcore",
         max_seq_length=given["sequence_length"],
@@ -94,7 +94,7 @@ def settings_of(given: Given) -> ScriptSettings:
 
 
 def _find_version(name: str) -> str:
-    """The version behind the program's name, "" for the default; UsageError names the nearest program."""
+    """The version behind the program's name, "" for the default. UsageError names the nearest program."""
     program, _, version = name.partition("@")
     if program != CREATE:
         is_near = program.rpartition("/")[2] == CREATE.rpartition("/")[2]

@@ -54,7 +54,7 @@ usage: bertdata COMMAND ...    (bertdata COMMAND --help explains one)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; the exit status: 0 done or sound, 1 data at fault, 2 wrong usage, 130 interrupted."""
+    """Run one command. The exit status: 0 done or sound, 1 data at fault, 2 wrong usage, 130 interrupted."""
     words = sys.argv[1:] if arguments is None else arguments
     interrupted = "interrupted; what is finished is kept, run the same command to go on"
     return end("bertdata", lambda: _run(words), interrupted=interrupted)

@@ -72,7 +72,7 @@ def _examples(reader: ShardReader) -> Iterator[list[_Titled]]:
 
 
 def _rows(reader: PackReader) -> Iterator[list[_Titled]]:
-    """The sequences of each packed row; all padding is the last one's."""
+    """The sequences of each packed row. All padding is the last one's."""
     for number, row in enumerate(row for packs in reader.packs(_ROWS) for row in packs.rows()):
         left = reader.layout.max_seq_length - sum(len(example.ids) for example in row)
         titled = []
@@ -84,6 +84,6 @@ def _rows(reader: PackReader) -> Iterator[list[_Titled]]:
 
 
 def _words(dataset: FoundDataset, vocab: str | None) -> tuple[list[str], int | None]:
-    """The word of each id and the id of [MASK]; nothing of both where no vocabulary is known."""
+    """The word of each id and the id of [MASK]. Nothing of both where no vocabulary is known."""
     vocabulary = known_vocabulary(vocab, dataset)
     return (list(vocabulary.words), vocabulary.mask) if vocabulary else ([], None)

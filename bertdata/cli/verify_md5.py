@@ -116,7 +116,7 @@ def _print(report: Report, *, every: bool) -> None:
 
 
 def _lines(findings: list[Finding]) -> Iterator[str]:
-    """A line for each finding; of a status that many share the first ones, and how many more there are."""
+    """A line for each finding. Of a status that many share the first ones, and how many more there are."""
     numbers = Counter(finding.status for finding in findings)
     said: Counter[str] = Counter()
     for finding in findings:

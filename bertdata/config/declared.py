@@ -94,7 +94,7 @@ def _property(item: Field[Any], hint: Any) -> dict[str, Any]:
 
 
 def _kinds(hint: Any) -> list[Any]:
-    """The types that a type hint allows; float allows whole numbers too."""
+    """The types that a type hint allows. float allows whole numbers too."""
     kinds = list(get_args(hint)) if isinstance(hint, UnionType) else [hint]
     return [kind for kind in kinds if not (kind is int and float in kinds)]
 

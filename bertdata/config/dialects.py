@@ -10,7 +10,7 @@ SPECIAL_TOKENS = ("[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dialect:
-    """The habits of one original program in reading text; an objective has those in making examples.
+    """The habits of one original program in reading text. An objective has those in making examples.
 
     duplicate_tokens: which of two equal vocabulary lines counts; with "last", ids count lines.
     max_word_chars: a longer word is one [UNK].
@@ -47,7 +47,7 @@ DIALECTS = {
 
 
 def find_dialect(name: str) -> Dialect:
-    """The dialect of that name; SettingsError names the known ones."""
+    """The dialect of that name. SettingsError names the known ones."""
     try:
         return DIALECTS[name]
     except KeyError:

@@ -12,7 +12,7 @@ Settings = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recipe:
-    """A published data set's settings, one entry a phase; objective: the one whose settings they are."""
+    """A published data set's settings, one entry a phase. objective: the one whose settings they are."""
 
     name: str
     summary: str
@@ -95,7 +95,7 @@ RECIPES = {
 
 
 def find_recipe(name: str) -> Recipe:
-    """The recipe of that name; SettingsError names the known ones."""
+    """The recipe of that name. SettingsError names the known ones."""
     try:
         return RECIPES[name]
     except KeyError:

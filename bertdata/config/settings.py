@@ -1,4 +1,4 @@
-"""Settings that every objective's examples have; an objective derives a class with its own."""
+"""Settings that every objective's examples have. An objective derives a class with its own."""
 
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeVar, get_type_hints
@@ -53,7 +53,7 @@ class ExampleSettings:
         return ShardLayout(objective=self.objective, max_seq_length=self.max_seq_length)
 
     def as_json(self) -> dict[str, Any]:
-        """The settings by name; ``bin_size`` only where there are bins: a manifest keeps its bytes."""
+        """The settings by name. ``bin_size`` only where there are bins: a manifest keeps its bytes."""
         found = asdict(self)
         if not self.bin_size:
             del found["bin_size"]

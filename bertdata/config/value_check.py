@@ -1,4 +1,4 @@
-"""Names and values that a person gave, held against a JSON Schema; each fault is one line."""
+"""Names and values that a person gave, held against a JSON Schema. Each fault is one line."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -39,7 +39,7 @@ def check_names(given: Iterable[str], known: Collection[str], where: str = "") -
 
 
 def _hint(given: str, known: Sequence[str], likeness: float = 0.6) -> str:
-    """The nearest known name, as the end of a message; empty where none has that likeness (0 to 1).
+    """The nearest known name, as the end of a message. Empty where none has that likeness (0 to 1).
 
     The -- of a flag does not count.
     """
@@ -82,7 +82,7 @@ def types_of(schema: Mapping[str, Any]) -> list[str]:
 
 
 def read_value(text: str, kinds: list[str], name: str) -> Any:
-    """The text as the first of the JSON types that it fits; SettingsError, with the name, where none does."""
+    """The text as the first of the JSON types that it fits. SettingsError, with the name, where none does."""
     if "null" in kinds and text.lower() in ("none", "null"):
         return None
     for kind in kinds:
@@ -119,7 +119,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
 
 
 def read_object(path: str) -> dict[str, Any]:
-    """The JSON object in the file; SettingsError names the file."""
+    """The JSON object in the file. SettingsError names the file."""
     try:
         value = parse_json_text(read_bytes(path))
     except ValueError as error:

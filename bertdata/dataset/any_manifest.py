@@ -12,7 +12,7 @@ AnyManifest = Manifest | TextManifest | ArticlesManifest
 
 
 def parse_any_manifest(data: bytes, where: str) -> AnyManifest:
-    """The manifest in ``data``; ManifestError says what does not fit."""
+    """The manifest in ``data``. ManifestError says what does not fit."""
     value = parse_json(data, where)
     if "format_version" in value:
         check_version(value["format_version"], where)

@@ -132,7 +132,7 @@ class _Walk:
                 self._fault(path, f"wrong number of {name}", str(found), str(expected))
 
     def _follow(self, cited: str | None, copy: str, step: str, kind: type[AnyManifest]) -> AnyManifest | None:
-        """The cited manifest, from the copy or from a source; None where the chain ends."""
+        """The cited manifest, from the copy or from a source. None where the chain ends."""
         if cited is None:
             self._end(f"no manifest was beside the {step} when they were read")
             return None

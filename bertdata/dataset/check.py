@@ -20,7 +20,7 @@ instead of all three, the content md5 of its examples."""
 def check_shard(
     directory: str, entry: ShardEntry, depth: Depth = "bytes", objective: str | None = None
 ) -> Misfit | None:
-    """The first difference between a shard in the directory and its entry; None where it fits.
+    """The first difference between a shard in the directory and its entry. None where it fits.
 
     objective: of the examples, where they are to be compared or counted; None: as the file's columns
     tell. ShardError where the examples are to be compared or counted and cannot be read.
@@ -61,7 +61,7 @@ def _count(path: str, objective: str | None) -> int:
 
 
 def check_index(directory: str, entry: ShardEntry) -> Misfit | None:
-    """The difference between the index of a shard's records and its entry; None where it fits or has none."""
+    """The difference between the index of a shard's records and its entry. None where it fits or has none."""
     if (index := index_entry(entry)) is None:
         return None
     path = storage.join(directory, index.name)
@@ -78,7 +78,7 @@ def check_sizes(directory: str, entries: Sequence[ShardEntry]) -> list[Misfit | 
 
 
 def refuse_changed(path: str, found: str, expected: str | None) -> None:
-    """ShardError where a shard that was read has another md5 than its entry; None: it has no entry."""
+    """ShardError where a shard that was read has another md5 than its entry. None: it has no entry."""
     if expected and found != expected:
         raise ShardError(
             f"{path}: found md5 {found}, expected {expected}: it was damaged or changed since it was made"

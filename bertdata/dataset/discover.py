@@ -15,7 +15,7 @@ from bertdata.shards.containers import format_of_name
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoundShard:
-    """A file of examples, and its manifest's entry if there is one; picklable work for a worker."""
+    """A file of examples, and its manifest's entry if there is one. Picklable work for a worker."""
 
     path: str
     name: str
@@ -26,7 +26,7 @@ class FoundShard:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoundDataset:
-    """Shards that belong together; without a manifest they are another tool's."""
+    """Shards that belong together. Without a manifest they are another tool's."""
 
     path: str
     manifest: Manifest | None
@@ -39,7 +39,7 @@ class FoundDataset:
 
 
 def find_datasets(path: str, *, exact: bool = False, objective: str | None = None) -> list[FoundDataset]:
-    """The datasets of a directory, a manifest, a shard or a pattern of shards; nothing is decoded.
+    """The datasets of a directory, a manifest, a shard or a pattern of shards. Nothing is decoded.
 
     A directory is a dataset if it holds a manifest, several if directories below it do, and else
     another tool's: its shards are then what find_shards finds. Shards named one by one have a manifest
@@ -64,7 +64,7 @@ def find_datasets(path: str, *, exact: bool = False, objective: str | None = Non
 
 
 def find_shard(path: str, objective: str | None = None) -> tuple[FoundDataset, FoundShard]:
-    """One file of examples, and its dataset; objective: of its examples, where no manifest tells it."""
+    """One file of examples, and its dataset. objective: of its examples, where no manifest tells it."""
     if storage.is_directory(path):
         raise MissingInputError(f"{path}: is a directory, expected a file")
     [dataset] = find_datasets(path, objective=objective)
@@ -115,7 +115,7 @@ def _unlisted(path: str, objective: str | None) -> FoundDataset:
 
 
 def _listed(where: str, exact: bool, chosen: Sequence[str] = ()) -> list[FoundDataset]:
-    """The manifest's dataset, of the chosen shards if some are; none if it does not list all of them."""
+    """The manifest's dataset, of the chosen shards if some are. None if it does not list all of them."""
     data = storage.read_bytes(where)
     if (kind := _kind(data, where)) != KIND:
         if chosen:

@@ -15,7 +15,7 @@ _WORKERS = 4  # hashing releases the GIL
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """A statement on one file; status is right, missing, extra, wrong size, wrong md5, damaged ..."""
+    """A statement on one file. status is right, missing, extra, wrong size, wrong md5, damaged ..."""
 
     file: str
     status: str
@@ -33,7 +33,7 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """All findings of one verification; chain: lines on the links from the dataset back to its dump."""
+    """All findings of one verification. chain: lines on the links from the dataset back to its dump."""
 
     path: str
     findings: tuple[Finding, ...] = field(default=())

@@ -35,7 +35,7 @@ class ShardLengths:
 
 
 def check_lengths(directory: str, entry: ShardEntry) -> Misfit | None:
-    """The first difference between a shard's lengths and its entry; None where they fit or are not listed."""
+    """The first difference between a shard's lengths and its entry. None where they fit or are not listed."""
     if entry.lengths_md5 is None:
         return None
     path = storage.join(directory, lengths_name(entry.name))
@@ -50,7 +50,7 @@ def check_lengths(directory: str, entry: ShardEntry) -> Misfit | None:
 
 
 def read_lengths(path: str, examples: int, md5: str) -> "array[int]":
-    """The lengths of a shard's examples; ShardError where the file is not the one that is listed."""
+    """The lengths of a shard's examples. ShardError where the file is not the one that is listed."""
     data = storage.read_bytes(path)
     if len(data) != ITEM_BYTES * examples:
         raise ShardError(f"{path}: found {len(data)} bytes, expected {ITEM_BYTES * examples} bytes")

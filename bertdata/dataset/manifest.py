@@ -49,7 +49,7 @@ class InputEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardEntry:
-    """One shard; tokens are real (not padded) positions, content_md5 that of its canonical TFRecord form.
+    """One shard. Tokens are real (not padded) positions, content_md5 that of its canonical TFRecord form.
 
     lengths_md5: md5 of its lengths' file; None in manifests of versions that wrote none. rows: of a packed
     shard the number of rows that hold the examples; None where each row is one example. index_md5: md5 of
@@ -75,7 +75,7 @@ class ShardEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SkippedEntry:
-    """One input that was left out because it cannot be read; reason: its error's, without path or remedy."""
+    """One input that was left out because it cannot be read. reason: its error's, without path or remedy."""
 
     name: str
     bytes: int
@@ -102,12 +102,12 @@ class Plan:
 
     @property
     def objective(self) -> str | None:
-        """The objective of the examples; None in a manifest that does not say."""
+        """The objective of the examples. None in a manifest that does not say."""
         return self.settings.get("objective")
 
     @property
     def title(self) -> str:
-        """Recipe and phase in words; the objective where there is no recipe."""
+        """Recipe and phase in words, or the objective where there is no recipe."""
         name = self.recipe or self.objective or "no recipe"
         return name if self.phase is None else f"{name} phase {self.phase}"
 
@@ -140,7 +140,7 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manifest:
-    """A finished dataset; the plan's inputs are those in it and those skipped.
+    """A finished dataset. The plan's inputs are those in it and those skipped.
 
     parts_manifest: md5 of the manifest that bertdata segment wrote beside the inputs; punkt: variant
     and md5s of the tables in that manifest. None for inputs without one. warnings: of what its maker left
@@ -199,12 +199,12 @@ class Manifest:
 
 
 def lengths_name(shard: str) -> str:
-    """The name of the file with the lengths of a shard's examples; see ``bertdata.dataset.lengths``."""
+    """The name of the file with the lengths of a shard's examples. See ``bertdata.dataset.lengths``."""
     return f"lengths/{shard}{LENGTHS_ENDING}"
 
 
 def lengths_entry(shard: ShardEntry) -> FileEntry | None:
-    """The entry of the shard's lengths; None where it has none."""
+    """The entry of the shard's lengths. None where it has none."""
     if shard.lengths_md5 is None:
         return None
     return FileEntry(name=lengths_name(shard.name), bytes=2 * shard.examples, md5=shard.lengths_md5)
@@ -218,7 +218,7 @@ class _Unsized(NamedTuple):
 
 
 def index_entry(shard: ShardEntry) -> Listed | None:
-    """Name and md5 of the index of the shard's records; None where it has none."""
+    """Name and md5 of the index of the shard's records. None where it has none."""
     return None if shard.index_md5 is None else _Unsized(index_name(shard.name), shard.index_md5)
 
 
@@ -235,7 +235,7 @@ def corpus_entry(inputs: Iterable[InputEntry], skipped: Iterable[SkippedEntry]) 
 
 
 def unknown_tokens(inputs: Iterable[InputEntry]) -> int | None:
-    """The [UNK] tokens of all inputs together; None unless every entry says how many."""
+    """The [UNK] tokens of all inputs together. None unless every entry says how many."""
     counts = [entry.unknown_tokens for entry in inputs]
     known = [count for count in counts if count is not None]
     return sum(known) if counts and len(known) == len(counts) else None
@@ -258,7 +258,7 @@ def summary(directory: str, manifest: dict[str, Any]) -> str:
 
 
 def left_out(inputs: int) -> str:
-    """The end of a summary for so many skipped inputs; empty for none."""
+    """The end of a summary for so many skipped inputs. Empty for none."""
     return f", {inputs} bad {'input' if inputs == 1 else 'inputs'} left out" if inputs else ""
 
 
@@ -269,7 +269,7 @@ def settings_digest(settings: dict[str, Any]) -> str:
 
 
 def parse_manifest(data: bytes, where: str) -> Manifest:
-    """The manifest in ``data``, checked against its schema; ManifestError says what does not fit."""
+    """The manifest in ``data``, checked against its schema. ManifestError says what does not fit."""
     value = parse_checked(data, where, "manifest")
     inputs = tuple(_entry(InputEntry, item) for item in value["inputs"])
     shards = tuple(_entry(ShardEntry, item) for item in value["shards"])

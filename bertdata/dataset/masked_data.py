@@ -19,7 +19,7 @@ from bertdata.records import Buffer, ExampleBatch, ShardLayout
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MaskedData(OpenedDataset):
-    """The examples of ``source`` with the masks of one epoch and rate; those that they have do not count."""
+    """The examples of ``source`` with the masks of one epoch and rate. Those that they have do not count."""
 
     source: OpenedDataset
     masker: Masker
@@ -51,7 +51,7 @@ class MaskedData(OpenedDataset):
 def masked_data(
     source: OpenedDataset, masker: Masker, *, seed: int, epoch: int = 0, rate: float | None = None
 ) -> MaskedData:
-    """The dataset with masks of one epoch; rate: the masker's by default."""
+    """The dataset with masks of one epoch. rate: the masker's by default."""
     return MaskedData(
         name=source.name,
         layout=masked_layout(source, masker),
@@ -67,7 +67,7 @@ def masked_data(
 
 
 def masked_layout(source: OpenedDataset, masker: Masker) -> ShardLayout:
-    """The dataset's layout with room for the masks; SettingsError where its masks cannot be drawn anew."""
+    """The dataset's layout with room for the masks. SettingsError where its masks cannot be drawn anew."""
     name = source.layout.objective
     if not has_masks(find_objective(name).batch_type):
         raise SettingsError(f"{source.name}: the examples of the objective {name} have no masked words")

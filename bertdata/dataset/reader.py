@@ -44,7 +44,7 @@ _BLOCK_BYTES = 1 << 20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shard:
-    """One file of examples; ``name`` is its path below the directory that all files share.
+    """One file of examples. ``name`` is its path below the directory that all files share.
 
     rows: the packed rows that hold the examples; None where each row is one example. masked_tokens: masked
     positions of all examples; None where no manifest tells them. checked: the version of the file
@@ -64,7 +64,7 @@ class Shard:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpenedDataset:
-    """The shards of a dataset with their layout; examples are decoded when they are asked for.
+    """The shards of a dataset with their layout. Examples are decoded when they are asked for.
 
     vocabulary_size: every id must be below it; None: unknown, and ids are not checked. left_out: the number
     of files that are not of the split, where one was asked for.
@@ -82,7 +82,7 @@ class OpenedDataset:
 
     @property
     def digest(self) -> str:
-        """A digest of the shards' names, sizes and md5s; equal for the same dataset at another path."""
+        """A digest of the shards' names, sizes and md5s. Equal for the same dataset at another path."""
         found = [f"{shard.name} {shard.examples} {shard.md5}\n" for shard in self.shards]
         return hashlib.blake2b("".join(found).encode(), digest_size=16).hexdigest()
 
@@ -92,12 +92,12 @@ class OpenedDataset:
         return all(shard.lengths_md5 is not None for shard in self.shards if shard.examples)
 
     def lengths(self, shard: Shard) -> Buffer:
-        """The tokens of each of the shard's examples, 16 bits each; ShardError where the file was changed."""
+        """The tokens of each of the shard's examples, 16 bits each. ShardError where the file was changed."""
         assert shard.lengths_md5 is not None, f"{shard.path}: has no lengths"
         return read_lengths(shard.lengths_path, shard.examples, shard.lengths_md5)
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
-        """The shard's examples as NumPy columns; ShardError where they differ from the manifest or layout."""
+        """The shard's examples as NumPy columns. ShardError where they differ from the manifest or layout."""
         from bertdata.examples import columns
         from bertdata.shards.rows import RecordCheck
 
@@ -110,7 +110,7 @@ class OpenedDataset:
         _check_number(shard.path, found, shard.examples, "examples")
 
     def packs(self, shard: Shard) -> Iterator[PackBatch]:
-        """The packed rows of a shard that has some, in order; their examples and errors as from batches."""
+        """The packed rows of a shard that has some, in order. Their examples and errors as from batches."""
         from bertdata.examples import columns
         from bertdata.shards.rows import RecordCheck
 
@@ -153,7 +153,7 @@ class OpenedDataset:
 
     @contextmanager
     def _opened(self, shard: Shard) -> Iterator[BinaryIO]:
-        """The shard's file, its md5 checked; a remote one is downloaded once, into a local file."""
+        """The shard's file, its md5 checked. A remote one is downloaded once, into a local file."""
         remote = storage.is_remote(shard.path)
         if not remote and shard.checked is not None and shard.checked == storage.version(shard.path):
             with storage.open_input(shard.path) as file:
@@ -286,7 +286,7 @@ def _unverified(paths: list[str], objective: str | None, split: Split | None) ->
 
 
 def _shards_of_one_kind(path: str, split: Split | None) -> tuple[Sequence[FoundShard], int]:
-    """The shards and how many are left out; without a split DatasetError for a directory of both kinds.
+    """The shards and how many are left out. Without a split DatasetError for a directory of both kinds.
 
     As NVIDIA's trainer, take "training" anywhere in a file's name for the mark of what to train on.
     """

@@ -23,7 +23,7 @@ def write_shard_group(
     source: str = "",
     engine: Engine | None = None,
 ) -> tuple[ShardEntry, ...]:
-    """Write the shards of these names; their entries, which are not yet noted.
+    """Write the shards of these names. Returns their entries, which are not yet noted.
 
     make_writer: the writer of the shard of that number; write: writes examples of the layout with the
     shards' writers. source: the input that the entries name.

@@ -1,4 +1,4 @@
-"""Shards whose md5s are checked before they are read: those of several files take the time of two."""
+"""Check the md5s of several shards at a time, which takes as long as that of two."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,7 +10,7 @@ from bertdata.io.file_check import file_md5s
 
 
 def check_side_by_side(shards: Sequence[Shard]) -> list[Shard]:
-    """The shards, known to have their md5s as long as nobody changes them; ShardError names one that has not.
+    """The shards, marked as checked in the version that they have now. ShardError names one of another md5.
 
     Remote shards, and those that no manifest lists, stay as they are.
     """

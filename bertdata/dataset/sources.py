@@ -25,7 +25,7 @@ SOURCE_NAMES = (DATASET_COPY, PARTS_COPY, ARTICLES_COPY)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sources:
-    """Upstream manifests, as bytes; articles is None where the parts' directory holds no copy of it.
+    """Upstream manifests, as bytes. Articles is None where the parts' directory holds no copy of it.
 
     dataset: of a packed dataset, that of the one which was packed.
     """

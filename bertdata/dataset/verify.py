@@ -278,7 +278,7 @@ def _verify_md5sums(
 
 
 def parse_md5sums(data: bytes, where: str) -> Iterable[tuple[str, str]]:
-    """(md5, file name) of each line of an md5sum file; ManifestError names a line that is none."""
+    """(md5, file name) of each line of an md5sum file. ManifestError names a line that is none."""
     try:
         lines = data.decode().splitlines()
     except UnicodeDecodeError:

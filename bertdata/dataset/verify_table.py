@@ -15,7 +15,7 @@ from bertdata.shards.row_sums import row_sum
 
 
 def verify_table(directory: str, table: str, workers: int = 1) -> Report:
-    """Hold a directory tree against a published table; workers: processes that compute sums of shards."""
+    """Hold a directory tree against a published table. workers: processes that compute sums of shards."""
     sums = find_sums(table)
     if sums is not None:
         return _verify_sums(directory, table, sums, workers)

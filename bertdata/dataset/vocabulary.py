@@ -33,7 +33,7 @@ def known_vocabulary(path_or_name: str | None, dataset: FoundDataset) -> Vocabul
 
 
 def known_vocabulary_path(path_or_name: str | None, dataset: FoundDataset) -> str | None:
-    """The file of known_vocabulary, found in the same places; that a given one fits is not checked."""
+    """The file of known_vocabulary, found in the same places. That a given one fits is not checked."""
     if path_or_name is not None:
         return find_vocabulary(path_or_name)
     return _at_hand(dataset, dataset.manifest.plan if dataset.manifest else None)

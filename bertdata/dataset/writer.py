@@ -41,7 +41,7 @@ _PHASE = re.compile(r"phase\d+")
 
 
 class Dataset:
-    """A dataset directory of one plan; picklable, cheap to make, shared by all workers.
+    """A dataset directory of one plan. Picklable, cheap to make, shared by all workers.
 
     within: the directory that a run of several phases was given, which holds this one and the others.
     """
@@ -72,12 +72,12 @@ class Dataset:
             yield
 
     def begin(self) -> None:
-        """Claim the directory; DatasetError if it belongs to another plan or to something else."""
+        """Claim the directory. DatasetError if it belongs to another plan or to something else."""
         self.refuse_others()
         self.commit.claim()
 
     def refuse_others(self, *, inputs_known: bool = True) -> None:
-        """DatasetError as from begin; nothing is changed.
+        """DatasetError as from begin. Nothing is changed.
 
         Without inputs_known the plan's inputs are yet to come, and those found may be any.
         """
@@ -119,18 +119,18 @@ class Dataset:
 
     @contextmanager
     def open_shard(self, name: str) -> Iterator[BinaryIO]:
-        """A shard, opened for writing; it appears when the block ends well."""
+        """A shard, opened for writing. It appears when the block ends well."""
         with self.commit.open(name) as file:
             yield file
 
     def write_lengths(self, shard: str, lengths: ShardLengths) -> str:
-        """Write the lengths of a shard's examples beside it; their md5."""
+        """Write the lengths of a shard's examples beside it. Returns their md5."""
         data = lengths.dump()
         self.commit.write(lengths_name(shard), data)
         return md5_of(data)
 
     def write_index(self, shard: str, index: bytes) -> str:
-        """Write the index of a shard's records beside it; its md5."""
+        """Write the index of a shard's records beside it. Returns its md5."""
         self.commit.write(index_name(shard), index)
         return md5_of(index)
 
@@ -149,7 +149,7 @@ class Dataset:
         return entries if self.why_made(shard, lambda: input_md5, entries) is None else None
 
     def why_made(self, shard: str, input_md5: Callable[[], str], entries: Entries | None) -> str | None:
-        """The reason to make a shard of those entries anew; None where a run keeps it.
+        """The reason to make a shard of those entries anew. None where a run keeps it.
 
         input_md5 is asked only where the answer hangs on it.
         """
@@ -221,7 +221,7 @@ class Dataset:
         also: Mapping[str, bytes] | None = None,
         warnings: Iterable[str] = (),
     ) -> Manifest:
-        """Write vocabulary, copies of the cited manifests, MD5SUMS and the manifest; remove the rest.
+        """Write vocabulary, copies of the cited manifests, MD5SUMS and the manifest. Remove the rest.
 
         vocabulary: the file's path. also: small files of the layout's own, by name. InputError where every
         input was skipped, since a dataset of nothing helps nobody, and where an input is not what its cited
@@ -250,7 +250,7 @@ class Dataset:
 
 
 def _found_terms(directory: str) -> Mapping[str, Any] | None:
-    """The terms of a directory of ours, whatever its plan; None where there is none."""
+    """The terms of a directory of ours, whatever its plan. None where there is none."""
     return Commit(directory, KIND, {}, _manifest_terms).found_terms()
 
 
@@ -268,7 +268,7 @@ def refuse_nothing(skipped: Sequence[SkippedEntry]) -> None:
 
 @lru_cache(maxsize=2)
 def _parse_manifest(data: bytes, path: str) -> tuple[Manifest, dict[str, Entries]]:
-    """The manifest and its entries by shard; kept, as every part of a finished dataset asks for them."""
+    """The manifest and its entries by shard. Kept, as every part of a finished dataset asks for them."""
     manifest = parse_manifest(data, path)
     return manifest, manifest.entries()
 

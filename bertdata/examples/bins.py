@@ -20,7 +20,7 @@ def bin_count(max_seq_length: int, bin_size: int) -> int:
 
 
 def bin_names(stem: str, max_seq_length: int, bin_size: int) -> tuple[str, ...]:
-    """Names of the bins' files without the container's ending; without bins (0) the stem alone.
+    """Names of the bins' files without the container's ending. Without bins (0) the stem alone.
 
     ::
 

@@ -26,7 +26,7 @@ def arrays(batch: Batch) -> Batch:
 
 
 def narrow(batch: Batch) -> Batch:
-    """A checked batch in the item types that its columns declare; ids are 32 bits wide throughout."""
+    """A checked batch in the item types that its columns declare. Ids are 32 bits wide throughout."""
     return replace(
         batch,
         **{
@@ -50,7 +50,7 @@ def lengths(ends: Buffer) -> Array:
 
 
 def cut(batch: Batch, start: int, stop: int) -> Batch:
-    """Examples ``start`` to ``stop`` of a batch of arrays; the large columns are views."""
+    """Examples ``start`` to ``stop`` of a batch of arrays. The large columns are views."""
     groups = batch.ragged()
     found: dict[str, Any] = {}
     for name, items in groups.items():
@@ -69,7 +69,7 @@ def _cut_ragged(ends: Array, start: int, stop: int) -> tuple[slice, Array]:
 
 
 def take(batch: Batch, order: Array, engine: Engine | None = None) -> Batch:
-    """The examples of these numbers, in this order, of a batch of arrays; all is copied."""
+    """The examples of these numbers, in this order, of a batch of arrays. All is copied."""
     if use_native(engine or default_engine()):
         return _take_native(batch, order.astype(np.int64, copy=False))
     pieces = [order[start : start + _TAKEN] for start in range(0, len(order), _TAKEN)] or [order]

@@ -46,7 +46,7 @@ def spread(counter: Counter[int]) -> dict[str, Any]:
 
 
 def ratio(part: int, whole: int) -> float:
-    """The part of the whole, rounded; 0 of nothing."""
+    """The part of the whole, rounded. 0 of nothing."""
     return rounded(part / whole) if whole else 0.0
 
 

@@ -45,7 +45,7 @@ class LossyExample(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Field:
-    """One field of a container; see the description in ``schemas/example.json``."""
+    """One field of a container. See the description in ``schemas/example.json``."""
 
     name: str
     type: str
@@ -102,7 +102,7 @@ def columns_by_name(batch_type: type[ExampleBatch]) -> dict[str, Column]:
 def features_of(
     example: Any, fields: Fields, batch_type: type[ExampleBatch], layout: ShardLayout
 ) -> Features:
-    """The padded values of a record without slots, by field; LossyExample where a value is out of range."""
+    """The padded values of a record without slots, by field. LossyExample where a value is out of range."""
     columns = columns_by_name(batch_type)
     check_values(example, columns)
     values = {name: _values(example, field, columns[field.of]) for name, field in fields.items()}
@@ -136,13 +136,13 @@ def _values(example: Any, field: Field, column: Column) -> list[Any]:
 
 
 def padded(values: list[Any], field: Field, layout: ShardLayout) -> Any:
-    """The values with the field's padding behind them; floats as C floats."""
+    """The values with the field's padding behind them. Floats as C floats."""
     row = values + [field.padding] * (field.width(layout, len(values)) - len(values))
     return array("f", row) if field.type == "float32" else row
 
 
 def example_of(features: Features, fields: Fields, batch_type: type[ExampleBatch]) -> Any:
-    """The example whose padded values these are; LossyExample where they are no such example's.
+    """The example whose padded values these are. LossyExample where they are no such example's.
 
     Needs a field of ones for the items of each ragged column.
     """
@@ -167,7 +167,7 @@ def example_of(features: Features, fields: Fields, batch_type: type[ExampleBatch
 
 
 def single(values: Any, name: str) -> int:
-    """The one value of a field; LossyExample where there are more or none."""
+    """The one value of a field. LossyExample where there are more or none."""
     if len(values) != 1:
         raise LossyExample(f"{name} has {len(values)} values, expected 1")
     return int(values[0])

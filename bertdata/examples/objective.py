@@ -45,7 +45,7 @@ class Findings:
 
 
 class ObjectiveCounts:
-    """Counts over the examples of a shard that only the objective understands; picklable, small.
+    """Counts over the examples of a shard that only the objective understands. Picklable, small.
 
     The base class counts nothing: enough for examples of ids alone.
     """
@@ -88,7 +88,7 @@ class Objective(ABC):
         """All examples of the documents, in final order, by the kernel or its readable twin."""
 
     def warnings(self, documents: Documents, name: str) -> list[str]:
-        """Warnings about documents of which this objective makes odd examples; name: of their input."""
+        """Warnings about documents of which this objective makes odd examples. name: of their input."""
         return []
 
     def counts(self) -> ObjectiveCounts:
@@ -96,7 +96,7 @@ class Objective(ABC):
         return ObjectiveCounts()
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
-        """An example as a person reads it, one line or several; words: the token of each id, if known."""
+        """An example as a person reads it, one line or several. words: the token of each id, if known."""
         padding = layout.max_seq_length - len(example.ids)
         return f"{len(example.ids)} ids and {padding} of padding\n  {text_of(example.ids, words)}\n"
 
@@ -109,7 +109,7 @@ class Objective(ABC):
         return found
 
     def fields(self, container: str, layout: ShardLayout | None = None) -> Fields:
-        """The fields of a container's record; SettingsError where the objective has none for it."""
+        """The fields of a container's record. SettingsError where the objective has none for it."""
         form = f"{container}_remasked" if layout and layout.remask else container
         if form not in self._fields:
             known = ", ".join(self._fields)
@@ -129,13 +129,13 @@ class Objective(ABC):
         return fields.read_fields(_MODEL_INPUTS)
 
     def features(self, example: Any, layout: ShardLayout) -> Features:
-        """The padded values of the example's TFRecord, by field; LossyExample where they cannot be."""
+        """The padded values of the example's TFRecord, by field. LossyExample where they cannot be."""
         found = self.fields("tfrecord", layout)
         make = slots.slotted_features if slots.has_slots(found) else fields.features_of
         return make(example, found, self.batch_type, layout)
 
     def example(self, features: Features, layout: ShardLayout) -> Any:
-        """The example whose TFRecord has these values; LossyExample where it is no such example's."""
+        """The example whose TFRecord has these values. LossyExample where it is no such example's."""
         found = self.fields("tfrecord", layout)
         try:
             if slots.has_slots(found):

@@ -17,7 +17,7 @@ OBJECTIVES: dict[str, Objective] = {one.name: one for one in (BERT, MLM, SQUAD, 
 
 @cache
 def find_objective(name: str) -> Objective:
-    """The objective that a person named; ``package.module:NAME`` is an object of one's own.
+    """The objective that a person named. ``package.module:NAME`` is an object of one's own.
 
     Any process finds it by the name alone, so workers need nothing else. SettingsError for what is
     not there or is no objective.

@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 
 
 class RandomStream:
-    """Draws from MT19937; any integer is a seed, its sign does not count."""
+    """Draws from MT19937. Any integer is a seed, its sign does not count."""
 
     def __init__(self, seed: int) -> None:
         generator = random.Random(abs(seed))

@@ -36,7 +36,7 @@ def with_pad_position(fields: Fields, position: int) -> Fields:
 
 
 def pad_position(features: Features, fields: Fields) -> int | None:
-    """The position in a record's first empty slot; None where every slot is used."""
+    """The position in a record's first empty slot. None where every slot is used."""
     by_source = {(field.source, field.of): features[name] for name, field in fields.items()}
     positions = by_source["slot_positions", "ids"]
     masked_end = single(by_source["masked_slots", "positions"], "masked_slots")
@@ -61,7 +61,7 @@ class _Slots:
 def slotted_features(
     example: Any, fields: Fields, batch_type: type[ExampleBatch], layout: ShardLayout
 ) -> Features:
-    """The padded values of a record in this order, by field; LossyExample where they do not fit."""
+    """The padded values of a record in this order, by field. LossyExample where they do not fit."""
     columns = columns_by_name(batch_type)
     check_values(example, columns)
     label_at = dict(zip(example.positions, example.labels, strict=True))
@@ -96,7 +96,7 @@ def slotted_features(
 
 
 def example_of_slots(features: Features, fields: Fields, batch_type: type[ExampleBatch]) -> Any:
-    """The example whose values in this order these are; LossyExample, or an IndexError, for others."""
+    """The example whose values in this order these are. LossyExample, or an IndexError, for others."""
     columns = columns_by_name(batch_type)
     by_source = {(field.source, field.of): features[name] for name, field in fields.items()}
     masked_end = single(by_source["masked_slots", "positions"], "masked_slots")
@@ -130,7 +130,7 @@ def example_of_slots(features: Features, fields: Fields, batch_type: type[Exampl
 
 
 def _first_after(values: list[int], slots: list[int], places: list[int], length: int) -> int:
-    """The first position that is 1; an id 0 has no slot, so it goes with the ids before it."""
+    """The first position that is 1. An id 0 has no slot, so it goes with the ids before it."""
     after = [0] * length
     for slot, place in zip(slots, places, strict=True):
         after[place] = values[slot]

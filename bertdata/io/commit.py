@@ -44,7 +44,7 @@ _KEPT = (".json", ".scratch")
 
 
 class Commit:
-    """A directory that is made for one plan; picklable, cheap to make, shared by all workers.
+    """A directory that is made for one plan. Picklable, cheap to make, shared by all workers.
 
     kind: of the manifest (dataset, text, articles). manifest_terms: the terms in a finished
     directory's manifest of that kind, from its bytes and its path. may_grow: terms, lists, to which a run
@@ -79,7 +79,7 @@ class Commit:
         return storage.join(self.directory, name)
 
     def scratch_name(self, name: str) -> str:
-        """The name, in the directory, of a file for later steps of the run; gone after the release."""
+        """The name, in the directory, of a file for later steps of the run. Gone after the release."""
         return f"{UNFINISHED}/{_quoted(name)}.scratch"
 
     @contextmanager
@@ -98,7 +98,7 @@ class Commit:
 
     @contextmanager
     def locked(self, *, unknown: tuple[str, ...] = ()) -> Iterator[None]:
-        """The time in which no other run may write to the directory; errors as from run.
+        """The time in which no other run may write to the directory. Errors as from run.
 
         unknown: as in refuse_others.
         """
@@ -113,14 +113,14 @@ class Commit:
             raise
 
     def claim(self) -> None:
-        """Take the directory, or take up an earlier run of the same plan; DatasetError if it is another's."""
+        """Take the directory, or take up an earlier run of the same plan. DatasetError if it is another's."""
         self.refuse_others()
         storage.make_directory(self.unfinished)
         self.sweep()
         self._write(self._plan_path, seal({"kind": self._kind, **self.terms}))
 
     def refuse_others(self, *, unknown: tuple[str, ...] = ()) -> None:
-        """DatasetError for a directory of another plan, or of something else; nothing is changed.
+        """DatasetError for a directory of another plan, or of something else. Nothing is changed.
 
         unknown: names of terms that are yet to come, and may be any.
         """
@@ -189,13 +189,13 @@ class Commit:
 
     @contextmanager
     def open(self, name: str) -> Iterator[BinaryIO]:
-        """A piece, opened for writing; it appears when the block ends well."""
+        """A piece, opened for writing. It appears when the block ends well."""
         with self.open_path(self.path(name)) as file:
             yield file
 
     @contextmanager
     def open_path(self, path: str) -> Iterator[BinaryIO]:
-        """A file of the directory by its path, opened for writing; it appears when the block ends well."""
+        """A file of the directory by its path, opened for writing. It appears when the block ends well."""
         storage.make_directory(self.unfinished)  # an attempt later than the release needs it again
         with storage.open_output(path, temporary=self.unfinished) as file:
             yield file
@@ -210,7 +210,7 @@ class Commit:
         self._write(self._note_path(name), seal(value))
 
     def read_note(self, name: str) -> dict[str, Any] | None:
-        """The note of a piece; None where there is none, or none that is whole."""
+        """The note of a piece. None where there is none, or none that is whole."""
         path = self._note_path(name)
         try:
             return unseal(storage.read_bytes(path), path)
@@ -243,7 +243,7 @@ class Commit:
             self.release()
 
     def release(self) -> None:
-        """Remove ``unfinished/``; a lock that is held goes with its run."""
+        """Remove ``unfinished/``. A lock that is held goes with its run."""
         storage.remove_directory(self.unfinished, only=_is_ours)
         remove_stale_lock(self.unfinished)
 

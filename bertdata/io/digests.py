@@ -27,7 +27,7 @@ class Md5Streams:
         self._digests = [hashlib.md5(usedforsecurity=False) for _ in range(streams)]
 
     def update(self, pieces: Sequence[bytes | memoryview]) -> None:
-        """Append a piece to each stream; some may be empty."""
+        """Append a piece to each stream. Some may be empty."""
         if len(pieces) != len(self._digests):
             raise ValueError(f"pieces: expected one for each of {len(self._digests)} streams")
         for digest, piece in zip(self._digests, pieces, strict=True):

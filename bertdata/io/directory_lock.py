@@ -32,7 +32,7 @@ _held: set[tuple[int, str]] = set()
 
 @contextmanager
 def lock_directory(folder: str) -> Iterator[None]:
-    """Hold the lock of a directory; folder: its ``unfinished``, which is made where it is missing.
+    """Hold the lock of a directory. folder: its ``unfinished``, which is made where it is missing.
 
     DatasetError where another run holds it. At the end the lock file goes, and the folder if it is empty;
     so does the directory if it was made here.
@@ -63,7 +63,7 @@ def lock_directory(folder: str) -> Iterator[None]:
 
 
 def remove_stale_lock(folder: str) -> None:
-    """Remove the lock file that a killed run left, and a folder that is then empty; a held one stays."""
+    """Remove the lock file that a killed run left, and a folder that is then empty. A held one stays."""
     if storage.exists(storage.join(folder, LOCK_NAME)):
         with suppress(DatasetError, StorageError), lock_directory(folder):
             pass

@@ -11,7 +11,7 @@ _MOST = 1 << 63
 
 
 def parse_entry(kind: type[Entry], value: object) -> Entry:
-    """The record of these fields; ManifestError where one is missing, unknown or of another type.
+    """The record of these fields. ManifestError where one is missing, unknown or of another type.
 
     Its fields may be texts, numbers from 0, lists of these, objects of these by name, and null.
     """
@@ -25,14 +25,14 @@ def parse_entry(kind: type[Entry], value: object) -> Entry:
 
 
 def parse_entry_list(kind: type[Entry], values: object) -> list[Entry]:
-    """The records of a list; errors as from parse_entry."""
+    """The records of a list. Errors as from parse_entry."""
     if not isinstance(values, list):
         raise ManifestError(f"expected a list, found {values!r}")
     return [parse_entry(kind, value) for value in values]
 
 
 def parse_numbers(value: object) -> list[int]:
-    """The list of numbers from 0; ManifestError for anything else."""
+    """The list of numbers from 0. ManifestError for anything else."""
     if not isinstance(value, list) or not all(_is(item, int) for item in value):
         raise ManifestError(f"expected a list of numbers, found {value!r}")
     return value

@@ -14,7 +14,7 @@ _SMALL_BLOCK_BYTES = 1 << 17
 
 
 class FileEntry(NamedTuple):
-    """A file as a manifest lists it; the name is relative to the manifest's directory."""
+    """A file as a manifest lists it. The name is relative to the manifest's directory."""
 
     name: str
     bytes: int
@@ -22,7 +22,7 @@ class FileEntry(NamedTuple):
 
 
 class Misfit(NamedTuple):
-    """A difference between a file and its entry; status: ``missing``, ``wrong size`` or ``wrong md5``."""
+    """A difference between a file and its entry. status: ``missing``, ``wrong size`` or ``wrong md5``."""
 
     status: str
     found: str | None = None
@@ -32,7 +32,7 @@ class Misfit(NamedTuple):
 def check_file(
     path: str, size: int, md5: str, *, size_only: bool = False, also: Callable[[bytes], Any] | None = None
 ) -> Misfit | None:
-    """The first difference between the file and its entry; None where it fits.
+    """The first difference between the file and its entry. None where it fits.
 
     also: gets the bytes too, block by block, where they are read.
     """
@@ -53,7 +53,7 @@ def fits(directory: str, entry: FileEntry) -> bool:
 
 
 def file_md5(path: str, also: Callable[[bytes], Any] | None = None) -> str:
-    """The md5 of a file's bytes; also: gets them too, block by block."""
+    """The md5 of a file's bytes. also: gets them too, block by block."""
     digest = hashlib.md5(usedforsecurity=False)
     with storage.open_input(path) as file:
         while block := file.read(_BLOCK_BYTES):
@@ -64,7 +64,7 @@ def file_md5(path: str, also: Callable[[bytes], Any] | None = None) -> str:
 
 
 def file_md5s(paths: Sequence[str]) -> list[str]:
-    """The md5 of each file's bytes; several files are read side by side."""
+    """The md5 of each file's bytes. Several files are read side by side."""
     found: list[str] = []
     for start in range(0, len(paths), AT_A_TIME):
         found += _md5s_side_by_side(paths[start : start + AT_A_TIME])
@@ -114,7 +114,7 @@ def entries_json(entries: Iterable[FileEntry]) -> list[dict[str, Any]]:
 
 
 def parse_entries(values: Iterable[dict[str, Any]], where: str) -> tuple[FileEntry, ...]:
-    """The entries of a manifest's JSON; ManifestError for one of a file outside of its directory."""
+    """The entries of a manifest's JSON. ManifestError for one of a file outside of its directory."""
     entries = tuple(FileEntry(**value) for value in values)
     check_names((entry.name for entry in entries), where)
     return entries

@@ -55,7 +55,7 @@ class FileKind:
 
 
 def refuse_other_kinds(data: bytes, name: str, expected: str = TEXT, *, json_remedy: str = "") -> None:
-    """InputError where the data, or the beginning of a file, is plainly not text; it says what to do.
+    """InputError where the data, or the beginning of a file, is plainly not text. It says what to do.
 
     json_remedy: for JSON, in place of a jq command that takes the text out.
     """
@@ -83,7 +83,7 @@ def check_beginning(
 
 
 def find_kind(head: bytes, name: str, *, whole: bool) -> FileKind | None:
-    """The kind of the file that begins with ``head``, None for text; whole: the file ends there too."""
+    """The kind of the file that begins with ``head``, None for text. whole: the file ends there too."""
     for pattern, program, ending in _COMPRESSED:
         if pattern.match(head):
             return FileKind(
@@ -123,7 +123,7 @@ def _is_tfrecord(head: bytes) -> bool:
 
 
 def _find_utf16(head: bytes) -> str:
-    """The encoding where the bytes are UTF-16 or UTF-32, with a byte-order mark or without; else empty."""
+    """The encoding where the bytes are UTF-16 or UTF-32, with a byte-order mark or without, else empty."""
     if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
         return "UTF-32"
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -149,7 +149,7 @@ def _small(data: bytes) -> int:
 
 
 def _decodes(sample: bytes, encoding: str) -> bool:
-    """True for a beginning of text in the encoding; a character may be cut."""
+    """True for a beginning of text in the encoding. A character may be cut."""
     try:
         sample.decode(encoding)
     except UnicodeDecodeError as error:
@@ -226,7 +226,7 @@ def _jq_filter(head: bytes) -> str:
 
 
 def _members(head: bytes) -> Iterator[tuple[int, bytes, bytes]]:
-    """Depth, quoted key and quoted value of each member that is a string; the last value may be cut."""
+    """Depth, quoted key and quoted value of each member that is a string. The last value may be cut."""
     depth, key, before = 0, b"", b""
     end = 0
     for token in _json_tokens(head):

@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 
 
 def parse_json_text(data: bytes | str) -> Any:
-    """The JSON value; ValueError in one line for what is none.
+    """The JSON value. ValueError in one line for what is none.
 
     Refused too: NaN and infinities, values nested so deeply that nobody could read them, text that no
     file can hold (half of a surrogate pair).

@@ -70,7 +70,7 @@ def check_schema(value: dict[str, Any], where: str, schema: str) -> None:
 
 
 def md5sum_line(md5: str, name: str) -> str:
-    """One line of an md5sum file; a name with a newline or backslash is escaped as md5sum does."""
+    """One line of an md5sum file. A name with a newline or backslash is escaped as md5sum does."""
     if "\\" in name or "\n" in name:
         escaped = name.replace("\\", "\\\\").replace("\n", "\\n")
         return f"\\{md5}  {escaped}\n"
@@ -96,7 +96,7 @@ def seal(value: dict[str, Any]) -> bytes:
 
 
 def unseal(data: bytes, where: str) -> dict[str, Any]:
-    """The value that was sealed; ManifestError where it is damaged or of another version."""
+    """The value that was sealed. ManifestError where it is damaged or of another version."""
     value = parse_json(data, where)
     check_version(value.get("format_version"), where)
     if value.pop("seal", None) != _digest(value):

@@ -63,7 +63,7 @@ def start_method() -> str:
 def run_all(
     function: Callable[[Item], Result], items: Iterable[Item], workers: int
 ) -> Generator[Result, None, None]:
-    """``function(item)`` of every item, in the order in which they finish; see ProcessPool.as_done."""
+    """``function(item)`` of every item, in the order in which they finish. See ProcessPool.as_done."""
     work = list(items)
     with ProcessPool(min(workers, len(work))) as pool:
         yield from pool.as_done(function, work)
@@ -84,7 +84,7 @@ def run_all_telling(
 def run_in_order(
     function: Callable[[Item], Result], items: Iterable[Item], workers: int
 ) -> Generator[Result, None, None]:
-    """``function(item)`` of every item, in the order of the items; see ProcessPool.in_order."""
+    """``function(item)`` of every item, in the order of the items. See ProcessPool.in_order."""
     work = list(items)
     with ProcessPool(min(workers, len(work))) as pool:
         for _, result in pool.in_order(function, work):
@@ -92,7 +92,7 @@ def run_in_order(
 
 
 class ProcessPool:
-    """Worker processes, started at the first item; with one worker everything happens in this process.
+    """Worker processes, started at the first item. With one worker everything happens in this process.
 
     A pool serves several passes, also one whose items come from another pass of the same pool.
     apart: one worker is a process of its own too, unless this process may start none. memory_bytes: memory
@@ -232,7 +232,7 @@ class ProcessPool:
             self._close_workers()
 
     def terminate(self) -> None:
-        """Stop the workers now; what they are at cleans up behind itself, for GRACE_SECONDS at most."""
+        """Stop the workers now. What they are at cleans up behind itself, for GRACE_SECONDS at most."""
         with signals_held():
             self._terminate()
 

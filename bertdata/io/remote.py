@@ -55,7 +55,7 @@ def open_file_system(path: str) -> tuple[Any, str]:
 
 
 def _silence(package: str) -> None:
-    """Leave it to us to tell of an error; the package's log still reaches whoever set up logging."""
+    """Leave it to us to tell of an error. The package's log still reaches whoever set up logging."""
     import logging  # slow to import, as all that only remote files need
 
     logger = logging.getLogger(package)
@@ -109,7 +109,7 @@ def missing_bucket(path: str) -> str | None:
 
 
 def reason(error: Exception) -> str:
-    """The message of a back end's exception in one line; most of them are no OSError."""
+    """The message of a back end's exception in one line. Most of them are no OSError."""
     plain = type(error).__module__ == "builtins"  # others know more than their strerror: the host, say
     text = " ".join(str((plain and getattr(error, "strerror", None)) or error).split())
     if type(error).__name__ in ("NoCredentialsError", "DefaultCredentialsError", "RefreshError"):

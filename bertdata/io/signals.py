@@ -11,7 +11,7 @@ INTERRUPTING = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """Hold SIGINT and SIGTERM back until the end of the block; in another thread than the main one, nothing.
+    """Hold SIGINT and SIGTERM back until the end of the block. In another thread than the main one, nothing.
 
     For code that cannot bear an exception at any point. Handlers are replaced, not signals blocked: any
     thread may take a signal, and Python then runs its handler in the main thread.

@@ -5,7 +5,7 @@ from typing import BinaryIO
 
 
 class SpooledFile:
-    """Bytes written one after another, then read; gone when it is closed, or however the process ends.
+    """Bytes written one after another, then read. Gone when it is closed, or however the process ends.
 
     directory: of the file on disk, where it grows beyond ``most_bytes``; None: the system's for such files.
     """
@@ -17,7 +17,7 @@ class SpooledFile:
         self._in_memory = True
 
     def write(self, data: bytes) -> None:
-        """Add bytes; OSError as from the disk."""
+        """Add bytes. OSError as from the disk."""
         self._file.write(data)
         if self._in_memory and self._file.tell() > self._most_bytes:
             self._move_to_disk()

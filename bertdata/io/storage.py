@@ -197,7 +197,7 @@ def _open_remote_output(path: str, growing: str) -> Iterator[BinaryIO]:
 
 
 class _NamedOutput:
-    """An output file whose errors name its path; a full disk may show only when it is closed or flushed."""
+    """An output file whose errors name its path. A full disk may show only when it is closed or flushed."""
 
     def __init__(self, file: BinaryIO, path: str, *, closes: bool = True) -> None:
         self._file = file
@@ -245,7 +245,7 @@ def is_directory(path: str) -> bool:
 
 
 def _kind(path: str) -> str | None:
-    """``file`` or ``directory``; None if nothing of that path is there."""
+    """``file`` or ``directory``. None if nothing of that path is there."""
     with _naming(path):
         file_system, inner = open_file_system(path)
         try:
@@ -270,7 +270,7 @@ def size(path: str) -> int:
 
 
 def version(path: str) -> tuple[int, ...]:
-    """Numbers that differ once a local file was changed or replaced; the same for every remote file."""
+    """Numbers that differ once a local file was changed or replaced. The same for every remote file."""
     if is_remote(path):
         return ()
     with _naming(path):
@@ -279,7 +279,7 @@ def version(path: str) -> tuple[int, ...]:
 
 
 def make_directory(path: str) -> None:
-    """Create the directory and its parents, if they are not there; an object store has none."""
+    """Create the directory and its parents, if they are not there. An object store has none."""
     if is_object_store(path):
         return  # fsspec would create the bucket
     with _naming(path):
@@ -312,7 +312,7 @@ def remove_directory(path: str, *, only: Callable[[str], bool] = lambda name: Tr
 
 
 def each(paths: Sequence[str], function: Callable[[str], Result]) -> list[Result]:
-    """``function(path)`` of every path; of remote ones several at a time."""
+    """``function(path)`` of every path. Of remote ones several at a time."""
     if not any(map(is_remote, paths)):
         return [function(path) for path in paths]
     from concurrent.futures import ThreadPoolExecutor
@@ -322,7 +322,7 @@ def each(paths: Sequence[str], function: Callable[[str], Result]) -> list[Result
 
 
 def list_files(directory: str) -> list[str]:
-    """Names of the files below a directory, relative to it, sorted; none if it is not there."""
+    """Names of the files below a directory, relative to it, sorted. None if it is not there."""
     if is_remote(directory):
         with _naming(directory):
             file_system, inner = open_file_system(directory)
@@ -340,7 +340,7 @@ def list_files(directory: str) -> list[str]:
 
 
 def expand(patterns: list[str]) -> list[str]:
-    """Paths that the patterns name, sorted, each once; MissingInputError for one that names none.
+    """Paths that the patterns name, sorted, each once. MissingInputError for one that names none.
 
     A path that exists is taken as it is, whatever characters it holds.
     """

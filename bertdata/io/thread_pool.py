@@ -53,7 +53,7 @@ class ThreadPool:
     def in_order(
         self, function: Callable[[Item], Result], items: Iterable[Item]
     ) -> Generator[tuple[Item, Result], None, None]:
-        """Each item with ``function(item)``, in the items' order; an error of the function in its place.
+        """Each item with ``function(item)``, in the items' order. An error of the function in its place.
 
         Items are taken as the window moves on, so that they may be endless: memory does not grow.
         """
@@ -76,13 +76,13 @@ class ThreadPool:
                 call.is_cancelled = True
 
     def _result(self, call: "_Call") -> Any:
-        """The call's result; while another worker is at it, this one makes calls that wait."""
+        """The call's result. While another worker is at it, this one makes calls that wait."""
         while not call.is_finished() and (waiting := self._next_waiting()):
             waiting.run()
         return call.result()
 
     def _next_waiting(self) -> "_Call | None":
-        """A call that no worker has begun, if there is one; it will not be begun by another."""
+        """A call that no worker has begun, if there is one. It will not be begun by another."""
         from queue import Empty
 
         try:
@@ -124,7 +124,7 @@ class ThreadPool:
             call.run()
 
     def close(self) -> None:
-        """End the threads when they have done what they are at; nothing else is begun."""
+        """End the threads when they have done what they are at. Nothing else is begun."""
         self._ended = True
         with signals_held():
             for _ in self._threads:
@@ -156,7 +156,7 @@ class _Call:
         self._unfinished.acquire()
 
     def run(self) -> None:
-        """Make the call, unless it is cancelled; the error of a signal is raised at once."""
+        """Make the call, unless it is cancelled. The error of a signal is raised at once."""
         try:
             self._result = None if self.is_cancelled else self._function(self.item)
         except BaseException as error:
@@ -167,13 +167,13 @@ class _Call:
             self._unfinished.release()
 
     def is_finished(self) -> bool:
-        """Whether the result is there; for the calling thread only."""
+        """Whether the result is there. For the calling thread only."""
         if is_finished := self._unfinished.acquire(blocking=False):
             self._unfinished.release()
         return is_finished
 
     def result(self) -> Any:
-        """Wait for the result; raise the function's error, CancelledError where it was never called."""
+        """Wait for the result. Raise the function's error, CancelledError where it was never called."""
         self._unfinished.acquire()
         if self.is_cancelled:
             raise _cancelled()

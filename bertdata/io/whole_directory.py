@@ -17,7 +17,7 @@ IsSame = Callable[[Path, Path], bool]
 
 
 def same_files(one: Path, other: Path) -> bool:
-    """True if both directories hold the same names and bytes; neither has subdirectories."""
+    """True if both directories hold the same names and bytes. Neither has subdirectories."""
     names = sorted(os.listdir(one))
     if names != sorted(os.listdir(other)):
         return False
@@ -83,7 +83,7 @@ def remove_directory(path: Path) -> None:
 
 
 def _make(growing: Path) -> None:
-    """Make the directory; another machine may remove its empty parent in between."""
+    """Make the directory. Another machine may remove its empty parent in between."""
     for _ in range(_ATTEMPTS):
         with suppress(FileNotFoundError):
             growing.mkdir(parents=True)

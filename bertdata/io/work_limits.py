@@ -33,7 +33,7 @@ def share_name(shared: Any) -> None:
 
 @contextmanager
 def limited(name: str, cpu_seconds: float) -> Iterator[None]:
-    """A piece of work that ends this worker if it takes more CPU seconds; no limit in any other process."""
+    """A piece of work that ends this worker if it takes more CPU seconds. No limit in any other process."""
     if _name is None:
         yield
         return
@@ -47,7 +47,7 @@ def limited(name: str, cpu_seconds: float) -> Iterator[None]:
 
 
 def own_memory(process: int) -> int | None:
-    """Bytes of memory that the process shares with no file; None where the system does not tell."""
+    """Bytes of memory that the process shares with no file. None where the system does not tell."""
     try:
         with open(f"/proc/{process}/statm", "rb") as file:
             _, resident, shared, *_ = file.read().split()

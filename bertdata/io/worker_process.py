@@ -59,7 +59,7 @@ class Task:
         self.error: BaseException | None = None
 
     def value(self) -> Any:
-        """The result; raises the worker's error."""
+        """The result. Raises the worker's error."""
         if self.error is not None:
             raise self.error
         return self.result
@@ -93,7 +93,7 @@ class WorkerProcess:
         self._memory_bytes = memory_bytes and memory_bytes + (work_limits.own_memory(self.process.pid) or 0)
 
     def do(self, task: Task, told: Tell) -> tuple[Any, BaseException | None]:
-        """Result and error of the task, one of them None; told: called with what it tells before.
+        """Result and error of the task, one of them None. told: called with what it tells before.
 
         WorkerDied where the process ends before it has sent them.
         """
@@ -122,7 +122,7 @@ class WorkerProcess:
         return self._connection.recv()
 
     def _wait_for_message(self) -> None:
-        """Wait for a message or the process's end; kill the process if it takes too much memory."""
+        """Wait for a message or the process's end. Kill the process if it takes too much memory."""
         from multiprocessing.connection import wait
 
         ends = [self._connection, self.process.sentinel]

@@ -8,7 +8,7 @@ from bertdata.records import Buffer
 
 
 def count_lengths(lengths: Buffer, max_seq_length: int, name: str) -> Histogram:
-    """The histogram of some examples' lengths; ShardError names the first that no row can hold.
+    """The histogram of some examples' lengths. ShardError names the first that no row can hold.
 
     name: of their shard, for the error.
     """

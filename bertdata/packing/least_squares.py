@@ -22,7 +22,7 @@ LONGEST_ROW = 512
 
 
 def pack_by_least_squares(histogram: Histogram, most: int) -> PackPlan:
-    """Rows of full patterns that come nearest to the histogram; what they cannot hold is alone in its row.
+    """Rows of full patterns that come nearest to the histogram. What they cannot hold is alone in its row.
 
     Each round solves for the examples that are left, and rounds: values below 2 to the nearest number,
     others down. Slots of examples that there are not stay empty.

@@ -31,7 +31,7 @@ NEARLY_WHOLE = 1e-3
 
 
 def pack_by_linear_program(histogram: Histogram, most: int) -> PackPlan:
-    """The program's rows, rounded down; examples without a slot are packed greedily.
+    """The program's rows, rounded down. Examples without a slot are packed greedily.
 
     For more than three a row the patterns are those of full rows of up to three, and all that
     longest-pack-first makes of up to ``most``.

@@ -44,7 +44,7 @@ def pack_longest_first(histogram: Histogram, most: int) -> PackPlan:
 def _put_back(
     open_rows: dict[int, list[tuple[Lengths, int]]], room: int, lengths: Lengths, rows: int
 ) -> None:
-    """Keep the rows that were not used; no empty list is left."""
+    """Keep the rows that were not used. No empty list is left."""
     if rows:
         open_rows[room].append((lengths, rows))
     elif not open_rows[room]:

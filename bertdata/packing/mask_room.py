@@ -7,7 +7,7 @@ from bertdata.packing.plan import Lengths, PackPlan, plan_of
 
 
 def split_rows(plan: PackPlan, masks: Sequence[int], room: int | None) -> PackPlan:
-    """The plan with rows of at most ``room`` masked positions; None: any number.
+    """The plan with rows of at most ``room`` masked positions. None: any number.
 
     masks: the most of an example, by its length. A row with too many loses examples, the shortest first,
     to a row of their own. SettingsError where one example alone may have too many.
@@ -22,7 +22,7 @@ def split_rows(plan: PackPlan, masks: Sequence[int], room: int | None) -> PackPl
 
 
 def _parts(lengths: Lengths, masks: Sequence[int], room: int) -> list[Lengths]:
-    """The examples of a row as rows that fit; each row takes the longest that are left, as many as fit."""
+    """The examples of a row as rows that fit. Each row takes the longest that are left, as many as fit."""
     parts: list[Lengths] = []
     left = list(lengths)
     while left:

@@ -13,7 +13,7 @@ LONGEST_SUMS = 3
 
 
 def full_patterns(max_seq_length: int, most: int) -> Patterns:
-    """Every pattern of up to ``most`` lengths, LONGEST_SUMS at most, that fills a row; in lexical order."""
+    """Every pattern of up to ``most`` lengths, LONGEST_SUMS at most, that fills a row. In lexical order."""
     first = np.arange(max_seq_length // 3 + 1 if most >= 3 else 1)
     pairs = [_pairs(int(a), max_seq_length) for a in first]
     found = np.concatenate(pairs)
@@ -21,7 +21,7 @@ def full_patterns(max_seq_length: int, most: int) -> Patterns:
 
 
 def _pairs(first: int, max_seq_length: int) -> Patterns:
-    """The patterns that begin with ``first``, 0 for none; then the middle length may be missing too."""
+    """The patterns that begin with ``first``, 0 for none. Then the middle length may be missing too."""
     room = max_seq_length - first
     middle = np.arange(first, room // 2 + 1, dtype=np.int64)
     return np.stack([np.full_like(middle, first), middle, room - middle], axis=1)

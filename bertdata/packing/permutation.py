@@ -29,7 +29,7 @@ def round_keys(name: str) -> tuple[int, ...]:
 
 
 def permuted(number: int, size: int, keys: Sequence[int]) -> int:
-    """The place of a number below ``size``: the specification; Permutations does many at once."""
+    """The place of a number below ``size``: the specification. Permutations does many at once."""
     a, b = sides(size)
     while True:
         left, right = divmod(number, b)
@@ -44,7 +44,7 @@ def permuted(number: int, size: int, keys: Sequence[int]) -> int:
 
 
 def sides(size: int) -> tuple[int, int]:
-    """Numbers of quotients and of remainders; their product is the size, or a little more."""
+    """Numbers of quotients and of remainders. Their product is the size, or a little more."""
     a = isqrt(max(0, size - 1)) + 1
     return a, max(1, -(-size // a))
 
@@ -57,7 +57,7 @@ def _below(limit: int, value: int, key: int) -> int:
 
 
 class Permutations:
-    """Several permutations, one a size; each has keys of its own, those of its name."""
+    """Several permutations, one a size. Each has keys of its own, those of its name."""
 
     def __init__(self, sizes: Sequence[int], names: Sequence[str]) -> None:
         assert max(sizes, default=0) <= LARGEST, "sides below 2**32"
@@ -68,7 +68,7 @@ class Permutations:
         self._keys = np.array([round_keys(name) for name in names], np.uint64).reshape(len(names), ROUNDS).T
 
     def places(self, which: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """The place of each number in the permutation ``which`` of the same index; see ``permuted``."""
+        """The place of each number in the permutation ``which`` of the same index. See ``permuted``."""
         sizes = self._sizes[which]
         found = self._once(which, numbers.astype(np.uint64))
         outside = np.flatnonzero(found >= sizes)

@@ -74,7 +74,7 @@ def _runs(plan: PackPlan) -> list[_Run]:
 
 
 class Numbering:
-    """Numbers of examples among all of their length, as they come; before: examples of earlier shards."""
+    """Numbers of examples among all of their length, as they come. before: examples of earlier shards."""
 
     def __init__(self, before: Histogram) -> None:
         self._next = before.copy()

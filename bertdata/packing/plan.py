@@ -16,7 +16,7 @@ Lengths = tuple[int, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class PackPlan:
-    """Rows by the lengths of their examples, in ascending order; lengths add up to at most max_seq_length.
+    """Rows by the lengths of their examples, in ascending order. Lengths add up to at most max_seq_length.
 
     Each example of the histogram that it was made for has exactly one place.
     """
@@ -60,6 +60,6 @@ class PackPlan:
 
 
 def plan_of(max_seq_length: int, rows_by_lengths: Mapping[Lengths, int]) -> PackPlan:
-    """The plan of these rows; those of no example, or of which there are none, are left out."""
+    """The plan of these rows. Those of no example, or of which there are none, are left out."""
     found = {lengths: rows for lengths, rows in rows_by_lengths.items() if lengths and rows}
     return PackPlan(max_seq_length=max_seq_length, rows_by_lengths=tuple(sorted(found.items())))

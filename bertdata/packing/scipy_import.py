@@ -7,7 +7,7 @@ from bertdata.errors import MissingExtraError, install_extra
 
 
 def load_scipy(module: str) -> Any:
-    """A module of SciPy; MissingExtraError where it is not installed."""
+    """A module of SciPy. MissingExtraError where it is not installed."""
     try:
         return import_module(f"scipy.{module}")
     except ImportError as error:

@@ -10,7 +10,7 @@ Slots = dict[Lengths, int]
 
 
 def fill_slots(slots: Slots, histogram: Histogram, most: int, *, hand_down: bool) -> PackPlan:
-    """A plan for all examples of the histogram; those without a slot get rows of their own, greedily.
+    """A plan for all examples of the histogram. Those without a slot get rows of their own, greedily.
 
     hand_down: a surplus slot takes the next shorter example that has none; else it stays empty. Where some
     slots of one length are surplus, those of the first rows in lexical order are.
@@ -29,7 +29,7 @@ def fill_slots(slots: Slots, histogram: Histogram, most: int, *, hand_down: bool
 
 
 def _shorten(rows: Slots, lengths: Lengths, length: int, surplus: int, shorter: int) -> int:
-    """Shorten the surplus slots of ``length`` in rows of these lengths, as far as they go; the surplus left.
+    """Shorten surplus slots of ``length`` in rows of these lengths, as far as possible. Returns the rest.
 
     shorter: the new length; 0: the slot goes.
     """

@@ -42,7 +42,7 @@ class ShardCounts:
 
     @property
     def rows(self) -> int | None:
-        """Packed rows; None where each row is one example."""
+        """Packed rows. None where each row is one example."""
         return self.packs.total() if self.layout and self.layout.packing else None
 
     @property
@@ -58,7 +58,7 @@ class ShardCounts:
 def count_shard(
     path: str, name: str, shard_bytes: int, engine: Engine | None = None, objective: str | None = None
 ) -> ShardCounts:
-    """The counts of the shard at the path, every record of it read; ShardError as from its reader."""
+    """The counts of the shard at the path, every record of it read. ShardError as from its reader."""
     with open_reader(path, engine, objective) as reader:
         own = find_objective(reader.layout.objective).counts()
         counts = ShardCounts(name=name, bytes=shard_bytes, layout=reader.layout, own=own)

@@ -1,4 +1,4 @@
-"""Pictures of a dataset's statistics, drawn by matplotlib; it is imported when one is asked for."""
+"""Pictures of a dataset's statistics, drawn by matplotlib. It is imported when one is asked for."""
 
 from importlib import import_module
 from io import BytesIO
@@ -16,7 +16,7 @@ _METADATA: dict[str, dict[str, Any]] = {
 
 
 def check_picture(path: str) -> None:
-    """UsageError if no picture can be made under that name; to be called before the work."""
+    """UsageError if no picture can be made under that name. To be called before the work."""
     if path.rpartition(".")[2].lower() not in _METADATA:
         raise UsageError(f"{path}: expected a name that ends in .svg or .png")
     _load("matplotlib")

@@ -30,7 +30,7 @@ class Histogram:
 
 
 class Statistics:
-    """The numbers of one dataset, from the counts of its shards; ShardError if they hold no example."""
+    """The numbers of one dataset, from the counts of its shards. ShardError if they hold no example."""
 
     def __init__(self, dataset: FoundDataset, counts: list[ShardCounts], mask_id: int | None = None) -> None:
         self.path, self.title = dataset.path, dataset.title
@@ -72,7 +72,7 @@ class Statistics:
 
     @property
     def unknown(self) -> float | None:
-        """The share of [UNK] in the tokens of the inputs; None where the manifest does not say."""
+        """The share of [UNK] in the tokens of the inputs. None where the manifest does not say."""
         if self.unknown_tokens is None or not self.input_tokens:
             return None
         return self.unknown_tokens / self.input_tokens
@@ -134,7 +134,7 @@ class Statistics:
         return {"packing": packing}
 
     def _sections(self) -> dict[str, Any]:
-        """The lengths, and the objective's sections; what it has to say of lengths joins them."""
+        """The lengths, and the objective's sections. What it has to say of lengths joins them."""
         own = self.findings.sections
         lengths = {
             **spread(self.lengths),
@@ -155,7 +155,7 @@ class Statistics:
 
 
 def count(shard: FoundShard) -> ShardCounts:
-    """The shard's counts; ShardError if a record is damaged or they are not what the manifest says."""
+    """The shard's counts. ShardError if a record is damaged or they are not what the manifest says."""
     entry = shard.entry
     if entry is not None and not entry.examples and not shard.bytes:
         return ShardCounts(name=shard.name, bytes=0, layout=None)
@@ -177,7 +177,7 @@ def _input_amounts(dataset: FoundDataset) -> tuple[int | None, int | None]:
 
 
 def _common_layout(shards: list[ShardCounts], path: str) -> ShardLayout:
-    """The layout of all shards; UsageError if they differ, ShardError if there is no example."""
+    """The layout of all shards. UsageError if they differ, ShardError if there is no example."""
     first: ShardCounts | None = None
     for shard in shards:
         if not shard.examples or shard.layout is None:

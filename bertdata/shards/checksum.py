@@ -1,4 +1,4 @@
-"""Masked CRC-32C of any buffer, by the kernel where it was built; TensorFlow's files carry it."""
+"""Masked CRC-32C of any buffer, by the kernel where it was built. TensorFlow's files carry it."""
 
 from typing import Any
 

@@ -57,7 +57,7 @@ def make_writer(format: str, sink: Sink, layout: ShardLayout, engine: Engine | N
 
 
 def format_of(file: BinaryIO) -> str:
-    """The container's format by its first bytes; TFRecord has no mark, so it is what is left."""
+    """The container's format by its first bytes. TFRecord has no mark, so it is what is left."""
     magic = file.read(4)
     file.seek(0)
     return _MAGIC.get(magic, "tfrecord")
@@ -70,7 +70,7 @@ def make_reader(
     objective: str | None = None,
     vocabulary: str | None = None,
 ) -> ShardReader:
-    """A reader of whatever container the file is; errors call it ``name``.
+    """A reader of whatever container the file is. Errors call it ``name``.
 
     vocabulary: path or name of that which LDDL's words need; None: vocab.txt beside the shard.
 
@@ -111,14 +111,14 @@ def open_reader(
     objective: str | None = None,
     vocabulary: str | None = None,
 ) -> Iterator[ShardReader]:
-    """A reader of the shard at the path or URL; see make_reader."""
+    """A reader of the shard at the path or URL. See make_reader."""
     name = os.fspath(path)
     with storage.open_input(name) as file:
         yield make_reader(file, name, engine, objective, vocabulary)
 
 
 def _words_of(shard: str, vocabulary: str | None) -> Vocabulary:
-    """The vocabulary of a shard's words; ShardError for another than that of the manifest which lists it."""
+    """The vocabulary of a shard's words. ShardError for another than that of the manifest which lists it."""
     if vocabulary is not None:
         path = find_vocabulary(vocabulary)
     else:
@@ -152,7 +152,7 @@ def _manifest_of(shard: str) -> dict[str, Any] | None:
 
 
 def format_of_name(path: str) -> str:
-    """The format that a file name's ending says; ShardError for any other ending."""
+    """The format that a file name's ending says. ShardError for any other ending."""
     ending = re.sub(r"parquet_\d+$", "parquet", path.rsplit(".", 1)[-1].lower())  # LDDL's bins
     aliases = {"h5": "hdf5", "tfrecords": "tfrecord", "pq": "parquet"}
     format = aliases.get(ending, ending)

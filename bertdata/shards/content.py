@@ -17,7 +17,7 @@ _BATCH = 512
 
 
 def content_md5(path: str, engine: Engine | None = None, objective: str | None = None) -> str:
-    """The content md5 of a shard; ShardError names the record that cannot be read.
+    """The content md5 of a shard. ShardError names the record that cannot be read.
 
     objective: as make_reader takes it.
     """
@@ -35,7 +35,7 @@ def content_md5(path: str, engine: Engine | None = None, objective: str | None =
 
 
 def check_readable(path: str, engine: Engine | None = None, objective: str | None = None) -> int:
-    """Read every record of a shard; the number of examples. ShardError names the first that is damaged."""
+    """Read every record of a shard. The number of examples. ShardError names the first that is damaged."""
     with storage.open_input(path) as file:
         if is_plain_tfrecord(file, path):
             return sum(records for _, records in canonical_blocks(file, path, engine))
@@ -43,5 +43,5 @@ def check_readable(path: str, engine: Engine | None = None, objective: str | Non
 
 
 def is_plain_tfrecord(file: BinaryIO, name: str) -> bool:
-    """True for TFRecords whose records are no packed rows; the file is back at its start."""
+    """True for TFRecords whose records are no packed rows. The file is back at its start."""
     return format_of(file) == "tfrecord" and make_pack_reader(file, name, "tfrecord") is None

@@ -1,4 +1,4 @@
-"""CRC-32C (Castagnoli) and the masked form that TFRecord frames carry; twin of _native/shards/crc32c.h."""
+"""CRC-32C (Castagnoli) and the masked form that TFRecord frames carry. Twin of _native/shards/crc32c.h."""
 
 _POLYNOMIAL = 0x82F63B78
 
@@ -13,7 +13,7 @@ _TABLE = tuple(_row(byte) for byte in range(256))
 
 
 def crc32c(data: bytes) -> int:
-    """The checksum of RFC 3720; ``crc32c(b"123456789") == 0xE3069283``."""
+    """The checksum of RFC 3720. ``crc32c(b"123456789") == 0xE3069283``."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc = crc >> 8 ^ _TABLE[(crc ^ byte) & 0xFF]

@@ -30,7 +30,7 @@ def encode_example(features: Features) -> bytes:
 
 
 def canonical_example(payload: bytes) -> bytes:
-    """The canonical form of a message; one without features stays empty."""
+    """The canonical form of a message. One without features stays empty."""
     return encode_example(decode_example(payload)) if payload else b""
 
 
@@ -67,7 +67,7 @@ def varint(value: int) -> bytes:
 
 
 def decode_example(payload: bytes) -> Features:
-    """The features of a message; of equal keys the last counts. NotAnExample says what is wrong."""
+    """The features of a message. Of equal keys the last counts. NotAnExample says what is wrong."""
     features: Features = {}
     for _, body in _fields(payload, {1: _LENGTH}):
         for _, entry in _fields(body, {1: _LENGTH}):
@@ -90,7 +90,7 @@ def _decode_key(data: bytes) -> str:
 
 
 def _decode_feature(message: bytes, values: Any) -> Any:
-    """The feature's values; a list joins the ``values`` before it if of its kind, else replaces them."""
+    """The feature's values. A list joins the ``values`` before it if of its kind, else replaces them."""
     for kind, data in _fields(message, {_BYTES_LIST: _LENGTH, _FLOAT_LIST: _LENGTH, _INT64_LIST: _LENGTH}):
         more: Any
         if kind == _BYTES_LIST:

@@ -32,7 +32,7 @@ def frame(payload: bytes) -> bytes:
 
 
 def read_payloads(file: ByteSource, name: str) -> Iterator[bytes]:
-    """The payloads of all records; ShardError names the file and the first record at fault."""
+    """The payloads of all records. ShardError names the file and the first record at fault."""
     record = 0
     while header := file.read(12):
         where = f"{name}: record {record}"
@@ -56,7 +56,7 @@ def read_payloads(file: ByteSource, name: str) -> Iterator[bytes]:
 
 
 def _read_whole(file: ByteSource, size: int) -> bytes:
-    """Up to ``size`` bytes; memory is taken for those that the file has, whatever its header claims."""
+    """Up to ``size`` bytes. Memory is taken for those that the file has, whatever its header claims."""
     pieces = []
     while size > 0 and (piece := file.read(min(size, _PIECE_BYTES))):
         pieces.append(piece)
@@ -65,7 +65,7 @@ def _read_whole(file: ByteSource, size: int) -> bytes:
 
 
 def count_records(file: IO[bytes], name: str) -> int:
-    """Number of records of a seekable file, from the frames' headers alone; the file stays where it is."""
+    """Number of records of a seekable file, from the frames' headers alone. The file stays where it is."""
     before, place, count = file.tell(), 0, 0
     end = file.seek(0, 2)
     try:

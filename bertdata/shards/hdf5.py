@@ -24,7 +24,7 @@ from bertdata.shards.protocol import ShardReader, Sink
 
 
 class Hdf5Writer:
-    """Writes batches as blocks of examples; the bytes do not depend on how the examples were batched."""
+    """Writes batches as blocks of examples. The bytes do not depend on how the examples were batched."""
 
     def __init__(self, sink: Sink, layout: ShardLayout) -> None:
         load_h5py()
@@ -119,7 +119,7 @@ def _row_shape(declared: str, layout: ShardLayout) -> tuple[int, ...]:
 
 
 def _find_layout(file: Hdf5Input, objective: Objective, name: str) -> tuple[int, ShardLayout]:
-    """Number of rows and their layout; ShardError if a dataset's type or shape does not fit the others."""
+    """Number of rows and their layout. ShardError if a dataset's type or shape does not fit the others."""
     from bertdata.shards.rows import check_layout
 
     fields, shapes = objective.fields("hdf5"), file.shapes

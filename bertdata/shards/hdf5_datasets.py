@@ -23,14 +23,14 @@ GZIP_LEVEL = 4
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DatasetForm:
-    """A dataset to be made: item type, and shape of a row; () for a single value."""
+    """A dataset to be made: item type, and shape of a row. () for a single value."""
 
     type: Any
     row: tuple[int, ...]
 
 
 class Hdf5Output:
-    """An HDF5 file of datasets of as many rows; ``close`` copies it to the sink.
+    """An HDF5 file of datasets of as many rows. ``close`` copies it to the sink.
 
     Each block of rows is one chunk of every dataset and is written once, whole.
     """
@@ -79,7 +79,7 @@ class Hdf5Output:
 
 
 def dataset_names(file: IO[bytes]) -> set[str]:
-    """The names in an HDF5 file's root; none where it cannot be read, of which its reader says why."""
+    """The names in an HDF5 file's root. None where it cannot be read, of which its reader says why."""
     h5py = load_h5py()
     try:
         return set(h5py.File(file, "r"))
@@ -121,7 +121,7 @@ class Hdf5Input:
                 )
 
     def check_storage(self) -> None:
-        """ShardError unless all values lie in this file; see ``bertdata.shards.hdf5_storage``."""
+        """ShardError unless all values lie in this file. See ``bertdata.shards.hdf5_storage``."""
         from bertdata.shards.hdf5_storage import check_storage
 
         with self._refusing():
@@ -149,7 +149,7 @@ class Hdf5Input:
 
 
 def dataset_types(file: IO[bytes]) -> dict[str, str]:
-    """The item type of each of a file's datasets, "object" where its rows vary; none if it cannot be read."""
+    """The item type of each of a file's datasets, "object" where its rows vary. None if it cannot be read."""
     h5py = load_h5py()
     try:
         with h5py.File(file, "r") as opened:
@@ -168,7 +168,7 @@ def block_rows(max_seq_length: int) -> int:
 
 
 def open_datasets(file: IO[bytes], name: str, fields: list[str]) -> dict[str, Any]:
-    """The file's datasets by name; ShardError where one is missing."""
+    """The file's datasets by name. ShardError where one is missing."""
     h5py = load_h5py()
     from bertdata.shards.hdf5_storage import open_hard_link
 

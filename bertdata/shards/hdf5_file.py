@@ -99,7 +99,7 @@ def _close_both(file: Any, scratch: Scratch) -> None:
 
 
 def load_h5py() -> Any:
-    """The package h5py; MissingExtraError where it is not installed."""
+    """The package h5py. MissingExtraError where it is not installed."""
     try:
         return import_module("h5py")
     except ModuleNotFoundError as error:

@@ -19,7 +19,7 @@ CHUNK_EXPANSION = 16
 
 
 def open_hard_link(group: Any, field: str, name: str) -> Any:
-    """The object linked under that field, or None; ShardError if the link leads elsewhere."""
+    """The object linked under that field, or None. ShardError if the link leads elsewhere."""
     import h5py
 
     link = group.get(field, getlink=True, default=None)
@@ -65,7 +65,7 @@ def _check_allocated(field: str, dataset: Any, size: int, name: str) -> None:
 
 
 def _check_chunks(field: str, dataset: Any, name: str) -> None:
-    """ShardError names the first record whose chunk the dataset's index lacks; HDF5 would read zeros."""
+    """ShardError names the first record whose chunk the dataset's index lacks. HDF5 would read zeros."""
     found: set[tuple[int, ...]] = set()
     dataset.id.chunk_iter(lambda chunk: found.add(tuple(chunk.chunk_offset)))
     steps = zip(dataset.shape, dataset.chunks, strict=True)

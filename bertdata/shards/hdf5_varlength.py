@@ -64,7 +64,7 @@ def append_varlength(file: Any, name: str, values: "Array", ends: "Array") -> No
 
 
 def _rows_in_memory(values: "Array", ends: "Array") -> "Array":
-    """Rows as HDF5 has them in memory, its ``hvl_t``: number of items and address; no object for a row."""
+    """Rows as HDF5 has them in memory, its ``hvl_t``: number of items and address. No object for a row."""
     rows = np.zeros(len(ends), [("items", np.uintp), ("address", np.uintp)])
     rows["items"] = np.diff(ends, prepend=np.uint64(0))
     rows["address"] = values.ctypes.data + (ends - rows["items"]) * np.uint64(values.itemsize)
@@ -72,7 +72,7 @@ def _rows_in_memory(values: "Array", ends: "Array") -> "Array":
 
 
 class VarlengthColumn:
-    """One dataset of rows of varying length, found by h5py in ``file``; errors call the shard ``name``.
+    """One dataset of rows of varying length, found by h5py in ``file``. Errors call the shard ``name``.
 
     lengths: the items of each row. ShardError where the dataset cannot hold its rows.
     """
@@ -96,7 +96,7 @@ class VarlengthColumn:
         return len(self._references)
 
     def read(self, start: int, stop: int) -> "tuple[Array, Array]":
-        """Values and ends of rows ``start`` to ``stop``; ShardError names the first that cannot be read."""
+        """Values and ends of rows ``start`` to ``stop``. ShardError names the first that cannot be read."""
         found = self._references[start:stop].tolist()
         pieces = [self._row(start + number, *reference) for number, reference in enumerate(found)]
         values: Array = np.frombuffer(b"".join(pieces), self._item)
@@ -115,7 +115,7 @@ class VarlengthColumn:
         return data
 
     def _read_collection(self, row: int, address: int) -> dict[int, memoryview]:
-        """The data of a collection's objects by their numbers; 0 is what is free at its end."""
+        """The data of a collection's objects by their numbers. 0 is what is free at its end."""
         head = self._bytes(address, _COLLECTION.size)
         mark, version, size = _COLLECTION.unpack(head) if len(head) == _COLLECTION.size else (b"", 0, 0)
         if (mark, version) != (b"GCOL", 1) or size > self._file_bytes - address:

@@ -225,7 +225,7 @@ class Words:
         self._exact = np.array([*exact, False])
 
     def is_exact(self, ids: Array) -> Array:
-        """For each id, whether its word is its own; false for one that the vocabulary does not have."""
+        """For each id, whether its word is its own. False for one that the vocabulary does not have."""
         found: Array = self._exact[np.minimum(ids, len(self._exact) - 1)]
         return found
 
@@ -234,7 +234,7 @@ class Words:
         return " ".join(map(self._words.__getitem__, ids))
 
     def ids(self, text: str) -> list[int]:
-        """The ids of words joined by blanks; KeyError for a word that there is not."""
+        """The ids of words joined by blanks. KeyError for a word that there is not."""
         return list(map(self._ids.__getitem__, text.split(" "))) if text else []
 
 

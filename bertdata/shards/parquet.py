@@ -1,4 +1,4 @@
-"""Parquet shards: one row an example, its lists without padding; the layout in the schema's metadata.
+"""Parquet shards: one row an example, its lists without padding. The layout in the schema's metadata.
 
 Every page carries a CRC-32, which the reader checks. Any Parquet tool reads the file, for instance
 ``datasets.load_dataset("parquet", data_files="*.parquet")``.
@@ -135,7 +135,7 @@ def _field_values(block: ExampleBatch, field: Field, column: Column, schema: Any
 
 
 def objective_name(file: IO[bytes]) -> str:
-    """The objective that a Parquet file's metadata name; DEFAULT_OBJECTIVE where they name none."""
+    """The objective that a Parquet file's metadata name. DEFAULT_OBJECTIVE where they name none."""
     return file_metadata(file, "objective") or DEFAULT_OBJECTIVE
 
 

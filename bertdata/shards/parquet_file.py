@@ -45,7 +45,7 @@ class ParquetOutput:
 
 
 class ParquetInput:
-    """A Parquet file that is read from a seekable file; ShardError names the record that cannot be.
+    """A Parquet file that is read from a seekable file. ShardError names the record that cannot be.
 
     schema: Arrow's. metadata: the file's own, by key.
     """
@@ -171,7 +171,7 @@ def check_schema(schema: Any, types: Mapping[str, str], lists: set[str], name: s
 
 
 def file_metadata(file: IO[bytes], what: str) -> str | None:
-    """The value of ``bertdata.<what>`` in a Parquet file's metadata; None where it has none."""
+    """The value of ``bertdata.<what>`` in a Parquet file's metadata. None where it has none."""
     load_pyarrow()
     try:
         metadata = import_module("pyarrow.parquet").ParquetFile(file).schema_arrow.metadata or {}

@@ -10,7 +10,7 @@ from bertdata.shards.tfrecord import canonical_blocks, split_frames
 def pick_records(
     file: BinaryIO, name: str, count: int, write: Callable[[bytes], Any], engine: Engine | None = None
 ) -> tuple[int, int]:
-    """Write ``count`` records, number ``int(i * n / count)`` of n, in canonical form; (picked, n).
+    """Write ``count`` records, number ``int(i * n / count)`` of n, in canonical form. (picked, n).
 
     Fewer records than asked for are picked repeatedly, as in the original.
     """
@@ -31,6 +31,6 @@ def pick_records(
 
 
 def picked_numbers(total: int, count: int) -> list[int]:
-    """Ascending record numbers; the spacing is a double, as in the original."""
+    """Ascending record numbers. The spacing is a double, as in the original."""
     spacing = total / count
     return [int(i * spacing) for i in range(count)]

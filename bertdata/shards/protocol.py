@@ -9,7 +9,7 @@ _BATCH = 512
 
 
 class Sink(Protocol):
-    """Destination of a writer's bytes, in order; never sought."""
+    """Destination of a writer's bytes, in order. Never sought."""
 
     def write(self, data: bytes | memoryview, /) -> object: ...
 
@@ -26,7 +26,7 @@ class ShardWriter(Protocol):
 
 
 class ShardReader(Protocol):
-    """Decodes one container; ShardError names the file and the record that cannot be read."""
+    """Decodes one container. ShardError names the file and the record that cannot be read."""
 
     layout: ShardLayout
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def row_sum(path: str) -> str:
-    """The sum of a shard; ShardError where it has no rows of varying length, or a row cannot be read."""
+    """The sum of a shard. ShardError where it has no rows of varying length, or a row cannot be read."""
     with open_reader(path) as reader:
         if not isinstance(reader, VarlengthReader):
             raise ShardError(f"{path}: has no sum of rows, expected HDF5 in rows of varying length, unpacked")
@@ -52,7 +52,7 @@ def _row_texts(values: "Array", ends: "Array") -> Iterator[bytes]:
 
 @lru_cache(maxsize=1)
 def _numbers() -> "tuple[Array, Array]":
-    """Each number's text with a comma and a blank behind it, filled up with zeros; and its length."""
+    """Each number's text with a comma and a blank behind it, filled up with zeros, and its length."""
     import numpy as np
 
     texts = np.array([f"{number}, ".encode() for number in range(LARGEST + 1)])

@@ -26,13 +26,13 @@ class RecordCheck:
     first: int
 
     def refuse(self, wrong: Array, problem: Callable[[int], str]) -> None:
-        """Raise ShardError for the first example that is ``wrong``; ``problem`` describes it by its index."""
+        """Raise ShardError for the first example that is ``wrong``. ``problem`` describes it by its index."""
         if wrong.any():
             index = int(np.argmax(wrong))
             raise self.error(index, problem(index))
 
     def refuse_items(self, wrong: Array, ends: Array, problem: Callable[[int], str]) -> None:
-        """The same for items of a ragged column; ``problem`` takes the item's index."""
+        """The same for items of a ragged column. ``problem`` takes the item's index."""
         if wrong.any():
             item = int(np.argmax(wrong))
             raise self.error(int(np.searchsorted(ends, item, side="right")), problem(item))

@@ -27,7 +27,7 @@ BLOCK_BYTES = 1 << 22
 
 
 class TFRecordWriter:
-    """Canonical records, one an example; the bytes written are the content."""
+    """Canonical records, one an example. The bytes written are the content."""
 
     def __init__(self, sink: Sink, layout: ShardLayout, engine: Engine | None = None) -> None:
         self._sink = sink
@@ -44,7 +44,7 @@ class TFRecordWriter:
 def encode_batch(
     batch: ExampleBatch, layout: ShardLayout, engine: Engine | None = None
 ) -> bytes | memoryview:
-    """The framed canonical records of the batch; ShardError if one of its examples cannot be a record."""
+    """The framed canonical records of the batch. ShardError if one of its examples cannot be a record."""
     objective = find_objective(layout.objective)
     if not use_native(engine or default_engine()):
         try:
@@ -60,7 +60,7 @@ def encode_batch(
 
 
 class TFRecordReader(ShardReader):
-    """Examples of one TFRecord file of any tool; the layout is that of the first record.
+    """Examples of one TFRecord file of any tool. The layout is that of the first record.
 
     The file must be seekable. objective: that of the examples, where it is known; else the one of
     ours that has such fields. ShardError names the record that is damaged or cannot be held in an
@@ -84,7 +84,7 @@ class TFRecordReader(ShardReader):
         file.seek(0)
 
     def __len__(self) -> int:
-        """Number of records, from the frames' headers alone; an iteration under way goes on after it."""
+        """Number of records, from the frames' headers alone. An iteration under way goes on after it."""
         return count_records(self._file, self._name)
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
@@ -134,7 +134,7 @@ def decoded_columns(file: ByteSource, name: str, format: Any, size: int) -> Iter
 
 
 def find_layout(features: Features, objective: Objective | None = None) -> ShardLayout:
-    """The layout that a record's features have; LossyExample if they are no example's of the objective.
+    """The layout that a record's features have. LossyExample if they are no example's of the objective.
 
     Without one, the one of ours with the most fields of which none is missing; an error names those of the
     first.

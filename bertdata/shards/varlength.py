@@ -35,7 +35,7 @@ _BATCH = 1024
 
 
 class VarlengthWriter:
-    """Writes batches of BERT's examples; the bytes do not depend on how they were batched."""
+    """Writes batches of BERT's examples. The bytes do not depend on how they were batched."""
 
     def __init__(self, sink: Sink, layout: ShardLayout) -> None:
         load_h5py()
@@ -122,7 +122,7 @@ class VarlengthReader(ShardReader):
         return regroup(self._blocks(), size)
 
     def token_ids(self) -> "Iterator[tuple[Array, Array]]":
-        """The input ids of all rows with each row's end, a block at a time; nothing else is read."""
+        """The input ids of all rows with each row's end, a block at a time. Nothing else is read."""
         for start in range(0, len(self), _BATCH):
             yield self._lists["input_ids"].read(start, min(start + _BATCH, len(self)))
 
@@ -178,7 +178,7 @@ def is_varlength_file(file: IO[bytes]) -> bool:
 
 
 def _open(file: IO[bytes], name: str) -> dict[str, Any]:
-    """The datasets by field; ShardError where one is missing or does not lie in the file."""
+    """The datasets by field. ShardError where one is missing or does not lie in the file."""
     from bertdata.shards.hdf5_datasets import open_datasets
     from bertdata.shards.hdf5_storage import check_storage
 
@@ -232,7 +232,7 @@ def _segments(block: Any) -> "Array":
 
 
 def _first_lengths(segments: "Array", ends: "Array", record: Any) -> "Array":
-    """The zeros of each example's segment ids; ShardError unless they are zeros, then ones."""
+    """The zeros of each example's segment ids. ShardError unless they are zeros, then ones."""
     import numpy as np
 
     from bertdata.examples.columns import lengths

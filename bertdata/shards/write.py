@@ -49,7 +49,7 @@ class CountingWriter:
         self.masked += len(getattr(batch, "positions", ()))
 
     def close(self) -> str:
-        """Finish the container; the content md5 of its examples."""
+        """Finish the container. The content md5 of its examples."""
         self._writer.close()
         return self._content.hexdigest()
 
@@ -60,7 +60,7 @@ def write_bins(
     writers: Sequence[CountingWriter],
     tell: Callable[[int], None],
 ) -> None:
-    """Write each example with the writer of its bin, in order; tell as write_examples takes it."""
+    """Write each example with the writer of its bin, in order. Tell as write_examples takes it."""
     for first, batch in _batches(examples):
         for number, inside in _cut(batch, bin_size):
             writers[number].write(inside)
@@ -90,7 +90,7 @@ def write_examples(
     tell: Callable[[int], None] | None = None,
     also: Callable[[ExampleBatch], None] | None = None,
 ) -> str:
-    """Write examples start, start + step, ... as one container; their content md5.
+    """Write examples start, start + step, ... as one container. Their content md5.
 
     tell: called with the number of the example up to which all is written. also: gets each batch too.
     """

@@ -42,7 +42,7 @@ class MadeDataset:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CreateResult:
-    """The datasets, one for each phase; shards kept of an earlier run; warnings about settings and parts."""
+    """The datasets, one for each phase. Shards kept of an earlier run. Warnings about settings and parts."""
 
     datasets: tuple[MadeDataset, ...]
     kept: int
@@ -134,14 +134,14 @@ def create(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardRun:
-    """A run that is planned: its parts, and what becomes of each; notes: on parts that are left out."""
+    """A run that is planned: its parts, and what becomes of each. notes: on parts that are left out."""
 
     parts: list[str]
     plan: TaskPlan
     notes: tuple[str, ...] = ()
 
     def previews(self) -> list[Preview]:
-        """The shards that the run would make and keep; nothing is written."""
+        """The shards that the run would make and keep. Nothing is written."""
         return preview(self.plan, self.parts)
 
     def estimate(self, previews: list[Preview], workers: int) -> list[str]:
@@ -188,7 +188,7 @@ def plan_run(
     skip_bad_inputs: bool,
     engine: Engine | None,
 ) -> ShardRun:
-    """The run of ``create``; changes: the settings that differ from the recipe's."""
+    """The run of ``create``. changes: the settings that differ from the recipe's."""
     check_shuffle(shuffle, num_shards)
     chosen, settings = chosen_settings(recipe, phase, changes)
     found, vocabulary = find_parts(parts), find_vocabulary(vocab)
@@ -219,7 +219,7 @@ def finish(plan: TaskPlan, shards_made: MadeShards, sources: Sources) -> list[Ma
 
 
 def run_tasks(tasks: list[ShardTask], workers: int, progress: OnProgress) -> list[TaskResult]:
-    """All tasks' results, the largest part first so that no worker is left with it at the end."""
+    """Run all tasks, those of large parts first, so that no worker ends long after the others."""
     parts = [task.inputs[0] for task in tasks]
     sizes = dict(zip(parts, storage.each(parts, storage.size), strict=True))
     total = sum(sizes.values())

@@ -58,7 +58,7 @@ def extract(
 
 
 def day_of(date: datetime.date | str | None) -> datetime.date | None:
-    """The day; SettingsError for a text that is no date."""
+    """The day. SettingsError for a text that is no date."""
     if isinstance(date, datetime.datetime):
         return date.date()
     if date is None or isinstance(date, datetime.date):

@@ -201,7 +201,7 @@ def _holds_a_part(sizes: list[int]) -> bool:
 
 
 class _PartMaker:
-    """Makes the first text part; the text of a file that is as on another day is kept."""
+    """Makes the first text part. The text of a file that is as on another day is kept."""
 
     def __init__(self, files: int, load_splitter: LoadSplitter) -> None:
         self._files = files

@@ -38,7 +38,7 @@ def open_dataset(
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class ExampleDataset:
-    """All examples of some shards, in order; picklable.
+    """All examples of some shards, in order. Picklable.
 
     Iterating gives each as the frozen dataclass of its objective, without padding: for BERT a
     ``bertdata.examples.bert.batch.BertExample``. No more than a few thousand examples are in memory.

@@ -96,7 +96,7 @@ def pack_settings(
     num_shards: int | None,
     seed: int | None,
 ) -> PackSettings:
-    """The settings of these names; None: the default. SettingsError names one that cannot be."""
+    """The settings of these names. None: the default. SettingsError names one that cannot be."""
     need("numpy", "pack", "packing")
     from bertdata.build.packs.settings import PackSettings
 
@@ -147,12 +147,12 @@ class _Making:
 
 
 def _whole(name: str, value: int | None) -> int | None:
-    """The number, where there is one; SettingsError unless it is an integer of 1 or more."""
+    """The number, where there is one. SettingsError unless it is an integer of 1 or more."""
     return None if value is None else whole_number(name, value)
 
 
 def _integer(name: str, value: int | None) -> int | None:
-    """The number, where there is one; SettingsError unless it is an integer."""
+    """The number, where there is one. SettingsError unless it is an integer."""
     if value is not None and type(value) is not int:
         raise SettingsError(f"{name} is {value!r}, expected an integer")
     return value

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class StepProgress(NamedTuple):
-    """Work done so far: ``done`` of ``total`` units in the stage; a new stage begins with ``done`` 0.
+    """Work done so far: ``done`` of ``total`` units in the stage. A new stage begins with ``done`` 0.
 
     finished: the piece that was just finished, in words, empty where there is none; shards, tokens: made
     or found so far, and made, of ``all_shards``; warnings: new ones.

@@ -96,7 +96,7 @@ def segment(
 def find_text(
     sources: list[str], kind: str, books: list[str], punkt_tables: str | None
 ) -> tuple[list[str], list[str]]:
-    """The files and their kinds; the Punkt tables are fetched once, before the workers look for them."""
+    """The files and their kinds. The Punkt tables are fetched once, before the workers look for them."""
     found = find_inputs(sources, kind, books)
     find_punkt_tables(punkt_tables)
     return found
@@ -111,7 +111,7 @@ def preview_segment(
     input_kind: str = ARTICLES,
     books: Sequence[str] = (),
 ) -> list[str]:
-    """The lines on what would be read and written; errors as from segment."""
+    """The lines on what would be read and written. Errors as from segment."""
     files, kinds = find_text(sources, input_kind, list(books), punkt_tables)
     plan = plan_text(files, settings, kinds)
     TextDirectory(output, plan).commit.refuse_others()

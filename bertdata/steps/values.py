@@ -36,14 +36,14 @@ def optional_path(path: AnyPath | None) -> str | None:
 
 
 def workers_of(workers: int | None) -> int:
-    """The number of processes; None: one for each core."""
+    """The number of processes. None: one for each core."""
     if workers is None:
         return available_cores()
     return whole_number("workers", workers)
 
 
 def whole_number(name: str, value: int) -> int:
-    """The value; SettingsError unless it is an integer of 1 or more."""
+    """The value. SettingsError unless it is an integer of 1 or more."""
     if type(value) is not int:
         raise SettingsError(f"{name} is {value!r}, expected an integer")
     if value < 1:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Rule(NamedTuple):
-    """Replace every match of pattern; each match contains the text ``needs``."""
+    """Replace every match of pattern. Each match contains the text ``needs``."""
 
     needs: bytes
     pattern: bytes
@@ -113,7 +113,7 @@ RULES = LINK_RULES + TEXT_RULES + TAG_RULES
 
 
 def clean(text: bytes) -> bytes:
-    """The lines of the text that stay, cleaned, each ended by a newline; the same as clean_by_table(text).
+    """The lines of the text that stay, cleaned, each ended by a newline. The same as clean_by_table(text).
 
     Most lines hold no mark-up. A rule is tried only on a line that has the text which each of its
     matches contains, and a group of rules only on a line that has what all of them contain.
@@ -138,7 +138,7 @@ def clean_by_table(text: bytes) -> bytes:
 
 
 def _lines(text: bytes) -> list[bytes]:
-    """The lines between newlines; a carriage return is a character like any other here."""
+    """The lines between newlines. A carriage return is a character like any other here."""
     lines = text.split(b"\n")
     if not lines[-1]:
         lines.pop()

@@ -1,4 +1,4 @@
-"""The directory that the text stage makes, by the commit protocol; the same for every runner."""
+"""The directory that the text stage makes, by the commit protocol. The same for every runner."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ from bertdata.wiki.articles.manifest import parse_articles_manifest
 
 
 class TextDirectory:
-    """A directory of parts, or of NVIDIA's shards, for one plan; picklable, shared by all workers."""
+    """A directory of parts, or of NVIDIA's shards, for one plan. Picklable, shared by all workers."""
 
     def __init__(self, directory: str, plan: TextPlan) -> None:
         self.plan = plan
@@ -37,7 +37,7 @@ class TextDirectory:
 
     @contextmanager
     def open(self, name: str) -> Iterator[HashingSink]:
-        """One of the files, opened for writing; it appears when the block ends well."""
+        """One of the files, opened for writing. It appears when the block ends well."""
         with self.commit.open(name) as file:
             yield HashingSink(file.write)
 
@@ -58,7 +58,7 @@ class TextDirectory:
     def finish(
         self, inputs: Sequence[TextInput], files: Iterable[FileEntry], *, release: bool = True
     ) -> TextManifest:
-        """Write manifest and MD5SUMS, and the copy of the articles' manifest; release the directory.
+        """Write manifest and MD5SUMS, and the copy of the articles' manifest. Release the directory.
 
         inputs: in the order of the plan. Without release the unfinished files stay, for attempts of a
         runner that come late. InputError for one that is not what the articles' manifest lists.

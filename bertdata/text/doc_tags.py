@@ -25,7 +25,7 @@ class StrippedText:
 
 
 def strip_frame(data: bytes, name: str) -> StrippedText:
-    """The articles' lines, an empty one before each article; universal newlines.
+    """The articles' lines, an empty one before each article. Universal newlines.
 
     As the original: a line with ``<doc`` anywhere counts as a frame's first line, so the line after
     it goes too, even where that ends the article, and any line with ``</doc>`` goes. InputError for a
@@ -68,7 +68,7 @@ class FrameWatch:
         self.articles = 0
 
     def see_opening(self, line: bytes, number: int) -> None:
-        """Take note of a line with ``<doc``; InputError when the article before it is still open."""
+        """Take note of a line with ``<doc``. InputError when the article before it is still open."""
         if not _OPENING.match(line):
             return
         if self._opened_at:

@@ -28,7 +28,7 @@ Note = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Group:
-    """Consecutive files, by number, that are done and noted together; made: the files that they become."""
+    """Consecutive files, by number, that are done and noted together. made: the files that they become."""
 
     name: str
     numbers: Sequence[int]
@@ -99,7 +99,7 @@ class GroupedRun:
             yield note
 
     def _noting(self, group: Group, texts: Iterator[Text], inputs: list[TextInput]) -> Iterator[Text]:
-        """The texts of a group; each one's entry joins the inputs."""
+        """The texts of a group. Each one's entry joins the inputs."""
         for number, text in zip(group.numbers, texts, strict=True):
             plan = self.text.plan
             inputs.append(text_input(plan.inputs[number], text.md5, text.counts, plan.kinds[number]))

@@ -101,6 +101,6 @@ def check_beginnings(files: Iterable[str], kinds: Iterable[str]) -> None:
 
 
 def told_kinds(kinds: Iterable[str]) -> str | None:
-    """The kinds of a run's files in order, in words: ``3 text, 2 articles``; None for articles alone."""
+    """The kinds of a run's files in order, in words: ``3 text, 2 articles``. None for articles alone."""
     runs = [f"{len(list(files))} {kind}" for kind, files in groupby(kinds)]
     return None if len(runs) == 1 and runs[0].endswith(ARTICLES) else ", ".join(runs)

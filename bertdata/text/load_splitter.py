@@ -12,7 +12,7 @@ from bertdata.text.sentences import SentenceSplitter
 
 @dataclass(frozen=True, slots=True)
 class LoadSplitter:
-    """Loads the English splitter of a Punkt variant; travels to worker processes.
+    """Loads the English splitter of a Punkt variant. Travels to worker processes.
 
     tables: the directory or URL of the tables; None: wherever each worker finds them.
     """

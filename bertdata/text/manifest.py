@@ -20,7 +20,7 @@ ARTICLES_COPY = "sources/articles.json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextInput:
-    """One file and what the text stage found in it; counts as in SegmentCounts, kind as in KINDS."""
+    """One file and what the text stage found in it. Counts as in SegmentCounts, kind as in KINDS."""
 
     name: str
     bytes: int
@@ -138,7 +138,7 @@ def count_text(inputs: Iterable[TextInput], files: Iterable[FileEntry]) -> Segme
 
 
 def parse_text_manifest(data: bytes, where: str) -> TextManifest:
-    """The manifest in ``data``, checked against its schema; ManifestError says what does not fit."""
+    """The manifest in ``data``, checked against its schema. ManifestError says what does not fit."""
     value = parse_checked(data, where, "text_manifest")
     return TextManifest(
         settings=value["settings"],

@@ -12,7 +12,7 @@ from bertdata.text.settings import SegmentCounts
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MlperfText:
-    """One file's sentences: what stays for training, the withheld articles; and what it held."""
+    """One file's sentences: what stays for training, the withheld articles, and what it held."""
 
     training: bytes
     withheld: list[bytes]
@@ -42,7 +42,7 @@ def make_sentences(
     split: Callable[[bytes, str], bytes],
     kind: str = ARTICLES,
 ) -> MlperfText:
-    """The sentences of file ``index`` (from 0) of ``files``; ``split`` is Splitter.segment_lines.
+    """The sentences of file ``index`` (from 0) of ``files``. ``split`` is Splitter.segment_lines.
 
     InputError for bytes that are not UTF-8, a frame cut short, too few articles to withhold.
     """

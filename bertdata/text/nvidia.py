@@ -39,7 +39,7 @@ class NvidiaText:
 
 
 def make_articles(data: bytes, name: str, split: Callable[..., bytes], kind: str = ARTICLES) -> NvidiaText:
-    """The articles of a file as sentences; ``split`` is Splitter.segment_lines. A book counts as an article.
+    """The articles of a file as sentences. ``split`` is Splitter.segment_lines. A book counts as an article.
 
     InputError for bytes that are not UTF-8, a frame cut short, an article of white space to the splitter.
     """

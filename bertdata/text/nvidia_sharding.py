@@ -103,7 +103,7 @@ class _Kind:
     counts: list[int] = field(default_factory=list)
 
     def place_first_articles(self, stacks: _Stacks) -> None:
-        """Give each shard the largest article left; the nominal size grows to hold it."""
+        """Give each shard the largest article left. The nominal size grows to hold it."""
         for _ in range(self.shards):
             placed = stacks.pop(stacks.largest)
             assert placed is not None, "there are as many articles as shards"
@@ -113,7 +113,7 @@ class _Kind:
             self.nominal = max(self.nominal, size)
 
     def place_round(self, stacks: _Stacks) -> None:
-        """Give each shard one article at most; counts and median are those of the round's start."""
+        """Give each shard one article at most. Counts and median are those of the round's start."""
         middle = median(self.counts)
         for shard, count in enumerate(self.counts):
             if count > middle:

@@ -9,7 +9,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def part_name(number: int) -> str:
-    """part-00000-of-00500 and so on; the 500 is a label, whatever the number of parts."""
+    """part-00000-of-00500 and so on. The 500 is a label, whatever the number of parts."""
     return f"part-{number:05d}-of-00500"
 
 

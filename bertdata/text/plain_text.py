@@ -31,7 +31,7 @@ def find_plain_files(patterns: Iterable[str]) -> list[str]:
 
 
 def check_plain_text(data: bytes, name: str, *, whole: bool = True) -> str:
-    """The text, without a byte-order mark; InputError for a file of another kind, and for an empty one.
+    """The text, without a byte-order mark. InputError for a file of another kind, and for an empty one.
 
     Without whole the data are the beginning of a file, which may end within a character.
     """
@@ -55,7 +55,7 @@ def check_plain_text(data: bytes, name: str, *, whole: bool = True) -> str:
 
 
 def check_plain_beginning(path: str) -> None:
-    """The check of a file that is not read yet, by its first bytes; InputError as for the whole file."""
+    """The check of a file that is not read yet, by its first bytes. InputError as for the whole file."""
     with storage.open_input(path) as file:
         head = file.read((1 << 16) + 1)
     check_plain_text(head, path, whole=len(head) <= 1 << 16)

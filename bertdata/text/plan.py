@@ -54,7 +54,7 @@ class TextPlan:
 
 
 def plan_text(files: Sequence[str], settings: SegmentSettings, kinds: Sequence[str] = ()) -> TextPlan:
-    """The plan for these files, of these kinds; all are articles where none is given.
+    """The plan for these files, of these kinds. All are articles where none is given.
 
     InputError for a first file that is larger than a block (mlperf), and for a file of another size than
     the manifest of its directory lists.
@@ -147,7 +147,7 @@ def shard_names(settings: SegmentSettings) -> list[str]:
 
 
 def deal_out(sentences: Sequence[int], settings: SegmentSettings) -> list[list[int]]:
-    """The numbers of the articles in each shard of shard_names; ``sentences``: how many each article has."""
+    """The numbers of the articles in each shard of shard_names. ``sentences``: how many each article has."""
     shards = distribute(
         sentences,
         training_shards=settings.training_shards,

@@ -1,4 +1,4 @@
-"""Extracted files: found, read, checked to be UTF-8; and their lines."""
+"""Extracted files: found, read, checked to be UTF-8, and their lines."""
 
 import re
 from collections.abc import Iterable
@@ -54,7 +54,7 @@ _JSON_REMEDY = "extract the articles again without --json"
 
 
 def check_articles_text(data: bytes, name: str) -> None:
-    """InputError for a file that is no text; it names file and line of a byte that is not UTF-8."""
+    """InputError for a file that is no text. It names file and line of a byte that is not UTF-8."""
     refuse_other_kinds(data, name, EXPECTED, json_remedy=_JSON_REMEDY)
     try:
         data.decode()

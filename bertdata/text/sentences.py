@@ -10,7 +10,7 @@ from bertdata.text.punkt.variants import Variant
 
 
 class SentenceSplitter:
-    """Splits paragraphs by the tables of one language; may be shared between threads."""
+    """Splits paragraphs by the tables of one language. May be shared between threads."""
 
     def __init__(self, tables: PunktTables, variant: Variant, *, engine: Engine | None = None) -> None:
         self._tables = tables
@@ -27,14 +27,14 @@ class SentenceSplitter:
         )
 
     def split(self, paragraph: str) -> list[str]:
-        """The sentences of a paragraph; see split_sentences."""
+        """The sentences of a paragraph. See split_sentences."""
         if self._kernel is None:
             return split_sentences(paragraph, self._tables, self._variant)
         sentences: list[str] = self._kernel.split(paragraph)
         return sentences
 
     def segment_lines(self, data: bytes, name: str = "text", *, keeps_indent: bool = False) -> bytes:
-        r"""The sentences of UTF-8 lines, one a line; an empty line stays an empty line.
+        r"""The sentences of UTF-8 lines, one a line. An empty line stays an empty line.
 
         Only ``\n`` ends a line, and the last line may lack it. A line of white space alone has no
         sentence and vanishes. Sentences are stripped (MLPerf); with keeps_indent the white space

@@ -8,7 +8,7 @@ class Splitter(Protocol):
     """Decides where sentences end."""
 
     def segment_lines(self, data: bytes, name: str = "text", *, keeps_indent: bool = False) -> bytes:
-        r"""The sentences of UTF-8 lines, one a line; an empty line stays an empty line.
+        r"""The sentences of UTF-8 lines, one a line. An empty line stays an empty line.
 
         Only ``\n`` ends a line. Sentences are stripped; with keeps_indent the white space before a
         line's first sentence stays.

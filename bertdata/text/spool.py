@@ -10,7 +10,7 @@ from bertdata.io import storage
 
 
 class Spool:
-    """Articles in several files, each read back by its number; memory holds eight bytes for each."""
+    """Articles in several files, each read back by its number. Memory holds eight bytes for each."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()

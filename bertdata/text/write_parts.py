@@ -33,7 +33,7 @@ class MlperfStep:
 
 
 def write_parts(run: GroupedRun) -> list[FileEntry]:
-    """Write parts and evaluation set; their entries.
+    """Write parts and evaluation set. Returns their entries.
 
     The withheld articles of each part wait in scratch files of their own, so that a later run has them.
     """

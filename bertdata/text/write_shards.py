@@ -31,7 +31,7 @@ class NvidiaStep:
 
 
 def write_shards(run: GroupedRun) -> list[FileEntry]:
-    """Write training and test shards; their entries.
+    """Write training and test shards. Returns their entries.
 
     The articles of a remote directory wait in a temporary one of this machine, since each is read back
     by itself: a later run then begins anew.
@@ -43,7 +43,7 @@ def write_shards(run: GroupedRun) -> list[FileEntry]:
 
 
 def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
-    """Write the shards; place: directory of the scratch files, None: ``unfinished/``, for a later run."""
+    """Write the shards. place: directory of the scratch files, None: ``unfinished/``, for a later run."""
     commit, plan = run.text.commit, run.text.plan
     starts = range(0, len(run.files), GROUP_FILES)
     groups = [

@@ -26,7 +26,7 @@ def clean(text: str, drops_unassigned: bool) -> str:
 
 
 class _Cleaning(dict[int, str]):
-    """Replacement of each code point; filled as characters are met."""
+    """Replacement of each code point. Filled as characters are met."""
 
     def __init__(self, drops_unassigned: bool) -> None:
         self._drops_unassigned = drops_unassigned

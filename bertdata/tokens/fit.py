@@ -60,5 +60,5 @@ def _has_capitals(words: Sequence[str]) -> bool:
 
 
 def _changed(words: Sequence[str], change: Callable[[str], str]) -> int:
-    """Number of words that the change of case alters; all at once, as vocabularies are long."""
+    """Number of words that the change of case alters. All at once, as vocabularies are long."""
     return sum(map(ne, words, change("\0".join(words)).split("\0")))

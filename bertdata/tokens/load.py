@@ -12,7 +12,7 @@ from bertdata.tokens.wordpiece import WordPieceTokenizer
 
 
 def load_vocabulary(path: str, dialect: str) -> Vocabulary:
-    """The vocabulary of a tokeniser's file as the dialect reads it; kept between a worker's tasks.
+    """The vocabulary of a tokeniser's file as the dialect reads it. Kept between a worker's tasks.
 
     A local file that was changed is read anew.
     """
@@ -20,7 +20,7 @@ def load_vocabulary(path: str, dialect: str) -> Vocabulary:
 
 
 def load_tokenizer(path: str, dialect: str, lower_case: bool, engine: Engine | None = None) -> Tokenizer:
-    """The tokeniser of a file, with its cache of words; kept between a worker's tasks, as vocabularies are.
+    """The tokeniser of a file, with its cache of words. Kept between a worker's tasks, as vocabularies are.
 
     Every file is a WordPiece vocabulary, one token a line.
     """

@@ -4,7 +4,7 @@ from bertdata.tokens.vocabulary import WordPieceVocabulary
 
 
 def split_pieces(word: str, vocabulary: WordPieceVocabulary, max_word_chars: int) -> list[int]:
-    """Ids of the longest known pieces from left to right; one [UNK] where nothing fits.
+    """Ids of the longest known pieces from left to right. One [UNK] where nothing fits.
 
     Every piece but the first is looked up with ``##`` before it. A word of more than
     max_word_chars characters is [UNK].

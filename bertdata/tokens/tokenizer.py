@@ -16,7 +16,7 @@ class Tokenizer(Protocol):
     def vocabulary(self) -> Vocabulary: ...
 
     def encode(self, texts: list[bytes], names: list[str]) -> Documents:
-        """The documents of several texts read as one sequence; names: for errors.
+        """The documents of several texts read as one sequence. names: for errors.
 
         A blank line ends a document, any other line is a sentence unless it yields no id; documents
         without sentences are dropped. No boundary is added between texts. Where the vocabulary has an

@@ -14,7 +14,7 @@ LARGEST_VOCABULARY = 1 << 21
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class WordPieceVocabulary(Vocabulary):
-    """A WordPiece vocabulary as one dialect reads it; ids: the id of each distinct token."""
+    """A WordPiece vocabulary as one dialect reads it. ids: the id of each distinct token."""
 
     ids: dict[str, int]
     unk: int
@@ -23,7 +23,7 @@ class WordPieceVocabulary(Vocabulary):
 def parse_vocabulary(
     data: bytes, name: str, dialect: Dialect, required: Sequence[str] = SPECIAL_TOKENS
 ) -> WordPieceVocabulary:
-    """The vocabulary in ``data``: one token a line, stripped; its id is its place.
+    """The vocabulary in ``data``: one token a line, stripped. Its id is its place.
 
     Where a token occurs twice, mlperf keeps the first and numbers distinct tokens; the others keep
     the last and number lines. Random replacements are drawn from the distinct tokens in order of

@@ -27,7 +27,7 @@ class TextTokens(NamedTuple):
 
 
 class WordPieceTokenizer:
-    """BERT's tokeniser of 2018 as one dialect applies it; keeps a cache of words between texts."""
+    """BERT's tokeniser of 2018 as one dialect applies it. Keeps a cache of words between texts."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class WordPieceTokenizer:
         return self._specification(joined.decode().split("\n"))
 
     def encode_each(self, texts: Sequence[str]) -> TextTokens:
-        """The ids of each text by itself, without sentences; a text may have none.
+        """The ids of each text by itself, without sentences. A text may have none.
 
         Of the words of a text this tells the word that each id comes from. UnicodeEncodeError for half a
         surrogate pair, which is no character.
@@ -144,6 +144,6 @@ def tokenize(
     name: str = "text",
     engine: Engine | None = None,
 ) -> Documents:
-    """The documents of one UTF-8 text; see WordPieceTokenizer.encode."""
+    """The documents of one UTF-8 text. See WordPieceTokenizer.encode."""
     tokenizer = WordPieceTokenizer(vocabulary, dialect, lower_case=lower_case, engine=engine)
     return tokenizer.encode([text], [name])

@@ -1,4 +1,4 @@
-"""Properties and mappings of characters in Unicode 11.0; twin of _native/unicode/unicode.h."""
+"""Properties and mappings of characters in Unicode 11.0. Twin of _native/unicode/unicode.h."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -104,7 +104,7 @@ def is_word(character: str) -> bool:
 
 @cache
 def decimal_value(character: str) -> int | None:
-    """The digit's value, of any script; None for what is no digit."""
+    """The digit's value, of any script. None for what is no digit."""
     ranges = unicode11.DECIMAL  # each holds one or more runs of ten digits, from zero to nine
     place = bisect_right(ranges, (ord(character), 0x110000)) - 1
     if place < 0 or ord(character) > ranges[place][1]:

@@ -37,7 +37,7 @@ def read_definitions(settings: ExtractorSettings, state: BlockState, block: Page
 def articles_of(
     blocks: Iterable[PageBlock], settings: ExtractorSettings, pool: WorkerPool, state: BlockState
 ) -> Iterator[tuple[PageBlock, BlockArticles, BlockState]]:
-    """Each block with its articles and the state that it was begun with; ``state`` is that of the first."""
+    """Each block with its articles and the state that it was begun with. ``state`` is that of the first."""
     for block, found in pool.in_order(partial(extract_block, settings, START), blocks):
         if not follows(block.data, found, state):
             [(_, found)] = pool.in_order(partial(extract_block, settings, state), [block])
@@ -48,7 +48,7 @@ def articles_of(
 def definitions_of(
     blocks: Iterable[PageBlock], settings: ExtractorSettings, pool: WorkerPool, state: BlockState = START
 ) -> Iterator[tuple[PageBlock, BlockDefinitions]]:
-    """Each block with its definitions; ``state`` is that of the first."""
+    """Each block with its definitions. ``state`` is that of the first."""
     for block, found in pool.in_order(partial(read_definitions, settings, START), blocks):
         if not follows(block.data, found, state):
             [(_, found)] = pool.in_order(partial(read_definitions, settings, state), [block])

@@ -44,7 +44,7 @@ def extract(
     progress: OnProgress | None = None,
     limits: PageLimits = LIMITS,
 ) -> ExtractReport:
-    """Write the dump's articles into ``output_dir/AA/wiki_00`` and so on; the report on every page.
+    """Write the dump's articles into ``output_dir/AA/wiki_00`` and so on. Returns the report on every page.
 
     Dump and directory may be URLs. The files' bytes are those of the extractor's own command
     (``WikiExtractor.py DUMP -o DIR``) run at midnight of the frozen date, for any engine and any number of
@@ -70,7 +70,7 @@ def extract(
 def preview_extraction(
     dump: AnyPath, output_dir: AnyPath, settings: ExtractSettings, engine: Engine | None = None
 ) -> list[str]:
-    """The plan of extract, for a person, with nothing written; errors as from extract."""
+    """The plan of extract, for a person, with nothing written. Errors as from extract."""
     engine = check_engine(settings.extractor, engine)
     with (
         open_pools(engine, 1, LIMITS.memory_bytes) as pools,
@@ -100,7 +100,7 @@ class _Extraction:
         return self._directory.preview(begun=ArticleWriter.has_begun(self._commit))
 
     def run(self) -> ExtractReport:
-        """Extract the articles; the report."""
+        """Extract the articles. Returns the report."""
         with self._commit.run(), self._local_directory() as directory:
             try:
                 with KeptBlocks(directory, self._passes.bytes) as kept:

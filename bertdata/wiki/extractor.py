@@ -1,4 +1,4 @@
-"""The interface of an extractor; ``open_extractor`` has the four that there are.
+"""The interface of an extractor. ``open_extractor`` has the four that there are.
 
 An extractor turns blocks of whole pages into articles, and collects the definitions of templates. There
 are two programs to be equal to, wikiextractor 3.1.0 and MLPerf's pinned one, and two engines for each:
@@ -78,7 +78,7 @@ class BlockDefinitions(NamedTuple):
 
 
 class Extractor(Protocol):
-    """Pages of a block to articles or definitions; equal results whatever the engine."""
+    """Pages of a block to articles or definitions. Equal results whatever the engine."""
 
     def extract(self, data: bytes, state: BlockState, /) -> BlockArticles: ...
 
@@ -86,7 +86,7 @@ class Extractor(Protocol):
 
 
 class ExtractorSettings(NamedTuple):
-    """Everything that a worker needs besides the pages; ``templates`` is the path of the template file."""
+    """Everything that a worker needs besides the pages. ``templates`` is the path of the template file."""
 
     extractor: ExtractorName
     engine: Engine

@@ -20,7 +20,7 @@ from bertdata.wiki.template_file import map_file
 
 
 def check_engine(extractor: ExtractorName, engine: Engine | None) -> Engine:
-    """The engine that is wanted, or the best there is; errors where it cannot run."""
+    """The engine that is wanted, or the best there is. Errors where it cannot run."""
     engine = engine or default_engine()
     if not use_native(engine) and extractor == "3.1.0":
         from bertdata.wiki.package.wikiextractor import load_wikiextractor
@@ -31,7 +31,7 @@ def check_engine(extractor: ExtractorName, engine: Engine | None) -> Engine:
 
 @lru_cache(maxsize=2)
 def open_extractor(settings: ExtractorSettings) -> Extractor:
-    """The extractor, kept between a worker's blocks; errors as from its engine."""
+    """The extractor, kept between a worker's blocks. Errors as from its engine."""
     if use_native(settings.engine):
         return _NativeExtractor(settings)
     if settings.extractor == "mlperf":
@@ -70,7 +70,7 @@ def _named_outcomes(outcomes: Iterable[tuple[Any, ...]]) -> list[PageOutcome]:
 
 
 class _NativeExtractor(_Named):
-    """A kernel; several threads may share it."""
+    """A kernel. Several threads may share it."""
 
     def __init__(self, settings: ExtractorSettings) -> None:
         arguments = _arguments(settings)
@@ -81,7 +81,7 @@ class _NativeExtractor(_Named):
 
 
 def _compute(function: str, arguments: list[str]) -> str:
-    """A function that the kernel leaves to Python; few articles call one."""
+    """Evaluate a rare parser function in Python, for the kernel."""
     from bertdata.wiki.mlperf.compute import compute
 
     return compute(function, arguments)

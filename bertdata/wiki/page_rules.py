@@ -31,7 +31,7 @@ LIMITS = PageLimits()
 
 
 class PageRules(NamedTuple):
-    """Rules for each page of the dump at that path; ``skip_pages`` are page ids."""
+    """Rules for each page of the dump at that path. ``skip_pages`` are page ids."""
 
     dump: str
     skip_pages: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class PageRules(NamedTuple):
         return WorkerDied(f"{death}; if one dies at {page} again, {remedy} leaves that page out")
 
     def too_much(self, page_id: str, title: str, found: str) -> InputError:
-        """The error for a page that breaks a limit; found: how it does, after "page ...: "."""
+        """The error for a page that breaks a limit. found: how it does, after "page ...: "."""
         return self._too_much(f"{page_id}\t{title}", found)
 
     def _too_much(self, name: str, found: str) -> InputError:

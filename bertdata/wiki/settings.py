@@ -57,7 +57,7 @@ class ExtractSettings(_Fields):
         return super().__new__(cls, extractor, date, expands, max_page_bytes, tuple(ids))
 
     def as_json(self, day: datetime.date | None) -> dict[str, Any]:
-        """The settings as a manifest has them; day: that is known before the dump is read."""
+        """The settings as a manifest has them. day: that is known before the dump is read."""
         skip_pages = {"skip_pages": list(self.skip_pages)} if self.skip_pages else {}
         return {
             "date": day and day.isoformat(),
@@ -72,7 +72,7 @@ class ExtractSettings(_Fields):
         return {"name": "wikiextractor", "version": VERSIONS[self.extractor]}
 
     def day_of(self, dump: str) -> datetime.date | None:
-        """The day that is given, or that stands in the dump's file name; None where only its pages tell."""
+        """The day that is given, or that stands in the dump's file name. None where only its pages tell."""
         return self.date or name_date(dump)
 
 

@@ -26,7 +26,7 @@ _PIECE_BYTES = 1 << 20
 
 
 class TemplateFileWriter(AbstractContextManager["TemplateFileWriter"]):
-    """Takes definitions in the dump's order; ``write`` makes the file. Large texts wait on disk."""
+    """Takes definitions in the dump's order. ``write`` makes the file. Large texts wait on disk."""
 
     def __init__(self) -> None:
         self._data = SpooledFile(_IN_MEMORY_BYTES)
@@ -46,7 +46,7 @@ class TemplateFileWriter(AbstractContextManager["TemplateFileWriter"]):
         self._numbers[kind] += 1
 
     def write(self, file: BinaryIO) -> None:
-        """Write the template file; quick, because the workers wait for it."""
+        """Write the template file. Quick, because the workers wait for it."""
         file.write(MAGIC + _COUNTS.pack(self._numbers[TEMPLATE], self._numbers[REDIRECT]))
         for kind in (TEMPLATE, REDIRECT):
             file.write(

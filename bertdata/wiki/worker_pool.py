@@ -21,7 +21,7 @@ class WorkerPool(Protocol):
 
 
 class WorkerPools(NamedTuple):
-    """work: for pages. reading: for decompression; the same, or this thread."""
+    """work: for pages. reading: for decompression. The same, or this thread."""
 
     work: WorkerPool
     reading: WorkerPool

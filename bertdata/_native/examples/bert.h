@@ -125,7 +125,7 @@ class BertExamples {
     }
   }
 
-  // Text from a random place of another document; false when ten draws all gave the own one.
+  // Text from a random place of another document. Returns false when ten draws all gave the own one.
   bool random_next(uint32_t place, uint32_t target, uint32_t a_length, uint32_t& b, uint32_t& b_length) {
     uint32_t other = place;
     for (int tries = 0; tries < 10 && other == place; ++tries) other = random_.below(documents_.documents);
@@ -159,7 +159,7 @@ class BertExamples {
   }
 
   uint32_t masks_wanted(uint32_t length) const {
-    // Half to even, as Python; any finite probability, as the scripts accept it.
+    // Half to even, as Python. Any finite probability, as the scripts accept it.
     const double share = std::clamp(std::nearbyint(length * rules_.masked_lm_prob), 1.0, 65535.0);
     uint32_t wanted = std::min(rules_.max_predictions, static_cast<uint32_t>(share));
     if (rules_.fills_predictions && length + rules_.max_predictions > rules_.max_seq_length)
@@ -167,7 +167,7 @@ class BertExamples {
     return wanted;
   }
 
-  // Positions that may be masked, ascending, into candidates_.
+  // Writes the positions that may be masked, ascending, to candidates_ and returns their number.
   uint32_t collect_candidates(const Span& span) {
     const uint32_t a_end = 1u + span.a_length, length = a_end + span.b_length + 2u;
     const uint32_t count = length - 3u;
@@ -194,7 +194,7 @@ class BertExamples {
     for (uint32_t i = 0; i < wanted; ++i) mask_position(span, candidates_[i]);
   }
 
-  // A ## piece belongs to the candidate before it; a word that would exceed the wanted masks is left.
+  // A ## piece belongs to the candidate before it. A word that would exceed the wanted masks is left.
   void mask_words(const Span& span) {
     const uint32_t count = collect_candidates(span);
     word_starts_.clear();
@@ -226,7 +226,7 @@ class BertExamples {
     is_masked_[position >> 6] |= uint64_t{1} << (position & 63);
   }
 
-  // Moves the marked positions, ascending, to the example's list; returns how many. Without masks they are
+  // Moves the marked positions, ascending, to the example's list. Returns how many. Without masks they are
   // drawn all the same, so that the pairs are those of a run with masks, and left out here.
   size_t collect_masks(const Span& span) {
     const size_t before = positions_.size();
@@ -242,7 +242,7 @@ class BertExamples {
     return positions_.size() - before;
   }
 
-  // Shuffled examples lie all over the memory.
+  // Asks for memory ahead of its use: shuffled examples lie far apart.
   static void prefetch(const void* data, size_t bytes) {
     const char* p = static_cast<const char*>(data);
     for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(p + at);

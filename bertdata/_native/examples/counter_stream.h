@@ -1,4 +1,4 @@
-// Philox4x32-10 with a key a shard and a counter an example; twin of examples/dynamic_masking/counter_stream.py.
+// Philox4x32-10 with a key a shard and a counter an example. Twin of examples/dynamic_masking/counter_stream.py.
 #pragma once
 
 #include <cstddef>

@@ -1,11 +1,11 @@
-// A document set as the kernels that make examples see it; records.Documents in Python.
+// A document set as the kernels that make examples see it: records.Documents in Python.
 #pragma once
 
 #include <cstdint>
 
 namespace bertdata {
 
-// Views of a document set; end offsets as in records.Documents.
+// Views of a document set. End offsets as in records.Documents.
 template <class Id>
 struct DocumentView {
   const Id* ids;

@@ -1,4 +1,4 @@
-// Masks drawn when examples are loaded; twin of examples/masking/reference.py.
+// Masks drawn when examples are loaded. Twin of examples/masking/reference.py.
 #pragma once
 
 #include <algorithm>
@@ -20,12 +20,12 @@ struct MaskingRules {
   bool whole_words, draws_counts;
 };
 
-// Masks one example after another; holds the scratch of one.
+// Masks examples one by one, in buffers that are used again for the next.
 class DynamicMasker {
  public:
   explicit DynamicMasker(const MaskingRules& rules) : rules_(rules) {}
 
-  // Masks `length` unmasked ids in place, at most 65535 and all in the vocabulary; writes positions and labels,
+  // Masks `length` unmasked ids in place, at most 65535 and all in the vocabulary. Writes positions and labels,
   // room for rules.most each, and returns how many.
   uint32_t mask(int32_t* ids, uint32_t length, double rate, CounterStream& stream, int32_t* positions, int32_t* labels) {
     collect_candidates(ids, length);
@@ -71,7 +71,7 @@ class DynamicMasker {
       is_masked_[candidates_[c] >> 6] |= uint64_t{1} << (candidates_[c] & 63);
   }
 
-  // Words of words_ in random order, until `wanted` positions are taken; one that would exceed them is left.
+  // Words of words_ in random order, until `wanted` positions are taken. One that would exceed them is left.
   void take(uint32_t wanted, CounterStream& stream) {
     const uint32_t count = static_cast<uint32_t>(words_.size());
     for (uint32_t place = 0, masked = 0; place < count && masked < wanted; ++place) {

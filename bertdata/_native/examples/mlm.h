@@ -1,5 +1,5 @@
-// Masked blocks of one segment: documents to blocks, masks from a stream of each; twin of examples/mlm/blocks.py
-// and examples/mlm/reference.py.
+// Masked blocks of one segment: documents to blocks, masks from a stream of each.
+// Twin of examples/mlm/blocks.py and examples/mlm/reference.py.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +39,7 @@ struct MlmColumns {
 template <class Id>
 class MlmExamples {
  public:
-  // keys: of each pass's streams of masks; seed: of the final shuffle.
+  // keys: of each pass's streams of masks. seed: of the final shuffle.
   MlmExamples(const DocumentView<Id>& documents, const MlmRules& rules, const std::vector<uint64_t>& keys,
               const std::vector<uint32_t>& seed)
       : rules_(rules), longest_(rules.max_seq_length - 1) {
@@ -106,7 +106,7 @@ class MlmExamples {
     return rules_.breaks == Breaks::kEos || text_.size() - open_ + line > longest_;
   }
 
-  // Ends the open block here; one that is too long becomes several.
+  // Ends the open block here. One that is too long becomes several.
   void close_block() {
     for (; open_ < text_.size(); open_ += std::min<uint64_t>(longest_, text_.size() - open_)) {
       const uint16_t length = static_cast<uint16_t>(std::min<uint64_t>(longest_, text_.size() - open_));
@@ -115,7 +115,7 @@ class MlmExamples {
     }
   }
 
-  // Masks all blocks in each pass; those of the first stand in examples_.
+  // Masks all blocks in each pass. Those of the first stand in examples_ already.
   void mask_blocks(const std::vector<uint64_t>& keys) {
     const uint32_t blocks = static_cast<uint32_t>(examples_.size());
     if (examples_.size() * keys.size() > 0xFFFFFFFFull)

@@ -1,4 +1,4 @@
-// MT19937 with CPython's seeding and derived draws; twin of examples/random_stream.py.
+// MT19937 with CPython's seeding and derived draws. Twin of examples/random_stream.py.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,7 @@ inline uint32_t bit_length(uint32_t n) { return n ? 32u - static_cast<uint32_t>(
 
 class RandomStream {
  public:
-  // key: the absolute value of the seed in 32-bit digits, least significant first; {0} for zero.
+  // key: the absolute value of the seed in 32-bit digits, least significant first. {0} for zero.
   explicit RandomStream(const std::vector<uint32_t>& key) {
     state_[0] = 19650218u;
     for (uint32_t i = 1; i < kTwisterWords; ++i)

@@ -1,4 +1,4 @@
-// Chosen examples of ragged columns, copied in any order; twin of examples/columns.py.
+// Chosen examples of ragged columns, copied in any order. Twin of examples/columns.py.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,8 @@
 
 namespace bertdata {
 
-// The ends of the chosen examples' items, one after the other; invalid_argument where the order names no example.
+// End offsets of the chosen examples' items when these lie one after the other. Throws invalid_argument where
+// the order names no example.
 inline Column<uint32_t> taken_ends(const uint32_t* ends, size_t count, const int64_t* order, size_t taken) {
   Column<uint32_t> out;
   uint32_t* next = out.room(taken);
@@ -27,7 +28,7 @@ inline Column<uint32_t> taken_ends(const uint32_t* ends, size_t count, const int
   return out;
 }
 
-// The items of the chosen examples, item_bytes each; `ends` ascend and were checked with `order` by taken_ends.
+// The items of the chosen examples, item_bytes each. `ends` ascend and were checked with `order` by taken_ends.
 inline Column<uint8_t> taken_items(const uint8_t* items, size_t item_bytes, const uint32_t* ends, const int64_t* order,
                                    const Column<uint32_t>& out_ends) {
   Column<uint8_t> out;

@@ -1,4 +1,4 @@
-// MD5 (RFC 1321) of several streams at a time, a lane of a vector each; twin of io/digests.py.
+// MD5 (RFC 1321) of several streams at a time, a lane of a vector each. Twin of io/digests.py.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,7 @@ constexpr int md5_word(int step) {
   return step < 16 ? step : step < 32 ? (5 * step + 1) & 15 : step < 48 ? (3 * step + 5) & 15 : (7 * step) & 15;
 }
 
-// The 64 steps on Words, 32-bit numbers or vectors of them; a macro, as a vector's code must be compiled for its
+// The 64 steps on Words, 32-bit numbers or vectors of them. A macro, as a vector's code must be compiled for its
 // processor where it stands. `words` are those of the block, `a` to `d` the state.
 #define BERTDATA_MD5_STEPS(Words, words, a, b, c, d)                            \
   _Pragma("GCC unroll 64") for (int step = 0; step < 64; ++step) {              \
@@ -91,7 +91,7 @@ __attribute__((target("avx2"), always_inline)) inline void md5_transpose(const u
   }
 }
 
-// Eight streams, as many blocks of each; states[word][lane].
+// Eight streams, as many blocks of each. States[word][lane].
 __attribute__((target("avx2"))) inline void md5_eight(uint32_t states[4][kMd5Lanes],
                                                       const uint8_t* const data[kMd5Lanes], size_t blocks) {
   typedef uint32_t Words __attribute__((vector_size(32)));
@@ -216,7 +216,7 @@ class Md5Streams {
 #ifdef BERTDATA_HAS_AVX2
   static constexpr size_t kLeastLanes = 2;  // lanes cost the same, full or not
 
-  // The first eight of `left`, as far as all of them reach; a lane without a stream repeats the first.
+  // The first eight of `left`, as far as all of them reach. A lane without a stream repeats the first.
   void add_in_lanes(const std::vector<size_t>& left, std::vector<Piece>& pieces) {
     const size_t used = std::min(left.size(), kMd5Lanes), blocks = pieces[left[used - 1]].size / kMd5Block;
     uint32_t states[4][kMd5Lanes];

@@ -1,4 +1,4 @@
-// CRC-32C (Castagnoli) and TensorFlow's masked form; twin of shards/crc32c.py.
+// CRC-32C (Castagnoli) and TensorFlow's masked form. Twin of shards/crc32c.py.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ struct Crc32cTable {
   }
 };
 
-// Eight bytes a step; crc is the inverted running value.
+// Eight bytes a step. crc is the inverted running value.
 inline uint32_t crc32c_by_table(uint32_t crc, const uint8_t* data, size_t size) {
   static const Crc32cTable table;
   const auto& t = table.rows;

@@ -1,4 +1,4 @@
-// TFRecords back to columns of examples; twin of examples/fields.py. Refuses what columns cannot hold.
+// TFRecords back to columns of examples. Twin of examples/fields.py. Refuses what columns cannot hold.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,7 @@ struct DecodedColumn {
   }
 };
 
-// Needs a format without slots. A ragged column with a field of ones has as many items as there are ones; any
+// Needs a format without slots. A ragged column with a field of ones has as many items as there are ones. Any
 // other has as many as its field is wide.
 class ExampleDecoder {
  public:
@@ -60,7 +60,7 @@ class ExampleDecoder {
           if (format.columns[c].ends == format.columns[field.column].ends) is_counted_[c] = true;
   }
 
-  // Decodes at most `limit` records of the block; block moves on.
+  // Decodes at most `limit` records of the block. block moves on.
   std::vector<DecodedColumn> run(Bytes& block, size_t limit) {
     std::vector<DecodedColumn> out(format_.columns.size());
     for (size_t c = 0; c < out.size(); ++c) out[c].item_bytes = format_.columns[c].item_bytes;
@@ -145,7 +145,7 @@ class ExampleDecoder {
       if (format_.columns[c].ends == ends) counts_[c] = count;
   }
 
-  // Floats that are whole numbers, as such; others become -1, which no column holds.
+  // Floats that are whole numbers, as such. Others become -1, which no column holds.
   const Ints& whole_numbers(const FieldRule& field) {
     const ParsedFeature& found = feature(field);
     whole_.truncate(0);

@@ -1,4 +1,4 @@
-// Examples to canonical TFRecords; twin of examples/fields.py and examples/slots.py.
+// Examples to canonical TFRecords. Twin of examples/fields.py and examples/slots.py.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace bertdata {
 
-// Encodes examples one by one; the scratch buffers live as long as the encoder.
+// Encodes examples one by one. The scratch buffers live as long as the encoder.
 class ExampleEncoder {
  public:
   ExampleEncoder(const RecordFormat& format, const std::vector<ColumnView>& columns, Column<uint8_t>& out)
@@ -65,7 +65,7 @@ class ExampleEncoder {
     features_.emplace_back(field.key, kind, scratch.data(), write(field, width, scratch.data()));
   }
 
-  // Writes the field's values as varints; their bytes.
+  // Writes the field's values as varints. Returns their bytes.
   size_t write(const FieldRule& field, size_t width, uint8_t* out) {
     const size_t first = starts_[field.column];
     uint8_t* p = out;
@@ -108,7 +108,7 @@ class ExampleEncoder {
     return static_cast<size_t>(p - out);
   }
 
-  // The items and the padding as floats; their bytes.
+  // Writes the items and their padding as 32-bit floats. Returns the number of bytes.
   size_t put_floats(const FieldRule& field, size_t width, uint8_t* out) const {
     const size_t first = starts_[field.column], count = items(field.column);
     for (size_t i = 0; i < width; ++i) {
@@ -133,7 +133,7 @@ class ExampleEncoder {
     return p;
   }
 
-  // Graphcore's order: masked positions from slot 0 on, all others from slot P on; ids 0 vanish.
+  // Graphcore's order: masked positions from slot 0 on, all others from slot P on. Ids 0 vanish.
   void fill_slots() {
     slots_.assign(slots_room_, Slot{0, 0, false});
     slot_labels_.assign(format_.first_slot, 0);

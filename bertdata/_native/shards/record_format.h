@@ -10,7 +10,7 @@
 
 namespace bertdata {
 
-// Ids and other values are below this; twin of examples/fields.py. put_small_varint takes no more.
+// Ids and other values are below this. Twin of examples/fields.py. put_small_varint takes no more.
 constexpr uint32_t kValueLimit = 1u << 21;
 
 // Values of a field of fixed width are at most this many: the longest sequence.
@@ -28,7 +28,7 @@ struct ColumnRule {
   uint32_t most;  // largest value
 };
 
-// Ways to make a field of its column; twin of examples/fields.py and examples/slots.py.
+// Ways to make a field of its column. Twin of examples/fields.py and examples/slots.py.
 enum class Source : uint8_t {
   kValues,         // the items
   kOnes,           // 1 for each item
@@ -49,7 +49,7 @@ struct FieldRule {
   uint32_t padding;
 };
 
-// Fields sorted by key. Column 0 holds the ids; positions and labels are those of masks, or -1.
+// Fields sorted by key. Column 0 holds the ids. Positions and labels are those of masks, or -1.
 struct RecordFormat {
   std::vector<ColumnRule> columns;
   std::vector<FieldRule> fields;

@@ -1,4 +1,4 @@
-// Reading TFRecords: frames, tf.train.Example, canonical form; twin of shards/framing.py, shards/example_proto.py.
+// Reading TFRecords: frames, tf.train.Example, canonical form. Twin of shards/framing.py, shards/example_proto.py.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +39,7 @@ inline uint64_t get_fixed(const uint8_t* p, size_t bytes) {
 
 constexpr uint64_t kLongestRecord = uint64_t{1} << 31;
 
-// Takes one frame off the block; false when the block ends before the frame does.
+// Takes one frame off the block. Returns false when the block ends before the frame does.
 inline bool next_frame(Bytes& block, Bytes& payload) {
   if (block.size() < 12) return false;
   const uint64_t length = get_fixed(block.p, 8);
@@ -105,7 +105,7 @@ inline std::string_view get_key(Bytes& in) {
   throw ParseError("not a tf.train.Example: unknown field");
 }
 
-// One feature; vectors keep their memory from record to record.
+// One feature. Vectors keep their memory from record to record.
 struct ParsedFeature {
   std::string_view key;
   uint8_t kind = 0;  // FeatureKind, or 0 where the message is empty
@@ -222,7 +222,7 @@ class ParsedExample {
   size_t count_ = 0;
 };
 
-// Re-serialises every whole frame of a block in canonical form. Returns frames done; block moves on.
+// Re-serialises every whole frame of a block in canonical form. Returns frames done. block moves on.
 class Canonicalizer {
  public:
   size_t run(Bytes& block, Column<uint8_t>& out) {

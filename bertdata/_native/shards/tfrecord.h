@@ -1,4 +1,4 @@
-// Canonical tf.train.Example messages in TFRecord frames; twin of shards/example_proto.py and shards/framing.py.
+// Canonical tf.train.Example messages in TFRecord frames. Twin of shards/example_proto.py and shards/framing.py.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ inline uint8_t* put_varint(uint8_t* out, uint64_t value) {
   return out;
 }
 
-// Same, without branches, for values below 2^21; writes four bytes always.
+// Same, without branches, for values below 2^21. Writes four bytes always.
 inline uint8_t* put_small_varint(uint8_t* out, uint32_t value) {
   const uint32_t two = value >= 1u << 7, three = value >= 1u << 14;
   const uint32_t bytes = (value & 127) | two << 7 | (value >> 7 & 127) << 8 | three << 15 | (value >> 14) << 16;
@@ -33,7 +33,7 @@ inline uint8_t* put_small_varint(uint8_t* out, uint32_t value) {
 }
 
 #ifdef BERTDATA_HAS_SSE42
-// Shuffles that close up four values, each spread over the lowest three bytes of a lane; indexed by
+// Shuffles that close up four values, each spread over the lowest three bytes of a lane. Indexed by
 // the values that need two bytes (bits 0-3) and three (bits 4-7).
 struct PackTable {
   alignas(16) uint8_t order[256][16];
@@ -51,7 +51,7 @@ struct PackTable {
   }
 };
 
-// put_small_varint of four 16-bit values at once; writes 16 bytes always.
+// put_small_varint of four 16-bit values at once. Writes 16 bytes always.
 __attribute__((target("sse4.2"))) inline uint8_t* put_four_varints(uint8_t* out, const uint16_t* values,
                                                                    const PackTable& table) {
   int64_t raw;
@@ -151,7 +151,7 @@ class FrameWriter {
     if (pending_count_ == 4) flush();
   }
 
-  // Writes the checksums still due; call after the last record.
+  // Writes the checksums still due. Call after the last record.
   void flush() {
     uint32_t crc[4] = {~0u, ~0u, ~0u, ~0u};
     size_t done = 0;

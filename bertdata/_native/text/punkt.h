@@ -1,4 +1,4 @@
-// Sentence boundaries by Punkt, as three releases of nltk place them; twin of text/punkt/boundaries.py.
+// Sentence boundaries by Punkt, as three releases of nltk place them. Twin of text/punkt/boundaries.py.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,7 @@ class Punkt {
   }
 
  private:
-  // An end mark that may end a sentence; where the next one would start, and where its context ends.
+  // An end mark that may end a sentence. Where the next one would start, and where its context ends.
   struct Candidate {
     const uint8_t *place, *resume, *stop;
   };

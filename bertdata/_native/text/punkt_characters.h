@@ -1,4 +1,4 @@
-// Characters in which the variants of Punkt differ; twin of text/punkt/patterns.py. All text is valid UTF-8.
+// Characters in which the variants of Punkt differ. Twin of text/punkt/patterns.py. All text is valid UTF-8.
 #pragma once
 
 #include <algorithm>
@@ -67,9 +67,9 @@ class PunktCharacters {
 
   bool is_kind(uint8_t byte, uint16_t kind) const { return kinds_.of[byte] & kind; }
 
-  // Of the white space at p (p < end).
+  // Length of the white-space character at p (p < end), 0 for another one.
   size_t space_length(const uint8_t* p, const uint8_t* end) const { return space_length(p, end, kAsciiSpace); }
-  // Of the white space at p as Python's str.strip() sees it.
+  // The same by Python's str.strip(), which knows more white space.
   size_t stripped_length(const uint8_t* p, const uint8_t* end) const { return space_length(p, end, kStripped); }
 
   size_t breaks_word_length(const uint8_t* p, const uint8_t* end) const {

@@ -1,4 +1,4 @@
-// Punkt's tables by word type, one look-up for all of them; twin of text/punkt/tables.py.
+// Punkt's tables by word type, one look-up for all of them. Twin of text/punkt/tables.py.
 #pragma once
 
 #include <cstdint>

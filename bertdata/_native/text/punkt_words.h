@@ -1,4 +1,4 @@
-// Words around a candidate, and whether a sentence ends among them; twin of text/punkt/words.py.
+// Words around a candidate, and whether a sentence ends among them. Twin of text/punkt/words.py.
 // All text is valid UTF-8.
 #pragma once
 

@@ -21,7 +21,7 @@ inline bool is_ascii_word(uint8_t c) {
   return static_cast<uint8_t>((c | 0x20) - 'a') < 26 || static_cast<uint8_t>(c - '0') < 10;
 }
 
-// Length (at most 16) of the run of ASCII letters and digits at p; the run itself in word,
+// Length (at most 16) of the run of ASCII letters and digits at p. The run itself in word,
 // lower-cased by setting bit 5, which digits carry already. Reads 16 bytes, or up to end if nearer.
 inline unsigned read_short_word(const uint8_t* p, const uint8_t* end, bool lower_case, ShortWord& word) {
   alignas(16) uint8_t bytes[16] = {};
@@ -53,7 +53,7 @@ inline unsigned read_short_word(const uint8_t* p, const uint8_t* end, bool lower
   return length;
 }
 
-// Open addressing; half a cache line an entry. Forgets everything when full.
+// Open addressing. Half a cache line an entry. Forgets everything when full.
 class ShortWordCache {
  public:
   struct Entry {
@@ -76,7 +76,7 @@ class ShortWordCache {
     return entry.count <= kInline ? entry.ids : spilled_.data() + entry.ids[0];
   }
 
-  // Fills a free entry that find() gave; returns the entry, which may have moved.
+  // Fills a free entry that find() gave. Returns the entry, which may have moved.
   Entry& add(Entry& entry, const ShortWord& word, const std::vector<uint32_t>& ids) {
     if (spilled_.size() + ids.size() > kMostSpilled) return add(forget(word), word, ids);
     entry.word = word;
@@ -101,7 +101,7 @@ class ShortWordCache {
     return static_cast<size_t>(h ^ h >> 32);
   }
 
-  // Empties the cache; where the word belongs now.
+  // Empties the cache. Where the word belongs now.
   Entry& forget(const ShortWord& word) {
     entries_.assign(entries_.size(), Entry{});
     spilled_.clear();

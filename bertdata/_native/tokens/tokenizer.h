@@ -1,4 +1,4 @@
-// Text to documents of token ids: cleaning, splitting and WordPiece; twin of tokens/.
+// Text to documents of token ids: cleaning, splitting and WordPiece. Twin of tokens/.
 #pragma once
 
 #include <algorithm>
@@ -75,7 +75,7 @@ class Tokenizer {
     out.unknown = wide_ ? count_unknown(out.ids32) : count_unknown(out.ids16);
   }
 
-  // Adds the ids of count texts, text i being the bytes ends[i-1] to ends[i]; id_ends gets the end of each
+  // Adds the ids of count texts, text i being the bytes ends[i-1] to ends[i]. id_ends gets the end of each
   // text's ids, empty ones included. A line end is white space like any other.
   void tokenize_each(const uint8_t* text, const uint32_t* ends, size_t count, Documents& out,
                      Column<uint32_t>& id_ends) {
@@ -218,7 +218,7 @@ class Tokenizer {
     return {short_words_.ids(*entry), entry->count};
   }
 
-  // More than 16 ASCII letters and digits.
+  // The ids of a word of more than 16 ASCII letters and digits, which the cache does not hold.
   Ids long_word(const uint8_t* first, const uint8_t* last) {
     word_.assign(first, last);
     if (rules_.lower_case)

@@ -8,7 +8,7 @@
 
 namespace bertdata {
 
-// A bounded open-addressing table of byte strings; forgets everything when full.
+// A bounded open-addressing table of byte strings. Forgets everything when full.
 class WordCache {
  public:
   struct Ids {
@@ -18,7 +18,7 @@ class WordCache {
 
   explicit WordCache(size_t max_words = size_t{1} << 18) : slots_(1 << 12), max_words_(max_words) {}
 
-  // The slot where the word is or belongs; valid until the next add.
+  // The slot where the word is or belongs. Valid until the next add.
   struct Place {
     uint64_t hash;
     size_t slot;

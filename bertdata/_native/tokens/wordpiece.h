@@ -1,4 +1,4 @@
-// Greedy longest-match WordPiece over a trie of the vocabulary's bytes; twin of tokens/wordpiece.py.
+// Greedy longest-match WordPiece over a trie of the vocabulary's bytes. Twin of tokens/wordpiece.py.
 #pragma once
 
 #include <cstdint>

@@ -167,7 +167,7 @@ inline void append_utf8(uint32_t cp, std::string& out) {
   }
 }
 
-// Decodes one code point of strict UTF-8 at p (p < end) and moves p on; kCodePoints when invalid.
+// Decodes one code point of strict UTF-8 at p (p < end) and moves p on. kCodePoints when invalid.
 inline uint32_t decode_utf8(const uint8_t*& p, const uint8_t* end) {
   const uint32_t lead = *p;
   if (lead < 0x80) return ++p, lead;
@@ -197,7 +197,7 @@ inline void check_utf8(const uint8_t* text, size_t size) {
   }
 }
 
-// True where Python's str.isspace() is; the same in every Unicode version since 6.3.
+// True where Python's str.isspace() is. The same in every Unicode version since 6.3.
 inline bool is_python_space(uint32_t cp) {
   return (cp >= 9 && cp <= 13) || (cp >= 0x1C && cp <= 0x20) || cp == 0x85 || cp == 0x2028 || cp == 0x2029 ||
          (Properties::get()[cp] & kClassMask) == kSpace;

@@ -1,4 +1,4 @@
-// Unicode 11.0 data; made by tools/generate_unicode11.py on CPython 3.7, not by hand.
+// Unicode 11.0 data. Made by tools/generate_unicode11.py on CPython 3.7, not by hand.
 
 #pragma once
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Unicode 14.0 data; made by tools/generate_unicode14.py on CPython 3.11, not by hand.
+// Unicode 14.0 data. Made by tools/generate_unicode14.py on CPython 3.11, not by hand.
 
 #pragma once
 #include <cstdint>

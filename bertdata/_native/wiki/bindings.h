@@ -1,4 +1,4 @@
-// The Python faces of the kernels for dumps: two for wiki mark-up, one for bzip2; each a translation unit of its own.
+// The Python faces of the kernels for dumps: two for wiki mark-up, one for bzip2. Each a translation unit of its own.
 #pragma once
 
 #include <pybind11/pybind11.h>

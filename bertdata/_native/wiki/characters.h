@@ -108,7 +108,7 @@ class Words {
 
   bool has(uint32_t cp) const { return cp < kNoCharacter && (bits_[cp >> 6] >> (cp & 63) & 1); }
 
-  // The value of a decimal digit of any script; -1 of other characters.
+  // The value of a decimal digit of any script. -1 of other characters.
   int digit(uint32_t cp) const {
     if (cp < 0x80) return cp >= '0' && cp <= '9' ? static_cast<int>(cp - '0') : -1;
     for (const auto& [first, last] : digits_)
@@ -116,7 +116,7 @@ class Words {
     return -1;
   }
 
-  // Bytes of the word character at pos; 0 at another one and at the end.
+  // Bytes of the word character at pos. 0 at another one and at the end.
   size_t length_at(std::string_view text, size_t pos) const {
     if (pos >= text.size()) return 0;
     const auto byte = static_cast<uint8_t>(text[pos]);
@@ -157,7 +157,7 @@ inline bool is_space(uint32_t cp) {
          cp == 0x2029 || cp == 0x202F || cp == 0x205F || cp == 0x3000;
 }
 
-// Bytes of the space at pos; 0 at another character and at the end.
+// Bytes of the space at pos. 0 at another character and at the end.
 inline size_t space_at(std::string_view text, size_t pos) {
   if (pos >= text.size()) return 0;
   const auto byte = static_cast<uint8_t>(text[pos]);
@@ -192,7 +192,7 @@ inline bool starts_with(std::string_view text, size_t pos, std::string_view mark
 
 inline char lower_ascii(char byte) { return byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte | 32) : byte; }
 
-// The end of the name at pos, letters without regard to case; npos where another text stands there.
+// The end of the name at pos, letters without regard to case. npos where another text stands there.
 // The name is ASCII in lower case. Beyond ASCII, i is also U+0130 and U+0131, s U+017F, k U+212A.
 inline size_t match_name(std::string_view text, size_t pos, std::string_view name) {
   for (char letter : name) {

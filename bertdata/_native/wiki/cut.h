@@ -9,7 +9,7 @@
 
 namespace bertdata::wiki {
 
-// Bytes [begin, end) of a text; begin is npos where nothing was found.
+// Bytes [begin, end) of a text. Begin is npos where nothing was found.
 struct Span {
   size_t begin = npos, end = npos;
 

@@ -15,7 +15,7 @@ namespace bertdata::wiki {
 // More digits than this in base 10 are no number for Python.
 constexpr size_t kMaxDecimalDigits = 4300;
 
-// The code point of an entity of HTML 4; kNoCharacter for another name.
+// The code point of an entity of HTML 4. kNoCharacter for another name.
 inline uint32_t find_entity(std::string_view name) {
   const auto* found = std::lower_bound(std::begin(kEntityNames), std::end(kEntityNames), name,
                                        [](const EntityName& e, std::string_view n) { return e.name < n; });
@@ -54,7 +54,7 @@ inline uint32_t read_code_point(std::string_view digits, uint32_t base, const Wo
   return whole && value < kNoCharacter ? static_cast<uint32_t>(value) : kNoCharacter;
 }
 
-// The code point of what stands between "&" and ";"; kNoCharacter where that is left alone.
+// The code point of what stands between "&" and ";". kNoCharacter where that is left alone.
 inline uint32_t resolve_entity(bool is_number, std::string_view name, const Words& words) {
   if (!is_number) return find_entity(name);
   return name[0] == 'x' ? read_code_point(name.substr(1), 16, words) : read_code_point(name, 10, words);
@@ -77,7 +77,7 @@ inline void append_unescaped(std::string_view text, const Words& words, std::str
   out.append(text, behind, npos);
 }
 
-// The same for an escaped text, but the content of escaped <syntaxhighlight ...> elements stays escaped;
+// The same for an escaped text, but the content of escaped <syntaxhighlight ...> elements stays escaped.
 // their tags go.
 inline void append_unescaped_but_code(std::string_view text, const Words& words, std::string& out) {
   constexpr std::string_view kOpen = "&lt;syntaxhighlight ", kEnd = "&gt;", kClose = "&lt;/syntaxhighlight&gt;";

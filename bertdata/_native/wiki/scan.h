@@ -13,7 +13,7 @@
 
 namespace bertdata::wiki {
 
-// The first byte at pos or later that is one of the marks; npos without one.
+// The first byte at pos or later that is one of the marks. npos without one.
 template <char... marks>
 size_t find_any(std::string_view text, size_t pos) {
 #if defined(__SSE2__)
@@ -30,7 +30,7 @@ size_t find_any(std::string_view text, size_t pos) {
   return npos;
 }
 
-// Where the mark, of two bytes or more, next begins at pos or later; npos where it does not.
+// Where the mark, of two bytes or more, next begins at pos or later. npos where it does not.
 inline size_t find_mark(std::string_view text, std::string_view mark, size_t pos) {
   if (pos > text.size() || text.size() - pos < mark.size()) return npos;
   const size_t last = text.size() - mark.size();  // where it can begin at most
@@ -77,7 +77,7 @@ class NextAny {
 
 inline bool holds(std::string_view text, std::string_view mark) { return find_mark(text, mark, 0) != npos; }
 
-// Replaces every occurrence of the mark, from left to right; `spare` is a buffer to reuse.
+// Replaces every occurrence of the mark, from left to right. `spare` is a buffer to reuse.
 inline void replace_all(std::string& text, std::string_view mark, std::string_view with, std::string& spare) {
   size_t at = find_mark(text, mark, 0);
   if (at == npos) return;

@@ -9,12 +9,12 @@ namespace bertdata::wiki {
 
 constexpr size_t kMaxTextBytes = size_t{256} << 20;
 
-// A page beyond a limit; the text finishes the sentence "page X: ...".
+// A page beyond a limit. The text finishes the sentence "page X: ...".
 struct LimitReached : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Every scan or copy of a text spends its length; every call spends something too, so that no page
+// Every scan or copy of a text spends its length. Every call spends something too, so that no page
 // is endless work on empty texts.
 class Work {
  public:
@@ -25,7 +25,7 @@ class Work {
     left_ -= bytes;
   }
 
-  // Refuses a text that grew too long; a text of that length costs as much to make.
+  // Refuses a text that grew too long. A text of that length costs as much to make.
   void grow(size_t bytes) {
     if (bytes > kMaxTextBytes)
       throw LimitReached("grew beyond " + std::to_string(kMaxTextBytes >> 20) + " MiB of text");

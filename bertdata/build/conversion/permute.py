@@ -23,7 +23,7 @@ BATCH = 4096
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class ShardSortTask:
-    """Sort the examples of consecutive source shards; places: of each in the permutation."""
+    """Sort the examples of consecutive source shards. places: of each in the permutation."""
 
     job: Job
     number: int
@@ -42,7 +42,7 @@ class PermutedShardTask:
 
 
 def sort_tasks(job: Job, folder: str | None) -> Iterator[ShardSortTask]:
-    """The tasks that sort all examples; folder: of the files, None: the dataset's ``unfinished/``."""
+    """The tasks that sort all examples. folder: of the files, None: the dataset's ``unfinished/``."""
     shards, places = job.source.shards, destinations(job.source.examples)
     size, start = -(-len(shards) // MOST_TASKS), 0
     for number, first in enumerate(range(0, len(shards), size)):

@@ -27,7 +27,7 @@ Told = Callable[[int, int, str], None]
 def plan_conversion(
     source: PackSource, settings: ConversionSettings, output: str, inputs: tuple[InputEntry, ...]
 ) -> Job:
-    """The work of converting the source into the directory; inputs: of the manifest."""
+    """The work of converting the source into the directory. inputs: of the manifest."""
     settings.check_bins(source.opened.layout.max_seq_length)
     shards = settings.num_shards or len(source.opened.shards)
     layout = replace(source.opened.layout, pad_position=None)
@@ -58,7 +58,7 @@ def plan_conversion(
 
 
 def _inputs(source: PackSource, pool: ProcessPool) -> tuple[InputEntry, ...]:
-    """The source's inputs; of other tools' files, which have to be read for it, the files themselves."""
+    """The source's inputs. Of other tools' files, which have to be read for it, the files themselves."""
     if source.inputs is not None:
         return source.inputs
     tasks = [CountTask(source=source.of_shards(at, at + 1)) for at in range(len(source.opened.shards))]
@@ -76,7 +76,7 @@ def convert_dataset(
     workers: int,
     told: Told,
 ) -> Manifest:
-    """Convert the dataset at the path into the directory; shards that an earlier run finished are kept."""
+    """Convert the dataset at the path into the directory. Shards that an earlier run finished are kept."""
     source = open_source(path, vocabulary, unverified)
     _refuse(source, path, settings)
     with ProcessPool(workers) as pool:

@@ -22,7 +22,7 @@ from bertdata.tokens.load import load_vocabulary
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """A converted dataset to be made; picklable, travels to workers.
+    """A converted dataset to be made. Picklable, travels to workers.
 
     names: of each shard the file, or that of each bin; starts: the first example of each shard and the
     number of all; corpus: all inputs as one; vocabulary: path of its file, read as the dialect does.
@@ -63,7 +63,7 @@ class ConvertedShard:
 
 
 def kept_shard(job: Job, number: int) -> ConvertedShard | None:
-    """The shard as an earlier run finished it of the same inputs; None where it has to be made."""
+    """The shard as an earlier run finished it of the same inputs. None where it has to be made."""
     found = [job.dataset.finished_entry(name, job.corpus.md5) for name in job.names[number]]
     entries = tuple(one[1] for one in found if one is not None)
     if len(entries) < len(found):

@@ -9,7 +9,7 @@ from bertdata.packing.linear_program import fewest_rows
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackForecast:
-    """Numbers of a plan. efficiency: share of the positions that hold tokens; bound: the most that any
+    """Numbers of a plan. efficiency: share of the positions that hold tokens. bound: the most that any
     packing of at most max_sequences_per_pack examples a row can have, None where it was not asked for.
 
     time_saved: share of the time of an epoch with one padded example a row, where a row takes its time
@@ -39,7 +39,7 @@ class PackForecast:
 
 
 def forecast_of(planned: PlannedPack, path: str, *, with_bound: bool) -> PackForecast:
-    """The numbers of a plan for the dataset at the path; the bound takes as long as a plan."""
+    """The numbers of a plan for the dataset at the path. The bound takes as long as a plan."""
     plan, settings = planned.plan, planned.settings
     by_examples: dict[int, int] = {}
     for lengths, rows in plan.rows_by_lengths:

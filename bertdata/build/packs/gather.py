@@ -52,7 +52,7 @@ class PackedShard:
 
 
 def keep_shard(task: PackedShardTask) -> PackedShard | None:
-    """The shard as an earlier run finished it of the same inputs; None where it has to be made."""
+    """The shard as an earlier run finished it of the same inputs. None where it has to be made."""
     entries = task.job.dataset.finished_entry(task.name, task.job.corpus.md5)
     return None if entries is None else PackedShard(entry=entries[1], is_kept=True)
 
@@ -64,7 +64,7 @@ def gather_shard(task: PackedShardTask) -> PackedShard:
 
 
 def gather_together(tasks: Sequence[PackedShardTask]) -> list[PackedShard]:
-    """``gather_shard`` of each task; the shards grow side by side, so that their contents are hashed so."""
+    """``gather_shard`` of each task. The shards grow side by side, so that their contents are hashed so."""
     kept = [keep_shard(task) for task in tasks]
     left = [task for task, shard in zip(tasks, kept, strict=True) if shard is None]
     made = iter(_make(left))
@@ -90,7 +90,7 @@ def _make(tasks: Sequence[PackedShardTask]) -> list[ShardEntry]:
 
 
 def _write(task: PackedShardTask) -> Generator[bytes | memoryview | ShardEntry, None, None]:
-    """Write a shard; its content piece by piece, at last its entry, which lacks the content's md5."""
+    """Write a shard. Its content piece by piece, at last its entry, which lacks the content's md5."""
     job, name = task.job, task.name
     has_index = find_layout(job.layout.packing).has_index and job.format == "tfrecord"
     lengths = ShardLengths()
@@ -134,7 +134,7 @@ class _Both:
 
 
 def gather_rows(task: PackedShardTask) -> Iterator[PackBatch]:
-    """The shard's rows in order, a few hundred at a time; in memory is one bucket."""
+    """The shard's rows in order, a few hundred at a time. In memory is one bucket."""
     buckets = task.job.cuts.buckets
     for bucket in task.job.cuts.buckets_of(task.number):
         packs = _gather_bucket(task, bucket, int(buckets[bucket + 1] - buckets[bucket]))

@@ -13,7 +13,7 @@ from bertdata.records import ShardLayout
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackJob:
-    """A packed dataset to be made; picklable, travels to workers.
+    """A packed dataset to be made. Picklable, travels to workers.
 
     layout: that of the packed rows; names: of the shards; corpus: all inputs as one; folder: of the sorted
     files, None: ``unfinished/``, where a later run finds them.

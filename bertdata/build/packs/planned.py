@@ -26,7 +26,7 @@ MOST_SORT_TASKS = 1024
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PlannedPack:
-    """The rows of a source's examples, and all that making them needs; counts: by shard."""
+    """The rows of a source's examples, and all that making them needs. counts: by shard."""
 
     source: PackSource
     settings: PackSettings
@@ -79,7 +79,7 @@ class PlannedPack:
         )
 
     def job(self, output: str, folder: str | None) -> PackJob:
-        """The settings of the tasks; folder: as in PackJob."""
+        """The settings of the tasks. folder: as in PackJob."""
         cuts = self.cuts
         return PackJob(
             dataset=self.dataset(output),
@@ -110,12 +110,12 @@ class PlannedPack:
         ]
 
     def gather_tasks(self, job: PackJob, files: tuple[str, ...] = ()) -> list[PackedShardTask]:
-        """The tasks that make the shards; files: all sorted ones."""
+        """The tasks that make the shards. files: all sorted ones."""
         return [PackedShardTask(job=job, number=number, files=files) for number in range(len(job.names))]
 
 
 def plan_pack(source: PackSource, settings: PackSettings, counts: list[LengthCounts]) -> PlannedPack:
-    """The plan for all examples of the source; SettingsError where they cannot be packed so."""
+    """The plan for all examples of the source. SettingsError where they cannot be packed so."""
     size = source.opened.layout.max_seq_length
     check(settings.most <= size, f"max_sequences_per_pack is {settings.most}, expected at most {size}")
     histogram = np.sum([one.histogram for one in counts], axis=0)

@@ -28,7 +28,7 @@ GATHERED_AT_A_TIME = 4
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MadePack:
-    """A finished packed dataset; kept: shards of an earlier run."""
+    """A finished packed dataset. kept: shards of an earlier run."""
 
     manifest: Manifest
     kept: int
@@ -88,7 +88,7 @@ def finish_pack(planned: PlannedPack, job: PackJob, shards: list[ShardEntry], vo
 def _make_shards(
     planned: PlannedPack, job: PackJob, pool: ProcessPool, workers: int, told: OnShard
 ) -> list[PackedShard]:
-    """All shards; where an earlier run made them all, nothing is sorted."""
+    """All shards. Where an earlier run made them all, nothing is sorted."""
     kept = [shard for _, shard in pool.in_order(keep_shard, planned.gather_tasks(job)) if shard is not None]
     for shard in kept:
         told(shard)

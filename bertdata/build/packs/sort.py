@@ -54,7 +54,7 @@ def sort_examples(task: RowSortTask) -> SortedExamples:
 
 
 def sort_together(tasks: Sequence[RowSortTask]) -> list[SortedExamples]:
-    """``sort_examples`` of each task; the md5s of their shards are checked side by side."""
+    """``sort_examples`` of each task. The md5s of their shards are checked side by side."""
     kept = [task.scratch.kept() for task in tasks]
     left = [task for task, files in zip(tasks, kept, strict=True) if files is None]
     checked = iter(check_side_by_side([shard for task in left for shard in task.source.shards]))
@@ -71,7 +71,7 @@ def sort_together(tasks: Sequence[RowSortTask]) -> list[SortedExamples]:
 
 
 def _placed(task: RowSortTask) -> Iterator[Placed]:
-    """The task's examples with bucket and key; ShardError where they are not those that the lengths say."""
+    """The task's examples with bucket and key. ShardError where they are not those that the lengths say."""
     placement, numbering = task.job.placement(), Numbering(task.before)
     for shard, expected in zip(task.source.shards, task.counts, strict=True):
         found = np.zeros_like(expected)

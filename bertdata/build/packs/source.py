@@ -51,7 +51,7 @@ class PackSource:
         return replace(self.opened, shards=self.opened.shards[start:stop])
 
     def vocabulary_path(self) -> str:
-        """The vocabulary's file; AssetError where it is not at hand."""
+        """The vocabulary's file. AssetError where it is not at hand."""
         if self.vocabulary is None:
             raise AssetError(
                 f"{self.opened.name}: its vocabulary, md5 {self.vocabulary_json['md5']}, is not at hand: "
@@ -61,7 +61,7 @@ class PackSource:
 
 
 def find_source(path: str, vocabulary: str | None, unverified: bool) -> PackSource:
-    """The source at the path as from open_source; DatasetError where its examples cannot be packed."""
+    """The source at the path as from open_source. DatasetError where its examples cannot be packed."""
     found = open_source(path, vocabulary, unverified)
     layout = found.opened.layout
     if layout.packing is not None:
@@ -77,7 +77,7 @@ def find_source(path: str, vocabulary: str | None, unverified: bool) -> PackSour
 
 
 def open_source(path: str, vocabulary: str | None, unverified: bool) -> PackSource:
-    """The dataset at the path; unverified: files of any tool, which need a vocabulary.
+    """The dataset at the path. unverified: files of any tool, which need a vocabulary.
 
     Errors as from ``reader.open_dataset``.
     """
@@ -145,7 +145,7 @@ def _unverified(path: str, given: str | None) -> PackSource:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class LengthCounts:
-    """A shard's examples by length; masks: the most masked positions of an example of each length, where
+    """A shard's examples by length. masks: the most masked positions of an example of each length, where
     the examples were read; entry: of the file, where no manifest lists it."""
 
     histogram: Histogram
@@ -155,13 +155,13 @@ class LengthCounts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CountTask:
-    """Count the lengths of a shard's examples; source: that shard alone."""
+    """Count the lengths of a shard's examples. source: that shard alone."""
 
     source: OpenedDataset
 
 
 def count_shard(task: CountTask) -> LengthCounts:
-    """The lengths from the shard's sidecar, else by reading the shard; ShardError where it is damaged."""
+    """The lengths from the shard's sidecar, else by reading the shard. ShardError where it is damaged."""
     [shard] = task.source.shards
     size = task.source.layout.max_seq_length
     if shard.lengths_md5 is not None:
@@ -176,7 +176,7 @@ def count_shard(task: CountTask) -> LengthCounts:
 
 
 def _file_entry(shard: Shard, histogram: Histogram) -> InputEntry:
-    """The entry of another tool's file as an input; nobody knows of how many documents it was made."""
+    """The entry of another tool's file as an input. Nobody knows of how many documents it was made."""
     tokens = int((histogram * np.arange(len(histogram))).sum())
     return InputEntry(
         name=shard.name,

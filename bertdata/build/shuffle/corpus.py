@@ -19,7 +19,7 @@ class Corpus:
 
     @property
     def entry(self) -> InputEntry:
-        """All inputs as one."""
+        """One manifest entry that stands for all inputs."""
         return corpus_entry(self.inputs, self.skipped)
 
     @property
@@ -30,7 +30,7 @@ class Corpus:
 
 
 def corpus_of(results: Sequence[SortResult]) -> Corpus:
-    """The corpus of the sorted parts; InputError where all were left out."""
+    """The corpus of the sorted parts. InputError where all were left out."""
     entries = [result.entry for result in results]
     read = tuple(entry for entry in entries if isinstance(entry, InputEntry))
     skipped = tuple(entry for entry in entries if isinstance(entry, SkippedEntry))
@@ -40,7 +40,7 @@ def corpus_of(results: Sequence[SortResult]) -> Corpus:
 
 
 def deal_pieces(files: Sequence[SortedFile], shards: int) -> list[Pieces]:
-    """The pieces of each shard; SettingsError where there are fewer documents than shards."""
+    """The pieces of each shard. SettingsError where there are fewer documents than shards."""
     histogram: dict[int, int] = {}
     for file in files:
         prefixes, _, tokens = file.index()

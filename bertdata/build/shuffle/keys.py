@@ -1,4 +1,4 @@
-"""Keys of documents, and the documents of one part in the order of their keys; a shard's seed."""
+"""Keys of documents, and the documents of one part in the order of their keys. A shard's seed."""
 
 import hashlib
 import struct

@@ -22,7 +22,7 @@ class SortedPart:
 
 
 def sort_part(plan: TaskPlan, path: str, source: PartSource | None = None) -> SortedPart:
-    """Tokenise a part and sort its documents; source: the part where it is already at hand."""
+    """Tokenise a part and sort its documents. source: the part where it is already at hand."""
     source = source or plan.source(path)
     try:
         loaded = source.load(plan.targets[0].settings)

@@ -59,7 +59,7 @@ class Pieces:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PartSortTask:
-    """Sort one part into a file; folder: where, None: ``unfinished/``, where a later run finds it."""
+    """Sort one part into a file. folder: where, None: ``unfinished/``, where a later run finds it."""
 
     plan: TaskPlan
     part: str
@@ -68,7 +68,7 @@ class PartSortTask:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SortResult:
-    """A sorted part: its entry, warnings for a person, its file; a part that is left out has no file."""
+    """A sorted part: its entry, warnings for a person, its file. A part that is left out has no file."""
 
     entry: InputEntry | SkippedEntry
     warnings: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ def _write(scratch: ScratchFiles, entry: InputEntry, documents: SortedDocuments)
 
 
 def _kept(found: KeptFiles) -> SortResult | None:
-    """The result of an earlier run by its note; None for a note of another version."""
+    """The result of an earlier run by its note. None for a note of another version."""
     try:
         entry = parse_entry(InputEntry, found.note.get("input"))
         (record_bytes,) = parse_numbers([found.note.get("record_bytes")])

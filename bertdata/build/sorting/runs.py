@@ -30,7 +30,7 @@ Placed = tuple[ExampleBatch, Array, Array]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SortedExamples:
-    """The sorted files of some consecutive shards, and how many examples they hold; name: of the shards."""
+    """The sorted files of some consecutive shards, and how many examples they hold. name: of the shards."""
 
     files: tuple[str, ...]
     examples: int
@@ -59,7 +59,7 @@ class Piece:
 
 
 def write_runs(files: ScratchFiles, groups: int, placed: Iterable[Placed]) -> tuple[str, ...]:
-    """Write the examples into files, and note these; the paths."""
+    """Write the examples into files, and note these. Returns the paths."""
     paths: list[str] = []
     entries: list[ScratchEntry] = []
     held: list[Placed] = []
@@ -134,7 +134,7 @@ def read_group(paths: Iterable[str], group: int, groups: int, kind: type[Example
 
 
 def _read_piece(path: str, group: int, groups: int, kind: type[ExampleBatch]) -> Piece | None:
-    """The examples of a group in one file; None where it has none."""
+    """The examples of a group in one file. None where it has none."""
     with storage.open_input(path) as file:
         file.seek(-8 * (groups + 1 - group), 2)
         start, stop = np.frombuffer(file.read(16), "<u8").tolist()

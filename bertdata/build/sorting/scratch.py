@@ -22,7 +22,7 @@ _BLOCK_BYTES = 1 << 20
 
 
 class ScratchEntry(NamedTuple):
-    """A whole file as a later run looks for it; the name is relative to the dataset's directory.
+    """A whole file as a later run looks for it. The name is relative to the dataset's directory.
 
     A CRC-32 finds what a crash or a disk does to a file of ours, in a quarter of an md5's time.
     """
@@ -46,7 +46,7 @@ class ScratchEntry(NamedTuple):
 
 
 class ScratchSink:
-    """Passes bytes on to a file, with their number and checksum; name: of its entry."""
+    """Passes bytes on to a file, with their number and checksum. name: of its entry."""
 
     def __init__(self, file: BinaryIO, path: str, name: str) -> None:
         self.path = path
@@ -73,7 +73,7 @@ class KeptFiles(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScratchFiles:
-    """The files of one task; picklable.
+    """The files of one task. Picklable.
 
     name: the task's. source: digest of what the files are made of. folder: a temporary directory, None:
     ``unfinished/``, where a later run finds the files.
@@ -110,7 +110,7 @@ class ScratchFiles:
             yield ScratchSink(file, path, name)
 
     def note(self, entries: Sequence[ScratchEntry], **facts: Any) -> None:
-        """Note that the files are whole, where a later run can find them; facts: more for it to know."""
+        """Note that the files are whole, where a later run can find them. facts: more for it to know."""
         if self.folder is None:
             files = [entry._asdict() for entry in entries]
             self.commit.note(NOTES + self.name, {"source": self.source, "files": files, **facts})
@@ -118,7 +118,7 @@ class ScratchFiles:
 
 @contextmanager
 def scratch_folder(directory: str) -> Iterator[str | None]:
-    """The folder of scratch files of a dataset; None: its ``unfinished/``.
+    """The folder of scratch files of a dataset. None: its ``unfinished/``.
 
     Of a bucket a temporary directory, for each piece is read back by itself.
     """

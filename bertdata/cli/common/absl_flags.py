@@ -35,7 +35,7 @@ OWN_FLAGS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CommandLine:
-    """Known flags, each as ``--name=value``, in order; names of unknown ones; warnings about the rest."""
+    """Known flags, each as ``--name=value``, in order. Names of unknown ones. Warnings about the rest."""
 
     flags: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
@@ -43,7 +43,7 @@ class CommandLine:
 
 
 def read_command_line(arguments: Sequence[str], known: Mapping[str, bool]) -> CommandLine:
-    """The command line as absl takes it; known: the script's flags, True for a boolean one.
+    """The command line as absl takes it. known: the script's flags, True for a boolean one.
 
     A flag has one dash or two. Its value follows ``=`` or is the next word, whatever that is; but a
     boolean flag without ``=`` is true, and ``--noNAME`` is false. ``--flagfile=FILE`` stands for the
@@ -93,7 +93,7 @@ def read_command_line(arguments: Sequence[str], known: Mapping[str, bool]) -> Co
 
 
 def _split(word: str) -> tuple[str, str, str]:
-    """Name, ``=`` and value of a flag; no name where the word is no flag."""
+    """Name, ``=`` and value of a flag. No name where the word is no flag."""
     if not word.startswith("-"):
         return "", "", ""
     return word[2 if word.startswith("--") else 1 :].partition("=")
@@ -146,7 +146,7 @@ def _expand_flag_files(arguments: Sequence[str], warnings: list[str]) -> list[st
 
 
 def _flag_file(word: str) -> str | None:
-    """The path in ``--flagfile=PATH``; None for another word."""
+    """The path in ``--flagfile=PATH``. None for another word."""
     for prefix in ("--flagfile=", "-flagfile="):
         if word.startswith(prefix):
             return word.removeprefix(prefix).strip()

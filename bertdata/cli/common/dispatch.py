@@ -10,7 +10,7 @@ from bertdata.io.terminal import say_error, say_text
 
 
 def choose_command(words: list[str], usage: str, commands: Mapping[str, str]) -> str | None:
-    """The command that the words begin with; None where they ask for help, which is printed.
+    """The command that the words begin with. None where they ask for help, which is printed.
 
     commands: what each does. UsageError names the nearest.
     """
@@ -28,7 +28,7 @@ def choose_command(words: list[str], usage: str, commands: Mapping[str, str]) ->
 
 
 def end(program: str, work: Callable[[], int], *, interrupted: str, place: str = "") -> int:
-    """The exit status of the work; an error is told in one line, unless it has no message.
+    """The exit status of the work. An error is told in one line, unless it has no message.
 
     interrupted: what to say after Ctrl-C; place: goes before each error.
     """

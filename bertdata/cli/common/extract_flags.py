@@ -43,7 +43,7 @@ def add_extract_settings(
 def given_extract_settings(
     args: argparse.Namespace, *, extractor: ExtractorName = "3.1.0"
 ) -> ExtractSettings:
-    """The settings that the command line gives; extractor: where no flag names one."""
+    """The settings that the command line gives. extractor: where no flag names one."""
     return ExtractSettings(
         extractor=args.extractor or extractor,
         date=args.date,

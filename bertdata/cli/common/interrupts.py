@@ -10,7 +10,7 @@ _AGAIN_SECONDS = 0.01
 
 
 class Interrupt(KeyboardInterrupt):
-    """SIGINT, or SIGTERM, which schedulers send, came; the command's exit status tells which."""
+    """SIGINT, or SIGTERM, which schedulers send, came. The command's exit status tells which."""
 
     def __init__(self, signum: int) -> None:
         super().__init__()

@@ -10,7 +10,7 @@ from bertdata.io.terminal import printable
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser; its description (the example) comes first, its errors are one line, exit 2."""
+    """An argument parser. Its description (the example) comes first, its errors are one line, exit 2."""
 
     def __init__(self, prog: str, example: str, summary: str) -> None:
         super().__init__(

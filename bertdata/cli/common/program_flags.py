@@ -99,7 +99,7 @@ class ProgramFlags:
     others: Mapping[str, Sequence[Flag]] = field(default_factory=dict)
 
     def read(self, arguments: Sequence[str], command: str = "", version: str = "") -> Given:
-        """The values; UsageError, in the parser's own words, for a command line that the program refuses."""
+        """The values. UsageError, in the parser's own words, for a command line that the program refuses."""
         parser = self.parser()
         words, warnings = list(arguments), list[str]()
         if self.syntax != ARGPARSE:

@@ -53,7 +53,7 @@ class Progress:
         self._bar.start()
 
     def advance(self, amount: int, line: str, detail: str | None = None) -> None:
-        """Count finished work; ``line`` says what was finished, empty: nothing worth a line.
+        """Count finished work. ``line`` says what was finished, empty: nothing worth a line.
 
         detail: what stands beside the bar from now on.
         """
@@ -94,7 +94,7 @@ class ShardRate:
         self._start = time.monotonic()
 
     def count(self, shards: int, tokens: int) -> None:
-        """Count finished shards; tokens: of the examples in those that were made, not kept."""
+        """Count finished shards. tokens: of the examples in those that were made, not kept."""
         self._done += shards
         self._tokens += tokens
 

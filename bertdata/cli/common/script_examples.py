@@ -90,7 +90,7 @@ def probability(value: float) -> float:
 
 
 def _split(flag: str, names: str) -> list[str]:
-    """The names between commas; a warning for empty ones, which are left out."""
+    """The names between commas. A warning for empty ones, which are left out."""
     split = names.split(",")
     if not all(split):
         warn([f"{flag}={names}: a name between commas is empty; it is left out"])

@@ -8,7 +8,7 @@ from bertdata.steps.progress import StepProgress
 
 
 class ShownProgress:
-    """Shows what a step tells, warnings folded; tenths: a plain line for each tenth of a stage too."""
+    """Shows what a step tells, warnings folded. tenths: a plain line for each tenth of a stage too."""
 
     def __init__(self, *, tenths: bool = False) -> None:
         self._tenths = tenths

@@ -27,7 +27,7 @@ def add_books(parser: argparse._ActionsContainer) -> None:
 
 
 def add_segment_settings(parser: argparse._ActionsContainer, *, skip: tuple[str, ...] = ()) -> None:
-    """A flag for each setting of the text stage but those to skip; None is the value of one not given."""
+    """A flag for each setting of the text stage but those to skip. None is the value of one not given."""
     for item in fields(SegmentSettings):
         if item.name in skip:
             continue

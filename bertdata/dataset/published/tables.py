@@ -15,7 +15,7 @@ from bertdata.io import storage
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PublishedFile:
-    """One row of a table; md5 is None where only the size was published."""
+    """One row of a table. Md5 is None where only the size was published."""
 
     label: str
     bytes: int

@@ -1,4 +1,4 @@
-"""A dataset as an IterableDataset of Hugging Face's ``datasets``; the shards stay where they are.
+"""A dataset as an IterableDataset of Hugging Face's ``datasets``. The shards stay where they are.
 
 Needs NumPy when it is imported, ``datasets`` when it is called.
 """
@@ -21,7 +21,7 @@ def iterable_dataset(data: OpenedDataset, objective: str | None) -> Any:
 
 
 def rows(shards: list[Shard], data: OpenedDataset, objective: str | None) -> Iterator[dict[str, Any]]:
-    """The rows of the shards' examples, one by one; ``datasets`` hands each worker some of the list."""
+    """The rows of the shards' examples, one by one. ``datasets`` hands each worker some of the list."""
     if objective is not None:
         find_objective(objective)
     for shard in shards:

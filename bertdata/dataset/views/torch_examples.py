@@ -19,7 +19,7 @@ from bertdata.records import ShardLayout
 
 
 class TorchExamples(IterableDataset[Any]):
-    """The examples of one rank, each once, however many workers the DataLoader has; picklable."""
+    """The examples of one rank, each once, however many workers the DataLoader has. Picklable."""
 
     def __init__(self, data: OpenedDataset, objective: str | None, rank: int, world: int) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class TorchExamples(IterableDataset[Any]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Collator:
-    """Makes of examples the tensors of a batch under Hugging Face's names; picklable.
+    """Makes of examples the tensors of a batch under Hugging Face's names. Picklable.
 
     ``input_ids attention_mask`` and what the objective declares beside them, all int64, padded to the
     layout's length. BERT's are all that ``transformers.BertForPreTraining`` takes: ``token_type_ids``,

@@ -8,7 +8,7 @@ from bertdata.records import Buffer, Example, ExampleBatch, column
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BertExample(Example):
-    """One example ``[CLS] A [SEP] B [SEP]``; fields as in BertBatch, for one row."""
+    """One example ``[CLS] A [SEP] B [SEP]``. Fields as in BertBatch, for one row."""
 
     first_length: int
     positions: list[int]

@@ -1,4 +1,4 @@
-"""Sentences to pairs: which sentences become segment A and B of an example; twin of _native/examples/bert.h.
+"""Sentences to pairs: which sentences become segment A and B of an example. Twin of _native/examples/bert.h.
 
 Devlin et al. 2018, section A.2, in the order of draws of the program that released it.
 """

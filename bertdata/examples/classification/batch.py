@@ -17,7 +17,7 @@ class LabelledExample(Example):
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class LabelledBatch(ExampleBatch):
-    """N labelled examples without padding; the first ``first_lengths[i]`` ids of example i are segment 0."""
+    """N labelled examples without padding. The first ``first_lengths[i]`` ids of example i are segment 0."""
 
     example_type: ClassVar[type[Example]] = LabelledExample
 
@@ -42,7 +42,7 @@ class ScoredExample(Example):
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class ScoredBatch(ExampleBatch):
-    """N scored examples without padding; the first ``first_lengths[i]`` ids of example i are segment 0.
+    """N scored examples without padding. The first ``first_lengths[i]`` ids of example i are segment 0.
 
     Columns hold integers, so a score is the bits of a C float, the upper 16 and the lower 16: a record holds
     any score exactly.

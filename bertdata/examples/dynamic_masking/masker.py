@@ -42,7 +42,7 @@ class DrawnMasks:
 
 
 class Masker:
-    """Draws masks by the rules of one vocabulary; picklable."""
+    """Draws masks by the rules of one vocabulary. Picklable."""
 
     def __init__(self, rules: MaskingRules, engine: Engine) -> None:
         self._rules, self._engine = rules, engine
@@ -82,7 +82,7 @@ class Masker:
         return masks
 
     def mask_batch(self, batch: Any, draws: Draws) -> Any:
-        """The batch, of a type that has masks, with others; those that it has do not count."""
+        """The batch with its masks taken off and new ones drawn. Its type has masks (``has_masks``)."""
         batch = unmask(batch)
         ids, lengths = np.array(batch.ids, np.int32), columns.lengths(batch.ends)
         masks = self.mask(ids, np.asarray(batch.ends) - lengths, lengths, draws)
@@ -103,7 +103,7 @@ class Masker:
 
 
 def make_masker(vocabulary: Vocabulary, settings: MaskingSettings, engine: Engine | None = None) -> Masker:
-    """A masker for the ids of a vocabulary; SettingsError for settings of which no masks can be drawn."""
+    """A masker for the ids of a vocabulary. SettingsError for settings of which no masks can be drawn."""
     check_loading(settings)
     return Masker(masking_rules(vocabulary, settings), engine or default_engine())
 
@@ -114,7 +114,7 @@ def has_masks(batch_type: type[ExampleBatch]) -> bool:
 
 
 def unmask(batch: Any) -> Any:
-    """The batch, of a type that has masks, without any: its labels stand at their positions again."""
+    """The batch without masks: its labels stand at their positions again. Its type has masks."""
     batch = columns.arrays(batch)
     starts = batch.ends.astype(np.int64) - columns.lengths(batch.ends)
     ids = np.array(batch.ids, np.promote_types(batch.ids.dtype, batch.labels.dtype))

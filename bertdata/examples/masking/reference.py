@@ -43,7 +43,7 @@ def mask_in_file(original: list[int], rules: MaskingRules, stream: RandomStream)
 
 
 def mask_at_load(original: list[int], rate: float, rules: MaskingRules, stream: CounterStream) -> Masked:
-    """The unmasked ids with masks; ``rate`` of them, or of its candidates, as the settings say."""
+    """The unmasked ids with masks. ``rate`` of them, or of its candidates, as the settings say."""
     words = _candidates(original, rules)
     if rules.settings.mask_counts == "drawn":
         taken = _draw_each(words, rate, rules.settings.max_predictions_per_seq, stream)
@@ -57,7 +57,7 @@ def mask_at_load(original: list[int], rate: float, rules: MaskingRules, stream: 
 
 
 def _candidates(ids: list[int], rules: MaskingRules) -> list[Word]:
-    """Words of positions, in order; an id that is never masked belongs to none.
+    """Words of positions, in order. An id that is never masked belongs to none.
 
     With whole words, a piece that continues a word joins the candidate before it, if there is one.
     """
@@ -74,7 +74,7 @@ def _candidates(ids: list[int], rules: MaskingRules) -> list[Word]:
 
 
 def _take(words: Iterator[Word], wanted: int) -> list[Word]:
-    """Words until ``wanted`` positions are taken; a word that would exceed them is left."""
+    """Words until ``wanted`` positions are taken. A word that would exceed them is left."""
     taken: list[Word] = []
     while wanted and (word := next(words, None)) is not None:
         if len(word) <= wanted:
@@ -93,7 +93,7 @@ def _random_order(words: list[Word], stream: CounterStream) -> Iterator[Word]:
 
 
 def _draw_each(words: list[Word], rate: float, most: int, stream: CounterStream) -> list[Word]:
-    """Each word with a probability of ``rate``; of too many as many at random as there is room for."""
+    """Each word with a probability of ``rate``. Of too many as many at random as there is room for."""
     limit = limit_of(rate)
     drawn = [word for word in words if stream.word() < limit]
     return drawn if sum(map(len, drawn)) <= most else _take(_random_order(drawn, stream), most)

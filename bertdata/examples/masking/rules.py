@@ -31,7 +31,7 @@ class MaskingRules:
 
     @property
     def random_limit(self) -> int:
-        """The number below which other draws of 32 bits make a random token; from it on the id is kept."""
+        """The number below which other draws of 32 bits make a random token. From it on the id is kept."""
         kept = self.settings.kept_share
         return 1 << 32 if kept == 0 else limit_of(1 - kept)
 

@@ -18,7 +18,7 @@ _ROUNDING = 1e-9  # by which the shares may miss 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MaskingSettings:
-    """Masks of an example, in files (``bertdata create``) and at load; the defaults are those of loading.
+    """Masks of an example, in files (``bertdata create``) and at load. The defaults are those of loading.
 
     masked_lm_prob: share of ids to mask. mask_counts: "fixed" masks that share of an example's ids, special
     ones counted, rounded half to even, at least one; "drawn" (at load only) masks each candidate with that
@@ -68,12 +68,12 @@ class MaskingSettings:
 
     @property
     def kept_of_unchanged(self) -> float:
-        """The probability to keep a masked id that does not become [MASK]; else it becomes a random token."""
+        """The probability to keep a masked id that does not become [MASK], else it becomes a random token."""
         rest = self.kept_share + self.random_share
         return self.kept_share / rest if rest else 1.0
 
     def masks_wanted(self, length: int, rate: float | None = None) -> int:
-        """Number of positions to mask in an example of so many ids; rate: in place of masked_lm_prob."""
+        """Number of positions to mask in an example of so many ids. rate: in place of masked_lm_prob."""
         share = round(length * (self.masked_lm_prob if rate is None else rate))
         wanted = min(self.max_predictions_per_seq, max(1, share))
         if self.most_unmasked is not None:

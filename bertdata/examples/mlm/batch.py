@@ -8,7 +8,7 @@ from bertdata.records import Buffer, Example, ExampleBatch, column
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MlmExample(Example):
-    """One block ``[CLS] sentence [SEP] sentence [SEP] ...``; fields as in MlmBatch, for one row."""
+    """One block ``[CLS] sentence [SEP] sentence [SEP] ...``, with the fields of MlmBatch for one row."""
 
     positions: list[int]
     labels: list[int]

@@ -1,6 +1,6 @@
-"""Text to blocks: a stream of lines cut as fairseq's four break modes cut it; twin of _native/examples/mlm.h.
+"""Text to blocks: a stream of lines cut as fairseq's four break modes cut it.
 
-A line is a sentence's ids and the end token. A document ends with a blank line, which is the end token alone.
+Twin of _native/examples/mlm.h. A line is a sentence's ids and the end token. A document ends with a blank line, which is the end token alone.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,9 @@ Span = tuple[int, int]
 
 
 def cut_blocks(lines: Sequence[int], breaks: str, longest: int) -> Iterator[Span]:
-    """The blocks of a stream of lines of these lengths, each of at most ``longest`` ids; see BREAKS.
+    """The blocks of a stream of lines of these lengths, each of at most ``longest`` ids.
+
+    By the mode (BREAKS):
 
     none           every ``longest`` ids, wherever that is
     complete       as many whole lines as fit

@@ -14,7 +14,7 @@ from bertdata.records import Documents
 
 
 def pass_keys(documents: Documents, settings: MlmSettings) -> list[int]:
-    """The key of each pass's streams; the CRC-32 of the ids stands for the text."""
+    """The key of each pass's streams, where the CRC-32 of the ids stands for the text."""
     text = f"{crc32(documents.ids):08x}"
     return [shard_key(settings.random_seed, number, text) for number in range(settings.dupe_factor)]
 
@@ -22,7 +22,7 @@ def pass_keys(documents: Documents, settings: MlmSettings) -> list[int]:
 def mask_block(
     original: list[int], settings: MlmSettings, rules: MaskingRules, key: int, number: int
 ) -> Masked:
-    """The block with its masks; number: its place among the blocks of the text."""
+    """The block with its masks. number: its place among the blocks of the text."""
     if not settings.masks:
         return Masked(original, [], [])
     return mask_at_load(original, settings.masked_lm_prob, rules, CounterStream(key, number))

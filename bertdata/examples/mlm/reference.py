@@ -57,7 +57,7 @@ def text_blocks(
 
 
 def _lines(documents: Documents, end_token: int, *, with_blanks: bool) -> list[Line]:
-    """The documents' sentences that have ids; with_blanks: a blank line behind each document."""
+    """The documents' sentences that have ids. with_blanks: a blank line behind each document."""
     lines: list[Line] = []
     sentence = start = 0
     for document_end in documents.document_ends:

@@ -8,7 +8,7 @@ from bertdata.records import Buffer, Example, ExampleBatch, column
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SquadExample(Example):
-    """One example ``[CLS] question [SEP] span [SEP]``; fields as in SquadBatch, for one row."""
+    """One example ``[CLS] question [SEP] span [SEP]``. Fields as in SquadBatch, for one row."""
 
     first_length: int
     answer_start: int

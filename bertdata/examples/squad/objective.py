@@ -11,7 +11,7 @@ from schemas import load_schema
 
 
 class SquadCounts(ObjectiveCounts):
-    """Examples whose span holds the answer; their answers' tokens."""
+    """Examples whose span holds the answer. Their answers' tokens."""
 
     def __init__(self) -> None:
         self._answered = 0

@@ -16,7 +16,7 @@ MOST_SEQUENCES = (1 << 15) - 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SequenceCheck(RecordCheck):
-    """Refuses sequences of a batch of rows by the row's number and theirs; ``ends`` as in PackBatch."""
+    """Refuses sequences of a batch of rows by the row's number and theirs. ``ends`` as in PackBatch."""
 
     ends: Array
 

@@ -11,7 +11,7 @@ from schemas import load_schema
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowField:
-    """One field of a packed row; see the description in ``schemas/packed.json``."""
+    """One field of a packed row. See the description in ``schemas/packed.json``."""
 
     name: str
     type: str
@@ -19,7 +19,7 @@ class RowField:
     of: str
 
     def width(self, layout: ShardLayout) -> int | None:
-        """Number of values in each row; None where it varies."""
+        """Number of values in each row. None where it varies."""
         sequences, masks = layout.sequences_per_row, layout.max_predictions_per_seq
         sizes = {
             "S": layout.max_seq_length,

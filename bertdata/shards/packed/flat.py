@@ -87,7 +87,7 @@ class FlatReader(PackReader):
         self._examples: int | None = None
 
     def __len__(self) -> int:
-        """Number of examples; reads the column of their labels."""
+        """Number of examples. Reads the column of their labels."""
         if self._examples is None:
             found = self._parquet.records(["next_sentence_labels"], group_rows(self.layout))
             self._examples = sum(len(records.column(0).flatten()) for _, records in found)
@@ -120,7 +120,7 @@ def _encode(block: PackBatch, schema: Any) -> Any:
 
 
 def _cut_ends(ends: Array, sequence_ends: Array) -> tuple[Array, Array]:
-    """Sequences' ends that count from the batch's start as counted from their row's; and the rows' ends."""
+    """Sequences' ends that count from the batch's start as counted from their row's, and the rows' ends."""
     row_ends: Array = ends[sequence_ends - 1].astype(np.int64)
     return ends - (row_ends - lengths(row_ends))[rows_of(sequence_ends)], row_ends
 
@@ -152,7 +152,7 @@ def _check_equal(of: str, found: Array, expected: Array, record: RecordCheck) ->
 
 
 def _joined_ends(of: str, found: Array, sequence_ends: Array, row_ends: Array, record: RecordCheck) -> Array:
-    """Ends that count from each row's start as ends that count from the batch's; they must fill the row."""
+    """Ends that count from each row's start as ends that count from the batch's. They must fill the row."""
     [name] = [name for name, field in _FIELDS.items() if field.of == of]
     found = found.astype(np.int64)
     rows, sizes, counts = rows_of(sequence_ends), lengths(row_ends), lengths(sequence_ends)

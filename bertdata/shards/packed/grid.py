@@ -48,13 +48,13 @@ class GridLayout(Protocol):
         ...
 
     def sequences(self, grids: Grids, record: "GridCheck") -> PackBatch:
-        """The sequences of grids, not yet checked; what contradicts them is found when they are arranged."""
+        """The sequences of grids, not yet checked. What contradicts them is found when they are arranged."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GridCheck(RecordCheck):
-    """Refuses rows of grids; fields are called by their own names, which ``names`` has by value."""
+    """Refuses rows of grids. Fields are called by their own names, which ``names`` has by value."""
 
     names: Mapping[str, str]
 
@@ -85,7 +85,7 @@ def check_grid_rows(packs: PackBatch, layout: ShardLayout, record: RecordCheck) 
 def read_grids(
     grids: Grids, layout: ShardLayout, arrangement: GridLayout, fields: RowFields, record: RecordCheck
 ) -> PackBatch:
-    """The rows whose grids these are; ShardError names the first that holds anything else."""
+    """The rows whose grids these are. ShardError names the first that holds anything else."""
     names = {field.of: name for name, field in fields.items()}
     packs = arrangement.sequences(grids, GridCheck(name=record.name, first=record.first, names=names))
     check_packs(packs, layout, record, lowest_position=LOWEST_POSITION)
@@ -97,7 +97,7 @@ def read_grids(
 
 
 def find_grid_layout(arrangement: GridLayout, widths: Mapping[str, int], name: str) -> ShardLayout:
-    """The layout of grids of these widths; ShardError where no rows have them."""
+    """The layout of grids of these widths. ShardError where no rows have them."""
     layout = ShardLayout(packing=arrangement.name, **arrangement.sizes(widths))  # type: ignore[arg-type]
     check_sizes(layout, name)
     return layout
@@ -142,7 +142,7 @@ def fill(values: Array, row_sizes: Array, width: int, kind: Any) -> Array:
 def arrange_masks(
     packs: PackBatch, starts: Array, numbers: Array, widths: Mapping[str, int], types: Mapping[str, Any]
 ) -> dict[str, Array]:
-    """The grids of masked positions; starts: where position 0 of each sequence is counted in its row."""
+    """The grids of masked positions. starts: where position 0 of each sequence is counted in its row."""
     examples: Any = packs.examples
     counts, sizes = lengths(examples.mask_ends), row_sizes(examples.mask_ends, packs.ends)
     values = {

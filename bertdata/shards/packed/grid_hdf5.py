@@ -91,7 +91,7 @@ class GridHdf5Reader(PackReader):
         return layout
 
     def __len__(self) -> int:
-        """Number of examples; reads all rows."""
+        """Number of examples. Reads all rows."""
         if self._examples is None:
             self._examples = sum(len(packs.examples) for packs in self._blocks())
         return self._examples

@@ -57,7 +57,7 @@ class GridRecordWriter:
 
 
 class GridRecordReader(PackReader):
-    """Reads one seekable TFRecord file of any tool; the layout is that of the first record."""
+    """Reads one seekable TFRecord file of any tool. The layout is that of the first record."""
 
     layout: ShardLayout
 
@@ -98,7 +98,7 @@ class GridRecordReader(PackReader):
         return self._rows
 
     def __len__(self) -> int:
-        """Number of examples; reads all rows."""
+        """Number of examples. Reads all rows."""
         if self._examples is None:
             before = self._file.tell()
             self._examples = sum(len(packs.examples) for packs in self._blocks(_BLOCK_ROWS))

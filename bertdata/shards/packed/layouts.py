@@ -1,4 +1,4 @@
-"""Layouts of packed rows by name, each with its writers and readers; ``pack --layout`` offers them."""
+"""Layouts of packed rows by name, each with its writers and readers. ``pack --layout`` offers them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -78,7 +78,7 @@ def make_pack_writer(
 
 
 def find_layout(name: str | None) -> Layout:
-    """The layout of that name; SettingsError where there is none."""
+    """The layout of that name. SettingsError where there is none."""
     if name not in LAYOUTS:
         raise SettingsError(f"layout {name!r} is not known, expected one of {', '.join(LAYOUTS)}")
     return LAYOUTS[name]
@@ -87,7 +87,7 @@ def find_layout(name: str | None) -> Layout:
 def make_pack_reader(
     file: IO[bytes], name: str, format: str, engine: Engine | None = None
 ) -> PackReader | None:
-    """A reader of the packed rows in a container of that format; None where its rows are not packed.
+    """A reader of the packed rows in a container of that format. None where its rows are not packed.
 
     Parquet files of ours say so in their metadata; others are known by their fields.
     """
@@ -130,7 +130,7 @@ def _tfrecord_reader(file: IO[bytes], name: str, engine: Engine | None) -> PackR
 
 
 def _packing_of_record(file: IO[bytes], name: str) -> str | None:
-    """The layout whose fields the first record has; None where it is no row, or cannot be read."""
+    """The layout whose fields the first record has. None where it is no row, or cannot be read."""
     try:
         first = next(read_payloads(file, name), b"")
         keys = decode_example(first).keys()

@@ -178,7 +178,7 @@ def _segments(examples: BertBatch) -> Array:
 
 
 def _sequences(rows: dict[str, _Rows], record: RecordCheck) -> PackBatch:
-    """The sequences of rows, not yet checked; ShardError where parts of a row contradict one another."""
+    """The sequences of rows, not yet checked. ShardError where parts of a row contradict one another."""
     ids, counts = rows["ids"], rows["next_labels"].ends
     _check_lengths(rows, "segments", "ids", record)
     _check_lengths(rows, "labels", "mask_places", record)

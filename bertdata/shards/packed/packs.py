@@ -35,7 +35,7 @@ class PackBatch:
 
 
 class PackWriter(Protocol):
-    """Encodes packed rows into one container; ``close`` finishes it but leaves the sink open.
+    """Encodes packed rows into one container. ``close`` finishes it but leaves the sink open.
 
     ShardError names a row that the layout cannot hold: too many ids, examples or masks.
     """
@@ -46,7 +46,7 @@ class PackWriter(Protocol):
 
 
 class PackReader(ShardReader):
-    """Decodes a shard of packed rows; as a ShardReader it gives their examples, row after row.
+    """Decodes a shard of packed rows. As a ShardReader it gives their examples, row after row.
 
     ``len`` is the number of examples, ``rows`` that of packed rows. ShardError names the file and the row
     that cannot be read.
@@ -110,7 +110,7 @@ def pack_arrays(packs: PackBatch) -> PackBatch:
 
 
 def cut_packs(packs: PackBatch, start: int, stop: int) -> PackBatch:
-    """Rows ``start`` to ``stop`` of a batch of arrays; the large columns are views."""
+    """Rows ``start`` to ``stop`` of a batch of arrays. The large columns are views."""
     from bertdata.examples.columns import cut
 
     first = int(packs.ends[start - 1]) if start else 0

@@ -52,7 +52,7 @@ def _records(grids: Grids, fields: RowFields) -> Iterator[bytes]:
 def decode_rows(
     file: IO[bytes], name: str, layout: ShardLayout, size: int, engine: Engine | None = None
 ) -> Iterator[Grids]:
-    """The grids of a file's records, at most ``size`` rows at a time; ShardError names a bad record."""
+    """The grids of a file's records, at most ``size`` rows at a time. ShardError names a bad record."""
     fields = row_fields(layout.packing or "", "tfrecord")
     file.seek(0)
     if not use_native(engine or default_engine()):

@@ -48,7 +48,7 @@ def split_sentences(paragraph: str, tables: PunktTables, variant: Variant) -> li
 
 
 def _spans(paragraph: str, tables: PunktTables, patterns: Patterns) -> Iterator[_Span]:
-    """Sentences, each ending with its end mark; what closes around it still opens the next one."""
+    """Sentences, each ending with its end mark. What closes around it still opens the next one."""
     first = 0
     for start, candidate in _contexts(paragraph, patterns):
         if contains_sentence_end(paragraph[start : candidate.stop], tables, patterns):
@@ -88,7 +88,7 @@ def _candidates(paragraph: str, patterns: Patterns) -> Iterator[_Candidate]:
 
 
 def _with_closing_marks(paragraph: str, spans: Iterator[_Span], patterns: Patterns) -> Iterator[_Span]:
-    """The spans; closing quotes and brackets that open one go to the end of the one before."""
+    """The spans. Closing quotes and brackets that open one go to the end of the one before."""
     first, last = next(spans)
     for next_first, next_last in spans:
         closing = patterns.closing.match(paragraph, next_first, next_last)

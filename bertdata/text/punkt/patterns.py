@@ -1,4 +1,4 @@
-r"""Characters and patterns in which the variants of Punkt differ; twin of _native/text/punkt_characters.h.
+r"""Characters and patterns in which the variants of Punkt differ. Twin of _native/text/punkt_characters.h.
 
 ======================================================  =======  ======  ======
 difference                                              3.4.5    3.10.0  3.10.4

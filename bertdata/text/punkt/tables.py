@@ -24,7 +24,7 @@ _Row = TypeVar("_Row")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PunktTables:
-    """Word types, lower-cased and without their final period; any number is ``##number##``.
+    """Word types, lower-cased and without their final period. Any number is ``##number##``.
 
     abbreviations: types that take a period without ending a sentence.
     collocations: pairs of types that belong together across a period ("J. Walter").
@@ -65,7 +65,7 @@ def _rows(
 
 
 def _is_word(field: str) -> bool:
-    """Not blank, no stray carriage return; blanks are right in one abbreviation, the ellipsis ``. . ``."""
+    """Not blank, no stray carriage return. Blanks are right in one abbreviation, the ellipsis ``. . ``."""
     return bool(field.strip()) and field.splitlines() == [field]
 
 

@@ -10,7 +10,7 @@ ALIASES: dict[str, Variant] = {"current": "3.10.0"}
 
 
 def variant_named(name: str) -> str:
-    """The variant of that name or alias; any other name as it is.
+    """The variant of that name or alias. Any other name as it is.
 
     >>> variant_named("current")
     '3.10.0'

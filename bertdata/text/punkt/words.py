@@ -36,7 +36,7 @@ def contains_sentence_end(context: str, tables: PunktTables, patterns: Patterns)
 
 
 def _texts(context: str, patterns: Patterns) -> Iterator[str]:
-    """The words' texts; a line that Python's ``str.strip`` empties has none."""
+    """The words' texts. A line that Python's ``str.strip`` empties has none."""
     for line in context.split("\n"):
         if line.strip():
             yield from patterns.word.findall(line)
@@ -89,7 +89,7 @@ def _ends_between(word: _Word, following: _Word, tables: PunktTables) -> bool:
 
 
 def _starts_sentence(word: _Word, context: int) -> bool | None:
-    """True if a word's case, against its use in training, shows a sentence start; None: undecided."""
+    """True if a word's case, against its use in training, shows a sentence start. None: undecided."""
     if word.text in _PUNCTUATION:
         return False
     first = word.text[0]

@@ -87,7 +87,7 @@ def first_articles(
     workers: int = 1,
     progress: OnProgress | None = None,
 ) -> Iterator[DatedArticles]:
-    """The articles at the dump's begin; nothing is written but temporary files.
+    """The articles at the dump's begin. Nothing is written but temporary files.
 
     has_enough: asked with the sizes of the complete files. With templates the whole dump is read for them.
     Errors as from extract.
@@ -116,7 +116,7 @@ def first_articles(
 
 
 def cut_into_files(articles: Iterable[bytes]) -> list[bytes]:
-    """The articles as files; the last one may be incomplete."""
+    """The articles as files. The last one may be incomplete."""
     files: list[list[bytes]] = [[]]
     size = 0
     for article in articles:

@@ -19,7 +19,7 @@ from bertdata.wiki.settings import ExtractSettings
 
 
 class ArticlesDirectory:
-    """A directory to be made from a dump of that path, or URL, and size; picklable.
+    """A directory to be made from a dump of that path, or URL, and size. Picklable.
 
     day: that dates are frozen at, None where only the dump's pages tell.
     """

@@ -15,7 +15,7 @@ _LETTERS = 26
 
 
 class ArticleFiles:
-    """Writes articles one after another; a file appears under its name when it is complete.
+    """Writes articles one after another. A file appears under its name when it is complete.
 
     An article that would bring a file over FILE_BYTES starts the next (so an article larger than that,
     coming first, leaves an empty file before it: wikiextractor's rule, kept). ``files`` holds the
@@ -48,7 +48,7 @@ class ArticleFiles:
         self._bytes += len(article)
 
     def close(self) -> FileEntry:
-        """Complete the file that grows; its entry."""
+        """Complete the file that grows. Returns its entry."""
         self._sink.write(b"".join(self._waiting))
         self._waiting.clear()
         self._growing.close()
@@ -83,7 +83,7 @@ def starts_file(written: int, article: int) -> bool:
 
 
 def cut_files(sizes: Iterable[int]) -> Iterator[int]:
-    """The number of articles in each file, from the sizes of all articles; there is one file at least."""
+    """The number of articles in each file, from the sizes of all articles. There is one file at least."""
     articles = written = 0
     for size in sizes:
         if starts_file(written, size):

@@ -75,7 +75,7 @@ def plan_terms(
 
 
 def parse_articles_manifest(data: bytes, where: str) -> ArticlesManifest:
-    """The manifest in ``data``, checked against its schema; ManifestError says what does not fit."""
+    """The manifest in ``data``, checked against its schema. ManifestError says what does not fit."""
     value = parse_checked(data, where, "articles_manifest")
     pages, totals = value["pages"], value["totals"]
     report = ExtractReport(

@@ -59,7 +59,7 @@ class ExtractReport:
         return f"ExtractReport({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
     def as_json(self) -> dict[str, Any]:
-        """All fields by name; a copy."""
+        """All fields by name. A copy."""
         return {**vars(self), "skipped": dict(self.skipped), "faults": list(self.faults)}
 
     def copy(self) -> "ExtractReport":
@@ -67,7 +67,7 @@ class ExtractReport:
         return ExtractReport(**self.as_json())
 
     def skip(self, reason: str, name: str = "") -> None:
-        """Count one skipped page; name: of the page, where the reason is a fault."""
+        """Count one skipped page. name: of the page, where the reason is a fault."""
         self.pages += 1
         self.skipped[reason] = self.skipped.get(reason, 0) + 1
         if reason in FAULTS and len(self.faults) < MAX_FAULTS:

@@ -1,4 +1,4 @@
-"""Articles of blocks, in order, into files; a run that goes on after a crash keeps the complete ones."""
+"""Articles of blocks, in order, into files. A run that goes on after a crash keeps the complete ones."""
 
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
@@ -105,7 +105,7 @@ class ArticleWriter:
         self.left_out |= set(progress.left_out)
 
     def _read_notes(self) -> tuple[list[FileEntry], ExtractReport, _Progress | None]:
-        """The complete files, report and progress at the end of the last; None where there is none."""
+        """The complete files, report and progress at the end of the last. None where there is none."""
         entries: list[FileEntry] = []
         report, progress = self.report, None
         while (note := self._commit.read_note(file_name(len(entries)))) is not None:
@@ -117,7 +117,7 @@ class ArticleWriter:
         return entries, report, progress
 
     def write(self, blocks: Iterable[PageBlock], pool: WorkerPool) -> Iterator[int]:
-        """Extract and write what is not in the files that are kept; the offsets in the dump reached.
+        """Extract and write what is not in the files that are kept. Returns the offsets in the dump reached.
 
         PageIsKept if the kept files hold a page that is to be left out now: write all files anew then.
         """
@@ -147,7 +147,7 @@ class ArticleWriter:
         return self._files
 
     def _take(self, block: PageBlock, found: BlockArticles, files: ArticleFiles, taken: int) -> int:
-        """Write the block's articles but those of its first ``taken`` pages; the pages passed over."""
+        """Write the block's articles but those of its first ``taken`` pages. Returns the pages passed."""
         articles, report, at = found.articles, self.report, 0
         for number, outcome in enumerate(found.outcomes):
             reason, _, size, _, _ = outcome  # its fields, quickly
@@ -185,7 +185,7 @@ class ArticleWriter:
 def skip_page(
     report: ExtractReport, left_out: set[str], rules: PageRules, block: PageBlock, outcome: PageOutcome
 ) -> None:
-    """Count a page that is no article; InputError for one that breaks a limit.
+    """Count a page that is no article. InputError for one that breaks a limit.
 
     left_out: takes its id if it is left out.
     """
@@ -209,7 +209,7 @@ def is_empty(article: bytes) -> bool:
 
 
 def _from_offset(blocks: Iterable[PageBlock], begin: int, new_ids: Collection[str]) -> Iterator[PageBlock]:
-    """The blocks from the offset on; PageIsKept if one of the ids stands before it."""
+    """The blocks from the offset on. PageIsKept if one of the ids stands before it."""
     marks = [f"<id>{number}</id>".encode() for number in new_ids]
     for block in blocks:
         passed = block.data[: max(0, begin - block.begin)]

@@ -96,7 +96,7 @@ def _decompress(block: Block) -> bytes | NoText:
 
 
 def text_pieces(block: Block) -> Iterator[bytes]:
-    """The block's text in pieces; OSError for damage, EOFError where the block is not whole.
+    """The block's text in pieces. OSError for damage, EOFError where the block is not whole.
 
     That another stream lies within the block is found behind the last piece.
     """
@@ -116,7 +116,7 @@ def text_pieces(block: Block) -> Iterator[bytes]:
 
 
 def _stream_of(block: Block) -> bytes:
-    """A stream of this block alone; its checksum over all blocks is the block's own."""
+    """A stream of this block alone. Its checksum over all blocks is the block's own."""
     value = (int.from_bytes(b"BZh9", "big") << block.length | block.bits) << 80
     value |= END_MAGIC << 32 | block.checksum
     length = 32 + block.length + 80

@@ -63,7 +63,7 @@ class Block(NamedTuple):
 def find_blocks(
     file: BinaryIO, name: str, *, start: int = 0, engine: Engine | None = None
 ) -> Iterator[Block]:
-    """The blocks of all streams in order; InputError where the file is no bzip2 or ends too early.
+    """The blocks of all streams in order. InputError where the file is no bzip2 or ends too early.
 
     Zeros behind the last stream are passed over: a tape's padding, or the rest of a file of fixed size.
     start: a byte anywhere in the file, which is sought: the first block is the first one whose begin lies
@@ -108,7 +108,7 @@ def _read_streams(window: "_Window", position: int) -> Iterator[Block]:
 
 
 def _read_blocks(window: "_Window", start: int) -> Generator[Block, None, int]:
-    """The blocks of a stream from the one that starts at bit ``start`` on; the byte behind the stream."""
+    """The blocks of a stream from the one at bit ``start`` on. Returns the byte behind the stream."""
     while (mark := window.next_mark(start + 48)) is not None:
         is_end, bit = mark
         yield window.block(start, bit, stream_checksum=window.bits(bit + 48, 32) if is_end else None)
@@ -150,7 +150,7 @@ class _Window:
         return self._start + len(self._data)
 
     def fill(self, position: int) -> bool:
-        """Read until the window holds the bytes around position; False if the file ends before it."""
+        """Read until the window holds the bytes around position. False if the file ends before it."""
         while not self.at_end and self.end < position + _LOOKAHEAD_BYTES:
             self._read()
         return position < self.end
@@ -218,7 +218,7 @@ class _Window:
         return False
 
     def _pass_over_zeros(self) -> None:
-        """Read to the file's end; InputError for a byte that is not zero."""
+        """Read to the file's end. InputError for a byte that is not zero."""
         at = self.end
         while more := self._file.read(_READ_BYTES):
             if not _is_zeros(more):

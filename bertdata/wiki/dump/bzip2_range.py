@@ -12,7 +12,7 @@ from bertdata.wiki.ranges.links import BlockChecksums, RangeLink, damaged
 
 @dataclass(frozen=True, slots=True)
 class _TextBlock:
-    """A block, its first bit in the file, and its text; one that is too long is yet to be read."""
+    """A block, its first bit in the file, and its text. One that is too long is yet to be read."""
 
     block: Block
     bit: int
@@ -59,7 +59,7 @@ class Bzip2Range:
                 yield text, found.block.offset, found.block.end
 
     def _decompressed(self) -> Iterator[_TextBlock]:
-        """All blocks from the range's first one on; InputError for one that is damaged.
+        """All blocks from the range's first one on. InputError for one that is damaged.
 
         By chance (once in 2^48 bits) a block's data hold the magic number: the halves of such a block
         belong together, and a range that begins within it has a false first block.
@@ -85,7 +85,7 @@ class Bzip2Range:
             raise damaged(self._name, waiting.offset)
 
     def _add(self, found: _TextBlock) -> None:
-        """Take a block of the range into account; InputError where a whole stream does not fit."""
+        """Take a block of the range into account. InputError where a whole stream does not fit."""
         if self._first is None:
             self._first = found.bit
         self._open = self._open.with_block(found.block.checksum)

@@ -130,7 +130,7 @@ class PageBlocks:
             start = end
 
     def _pass_over(self, buffer: bytes) -> tuple[bytes, int]:
-        """Read on to the next page end, forgetting what is before it; what follows, and the bytes passed."""
+        """Read to the next page end, forgetting what is before it. Returns what follows, and the bytes passed."""
         passed = 0
         while (end := self._find_ends.first(buffer, 0)) < 0:
             kept = self._find_ends.searched(buffer)
@@ -182,12 +182,12 @@ class Dump:
         )
 
     def blocks(self) -> Iterator[PageBlock]:
-        """Blocks of whole pages, in order; InputError where the dump ends before ``</mediawiki>``."""
+        """Blocks of whole pages, in order. InputError where the dump ends before ``</mediawiki>``."""
         yield from self._blocks.blocks()
         self._blocks.check_end()
 
     def md5(self) -> str:
-        """The md5 of the whole file, which was computed while it was read; the rest of it is read now."""
+        """The md5 of the whole file, which was computed while it was read. The rest of it is read now."""
         return self._file.md5()
 
 
@@ -195,7 +195,7 @@ class Dump:
 def open_dump(
     path: str, pool: WorkerPool, extractor: str, *, max_page_bytes: int, engine: Engine | None = None
 ) -> Iterator[Dump]:
-    """The dump of a path or a URL, its head read and checked; engine: of decompression."""
+    """The dump of a path or a URL, its head read and checked. engine: of decompression."""
     with open_file(path) as file:
         yield Dump(file, path, pool, extractor, max_page_bytes=max_page_bytes, engine=engine)
 

@@ -20,7 +20,7 @@ _CHECKED_BYTES = 64 << 20
 
 
 class KeptBlocks(AbstractContextManager["KeptBlocks"]):
-    """Takes blocks one after another; iterated, it gives them back any number of times, to ``taken_back``.
+    """Takes blocks one after another. Iterated, it gives them back any number of times, to ``taken_back``.
 
     directory: where the file lies, on a local disk. dump_bytes: size of the compressed dump. ``complete``
     once all have passed and none was given up.
@@ -78,7 +78,7 @@ class KeptBlocks(AbstractContextManager["KeptBlocks"]):
             yield block._replace(data=file.read(size))
 
     def taken_back(self) -> Iterator[PageBlock]:
-        """The blocks for the last time; they are freed while workers are still busy."""
+        """The blocks for the last time. They are freed while workers are still busy."""
         yield from self
         self.complete = False
         self._give_up()

@@ -22,7 +22,7 @@ def parse_timestamp(day: str) -> date | None:
 
 
 def frozen_day(dump: str, known: date | None, newest: str) -> date:
-    """The day that dates are frozen at: the one known, else the newest revision's; SettingsError if none.
+    """The day that dates are frozen at: the one known, else the newest revision's. SettingsError if none.
 
     dump: its path, for the error.
     """

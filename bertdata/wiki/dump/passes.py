@@ -25,7 +25,7 @@ OnProgress = Callable[[str, int, int], None]
 
 
 class DumpPasses(AbstractContextManager["DumpPasses"]):
-    """The dump, opened for its head, and its passes; InputError for what is no dump.
+    """The dump, opened for its head, and its passes. InputError for what is no dump.
 
     path: of the dump. day: that is known before it is read. bytes: of the dump. rules: for its pages.
     """
@@ -67,7 +67,7 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
     def first_pass(
         self, directory: str, kept: KeptBlocks, report: ExtractReport, left_out: set[str]
     ) -> tuple[ExtractorSettings, str | None]:
-        """Collect the templates, if they are wanted; the workers' settings and the dump's md5.
+        """Collect the templates, if they are wanted. Returns the workers' settings and the dump's md5.
 
         The day that dates are frozen at is the newest revision's where no other is known.
         """

@@ -25,7 +25,7 @@ class SiteInfo(NamedTuple):
 
 
 def parse_head(head: bytes, name: str, extractor: str) -> SiteInfo:
-    """The site information; InputError for what is no MediaWiki XML, or declares a document type.
+    """The site information. InputError for what is no MediaWiki XML, or declares a document type.
 
     name: of the dump, for errors.
     """

@@ -19,7 +19,7 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def open_file(path: str) -> AbstractContextManager[BinaryIO]:
-    """The file of a dump, local or remote; errors name it."""
+    """The file of a dump, local or remote. Errors name it."""
     return _open_remote(path) if storage.is_remote(path) else _open_local(path)
 
 
@@ -86,7 +86,7 @@ class HashedFile:
         return self._position
 
     def seek(self, offset: int) -> int:
-        """Go back; bytes not yet read are not passed over, so that none stays out of the digest."""
+        """Go back. Bytes not yet read are not passed over, so that none stays out of the digest."""
         assert offset <= self._hashed
         self._position = self._file.seek(offset)
         return self._position

@@ -24,7 +24,7 @@ _STEPS = 8
 
 
 def render_lines(text: str, expander: Expander, work: Work) -> list[str]:
-    """The lines of the article's body; ``text`` is its wikitext, escaped as XML has it."""
+    """The lines of the article's body. ``text`` is its wikitext, escaped as XML has it."""
     return keep_lines(_clean(_strip_markup(expander.transform(text), work), work))
 
 
@@ -49,6 +49,6 @@ def _clean(text: str, work: Work) -> str:
 
 
 def format_article(page_id: str, title: str, lines: list[str], url_base: str) -> str:
-    """The article as it is written; id and title stay as the dump has them, the body is plain text."""
+    """The article as it is written. Id and title stay as the dump has them, the body is plain text."""
     begin = f'<doc id="{page_id}" url="{url_base}?curid={page_id}" title="{title}">\n{title}\n\n'
     return begin + "".join(f"{line}\n" for line in lines) + "\n</doc>\n"

@@ -51,7 +51,7 @@ def _find_cuts(opener: Search, closer: Search) -> list[Mark]:
 
 
 def _close_all(closer: Search, close: Mark, depth: int) -> Mark:
-    """The closer that ends the pairs within, or the last one there is."""
+    """Pass over one closer for each of ``depth`` nested pairs. Returns the last one, or the last there is."""
     for _ in range(depth):
         further = closer(close[1])
         if further is None:

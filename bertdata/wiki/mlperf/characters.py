@@ -17,17 +17,17 @@ EDGE = f"(?![{WORD}])"
 
 
 def parse_integer(text: str, base: int = 10) -> int:
-    """Python 3.7's ``int``: digits of any script, single underscores between digits; ValueError."""
+    """Python 3.7's ``int``: digits of any script, single underscores between digits. ValueError."""
     return int(_plain_digits(text), base)
 
 
 def parse_float(text: str) -> float:
-    """Python 3.7's ``float``; ValueError."""
+    """Python 3.7's ``float``. ValueError."""
     return float(_plain_digits(text))
 
 
 def _plain_digits(text: str) -> str:
-    """The text with decimal digits of all scripts as ASCII digits; ValueError for what no number holds."""
+    """The text with decimal digits of all scripts as ASCII digits. ValueError for what no number holds."""
     if text.isascii():
         return text
     plain = []

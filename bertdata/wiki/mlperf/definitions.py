@@ -10,7 +10,7 @@ _UNCLOSED_NOINCLUDE = re.compile(r"<noinclude\s*>")
 
 
 def read_definition(escaped: str) -> str:
-    """The text that calls of the template give, before its parameters are filled in; empty: not defined."""
+    """The text that calls of the template give, before its parameters are filled in. empty: not defined."""
     text = _drop(unescape(escaped), "<!--", "-->")
     text = _drop(text, "<noinclude>", "</noinclude>")
     if (unclosed := _UNCLOSED_NOINCLUDE.search(text)) is not None:
@@ -46,7 +46,7 @@ def _elements(text: str, opener: str, closer: str) -> list[tuple[int, int]]:
 
 
 def definition_title(name: str, prefix: str, namespaces: frozenset[str]) -> str:
-    """The title that a call of that name looks for; ``prefix`` is the template namespace with its colon."""
+    """The title that a call of that name looks for. ``prefix`` is the template namespace with its colon."""
     if name.startswith(":"):
         return name[1:]
     if name[1:2] == ":" and name[0] in namespaces:

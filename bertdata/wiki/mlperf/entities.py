@@ -10,7 +10,7 @@ _HIGHLIGHT, _END_TAG, _END_HIGHLIGHT = "&lt;syntaxhighlight ", "&gt;", "&lt;/syn
 
 
 def unescape(text: str) -> str:
-    """Each known reference as its character, once; others stay."""
+    """Each known reference as its character, once. Others stay."""
     return _REFERENCE.sub(_character, text) if "&" in text else text
 
 

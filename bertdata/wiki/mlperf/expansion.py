@@ -95,7 +95,7 @@ class Expander:
         return self._work.compute(function, arguments)
 
     def invoke(self, module: str, function: str, parts: list[str]) -> str:
-        """A function of a module; without arguments it has those of the template of the module's name."""
+        """A function of a module. Without arguments it has those of the template of the module's name."""
         arguments: Arguments | None = self._arguments(parts)
         if not parts:
             callers = (found for name, found in reversed(self._callers) if name == module)
@@ -121,7 +121,7 @@ class Expander:
             return _name_arguments(parts if plain else [self.transform(part) for part in parts])
 
     def _substitute(self, text: str, arguments: Arguments, level: int) -> str:
-        """The text with its parameters filled in; those nested too deep are empty."""
+        """The text with its parameters filled in. Those nested too deep are empty."""
         size = size_of(text)
         with self._work.frames(waiting=size):
             if level > MAX_PARAMETER_LEVEL:
@@ -146,7 +146,7 @@ class Expander:
 
 
 def _name_arguments(parts: list[str]) -> Arguments:
-    """The values by name; a value is stripped unless it may hold a link."""
+    """The values by name. A value is stripped unless it may hold a link."""
     arguments: Arguments = {}
     number = 0
     for part in parts:

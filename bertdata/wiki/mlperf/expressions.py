@@ -67,7 +67,7 @@ _COMPARISONS: dict[type, Callable[[Any, Any], Any]] = {
 
 
 def evaluate(text: str) -> str:
-    """The expression's value as ``str`` prints it; ExpressionError."""
+    """The expression's value as ``str`` prints it. ExpressionError."""
     if len(text) > MAX_TEXT:
         raise ExpressionError("too long")
     try:

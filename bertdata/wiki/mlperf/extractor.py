@@ -27,7 +27,7 @@ Definition = tuple[str, bytes, bytes]
 
 
 class MlperfExtractor:
-    """The pinned extractor for one dump; ``templates``: the bytes of a template file, if there is one."""
+    """The pinned extractor for one dump. ``templates``: the bytes of a template file, if there is one."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class MlperfExtractor:
             return FAILED, "a lone surrogate in its text", b""
 
     def _reason(self, page: PageFields, data: bytes) -> str:
-        """The reason why the page is no article; empty if it is one."""
+        """The reason why the page is no article. Empty if it is one."""
         if page.page_id in self._skip_pages:
             return LEFT_OUT
         if not page.closed:

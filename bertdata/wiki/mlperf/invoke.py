@@ -18,7 +18,7 @@ _FIRST_COUNT, _LAST_COUNT = -(1 << 63), (1 << 63) - 1
 
 
 def invoke(module: str, function: str, arguments: Arguments, work: Work) -> str:
-    """The function's value, empty if it is unknown; ValueError, IndexError for bad arguments."""
+    """The function's value, empty if it is unknown. ValueError, IndexError for bad arguments."""
     if module == "String" and function in _STRING:
         names, call = _STRING[function]
         return call(work, *_take(names, arguments))

@@ -2,7 +2,7 @@
 
 
 def keep_lines(text: str) -> list[str]:
-    """The lines of the article's body; the first rule that fits a line decides."""
+    """The lines of the article's body. The first rule that fits a line decides."""
     kept: list[str] = []
     in_list = heading_pending = False
     for line in text.split("\n"):

@@ -8,7 +8,7 @@ _PREFIXES = ("w", "wiktionary", "wikt")
 
 
 def replace_links(text: str) -> str:
-    """Each outermost link as its label; a link that never closes stays, with all that follows it."""
+    """Each outermost link as its label. A link that never closes stays, with all that follows it."""
     pieces: list[str] = []
     end = 0
     for begin, behind in _find_links(text):

@@ -27,7 +27,7 @@ Function = Callable[[PageExpansion, str, list[str]], str]
 
 
 def call_function(page: PageExpansion, work: Work, name: str, first: str, others: list[str]) -> str:
-    """The function's value; empty for unknown ones, too few arguments, bad ones, and too deep a nesting."""
+    """The function's value. Empty for unknown ones, too few arguments, bad ones, and too deep a nesting."""
     function = _FUNCTIONS.get(name)
     if function is None:
         return ""
@@ -39,7 +39,7 @@ def call_function(page: PageExpansion, work: Work, name: str, first: str, others
 
 
 def _evaluate(page: PageExpansion, arguments: list[str], number: int) -> str:
-    """The argument of that number, the second being 0, expanded; empty where there is none."""
+    """The argument of that number, the second being 0, expanded. Empty where there is none."""
     return page.expand(arguments[number].strip()) if number < len(arguments) else ""
 
 
@@ -63,7 +63,7 @@ def _iferror(page: PageExpansion, first: str, others: list[str]) -> str:
 
 
 def _switch(page: PageExpansion, first: str, others: list[str]) -> str:
-    """The value of the first case that fits; a last case without ``=`` is no default."""
+    """The value of the first case that fits. A last case without ``=`` is no default."""
     matched = False
     default = ""
     for case in others:

@@ -10,7 +10,7 @@ _DOUBLE_QUOTED = re.compile('""([^"]*)""')
 
 
 def replace_quotes(text: str) -> str:
-    """Bold loses its apostrophes, italic becomes quoted; apostrophes without a partner on the line too."""
+    """Bold loses its apostrophes, italic becomes quoted. Apostrophes without a partner on the line too."""
     if "''" in text:
         text = _BOTH.sub(r"\1", text)
         text = _BOLD.sub(r"\1", text)

@@ -40,7 +40,7 @@ class PageFields:
 
 
 class PageReader:
-    """The machine that reads lines; its ``state`` goes on from block to block.
+    """The machine that reads lines. Its ``state`` goes on from block to block.
 
     ``first_id``: the id of the first page that was emitted, or would have been but for its repeated id.
     """
@@ -57,7 +57,7 @@ class PageReader:
         return self._namespace, self._redirect, self._inside_text, self._last_id
 
     def read(self, data: bytes) -> Iterator[PageFields]:
-        """The pages of a block of whole lines, each once it is closed; at last one that is not."""
+        """The pages of a block of whole lines, each once it is closed. At last one that is not."""
         place = 0
         for raw in _lines(data):
             line = raw.decode("utf-8", "surrogateescape")
@@ -128,7 +128,7 @@ def _size(text: str) -> int:
 
 
 def _lines(data: bytes) -> Iterator[bytes]:
-    """The lines; only a line feed ends one."""
+    """The lines. Only a line feed ends one."""
     begin = 0
     while begin < len(data):
         end = data.find(b"\n", begin) + 1 or len(data)

@@ -14,7 +14,7 @@ Span = tuple[int, int]
 
 
 def find_spans(text: str, braces: int) -> Iterator[Span]:
-    """The outermost spans that open with so many braces; ANY: with two or more braces or brackets.
+    """The outermost spans that open with so many braces. ANY: with two or more braces or brackets.
 
     Only runs of two or more equal characters count. Where the text ends inside a span, that span and
     all that follow are not found.
@@ -43,7 +43,7 @@ def find_spans(text: str, braces: int) -> Iterator[Span]:
 
 
 def _close_braces(stack: list[int], length: int) -> int:
-    """Take a run of closing braces from the stack; the braces that are left of it.
+    """Take a run of closing braces from the stack. Returns the braces that are left of it.
 
     Brackets that are still open are taken along, and count as braces to close.
     """
@@ -59,7 +59,7 @@ def _close_braces(stack: list[int], length: int) -> int:
 
 
 def _close_brackets(stack: list[int], length: int) -> int:
-    """Take a run of closing brackets from the stack, as far as it has brackets; what is left of the run."""
+    """Take a run of closing brackets from the stack, as far as it has any. Returns the rest of the run."""
     while stack and stack[-1] < 0:
         open_brackets = -stack.pop()
         if length < open_brackets:

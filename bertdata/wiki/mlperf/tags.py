@@ -105,7 +105,7 @@ def _ends_with_slash(text: str, begin: int, end: int) -> bool:
 
 
 def next_of(text: str, characters: str) -> Callable[[int], int]:
-    """A search for the next of the characters, -1 if there is none; places asked for never decrease.
+    """A search for the next of the characters, -1 if there is none. Places asked for never decrease.
 
     What was found is remembered, so that all searches together read the text once.
     """

@@ -11,7 +11,7 @@ _RECORD = struct.Struct("<5Q")
 
 
 class TemplateTable:
-    """Texts of templates by title, in a buffer that holds a template file; ValueError if it holds none."""
+    """Texts of templates by title, in a buffer that holds a template file. ValueError if it holds none."""
 
     def __init__(self, file: Any) -> None:
         self._data = memoryview(file)

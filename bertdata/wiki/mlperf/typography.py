@@ -10,7 +10,7 @@ _LINE_WITHOUT_WORDS = re.compile(f"\n[^{WORD}]+?\n")
 
 
 def tidy(text: str) -> str:
-    """The text with the original's rules of typography; the two literal ones hardly ever match anything."""
+    """The text with the original's rules of typography. The two literal ones hardly ever match anything."""
     text = text.replace("<<", "«").replace(">>", "»").replace("\t", " ")
     text = _SPACES.sub(" ", text)
     text = _DOTS.sub("...", text)

@@ -54,7 +54,7 @@ class Work:
         self._waiting = 0
 
     def spend(self, amount: int) -> None:
-        """Pay for so many bytes; LimitError when fewer are left."""
+        """Pay for so many bytes. LimitError when fewer are left."""
         self._left -= amount
         if self._left < 0:
             raise LimitError(f"took more than {self._max_work} bytes of work")
@@ -69,7 +69,7 @@ class Work:
 
     @contextmanager
     def frames(self, number: int = 1, waiting: int = 0) -> Iterator[None]:
-        """Go so many frames deeper while a text of that size waits; TooDeepError beyond MAX_FRAMES."""
+        """Go so many frames deeper while a text of that size waits. TooDeepError beyond MAX_FRAMES."""
         if self._frames + number > MAX_FRAMES:
             self.spend(TOO_DEEP_WORK)
             raise TooDeepError("calls are nested too deep")
@@ -84,7 +84,7 @@ class Work:
 
 
 def size_of(text: str) -> int:
-    """The bytes of the text as UTF-8; a lone surrogate has three."""
+    """The bytes of the text as UTF-8. A lone surrogate has three."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 

@@ -29,7 +29,7 @@ def bound_arithmetic(extract: ModuleType) -> None:
 
 
 def take_refusal() -> str:
-    """The refusal since the last call, as the end of "page X: ..."; empty without one."""
+    """The refusal since the last call, as the end of "page X: ...". Empty without one."""
     text, _refusal.text = _refusal.text, ""
     return text
 

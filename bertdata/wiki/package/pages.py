@@ -48,7 +48,7 @@ class Page:
 
 
 def split_pages(data: bytes) -> Iterator[RawPage]:
-    """The pages in the data; one whose other tag is missing is not whole."""
+    """The pages in the data. One whose other tag is missing is not whole."""
     start: int | None = None
     behind = 0
     for tag in PAGE_TAG.finditer(data):
@@ -101,7 +101,7 @@ def _head(content: str) -> str:
 
 
 def page_text(content: str) -> str | None:
-    """The text elements of a page, joined; empty where there is none, None where one is not closed."""
+    """The text elements of a page, joined. Empty where there is none, None where one is not closed."""
     texts = []
     end = 0
     while (tag := _TEXT.search(content, end)) is not None:

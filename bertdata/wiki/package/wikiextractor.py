@@ -23,7 +23,7 @@ VERSION = "3.1.0"
 
 @lru_cache(maxsize=1)
 def load_wikiextractor() -> SimpleNamespace:
-    """The parts of the package that are used; MissingExtraError where it is missing or another version."""
+    """The parts of the package that are used. MissingExtraError where it is missing or another version."""
     remedy = f"install wikiextractor {VERSION}: {install_extra('wiki')}"
     try:
         from wikiextractor import WikiExtractor, extract, template_blob
@@ -70,7 +70,7 @@ class FrozenClock:
 
     @property
     def values(self) -> dict[str, str]:
-        """All words and what they expand to; wikiextractor asks it which words there are."""
+        """All words and what they expand to. Wikiextractor asks it which words there are."""
         values: dict[str, str] = self._words.values
         return values
 
@@ -93,7 +93,7 @@ class Renderer:
     redirects: Any = None
 
     def render(self, page: Page) -> bytes:
-        """The article from ``<doc ...>`` to ``</doc>`` as UTF-8; what wikiextractor raises goes through."""
+        """The article from ``<doc ...>`` to ``</doc>`` as UTF-8. What wikiextractor raises goes through."""
         module = load_wikiextractor()
         extractor = module.Extractor(
             page.page_id,

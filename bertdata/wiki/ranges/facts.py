@@ -21,7 +21,7 @@ from bertdata.wiki.ranges.ranges import DumpRanges, RangeReader
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RangeFacts:
-    """Facts of a range's reading; small, whatever the range holds.
+    """Facts of a range's reading. Small, whatever the range holds.
 
     digest: CRC-32 of the text that the range owns. usual_begin: whether its first page says its own
     namespace. first_id: of the first page that could be an article. exit: the state behind the range.
@@ -36,7 +36,7 @@ class RangeFacts:
     exit: BlockState
 
     def follows(self, state: BlockState) -> bool:
-        """True if a range that was begun with START has the result of one begun with the state."""
+        """True if the range, read as if a dump began there, gives the same articles after this state."""
         if self.blocks == 0:
             return True
         if state.last_id is not None and state.last_id == self.first_id:
@@ -52,7 +52,7 @@ class RangeFacts:
 
 
 class RangeBlocks:
-    """Reads a range: ``blocks()`` once, each of which is followed by ``take``; then ``facts``.
+    """Reads a range: ``blocks()`` once, each of which is followed by ``take``. Then ``facts``.
 
     state: at the range's begin.
     """
@@ -70,7 +70,7 @@ class RangeBlocks:
         self._link = RangeLink()
 
     def blocks(self) -> Iterator[PageBlock]:
-        """Blocks of whole pages; InputError for damage, and where a dump ends too early."""
+        """Blocks of whole pages. InputError for damage, and where a dump ends too early."""
         path = self._ranges.path
         with open_file(path) as file:
             reader = RangeReader(self._ranges, self._number, file, self._settings.engine)

@@ -26,7 +26,7 @@ Result = TypeVar("Result", bound=RangeResult)
 def in_sequence(
     dump: str, results: Iterable[Result], again: Callable[[int, BlockState], Result]
 ) -> Iterator[Result]:
-    """The results of all ranges in order; InputError where they do not follow one another.
+    """The results of all ranges in order. InputError where they do not follow one another.
 
     again: works on a range once more, from the state at its begin, where START was not right.
     """

@@ -35,7 +35,7 @@ def _rotated(value: int, bits: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeLink:
-    """Facts of a range that its neighbours must fit; of a dump that is not compressed with bzip2, none.
+    """Facts of a range that its neighbours must fit. Of a dump that is not compressed with bzip2, none.
 
     first: bit of the file at which the range's first block begins, None where no block begins in it.
     reached: bit at which the next block after the range begins, None at the file's end. head: blocks up to

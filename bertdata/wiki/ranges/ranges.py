@@ -121,7 +121,7 @@ class RangeReader:
         self.owns_end = begun
 
     def _pieces(self) -> Iterator[_Piece]:
-        """The text from the range's first byte on, raw; no piece lies in two ranges."""
+        """The text from the range's first byte on, raw. No piece lies in two ranges."""
         if self._blocks is not None:
             for text, offset, end in self._blocks.texts():
                 yield _Piece(self._ranges.number_at(offset), text, end)

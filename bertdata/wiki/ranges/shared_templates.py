@@ -26,7 +26,7 @@ class SharedTemplates:
 
 
 def write_templates(paths: Iterable[str], make_path: Callable[[str], str]) -> SharedTemplates:
-    """One template file of those of the ranges, in order; make_path: its path, from its md5.
+    """One template file of those of the ranges, in order. make_path: its path, from its md5.
 
     Every worker maps the file for as long as it lives, so another file has another name.
     """
@@ -61,7 +61,7 @@ def _fetch(shared: SharedTemplates) -> "_LocalFile":
 
 
 class _LocalFile:
-    """A file of this machine; the copy of a remote one goes with the process."""
+    """A file of this machine. The copy of a remote one goes with the process."""
 
     def __init__(self, shared: SharedTemplates) -> None:
         self.path = shared.path

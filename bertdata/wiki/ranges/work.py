@@ -25,7 +25,7 @@ from bertdata.wiki.worker_pool import WorkerPool, open_pools
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RangeDefinitions:
-    """Definitions of a range; path: of the template file that holds them, None where none were wanted.
+    """Definitions of a range. path: of the template file that holds them, None where none were wanted.
 
     pages: template pages met; left_out: ids of those that were to be left out. newest: day of the newest
     revision as YYYY-MM-DD, empty where it was not asked for.
@@ -40,7 +40,7 @@ class RangeDefinitions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RangeArticles:
-    """Articles of a range, one after another in a file; sizes: of each. The report counts no files."""
+    """Articles of a range, one after another in a file. sizes: of each. The report counts no files."""
 
     facts: RangeFacts
     path: str
@@ -128,7 +128,7 @@ def _count_pages(
     block: PageBlock,
     found: BlockArticles,
 ) -> Iterator[int]:
-    """Count the block's pages; the sizes of its articles."""
+    """Count the block's pages. Returns the sizes of its articles."""
     at = 0
     for outcome in found.outcomes:
         begin, at = at, at + outcome.size

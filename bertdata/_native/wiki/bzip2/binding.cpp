@@ -34,7 +34,7 @@ py::bytes copied(const Column<uint8_t>& text) {
   return bytes;
 }
 
-// The text of a block; None where it is refused, OverflowError where it is longer than most bytes.
+// The text of a block. None where it is refused, OverflowError where it is longer than most bytes.
 py::object decompress_block(const py::buffer& data, uint64_t first, uint64_t end, size_t most) {
   static thread_local std::unique_ptr<Decoding> kept;
   const Array<uint8_t> array(data, "data");

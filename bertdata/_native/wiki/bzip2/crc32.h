@@ -23,7 +23,7 @@ struct Crc32Table {
   }
 };
 
-// The part of four bytes in the checksum; rows: of the last of them.
+// The part of four bytes in the checksum. rows: of the last of them.
 inline uint32_t crc32_of(uint32_t word, const uint32_t (*rows)[256]) {
   return (rows[3][word >> 24] ^ rows[2][word >> 16 & 255]) ^ (rows[1][word >> 8 & 255] ^ rows[0][word & 255]);
 }

@@ -45,7 +45,7 @@ class PrefixCode {
     return true;
   }
 
-  // The symbol that these bits begin with, the highest first; at least 20 of them count.
+  // The symbol that these bits begin with, the highest first. At least 20 of them count.
   Symbol find(uint64_t bits) const {
     const Symbol symbol = short_[bits >> (64 - kShortBits)];
     return symbol ? symbol : find_long(static_cast<uint32_t>(bits >> (64 - kLongestCode)));
@@ -67,7 +67,7 @@ class PrefixCode {
     for (unsigned s = 0; s < symbols; ++s) symbols_[places[lengths[s]]++] = as_symbol(s, symbols) | lengths[s];
   }
 
-  // The symbol whose code each row of ten bits begins with; 0 for a longer code or none.
+  // The symbol whose code each row of ten bits begins with. 0 for a longer code or none.
   void fill_short(unsigned symbols) {
     uint32_t row = 0;
     for (unsigned i = 0; i < symbols && (symbols_[i] & 31) <= kShortBits; ++i)

@@ -20,7 +20,7 @@ class InverseBwt {
   // Not initialised: most of it is never touched.
   InverseBwt() : rows_(new uint32_t[kMostBlockBytes + 1]), written_(new uint8_t[kLanes * kLaneBytes]) {}
 
-  // Turns a transform into its text in place. origin: the row of the text; counts: of each byte.
+  // Turns a transform into its text in place. origin: the row of the text. counts: of each byte.
   // size is 1 to kMostBlockBytes, origin < size.
   void run(uint8_t* bytes, uint32_t size, uint32_t origin, const uint32_t counts[256]) {
     size_ = size, origin_ = origin;
@@ -92,7 +92,7 @@ class InverseBwt {
     }
   }
 
-  // Gives the lane the next piece, if there is one; the entry of its first row.
+  // Gives the lane the next piece, if there is one. The entry of its first row.
   uint32_t begin_piece(unsigned lane, uint32_t round) {
     const uint32_t pieces = static_cast<uint32_t>(pieces_.size());
     if (taken_ && taken_ < pieces && begin_of(taken_) == origin_) ++taken_;  // it is piece 0

@@ -9,7 +9,7 @@
 
 namespace bertdata::bzip2 {
 
-// True where none of the eight bytes begins four equal ones; eleven bytes are looked at.
+// True where none of the eight bytes begins four equal ones. Eleven bytes are looked at.
 inline bool has_no_run(const uint8_t* p) {
   uint64_t a, b, c, d;
   std::memcpy(&a, p, 8);
@@ -20,7 +20,7 @@ inline bool has_no_run(const uint8_t* p) {
   return !((differs - 0x0101010101010101u) & ~differs & 0x8080808080808080u);
 }
 
-// Appends the text to out; false where it has more than most bytes.
+// Appends the text to out. Returns false where it has more than most bytes.
 inline bool expand_runs(const uint8_t* p, size_t size, size_t most, Column<uint8_t>& out) {
   const uint8_t* const end = p + size;
   size_t left = most;

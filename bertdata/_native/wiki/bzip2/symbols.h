@@ -25,7 +25,7 @@ struct Symbols {
   uint32_t* counts;
   uint32_t size, weight;  // of the bytes; of the next digit of a run's length
 
-  // Reads a group of symbols that share a code, to its end or the block's; the last one.
+  // Reads a group of symbols that share a code, to its end or the block's. Returns the last one.
   // Plenty: so many bits follow that none can be missing.
   template <bool Plenty>
   Symbol read_group(const PrefixCode& code) {
@@ -40,7 +40,7 @@ struct Symbols {
     return symbol;
   }
 
-  // A run's length has digits 1 and 2, lowest first; each adds its part of the run, a repeat of the list's
+  // A run's length has digits 1 and 2, lowest first. Each adds its part of the run, a repeat of the list's
   // front, so that all symbols are treated alike: a branch would often be mispredicted.
   [[gnu::always_inline]] bool add(Symbol symbol) {
     reader.skip(symbol & 31);

@@ -1,4 +1,4 @@
-// Calls of magic words, parser functions and templates; the recursive part of Expansion.
+// Calls of magic words, parser functions and templates. The recursive part of Expansion.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ inline Arguments Expansion::read_arguments(const std::vector<std::string_view>& 
   return arguments;
 }
 
-// Bytes of a leading "subst:" or "safesubst:".
+// The length of a leading "subst:" or "safesubst:", 0 without one.
 inline size_t substitution_prefix(std::string_view name) {
   for (std::string_view prefix : {"subst:", "safesubst:"})
     if (const size_t end = match_name(name, 0, prefix); end != npos) return end;

@@ -49,7 +49,7 @@ inline std::string only_included(std::string_view text) {
   return out;
 }
 
-// What is stored for a page's escaped text; empty: nothing.
+// What is stored for a page's escaped text. empty: nothing.
 inline std::string definition_text(std::string_view escaped) {
   std::string text, spare;
   append_unescaped(escaped, Words::unicode11(), text);

@@ -27,7 +27,7 @@ inline TagHead read_tag_head(std::string_view text, size_t at, const Words& word
   return head;
 }
 
-// Opening tags of one element, without "/" or ">" in them; or its closing tags.
+// Finds the opening tags of one element that have no "/" or ">" in them, or its closing tags.
 class ElementMark {
  public:
   ElementMark(uint64_t element, bool closes) : element_(element), closes_(closes) {}

@@ -16,7 +16,7 @@ namespace bertdata::wiki::mlperf {
 // Expands texts of one page. Where it recurses, in calls, is defined in calls.h.
 class Expansion {
  public:
-  // What a called template was given, by its name as the call has it; the calls around it follow.
+  // What a called template was given, by its name as the call has it. The calls around it follow.
   struct Caller {
     std::string_view name;
     const Arguments& arguments;
@@ -107,7 +107,7 @@ class Expansion {
     return value;
   }
 
-  // Arguments of a call from the part of that number on; literal ones are not expanded.
+  // Arguments of a call from the part of that number on. Literal ones are not expanded.
   Arguments read_arguments(const std::vector<std::string_view>& parts, size_t from, bool literal);
 
   const Caller* caller() const { return caller_; }

@@ -15,7 +15,7 @@ inline constexpr std::string_view kSchemes[] = {
     "sips:",    "sms:",   "ssh://",  "svn://",   "tel:",   "telnet://", "urn:",    "worldwind://", "xmpp:",
     "//"};
 
-// Bytes of the character of an address at pos; 0 where the address ends.
+// Bytes of the character of an address at pos. 0 where the address ends.
 inline size_t address_character_at(std::string_view text, size_t pos) {
   if (pos >= text.size()) return 0;
   const auto byte = static_cast<uint8_t>(text[pos]);
@@ -29,7 +29,7 @@ inline size_t skip_address(std::string_view text, size_t pos) {
   return pos;
 }
 
-// The end of a scheme and at least one more character of an address; npos without them. Of schemes that
+// The end of a scheme and at least one more character of an address. npos without them. Of schemes that
 // begin alike any does: what follows is an address either way.
 inline size_t skip_scheme_and_address(std::string_view text, size_t pos) {
   if (pos >= text.size() || text[pos] == '[' || text[pos] == ']') return npos;
@@ -51,7 +51,7 @@ inline size_t skip_label_bytes(std::string_view text, size_t pos) {
   return pos;
 }
 
-// The end of a label, where its "]" stands; npos for what is none. It may hold [[...]].
+// The end of a label, where its "]" stands. npos for what is none. It may hold [[...]].
 inline size_t find_label_end(std::string_view text, size_t pos) {
   while (true) {
     pos = skip_label_bytes(text, pos);
@@ -70,7 +70,7 @@ inline bool is_latin_letter(uint32_t cp) {
   return other_case || (cp >= 0x80 && cp <= 0xFF);
 }
 
-// Bytes of the character of a file's name at pos; 0 for another.
+// Bytes of the character of a file's name at pos. 0 for another.
 inline size_t file_character_at(std::string_view text, size_t pos) {
   const char letter = lower_ascii(text[pos]);
   if ((letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9')) return 1;
@@ -82,7 +82,7 @@ inline size_t file_character_at(std::string_view text, size_t pos) {
   return is_latin_letter(at.cp) ? at.length : 0;
 }
 
-// The length of the text without a picture's file ending; npos without one.
+// The length of the text without a picture's file ending. npos without one.
 inline size_t without_picture_ending(std::string_view text) {
   for (std::string_view ending : {".gif", ".png", ".jpg", ".jpeg"}) {
     const size_t dot = text.rfind('.');

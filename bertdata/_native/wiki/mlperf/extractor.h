@@ -15,7 +15,7 @@
 
 namespace bertdata::wiki::mlperf {
 
-// What became of a page; reasons are those of wiki/pages.py, empty for an article.
+// What became of a page. Reasons are those of wiki/pages.py, empty for an article.
 struct Outcome {
   std::string reason, detail;
   size_t size, begin, end;
@@ -54,12 +54,12 @@ struct ExtractorSettings {
 
 inline constexpr const char* kTemplateKeys[] = {"10", "828"};
 
-// Unchanging, so that several threads can share one.
+// Extracts articles. Immutable, so that several threads can share one.
 class Extractor {
  public:
   explicit Extractor(ExtractorSettings settings) : settings_(std::move(settings)) {}
 
-  // The articles of the block; `state` is that behind it afterwards.
+  // Extracts the block's articles and moves `state` from the block's begin to its end.
   Articles extract(std::string_view data, ReaderState& state) const {
     Articles found;
     found.text.reserve(data.size() / 2);
@@ -125,7 +125,7 @@ class Extractor {
     return is_utf8(data.substr(page.begin, page.end - page.begin));
   }
 
-  // Why the page is no article; empty for one.
+  // Why the page is no article. Empty for one.
   std::string check(std::string_view data, const ReadPage& page, const ReaderState& state) const {
     if (is_left_out(page)) return "left out by --skip-page";
     if (!page.whole) return "cut off";

@@ -17,7 +17,7 @@ constexpr int kFunctionFrames = 2;     // that the original takes for a parser f
 constexpr uint64_t kCallWork = 1024, kStepWork = 64, kTooDeepWork = 4096;
 constexpr uint64_t kPythonWork = 1 << 14, kPythonByteWork = 128;
 
-// Nesting beyond the recursion limit of Python. A parser function around it yields nothing; without one
+// Nesting beyond the recursion limit of Python. A parser function around it yields nothing. Without one
 // the article is lost.
 struct TooDeep : std::exception {
   const char* what() const noexcept override { return "calls are nested too deep"; }
@@ -49,7 +49,7 @@ class Limits {
     int before_;
   };
 
-  // Counts the bytes of a text that waits while it lives; all that wait are as limited as one text.
+  // RAII: adds a pending text's size to the page's limit, which holds for all pending texts together.
   class Waiting {
    public:
     Waiting(Limits& of, size_t bytes) : waiting_(of.waiting_), before_(of.waiting_) {

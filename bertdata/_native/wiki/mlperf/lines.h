@@ -1,4 +1,4 @@
-// The lines of an article that are kept.
+// Keeps an article's lines of text: headings, lists, tables and indented lines fall away.
 #pragma once
 
 #include <string>

@@ -9,12 +9,12 @@
 
 namespace bertdata::wiki::mlperf {
 
-// Outermost balanced links from left to right; one that never closes ends the search.
+// Outermost balanced links from left to right. One that never closes ends the search.
 class LinkFinder {
  public:
   explicit LinkFinder(std::string_view text) : text_(text) {}
 
-  // The next link, from its first bracket to behind its last; not found at the end.
+  // The next link, from its first bracket to behind its last. Not found at the end.
   Span next() {
     size_t depth = 0, begin = npos;
     while (true) {

@@ -31,7 +31,7 @@ class Taken {
   size_t unnamed_ = 0;
 };
 
-// An integer argument; the default where it is empty, nothing for what is no integer.
+// An integer argument. The default where it is empty, nothing for what is no integer.
 inline std::optional<int64_t> integer_or(std::string_view text, int64_t otherwise) {
   if (text.empty()) return otherwise;
   const auto digits = read_integer(text);
@@ -115,7 +115,7 @@ class StringModule {
   Work& work_;
 };
 
-// The integer part of a number as Roman numeral; empty for 0, `otherwise` outside 0-4999.
+// The integer part of a number as Roman numeral. Empty for 0, `otherwise` outside 0-4999.
 inline std::string roman(std::string_view text, std::string_view otherwise) {
   const auto value = read_float(text);
   if (!value) return {};

@@ -12,7 +12,7 @@
 
 namespace bertdata::wiki::mlperf {
 
-// Python's int(text) as plain decimal digits, "-" before a negative one; nothing for what is no integer.
+// Python's int(text) as plain decimal digits, "-" before a negative one. Nothing for what is no integer.
 // Spaces at both ends count as nothing; digits of any script, single underscores between them.
 inline std::optional<std::string> read_integer(std::string_view text) {
   const Words& words = Words::unicode11();

@@ -15,7 +15,7 @@ struct ReaderState {
   std::string last_id;
 };
 
-// A page as it was read; texts are valid until the next page is read. One without an id has an empty one.
+// A page as it was read. Texts are valid until the next page is read. One without an id has an empty one.
 struct ReadPage {
   size_t begin, end;             // where it lies in the block
   bool whole;                    // whether it was closed
@@ -72,7 +72,7 @@ class PageReader {
   }
 
  private:
-  // Appends the lines of a text before the next one with "<"; whether there were any.
+  // Appends the lines of a text before the next one with "<". Returns whether there were any.
   bool append_plain_lines() {
     const size_t tag = data_.find('<', pos_);
     const size_t feed = tag == npos || tag == pos_ ? npos : data_.rfind('\n', tag);
@@ -83,7 +83,7 @@ class PageReader {
     return any;
   }
 
-  // Takes a line, with its end; whether it ends a page.
+  // Takes a line, with its end. Returns whether it ends a page.
   bool take(std::string_view line, size_t line_begin, ReadPage& page) {
     const LineTag tag = find_line_tag(line, words_);
     if (tag.name.empty()) {

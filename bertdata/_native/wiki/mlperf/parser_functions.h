@@ -15,7 +15,7 @@
 
 namespace bertdata::wiki::mlperf {
 
-// Those that yield something; all others, known or not, yield nothing.
+// Those that yield something. All others, known or not, yield nothing.
 enum class Function { kUnknown, kIf, kIfeq, kIferror, kSwitch, kIfexist, kExpr, kLc, kUc, kLcfirst, kUcfirst,
                       kUrlencode, kInt, kInvoke };
 
@@ -42,7 +42,7 @@ inline Function find_function(std::string_view name) {
   return Function::kUnknown;
 }
 
-// Percent-encoded UTF-8; a surrogate has none, so that such a text yields nothing.
+// Percent-encoded UTF-8. A surrogate has none, so that such a text yields nothing.
 inline std::string url_encode(std::string_view text) {
   constexpr std::string_view kPlain = "_.-~/", kDigits = "0123456789ABCDEF";
   std::string out;
@@ -59,7 +59,7 @@ inline std::string url_encode(std::string_view text) {
   return out;
 }
 
-// One call; argument 0 is evaluated and stripped, the others are raw.
+// One call. Argument 0 is evaluated and stripped, the others are raw.
 class ParserFunctions {
  public:
   ParserFunctions(Expansion& expansion, const std::vector<std::string_view>& arguments)
@@ -89,7 +89,7 @@ class ParserFunctions {
   }
 
  private:
-  // Appends an argument stripped and expanded; nothing where it is missing.
+  // Appends an argument stripped and expanded. Nothing where it is missing.
   void evaluate(size_t i, std::string& out) {
     if (i < arguments_.size()) expansion_.expand(strip(arguments_[i]), out);
   }

@@ -51,7 +51,7 @@ class Placeholders {
     text.swap(spare);
   }
 
-  // The end of the opening tag that begins at `at`; npos for another text.
+  // The end of the opening tag that begins at `at`. npos for another text.
   size_t opening_end(std::string_view text, size_t at) {
     const size_t name_end = match_name(text, skip_spaces(text, at + 1), name_);
     if (name_end == npos) return npos;

@@ -17,7 +17,7 @@
 
 namespace bertdata::wiki::mlperf {
 
-// Where the character of that index begins, from the end if negative (at most at the begin); npos if the
+// Where the character of that index begins, from the end if negative (at most at the begin). npos if the
 // text has fewer characters.
 inline size_t byte_offset(std::string_view text, int64_t index) {
   if (index < 0) {
@@ -37,7 +37,7 @@ inline std::string_view slice(std::string_view text, int64_t begin, int64_t end)
   return first < last ? text.substr(first, last - first) : std::string_view();
 }
 
-// Python's text.replace(pattern, with, most); an empty pattern stands before each character and at the end.
+// Python's text.replace(pattern, with, most). An empty pattern stands before each character and at the end.
 inline std::string replaced(std::string_view text, std::string_view pattern, std::string_view with, int64_t most,
                             Work& work) {
   std::string out;
@@ -70,7 +70,7 @@ inline std::string replaced(std::string_view text, std::string_view pattern, std
   return out;
 }
 
-// ASCII digits for those of any script, underscores between digits gone; nothing for another character
+// ASCII digits for those of any script, underscores between digits gone. Nothing for another character
 // beyond ASCII or another underscore.
 inline std::optional<std::string> plain_digits(std::string_view text) {
   const Words& words = Words::unicode11();
@@ -120,7 +120,7 @@ inline bool is_decimal_number(std::string_view text) {
   return pos == text.size();
 }
 
-// Python's float(text) where that is finite; nothing for what is no number, and for infinity.
+// Python's float(text) where that is finite. Nothing for what is no number, and for infinity.
 inline std::optional<double> read_float(std::string_view text) {
   const auto plain = plain_digits(strip(text));
   if (!plain || !is_decimal_number(*plain)) return std::nullopt;

@@ -15,7 +15,7 @@ struct QuoteRule {
   char barrier;  // that no content holds: the line's end, or a quote
 };
 
-// Where the mark stands that closes a content from `begin` on; npos without one. `barrier`: where the first
+// Where the mark stands that closes a content from `begin` on. npos without one. `barrier`: where the first
 // barrier stands in that content; if it is a quote, the closing mark begins with it.
 inline size_t find_close(const QuoteRule& rule, std::string_view text, size_t begin, size_t barrier) {
   if (rule.barrier == '\n') return find_mark(text.substr(0, barrier), rule.close, begin);

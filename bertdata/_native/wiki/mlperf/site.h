@@ -17,7 +17,7 @@ namespace bertdata::wiki::mlperf {
 // A function that is left to Python: its name and arguments as text.
 using Compute = std::function<std::string(const char* function, const std::vector<std::string>& arguments)>;
 
-// Names are XML-escaped, as in the dump; prefixes end with ":".
+// Names are XML-escaped, as in the dump. Prefixes end with ":".
 struct Site {
   std::string url_base;
   std::unordered_map<std::string, std::string> namespaces;  // name to key
@@ -48,7 +48,7 @@ class MagicWords {
     page_ = colon == npos ? title : title.substr(colon + 1);
   }
 
-  // The value of a magic word; nothing for another name.
+  // The value of a magic word. Nothing for another name.
   std::optional<std::string_view> value(std::string_view name) const {
     if (name == "!") return "|";
     if (name.size() < 8 || name[0] < 'B' || name[0] > 'S') return std::nullopt;

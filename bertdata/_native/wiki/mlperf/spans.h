@@ -21,7 +21,7 @@ struct Run {
 
 enum class Marks { kBraces, kBracesAndBrackets };
 
-// Whether there is a run at pos or later; it goes into `run`.
+// Whether there is a run at pos or later. It goes into `run`.
 template <Marks marks>
 bool next_run(std::string_view text, size_t pos, Run& run) {
   while (true) {
@@ -56,7 +56,7 @@ class OpenRuns {
     return lengths_.size() == 1 && lengths_[0] > 0 && lengths_[0] < static_cast<int64_t>(least);
   }
 
-  // Closes what it can with `length` closing braces; returns how many are left. An open bracket in the
+  // Closes what it can with `length` closing braces. Returns how many are left. An open bracket in the
   // way adds its length, a fault of the original.
   int64_t close_braces(int64_t length) {
     while (!lengths_.empty()) {
@@ -91,13 +91,13 @@ class OpenRuns {
   std::vector<int64_t> lengths_;
 };
 
-// So many characters before a position; those that a fault leaves over can reach beyond the closing run.
+// So many characters before a position. Those that a fault leaves over can reach beyond the closing run.
 inline size_t step_back(std::string_view text, size_t end, int64_t characters) {
   for (; characters > 0 && end > 0; --characters) end -= decode_before(text, end).length;
   return end;
 }
 
-// Appends the outermost balanced spans from pos on. least: braces that open one (2: a call, 3: an argument); 0: two
+// Appends the outermost balanced spans from pos on. least: braces that open one (2: a call, 3: an argument). 0: two
 // braces or brackets. An opening run that never closes ends the search.
 template <Marks marks>
 void find_spans(std::string_view text, size_t pos, size_t least, std::vector<Span>& spans) {

@@ -14,7 +14,7 @@ inline constexpr std::string_view kSwitches[] = {
     "HIDDENCAT__", "NOCONTENTCONVERT__",  "NOCC__", "NOTITLECONVERT__", "NOTC__",             "START__",
     "END__",       "INDEX__",             "NOINDEX__", "STATICREDIRECT__", "DISAMBIG__"};
 
-// The end of the switch whose first "__" stands at `at`; npos without one.
+// The end of the switch whose first "__" stands at `at`. npos without one.
 inline size_t switch_end(std::string_view text, size_t at) {
   for (std::string_view name : kSwitches)
     if (starts_with(text, at + 2, name)) return at + 2 + name.size();

@@ -31,7 +31,7 @@ struct TagKind {
   bool ignored = false, self_closing = false;
 };
 
-// A name in lower case of ASCII, as letters without regard to case match it; empty for one that is none of
+// A name in lower case of ASCII, as letters without regard to case match it. Empty for one that is none of
 // these letters and digits, or too long.
 inline std::string_view plain_name(std::string_view name, std::array<char, 16>& plain) {
   size_t size = 0;
@@ -52,7 +52,7 @@ inline std::string_view plain_name(std::string_view name, std::array<char, 16>& 
   return {plain.data(), size};
 }
 
-// What is done to elements of the name, a run of word characters; nothing for unknown ones.
+// What is done to elements of the name, a run of word characters. Nothing for unknown ones.
 inline const TagKind& tag_kind(std::string_view name) {
   static const auto kinds = [] {
     std::unordered_map<std::string_view, TagKind> made;

@@ -29,7 +29,7 @@ class TagCleaner {
   }
 
  private:
-  // The end of the comment that begins at `at`; 0 without one.
+  // The end of the comment that begins at `at`. 0 without one.
   size_t comment_end(size_t at) {
     if (at < comments_behind_ || !starts_with(text_, at, "<!--")) return 0;
     const size_t close = text_.find("-->", at + 4);
@@ -37,7 +37,7 @@ class TagCleaner {
     return close == npos ? 0 : close + 3;
   }
 
-  // The end of the tag that begins at `at`, if it is one to drop; else 0.
+  // The end of the tag that begins at `at`, if it is one to drop, else 0.
   size_t tag_end(size_t at) {
     size_t name = at + 1;
     if (starts_with(text_, name, "/")) {

@@ -7,7 +7,7 @@
 
 namespace bertdata::wiki::mlperf {
 
-// Those of a template file; of several with one title the last counts.
+// Those of a template file. Of several with one title the last counts.
 class Templates {
  public:
   Templates() = default;
@@ -15,7 +15,7 @@ class Templates {
 
   bool empty() const { return file_.count(TemplateFile::kTemplate) == 0; }
 
-  // Whether the title is defined; its text goes into `text`.
+  // Whether the title is defined. Its text goes into `text`.
   bool find(std::string_view title, std::string_view& text) const {
     uint64_t first = 0, last = file_.count(TemplateFile::kTemplate);
     while (first < last) {  // the first record with a greater title lies in [first, last]

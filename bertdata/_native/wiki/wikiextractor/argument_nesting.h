@@ -13,11 +13,11 @@
 
 namespace bertdata::wiki::wikiextractor {
 
-// Counts each text once; a text is known by its place in the template file. The package parses a text whole,
+// Counts each text once. A text is known by its place in the template file. The package parses a text whole,
 // with defaults that no call needs.
 class ArgumentNesting {
  public:
-  // Levels of the text's arguments, or as many as their braces could open; at most kMost.
+  // Levels of the text's arguments, or as many as their braces could open. At most kMost.
   int of(std::string_view text, Work& work) {
     const int possible = bound(text);
     work.spend(text.size());

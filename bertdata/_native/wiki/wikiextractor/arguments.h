@@ -13,7 +13,7 @@ namespace bertdata::wiki::wikiextractor {
 
 class Arguments {
  public:
-  // Takes the next argument: with "=" it has the name before the first one, else the next number; a quote
+  // Takes the next argument: with "=" it has the name before the first one, else the next number. A quote
   // before it leaves it unnamed.
   void add(std::string_view text) {
     const size_t mark = find_name_end(text);

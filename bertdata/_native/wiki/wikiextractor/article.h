@@ -18,7 +18,7 @@
 
 namespace bertdata::wiki::wikiextractor {
 
-// Renders articles; its buffers are kept between pages.
+// Renders articles. Its buffers are kept between pages.
 class Renderer {
  public:
   Renderer(const Site& site, CallMemo& memo) : site_(site), memo_(memo) {}

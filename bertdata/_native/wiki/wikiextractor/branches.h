@@ -8,7 +8,7 @@
 
 namespace bertdata::wiki::wikiextractor {
 
-// Whether "error" is a word of the attribute's value that begins at pos; the value's end must be there.
+// Whether "error" is a word of the attribute's value that begins at pos. The value's end must be there.
 inline bool names_error(std::string_view text, size_t pos) {
   constexpr std::string_view kWord = "error";
   const size_t end = text.find_first_of("\">", pos);
@@ -62,7 +62,7 @@ inline std::string_view choose_case(std::string_view text, Rest rest) {
   return otherwise;
 }
 
-// Whether the function is one of these; then `chosen`, one of its texts, is to be expanded. `room` holds
+// Whether the function is one of these. Then `chosen`, one of its texts, is to be expanded. `room` holds
 // a text that was made.
 inline bool choose_branch(std::string_view name, std::string_view first, Rest rest, std::string_view& chosen,
                           std::string& room) {

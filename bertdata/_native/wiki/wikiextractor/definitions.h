@@ -11,7 +11,7 @@
 
 namespace bertdata::wiki::wikiextractor {
 
-// A definition: title and text as the template file has them; a redirect's text is its target.
+// A definition: title and text as the template file has them. A redirect's text is its target.
 struct Definition {
   bool is_redirect;
   std::string title, text;
@@ -35,7 +35,7 @@ void find_marked_pages(std::string_view data, std::string_view mark, Take&& take
 
 class DefinitionText {
  public:
-  // The target of a text whose first line is a redirect; none otherwise.
+  // The target of a text whose first line is a redirect. None otherwise.
   static std::optional<std::string_view> find_target(std::string_view text) {
     const std::string_view line = text.substr(0, text.find('\n'));
     size_t pos = npos;

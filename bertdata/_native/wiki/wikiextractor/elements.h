@@ -93,7 +93,7 @@ class Elements {
     }
   };
 
-  // A tag without attributes, opening or closing itself.
+  // Finds tags of one name without attributes: <name> and <name/>.
   struct BareTag {
     std::string_view name;
 
@@ -109,7 +109,7 @@ class Elements {
     }
   };
 
-  // Drops the elements of that name and closing tags that are left; whether there were any.
+  // Drops the elements of that name and closing tags that are left. Returns whether there were any.
   static bool drop(std::string& text, std::string& spare, std::string_view name, Work& work) {
     const std::vector<Span> cuts = cut_ranges(text, Opener{name, work, text.rfind('>')}, Closer{name});
     if (!cuts.empty()) {

@@ -87,7 +87,7 @@ class Expander {
     return true;
   }
 
-  // A text on its own, expanded; without calls it is the text itself.
+  // A text on its own, expanded. Without calls it is the text itself.
   std::string_view expanded(std::string_view text, const Frame* frame, std::string& room) {
     if (is_plain(text) && Frame::depth_of(frame) < kMostNestedTemplates) return text;
     room.clear();
@@ -264,7 +264,7 @@ class Expander {
     work_.grow(out.size());
   }
 
-  // A text with the values of its arguments; without any it is the text itself.
+  // A text with the values of its arguments. Without any it is the text itself.
   std::string_view with_values(std::string_view text, const Frame& frame, int level, std::string& room) {
     if (level <= kMostNestedArguments && find_mark(text, "{{{", 0) == npos) return text;
     substitute(text, frame, level, room);

@@ -16,7 +16,7 @@ namespace bertdata::wiki::wikiextractor {
 // What makes an expression an error, whose formula does not show.
 struct BadExpression {};
 
-// What makes a value too large to compute; the text finishes the sentence "page X: ...".
+// What makes a value too large to compute. The text finishes the sentence "page X: ...".
 struct TooLarge {
   std::string text;
 };
@@ -125,7 +125,7 @@ inline int64_t truncate(const Number& a) {
   return static_cast<int64_t>(a.real);
 }
 
-// Rounds a run of digits after `keep` of them, half to even; the digits may grow by one.
+// Rounds a run of digits after `keep` of them, half to even. The digits may grow by one.
 inline std::string round_digits(const std::string& digits, size_t keep, bool& grown) {
   std::string kept = digits.substr(0, keep);
   const char next = keep < digits.size() ? digits[keep] : '0';

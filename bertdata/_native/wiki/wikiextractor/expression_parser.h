@@ -10,7 +10,7 @@
 
 namespace bertdata::wiki::wikiextractor {
 
-// The expression as Python would read it: "=" alone doubled, the words mod and div as operators; round is
+// The expression as Python would read it: "=" alone doubled, the words mod and div as operators. Round is
 // one of ours, the byte 1.
 inline std::string to_python(std::string_view text) {
   const Words& words = Words::unicode14();
@@ -64,7 +64,7 @@ class ExpressionParser {
   char peek() const { return pos_ < text_.size() ? text_[pos_] : '\0'; }
   bool at(std::string_view mark) const { return starts_with(text_, pos_, mark); }
 
-  // Passes spaces and comments; lines may end within brackets only.
+  // Passes spaces and comments. Lines may end within brackets only.
   void skip() {
     while (pos_ < text_.size()) {
       const char c = text_[pos_];
@@ -262,7 +262,7 @@ class ExpressionParser {
   std::string refusal_;  // why the value is not computed
 };
 
-// Value of #expr, kErrorSpan for an error; `truth` tells whether it counts as true (#ifexpr).
+// Value of #expr, kErrorSpan for an error. `truth` tells whether it counts as true (#ifexpr).
 inline std::string evaluate_expression(std::string_view formula, bool* truth = nullptr) {
   const std::string text = to_python(strip(formula));
   try {

@@ -29,7 +29,7 @@ struct SchemesByLetter {
 
 class ExternalLinks {
  public:
-  // Appends the text with its links replaced to `out`; false, with nothing done, where there is none.
+  // Appends the text with its links replaced to `out`. Returns false, with nothing done, where there is none.
   static bool replace(std::string_view text, std::string& out) {
     size_t behind = 0, label_end = 0;
     for (size_t at = text.find('['); at != npos; at = text.find('[', at + 1)) {
@@ -53,7 +53,7 @@ class ExternalLinks {
   }
 
  private:
-  // Behind the scheme of a link at pos; npos where none stands there.
+  // Behind the scheme of a link at pos. npos where none stands there.
   static size_t match_scheme(std::string_view text, size_t pos) {
     if (pos >= text.size()) return npos;
     const auto first = static_cast<uint8_t>(lower_ascii(text[pos]));
@@ -83,7 +83,7 @@ class ExternalLinks {
     return pos;
   }
 
-  // The first "]" or control but the tabulator; a label cannot hold it.
+  // The first "]" or control but the tabulator. A label cannot hold it.
   static size_t find_label_end(std::string_view text, size_t pos) {
     const auto is_control = [](char byte) { return static_cast<uint8_t>(byte) < 0x20 && byte != '\t'; };
     while (pos < text.size() && text[pos] != ']' && !is_control(text[pos])) ++pos;

@@ -93,7 +93,7 @@ class Extractor {
   }
 
  private:
-  // The page's outcome but for its place and size; an article goes to the others.
+  // The page's outcome but for its place and size. An article goes to the others.
   Outcome take(std::string_view data, bool whole, Renderer& renderer, std::string& joined, Articles& articles) const {
     if (!settings_.skip_pages.empty()) {
       std::string id(find_page_id(data));

@@ -12,7 +12,7 @@
 
 namespace bertdata::wiki::wikiextractor {
 
-// Finds balanced [[ ... ]]; openers that never close are set aside.
+// Finds balanced [[ ... ]]. Openers that never close are set aside.
 class LinkFinder {
  public:
   // The outermost links at pos or later, read two characters at a time.
@@ -42,7 +42,7 @@ class LinkFinder {
   std::vector<size_t> open_;
 };
 
-// The end of the link that begins at pos; npos where it never closes.
+// The end of the link that begins at pos. npos where it never closes.
 inline size_t find_link_end(std::string_view text, size_t pos) {
   size_t depth = 0;
   while ((pos = find_any<'[', ']'>(text, pos)) != npos) {
@@ -57,7 +57,7 @@ inline size_t find_link_end(std::string_view text, size_t pos) {
   return npos;
 }
 
-// Appends the text with brackets beyond two at the begin of a link, and as many at its end, dropped; false,
+// Appends the text with brackets beyond two at the begin of a link, and as many at its end, dropped. Returns false,
 // with nothing done, where none are.
 inline bool drop_extra_brackets(std::string_view text, std::string& out, Work& work) {
   size_t behind = 0, pos = 0;
@@ -97,7 +97,7 @@ inline bool is_dropped(std::string_view title) {
 
 class InternalLinks {
  public:
-  // Appends the text with its links replaced; false, with nothing done, where there is none.
+  // Appends the text with its links replaced. Returns false, with nothing done, where there is none.
   bool replace(std::string_view text, std::string& out, Work& work) {
     const std::vector<Span>& links = outer_.find(text);
     size_t behind = 0;

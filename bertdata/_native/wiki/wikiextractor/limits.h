@@ -5,7 +5,7 @@
 
 namespace bertdata::wiki::wikiextractor {
 
-// A construct whose result the kernel does not know; the text names it. Its page goes to the package.
+// A construct whose result the kernel does not know. The text names it. Its page goes to the package.
 struct Unknown : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -22,9 +22,9 @@ constexpr int kTextFrames = 3, kArgumentFrames = 5, kExpressionFrames = 330;
 constexpr int kMostPowerDigits = 5000, kMostPlaces = 100000;
 // Operators and brackets of one #expr within each other.
 constexpr int kMostNestedOperators = 80;
-// Templates within templates; a text this deep is empty.
+// Templates within templates. A text this deep is empty.
 constexpr size_t kMostNestedTemplates = 30;
-// Names and defaults of arguments within each other; what is deeper is empty.
+// Names and defaults of arguments within each other. What is deeper is empty.
 constexpr int kMostNestedArguments = 16;
 
 // Bytes of work that a byte costs where every few bytes stop a search.

@@ -67,7 +67,7 @@ class Lines {
     return false;
   }
 
-  // Less two characters at both ends; like a line of ":", it takes no heading along.
+  // Less two characters at both ends. Like a line of ":", it takes no heading along.
   void take_title(std::string_view line) {
     for (int i = 0; i < 2; ++i) {
       if (!line.empty()) line.remove_prefix(decode_at(line, 0).length);

@@ -12,7 +12,8 @@ namespace bertdata::wiki::wikiextractor {
 
 class NowikiMask {
  public:
-  // Whether the text holds an element; then `masked` is the text with a mark in place of each.
+  // Copies the text to `masked` with a mark in place of each <nowiki> element. False, with nothing copied,
+  // where there is none.
   bool mask(std::string_view text, std::string& masked) {
     if (find_mark(text, "<n", 0) == npos && find_mark(text, "<N", 0) == npos) return false;
     size_t behind = 0;
@@ -48,7 +49,7 @@ class NowikiMask {
     std::string out(1, '\0');
     return out.append("NOWIKI").append(std::to_string(i)).append(1, '\0');
   }
-  // Behind the rest of a tag; npos where another text stands there.
+  // Behind the rest of a tag. npos where another text stands there.
   static size_t end_of(std::string_view text, size_t pos, std::string_view name) {
     const size_t end = match_name(text, pos, name);
     const size_t close = end == npos ? npos : skip_spaces(text, end);

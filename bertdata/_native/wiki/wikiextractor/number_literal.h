@@ -15,7 +15,7 @@ inline bool is_letter(char c) {
   return (lower >= 'a' && lower <= 'z') || c == '_' || static_cast<uint8_t>(c) >= 0x80;
 }
 
-// Reads the number that begins at pos with a digit or a point, and moves pos behind it; throws BadExpression.
+// Reads the number that begins at pos with a digit or a point, and moves pos behind it. Throws BadExpression.
 // Underscores may stand between digits; only floats and zero have leading zeros.
 class NumberLiteral {
  public:

@@ -39,7 +39,7 @@ struct Integer {
   }
 };
 
-// Digits of any script as ASCII, single underscores between them dropped; none where Python's int()
+// Digits of any script as ASCII, single underscores between them dropped. None where Python's int()
 // and float() would not take the text.
 inline std::optional<std::string> plain_digits(std::string_view text) {
   const Words& words = Words::unicode14();
@@ -80,7 +80,7 @@ inline std::optional<Integer> read_integer(std::string_view text) {
   return number;
 }
 
-// The double nearest to a plain decimal number; infinite or zero beyond the range.
+// The double nearest to a plain decimal number. Infinite or zero beyond the range.
 inline std::optional<double> read_decimal(std::string_view text) {
   double value = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);

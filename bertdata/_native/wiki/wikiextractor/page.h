@@ -69,7 +69,7 @@ class PageSplitter {
   size_t pos_ = 0, start_ = npos;
 };
 
-// The content of the first element of that name that holds no "<"; none where there is none.
+// The content of the first element of that name that holds no "<". None where there is none.
 inline std::optional<std::string_view> find_element(std::string_view text, std::string_view open,
                                                     std::string_view close, bool may_be_empty) {
   for (size_t at = find_mark(text, open, 0); at != npos; at = find_mark(text, open, at + 1)) {
@@ -106,7 +106,7 @@ inline std::string_view find_page_id(std::string_view page) {
   return find_element(page.substr(0, text), "<id>", "</id>", false).value_or(std::string_view());
 }
 
-// The text elements of a page, joined; false where one is not closed.
+// The text elements of a page, joined. Returns false where one is not closed.
 inline bool read_text(std::string_view page, std::string& joined, std::string_view& text) {
   text = {};
   joined.clear();

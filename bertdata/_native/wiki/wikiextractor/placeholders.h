@@ -22,7 +22,7 @@ class Placeholders {
   }
 
  private:
-  // Elements are numbered in order; every text equal to one that is numbered gets its number.
+  // Elements are numbered in order. Every text equal to one that is numbered gets its number.
   static void replace(std::string& text, std::string& spare, std::string_view name, std::string_view word, Work& work) {
     const std::vector<Span> found = find(text, name);
     if (found.empty()) return;
@@ -69,7 +69,7 @@ class Placeholders {
     return found;
   }
 
-  // Behind an opening tag at pos; npos where none stands there (or, if anywhere, later).
+  // Behind an opening tag at pos. npos where none stands there (or, if anywhere, later).
   static size_t match_open(std::string_view text, size_t pos, std::string_view name, bool anywhere) {
     for (; pos != npos; pos = text.find('<', pos + 1)) {
       const size_t end = match_name(text, skip_spaces(text, pos + 1), name);

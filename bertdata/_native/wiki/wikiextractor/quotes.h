@@ -25,7 +25,7 @@ class Quotes {
   }
 
  private:
-  // What a mark encloses within a line, both marks replaced; the next mark always closes.
+  // What a mark encloses within a line, both marks replaced. The next mark always closes.
   static void replace_pairs(std::string& text, std::string_view mark, std::string_view with, std::string& spare) {
     size_t open = find_mark(text, mark, 0);
     if (open == npos) return;

@@ -16,7 +16,7 @@ struct Site {
   std::unordered_set<std::string> namespaces;
   TemplateFile templates;
 
-  // Whether there is a definition of that title; a redirect is followed once and changes the title.
+  // Whether there is a definition of that title. A redirect is followed once and changes the title.
   bool find_template(std::string& title, std::string_view& text) const {
     if (const auto target = templates.bisect(TemplateFile::kRedirect, title)) title = std::string(*target);
     const std::optional<std::string_view> found = templates.bisect(TemplateFile::kTemplate, title);

@@ -19,7 +19,7 @@ inline size_t step_back(std::string_view text, size_t end, int64_t characters) {
 
 enum class Kind { kParts = 0, kCall = 2, kArgument = 3 };
 
-// Finds balanced spans; its stacks are kept between texts.
+// Finds balanced spans. Its stacks are kept between texts.
 class SpanFinder {
  public:
   // Appends the outermost spans: calls, arguments, or (kParts) whatever hides a "|". An opening run that
@@ -62,7 +62,7 @@ class SpanFinder {
     }
   }
 
-  // Looks for the end of what `first` opens; false where the text ends before. pos: behind the last run read.
+  // Looks for the end of what `first` opens. Returns false where the text ends before. pos: behind the last run read.
   template <Kind kind>
   bool close(std::string_view text, const Run& first, size_t& pos, std::vector<Span>& spans) {
     open_.assign(1, first.mark == '{' ? static_cast<int64_t>(first.length) : -static_cast<int64_t>(first.length));
@@ -101,7 +101,8 @@ class SpanFinder {
     spans.push_back(span);
   }
 
-  // Closes what it can with so many braces; how many are left. A bracket in the way adds its length.
+  // Pairs `length` closing braces with open ones and returns how many have no partner. An open bracket on the
+  // way is dropped and adds its length to them.
   int64_t close_braces(int64_t length) {
     while (!open_.empty()) {
       const int64_t open = open_.back();
@@ -135,7 +136,7 @@ class SpanFinder {
   size_t base_ = 0;  // where the text's spans begin
 };
 
-// The span less n characters at both ends; what falls away need not be braces.
+// The span less n characters at both ends. What falls away need not be braces.
 inline std::string_view inside(std::string_view text, const Span& span, size_t n) {
   size_t begin = span.begin, end = span.end;
   for (size_t i = 0; i < n; ++i) {

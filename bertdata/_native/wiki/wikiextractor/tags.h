@@ -13,13 +13,13 @@
 
 namespace bertdata::wiki::wikiextractor {
 
-// The end of a tag's name at pos, at an edge; npos where another name stands there.
+// The end of a tag's name at pos, at an edge. npos where another name stands there.
 inline size_t match_tag_name(std::string_view text, size_t pos, std::string_view name) {
   const size_t end = match_name(text, pos, name);
   return end != npos && Words::unicode14().is_edge(text, end) ? end : npos;
 }
 
-// The ">" of a tag, from behind its name on; quoted values whose end exists are passed over.
+// The ">" of a tag, from behind its name on. Quoted values whose end exists are passed over.
 inline size_t find_tag_end(std::string_view text, size_t pos, Work& work) {
   const size_t begin = pos;
   while ((pos = find_any<'>', '"', '\''>(text, pos)) != npos && text[pos] != '>') {
@@ -36,7 +36,7 @@ inline bool closes_itself(std::string_view text, size_t begin, size_t close) {
   return !tag.empty() && tag.back() == '/';
 }
 
-// Replaces tags that break a line or a paragraph by a space or a line end; nothing replaces one beside a
+// Replaces tags that break a line or a paragraph by a space or a line end. Nothing replaces one beside a
 // space or at an end of the text.
 class BreakTags {
  public:

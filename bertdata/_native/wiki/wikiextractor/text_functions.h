@@ -16,7 +16,7 @@ namespace bertdata::wiki::wikiextractor {
 
 using Result = std::optional<std::string>;
 
-// The arguments after the first; those that are missing are empty.
+// The arguments after the first. Those that are missing are empty.
 struct Rest {
   const std::string_view* items;
   size_t count;
@@ -29,7 +29,7 @@ struct Rest {
   }
 };
 
-// The offset of the n-th character; the text's size for one at its end or beyond.
+// The offset of the n-th character. The text's size for one at its end or beyond.
 inline size_t offset_of(std::string_view text, int64_t n) {
   size_t pos = 0;
   while (n > 0 && pos < text.size()) {
@@ -89,7 +89,7 @@ inline int hex_digit(char byte) {
   return byte >= '0' && byte <= '9' ? byte - '0' : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-// The byte that "%XX" at pos stands for; -1 where another text stands there.
+// The byte that "%XX" at pos stands for. -1 where another text stands there.
 inline int percent_byte(std::string_view text, size_t pos) {
   if (text[pos] != '%' || pos + 2 >= text.size()) return -1;
   const int high = hex_digit(text[pos + 1]), low = hex_digit(text[pos + 2]);
@@ -208,7 +208,7 @@ inline Result replace(std::string_view text, Rest rest, Work& work) {
   return out;
 }
 
-// One of the pieces between the delimiters; counted from the end if the number is negative.
+// One of the pieces between the delimiters. Counted from the end if the number is negative.
 inline Result explode(std::string_view text, Rest rest) {
   const std::string_view mark = rest[0];
   if (mark.empty()) return std::nullopt;
@@ -228,7 +228,7 @@ inline Result explode(std::string_view text, Rest rest) {
   return place < 0 || place >= size ? std::string() : std::string(pieces[static_cast<size_t>(place)]);
 }
 
-// The value of the function; none also for a name that is not one of these.
+// The value of the function. None also for a name that is not one of these.
 inline Result call_text_function(std::string_view name, std::string_view text, Rest rest, Work& work) {
   if (name == "lc") return lower_case(text);
   if (name == "uc") return upper_case(text);

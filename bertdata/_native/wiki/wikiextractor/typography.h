@@ -35,8 +35,8 @@ class Typography {
     return pos > 0 && (text[pos - 1] == '[' || text[pos - 1] == '(');
   }
 
-  // The next space, tabulator or dot at pos or later but those that stay as they are: a space or dot alone,
-  // the space between what neither opens nor closes. Some that stay are found too. npos without one.
+  // The next space, tabulator or dot at pos or later that tidying may change, npos without one. Most of those
+  // that stay as they are (a single space between words, a single dot) are passed over.
   static size_t find_untidy(std::string_view text, size_t pos) {
     if (pos == 0 && !text.empty() && (text[0] == ' ' || text[0] == '\t' || text[0] == '.')) return 0;
     if (pos == 0) pos = 1;
@@ -66,7 +66,7 @@ class Typography {
   }
 #endif
 
-  // Runs of spaces and tabulators become one space, of four dots or more three; then no space stands before
+  // Runs of spaces and tabulators become one space, of four dots or more three. Then no space stands before
   // a mark that closes nor behind one that opens.
   static void tidy_spaces(std::string& text, std::string& spare) {
     spare.clear();
@@ -116,7 +116,7 @@ class Typography {
     text.swap(spare);
   }
 
-  // The line end behind one or more characters that are not of words; npos where one of those comes first.
+  // The line end behind one or more characters that are not of words. npos where one of those comes first.
   static size_t find_next_line(std::string_view text, size_t pos, const Words& words) {
     for (bool first = true; pos < text.size(); first = false) {
       if (text[pos] == '\n' && !first) return pos;
