@@ -1,6 +1,7 @@
 """Text to blocks: a stream of lines cut as fairseq's four break modes cut it.
 
-Twin of _native/examples/mlm.h. A line is a sentence's ids and the end token. A document ends with a blank line, which is the end token alone.
+A line is a sentence's ids and the end token. A document ends with a blank line, which is the end token alone.
+Twin of _native/examples/mlm.h.
 """
 
 from collections.abc import Iterator, Sequence
