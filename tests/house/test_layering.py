@@ -96,7 +96,7 @@ def test_the_toolkit_needs_none_of_the_heavy_packages():
     users |= {"bertdata.dataset.views.torch_examples", "bertdata.dataset.views.huggingface"}
     packed = {name for name in SOURCES if name.startswith("bertdata.shards.packed.")}
     users |= packed - {f"bertdata.shards.packed.{name}" for name in ("fields", "layouts", "packs")}
-    users |= {"bertdata.shards.hdf5_varlength", "bertdata.shards.lddl"}
+    users |= {"bertdata.shards.hdf5_varlength", "bertdata.shards.lddl", "bertdata.build.sorting.runs"}
     users |= {name for name in SOURCES if name.startswith("bertdata.build.conversion.")}
     users |= {name for name in SOURCES if name.startswith(("bertdata.packing.", "bertdata.build.packs."))}
     light = {name for name in SOURCES if name.startswith("bertdata")} - users - {"bertdata.__main__"}

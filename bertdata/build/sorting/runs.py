@@ -4,6 +4,8 @@ So a process holds a run or a group, however many examples there are. A file hol
 by group: a piece for each group, some of them empty, then where each piece starts and where the last one ends
 (uint64). A piece holds the number of its examples and the bytes of an id (uint32 each), the keys of the
 examples (uint64), then the batch's columns, those that hold ends first. All is little-endian.
+
+Needs NumPy when it is imported.
 """
 
 from collections.abc import Iterable, Sequence

@@ -130,7 +130,7 @@ class PageBlocks:
             start = end
 
     def _pass_over(self, buffer: bytes) -> tuple[bytes, int]:
-        """Read to the next page end, forgetting what is before it. Returns what follows, and the bytes passed."""
+        """Read to the next page end, forgetting what is before it. Returns the rest, and the bytes passed."""
         passed = 0
         while (end := self._find_ends.first(buffer, 0)) < 0:
             kept = self._find_ends.searched(buffer)
