@@ -1,7 +1,8 @@
 """Write what is made of tables: ``python -m tools.program_pages``; tests compare the files with it.
 
-A page for each program of ``python -m trainer like``, made of its table and its published commands, and
-``schemas/trainer.json`` and ``schemas/model.json``, made of the declarations in ``trainer/config/``.
+A page for each program of ``python -m trainer like``, made of its table and its published commands. And of
+the declarations in ``trainer/config/``: ``schemas/trainer.json``, ``schemas/model.json``,
+docs/configuration.md and the pictures of the schedules.
 """
 
 import json
@@ -14,6 +15,8 @@ from shlex import split
 from typing import Any
 
 from bertdata.cli.common.program_flags import SWITCH, Flag
+from tools.configuration_page import page as page_of_configuration
+from tools.configuration_page import pictures
 from trainer.config.model import config_keys
 from trainer.config.schema import properties
 from trainer.extensions.like.program import DOOR, Meaning, Program
@@ -23,6 +26,8 @@ ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "programs"
 TESTS = ROOT / "tests" / "trainer" / "extensions" / "like"
 SCHEMAS = ROOT / "schemas"
+CONFIGURATION = ROOT / "docs" / "configuration.md"
+PICTURES = ROOT / "docs" / "schedules"
 
 
 def pages() -> dict[str, str]:
@@ -213,6 +218,10 @@ def _braced(lines: Mapping[str, str], indent: str) -> str:
 def main() -> None:
     for name, text in schemas().items():
         (SCHEMAS / name).write_text(text, encoding="utf-8")
+    CONFIGURATION.write_text(page_of_configuration(), encoding="utf-8")
+    PICTURES.mkdir(exist_ok=True)
+    for name, text in pictures().items():
+        (PICTURES / name).write_text(text, encoding="utf-8")
     FOLDER.mkdir(exist_ok=True)
     for name, text in pages().items():
         (FOLDER / name).write_text(text, encoding="utf-8")

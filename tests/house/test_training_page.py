@@ -8,9 +8,11 @@ import pytest
 
 from schemas.faults import faults
 from tests.support.paths import ROOT
-from tools.program_pages import FOLDER, SCHEMAS, pages, schemas
+from tools.configuration_page import SOURCES, page, pictures
+from tools.program_pages import CONFIGURATION, FOLDER, PICTURES, SCHEMAS, pages, schemas
 from trainer.config.flags import make_config, make_configs, shipped_configs
 from trainer.config.model import ModelConfig
+from trainer.config.schedule import SCHEDULES
 from trainer.config.settings import Config
 
 PAGE = ROOT / "docs" / "training.md"
@@ -38,6 +40,17 @@ def test_the_published_schemas_are_what_the_code_declares():
     config, model = Config.of(mode="lazy").as_json(), ModelConfig().as_json()
     assert not list(faults(config, json.loads(written["trainer.json"])))
     assert not list(faults(model, json.loads(written["model.json"])))
+
+
+def test_the_page_of_the_configuration_is_what_the_code_declares():
+    assert CONFIGURATION.read_text(encoding="utf-8") == page(), "python -m tools.program_pages writes it anew"
+    assert sorted(SOURCES) == sorted(shipped_configs())
+
+
+def test_the_pictures_of_the_schedules_are_what_the_code_computes():
+    written = {path.name: path.read_text(encoding="utf-8") for path in PICTURES.glob("*.svg")}
+    assert written == pictures(), "python -m tools.program_pages draws them anew"
+    assert [name for name in SCHEDULES if f"| `{name}` | ![{name}](schedules/{name}.svg) |" not in TEXT] == []
 
 
 def words(command: str) -> list[str]:
@@ -78,9 +91,3 @@ def test_every_device_has_its_section_and_its_line():
         assert "pip install" in section
         used = {config.run.device for command in commands(section) for config in make_configs(words(command))}
         assert used == {name}
-
-
-def test_every_shipped_configuration_is_in_the_table():
-    table = TEXT.split("## Configurations that come with the trainer")[1].split("\n\n")[1]
-    full = re.sub(r"`(graphcore_\w+?)_(128|384)`, `_(\w+)`", r"`\1_\2`, `graphcore_\3`", table)
-    assert [name for name in shipped_configs() if f"`{name}`" not in full] == []

@@ -1,0 +1,188 @@
+"""docs/configuration.md and the pictures of the schedules, made of the declarations in trainer/config/."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bertdata.config.value_check import types_of
+from trainer.config.flags import make_configs, shipped_configs
+from trainer.config.help import TITLES
+from trainer.config.schedule import SCHEDULES, Schedule, Warmup
+from trainer.config.schema import device_option_properties, older_names, properties, section_keys
+from trainer.config.settings import SECTIONS, Config
+
+SOURCES = {
+    "bert_large_phase1_h100": "NVIDIA's, for a GPU of 80 GB",
+    "bert_large_phase2_h100": "NVIDIA's, for a GPU of 80 GB",
+    "graphcore_base_128": "Graphcore",
+    "graphcore_base_384": "Graphcore",
+    "graphcore_large_128": "Graphcore",
+    "graphcore_large_384": "Graphcore",
+    "graphcore_tiny_128_lamb": "Graphcore's test",
+    "habana_large": "Habana, both phases",
+    "habana_large_phase1": "Habana",
+    "habana_large_phase2": "Habana",
+    "mlperf": "MLPerf, a record run",
+    "mrpc_base": "Google, NVIDIA: [fine-tuning](finetuning.md)",
+    "mrpc_large": "Google, NVIDIA: [fine-tuning](finetuning.md)",
+    "nvidia_large_phase1": "NVIDIA, LAMB",
+    "nvidia_large_phase2": "NVIDIA, LAMB",
+    "rannc_4.9b": "RaNNC's model, Google's update: [splitting](splitting.md)",
+    "squad_base": "Google, NVIDIA: [fine-tuning](finetuning.md)",
+    "squad_large": "Google, NVIDIA: [fine-tuning](finetuning.md)",
+    "tiny": "this project",
+}
+"""The origin of each configuration that comes with the trainer."""
+
+DRAWN = {
+    "natural_exponential": {"decay_steps": 18, "decay_rate": 0.5},
+    "custom": {"lr_schedule_by_step": {"0": 0.3, "20": 1.0, "60": 0.4}},
+}
+"""The needed keys of the schedules that are drawn; the others have their defaults."""
+
+_KINDS = {
+    "integer": "integer",
+    "number": "number",
+    "boolean": "true or false",
+    "string": "text",
+    "array": "list",
+    "object": "object",
+}
+
+_WIDTH, _HEIGHT, _EDGE, _STEPS = 120, 48, 4, 100
+
+
+def page() -> str:
+    """The text of docs/configuration.md."""
+    parts = [_HEAD, _shipped(), _KEYS]
+    for section in SECTIONS:
+        title = TITLES[section]
+        parts.append(f"### {title[:1].upper()}{title[1:]}\n\n{_rows(section_keys(section), properties())}")
+    options = device_option_properties()
+    for devices in sorted({tuple(item["devices"]) for item in options.values()}):
+        names = [name for name, item in options.items() if tuple(item["devices"]) == devices]
+        parts.append(f"### Device {' or '.join(devices)}\n\n{_rows(names, options)}")
+    older = "".join(f"`{name}` is `{key}`. " for name, key in older_names().items()).strip()
+    return "\n".join([*parts, f"### Older names\n\n{older}\n"])
+
+
+_HEAD = """\
+# Configuration
+
+Made by `python -m tools.program_pages` from the declarations in `trainer/config/`, as are `--help-all` and
+[`schemas/trainer.json`](../schemas/trainer.json). [training.md](training.md) explains what they do together.
+
+## Configurations that come with the trainer
+
+`--config NAME` takes one of them; flags go before its keys. An update's examples are those of all workers, or
+of each worker where the configuration does not fix their sum.
+"""
+
+_KEYS = """\
+## Keys
+
+Each key is a flag (`max_seq_length` is `--max-seq-length`) and may stand in the JSON file of `--config`.
+Keys marked with * take two values, for phase 1 and phase 2, and exist with `_phase1` and `_phase2` at the
+end.
+"""
+
+
+def _shipped() -> str:
+    rows = "".join(_shipped_row(name) for name in shipped_configs())
+    columns = ("configuration", "source", "examples of an update", "updates", "learning rate, warm-up")
+    heading = " | ".join([*columns, "data", "device"])
+    return f"| {heading} |\n|{'---|' * 7}\n{rows}"
+
+
+def _shipped_row(name: str) -> str:
+    phases = make_configs(["--config", name])
+    cells = [f"`{name}`", SOURCES[name]]
+    for describe in (_examples, _updates, _rate, _data, _device):
+        cells.append(", then ".join(dict.fromkeys(map(describe, phases))))
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _examples(config: Config) -> str:
+    update = config.update
+    fixed = update.global_batch_size is not None or update.replicas is not None
+    return f"{update.examples(1):,}{'' if fixed else ' a worker'}"
+
+
+def _updates(config: Config) -> str:
+    epochs = config.schedule.num_train_epochs
+    return f"{config.schedule.steps:,}" if epochs is None else f"{epochs:g} epochs"
+
+
+def _rate(config: Config) -> str:
+    schedule = config.schedule
+    rising = f"{schedule.warmup:,}" if isinstance(schedule.warmup, int) else f"{100 * schedule.warmup:g} %"
+    start = f" from {schedule.start_warmup_step}" if schedule.start_warmup_step else ""
+    return f"{schedule.base_learning_rate:g}, {rising}{start}"
+
+
+def _data(config: Config) -> str:
+    length, masks = config.data.max_seq_length, config.data.max_predictions_per_seq
+    return "any" if length is None else f"{length}" if masks is None else f"{length}/{masks}"
+
+
+def _device(config: Config) -> str:
+    keys = config.as_json()
+    device = "yours" if keys["device"] == "auto" else keys["device"]
+    precision = [] if keys["precision"] == "fp32" else [keys["precision"]]
+    return ", ".join([device, *precision, *(["compiled"] if keys["compile"] else [])])
+
+
+def _rows(names: Sequence[str], schemas: Mapping[str, dict[str, Any]]) -> str:
+    """The table of these keys."""
+    rows = "".join(
+        f"| `{name}`{' *' if 'by_phase' in schemas[name] else ''} | {_default(schemas[name])} | "
+        f"{_values(schemas[name])} | {schemas[name]['description'].replace('|', chr(92) + '|')} |\n"
+        for name in names
+    )
+    return f"| key | default | values | meaning |\n|---|---|---|---|\n{rows}"
+
+
+def _default(item: Mapping[str, Any]) -> str:
+    return f"`{json.dumps(item['default'])}`" if "default" in item else ""
+
+
+def _values(item: Mapping[str, Any]) -> str:
+    """The values that a key takes, in words."""
+    if "enum" in item:
+        return ", ".join(f"`{value}`" for value in item["enum"] if value is not None)
+    bounds = [
+        f"{sign} {item[keyword]:,}"
+        for keyword, sign in {
+            "minimum": "≥",
+            "exclusiveMinimum": ">",
+            "maximum": "≤",
+            "exclusiveMaximum": "<",
+        }.items()
+        if keyword in item
+    ]
+    kinds = " or ".join(_KINDS[kind] for kind in types_of(item) if kind != "null")
+    return f"{kinds} {', '.join(bounds)}".strip()
+
+
+def pictures() -> dict[str, str]:
+    """The picture of each schedule, by its file's name."""
+    found = {}
+    for name, kind in SCHEDULES.items():
+        schedule = kind.formula(1.0, _STEPS, Warmup.of(20, _STEPS), **DRAWN.get(name, {}))
+        found[f"{name}.svg"] = _picture(schedule)
+    return found
+
+
+def _picture(schedule: Schedule) -> str:
+    """The rate of each update as a line; the base rate is at the upper edge."""
+    width, height = _WIDTH - 2 * _EDGE, _HEIGHT - 2 * _EDGE
+    points = " ".join(
+        f"{_EDGE + width * step / _STEPS:.1f},{_EDGE + height * (1 - schedule(step)):.1f}"
+        for step in range(_STEPS)
+    )
+    axes = f"{_EDGE},{_EDGE} {_EDGE},{_HEIGHT - _EDGE} {_WIDTH - _EDGE},{_HEIGHT - _EDGE}"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}" fill="none">\n'
+        f'<polyline points="{axes}" stroke="#888"/>\n'
+        f'<polyline points="{points}" stroke="#27c" stroke-width="1.5"/>\n</svg>\n'
+    )
