@@ -147,12 +147,14 @@ def _check_dump(flags: argparse.Namespace) -> None:
     flags.input = [dump]
 
 
-def text_settings(flags: argparse.Namespace, recipe: Recipe) -> SegmentSettings:
+def text_settings(flags: argparse.Namespace, recipe: Recipe | None) -> SegmentSettings:
     """The settings of the text stage; its recipe follows from that of the shards where no flag gives it."""
-    name = flags.text_recipe or ("nvidia" if recipe.name in NVIDIA_TEXT else "mlperf")
+    name = flags.text_recipe or ("nvidia" if recipe and recipe.name in NVIDIA_TEXT else "mlperf")
     return SegmentSettings(recipe=name, **given_segment_settings(flags, skip=("recipe",)))
 
 
-def extract_settings(flags: argparse.Namespace, recipe: Recipe) -> ExtractSettings:
+def extract_settings(flags: argparse.Namespace, recipe: Recipe | None) -> ExtractSettings:
     """The settings of extraction; MLPerf's shards are made from what MLPerf's extractor writes."""
-    return given_extract_settings(flags, extractor="mlperf" if recipe.name == "mlperf" else "3.1.0")
+    return given_extract_settings(
+        flags, extractor="mlperf" if recipe and recipe.name == "mlperf" else "3.1.0"
+    )

@@ -42,7 +42,7 @@ class PartSet:
 
 def plan_part_sets(
     flags: argparse.Namespace,
-    recipe: Recipe,
+    recipe: Recipe | None,
     settings: dict[str, ExampleSettings],
     parts: Sequence[str],
     *,

@@ -82,7 +82,7 @@ def prepare(arguments: list[str]) -> int:
 def run(
     flags: argparse.Namespace,
     beam_arguments: list[str],
-    recipe: Recipe,
+    recipe: Recipe | None,
     text: SegmentSettings | None,
     sets_of: SetsOf,
 ) -> None:
@@ -112,7 +112,7 @@ def run(
 def preview_run(
     flags: argparse.Namespace,
     beam_arguments: list[str],
-    recipe: Recipe,
+    recipe: Recipe | None,
     text: SegmentSettings | None,
     sets_of: SetsOf,
 ) -> None:

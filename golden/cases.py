@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from bertdata._native import Engine
-from bertdata.examples.bert.describe import describe
-from bertdata.examples.bert.make import make_bert_examples
-from bertdata.examples.bert.settings import BertSettings
+from bertdata.config.settings import ExampleSettings
+from bertdata.examples.objectives import find_objective
 from bertdata.records import ExampleSource, Vocabulary
 from bertdata.shards.tfrecord import encode_batch
 from bertdata.tokens.vocabulary import parse_vocabulary
@@ -25,7 +24,8 @@ class Case:
 
     folder: Path
     inputs: tuple[str, ...]
-    settings: BertSettings
+    settings: Any
+    """Those of the case's objective."""
 
     @property
     def examples_file(self) -> Path:
@@ -40,12 +40,15 @@ def load_case(name: str) -> Case:
     """The case of that name."""
     folder = GOLDEN / "cases" / name
     value = json.loads((folder / "case.json").read_text(encoding="utf-8"))
-    return Case(folder, tuple(value["inputs"]), BertSettings(**value["settings"]))
+    settings = value["settings"]
+    kind = find_objective(settings.get("objective", "bert")).settings_type
+    return Case(folder, tuple(value["inputs"]), kind(**settings))
 
 
-def case_names() -> list[str]:
-    """Names of all cases, sorted."""
-    return sorted(path.parent.name for path in (GOLDEN / "cases").glob("*/case.json"))
+def case_names(objective: str | None = None) -> list[str]:
+    """Names of all cases, or of those of one objective, sorted."""
+    names = sorted(path.parent.name for path in (GOLDEN / "cases").glob("*/case.json"))
+    return [name for name in names if objective in (None, load_case(name).settings.objective)]
 
 
 def make(case: Case, engine: Engine) -> tuple[ExampleSource, Vocabulary]:
@@ -54,19 +57,21 @@ def make(case: Case, engine: Engine) -> tuple[ExampleSource, Vocabulary]:
     vocabulary = parse_vocabulary(VOCABULARY.read_bytes(), "vocab.txt", rules)
     tokenizer = WordPieceTokenizer(vocabulary, rules, lower_case=case.settings.lower_case, engine=engine)
     documents = tokenizer.encode([(GOLDEN / name).read_bytes() for name in case.inputs], list(case.inputs))
-    return make_bert_examples(documents, vocabulary, case.settings, engine=engine), vocabulary
+    objective = find_objective(case.settings.objective)
+    return objective.make(documents, vocabulary, case.settings, engine=engine), vocabulary
 
 
-def as_text(examples: ExampleSource, vocabulary: Vocabulary, settings: BertSettings) -> str:
+def as_text(examples: ExampleSource, vocabulary: Vocabulary, settings: ExampleSettings) -> str:
     """All examples as a person reads them."""
     words, batch = list(vocabulary.words), examples.batch(0, len(examples))
+    describe = find_objective(settings.objective).describe
     return "".join(
         f"example {number}: {describe(example, words, vocabulary.mask, settings.layout)}"
         for number, example in enumerate(batch.examples())
     )
 
 
-def as_expected(examples: ExampleSource, settings: BertSettings, engine: Engine) -> dict[str, Any]:
+def as_expected(examples: ExampleSource, settings: ExampleSettings, engine: Engine) -> dict[str, Any]:
     """The content of ``expected.json``."""
     content = encode_batch(examples.batch(0, len(examples)), settings.layout, engine)
     return {

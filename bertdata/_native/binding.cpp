@@ -12,6 +12,7 @@
 #include "buffers.h"
 #include "examples/bert_binding.h"
 #include "examples/dynamic_masking_binding.h"
+#include "examples/mlm_binding.h"
 #include "examples/mt19937.h"
 #include "examples/take_binding.h"
 #include "io/md5_binding.h"
@@ -328,6 +329,7 @@ PYBIND11_MODULE(_kernels, m) {
 
   bind_bert(m);
   bind_dynamic_masking(m);
+  bind_mlm(m);
   bind_take(m);
   bind_md5(m);
   bind_mlperf_extractor(m);

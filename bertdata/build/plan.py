@@ -21,13 +21,18 @@ SHUFFLES = ("none", "global")
 
 def chosen_settings(
     recipe_name: str | None, phase: int | None, changes: dict[str, Any]
-) -> tuple[Recipe, dict[str, ExampleSettings]]:
+) -> tuple[Recipe | None, dict[str, ExampleSettings]]:
     """The recipe and its settings by output sub-directory, the changes applied.
 
     A dialect without a recipe takes the recipe of its name. A length given for a recipe of two
-    phases makes it one data set, in the output directory itself.
+    phases makes it one data set, in the output directory itself. An objective that no recipe is for has its
+    own settings and no recipe.
     """
     recipe = find_recipe(recipe_name or changes.get("dialect") or "mlperf")
+    objective = changes.get("objective", recipe.objective)
+    if objective != recipe.objective:
+        check_without_recipe(objective, recipe_name, phase)
+        return None, {"": _settings(objective, changes)}
     selected = recipe.select(phase)
     shape = {"max_seq_length", "max_predictions_per_seq"} & set(changes)
     if len(selected) > 1 and shape:
@@ -37,14 +42,23 @@ def chosen_settings(
                 "--max-seq-length and --max-predictions-per-seq for one data set of that length"
             )
         selected = {"": recipe.phases[0]}
-    return recipe, {place: _settings(recipe, phase, changes) for place, phase in selected.items()}
+    return recipe, {place: _settings(objective, {**own, **changes}) for place, own in selected.items()}
 
 
-def _settings(recipe: Recipe, phase: Settings, changes: Settings) -> ExampleSettings:
-    """The settings of one phase. Of another objective than the recipe's, only the changes."""
-    name = changes.get("objective", recipe.objective)
-    kind = find_objective(name).settings_type
-    chosen = {"objective": name, **(phase if name == recipe.objective else {}), **changes}
+def check_without_recipe(objective: str, recipe: str | None, phase: int | None) -> None:
+    """SettingsError for a recipe, or a phase of one, beside an objective that is not the recipe's."""
+    find_objective(objective)
+    for flag, value in (("--recipe", recipe), ("--phase", phase)):
+        if value is not None:
+            raise SettingsError(
+                f"{flag} {value} goes with the objective of the recipe; with --objective {objective} leave "
+                "it out and give the settings themselves, which have defaults"
+            )
+
+
+def _settings(objective: str, chosen: Settings) -> ExampleSettings:
+    """The settings of one dataset. What is not chosen has the objective's default."""
+    kind, chosen = find_objective(objective).settings_type, {"objective": objective, **chosen}
     check_known(kind, chosen)
     return kind(**typed_values(kind, chosen))
 
@@ -65,7 +79,7 @@ def check_shuffle(shuffle: str, num_shards: int | None) -> None:
 
 def plan_targets(
     output: str,
-    recipe: Recipe,
+    recipe: Recipe | None,
     phase: int | None,
     settings: dict[str, ExampleSettings],
     parts: list[str],
@@ -80,8 +94,8 @@ def plan_targets(
     targets = []
     for number, (place, chosen) in enumerate(settings.items(), 1):
         plan = DatasetPlan(
-            recipe=recipe.name,
-            phase=number if numbered else phase if len(recipe.phases) > 1 else None,
+            recipe=recipe.name if recipe else None,
+            phase=number if numbered else phase if recipe and len(recipe.phases) > 1 else None,
             settings=chosen.as_json(),
             vocabulary=_vocabulary_json(load_vocabulary(vocabulary_path, chosen.dialect)),
             inputs=names,

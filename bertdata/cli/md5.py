@@ -63,7 +63,7 @@ def run(arguments: list[str]) -> int:
 
 def _sum(path: str, args: argparse.Namespace) -> str:
     if args.content:
-        return content_md5(path, args.engine)
+        return content_md5(path, args.engine, args.objective)
     return row_sum(path) if args.nvidia_mlperf else file_md5(path)
 
 

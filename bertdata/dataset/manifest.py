@@ -85,9 +85,12 @@ class SkippedEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DatasetPlan:
-    """All that a dataset's bytes depend on, but the contents of its inputs."""
+    """All that a dataset's bytes depend on, but the contents of its inputs.
 
-    recipe: str
+    recipe: None where none was used.
+    """
+
+    recipe: str | None
     phase: int | None
     settings: dict[str, Any]
     vocabulary: dict[str, Any]
@@ -104,8 +107,9 @@ class DatasetPlan:
 
     @property
     def title(self) -> str:
-        """Recipe and phase in words."""
-        return self.recipe if self.phase is None else f"{self.recipe} phase {self.phase}"
+        """Recipe and phase in words, or the objective where there is no recipe."""
+        name = self.recipe or self.objective or "no recipe"
+        return name if self.phase is None else f"{name} phase {self.phase}"
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -11,9 +11,9 @@ import numpy as np
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import SettingsError
 from bertdata.examples import columns
-from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.dynamic_masking.counter_stream import shard_key
-from bertdata.examples.dynamic_masking.masker import Draws, Masker
+from bertdata.examples.dynamic_masking.masker import Draws, Masker, has_masks
+from bertdata.examples.objectives import find_objective
 from bertdata.records import Buffer, ExampleBatch, ShardLayout
 
 
@@ -39,7 +39,6 @@ class MaskedData(OpenedDataset):
         """The shard's examples, masked."""
         key, first = shard_key(self.seed, self.epoch, shard.name), 0
         for batch in self.source.batches(shard):
-            assert isinstance(batch, BertBatch)
             draws = Draws(
                 keys=np.full(len(batch), key, np.uint64),
                 numbers=np.arange(first, first + len(batch), dtype=np.uint64),
@@ -69,8 +68,9 @@ def masked_data(
 
 def masked_layout(source: OpenedDataset, masker: Masker) -> ShardLayout:
     """The dataset's layout with room for the masks. SettingsError where its masks cannot be drawn anew."""
-    if source.layout.objective != "bert":
-        raise SettingsError(f"{source.name}: has the objective {source.layout.objective}, masks need bert")
+    name = source.layout.objective
+    if not has_masks(find_objective(name).batch_type):
+        raise SettingsError(f"{source.name}: the examples of the objective {name} have no masked words")
     if source.layout.remask:
         raise SettingsError(f"{source.name}: is in Graphcore's remasked order, whose masks are fixed")
     return replace(source.layout, max_predictions_per_seq=masker.settings.max_predictions_per_seq)

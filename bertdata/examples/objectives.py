@@ -7,10 +7,11 @@ from importlib import import_module
 from bertdata.errors import SettingsError
 from bertdata.examples.bert.objective import BERT
 from bertdata.examples.classification.objective import CLASSIFICATION, REGRESSION
+from bertdata.examples.mlm.objective import MLM
 from bertdata.examples.objective import Objective
 from bertdata.examples.squad.objective import SQUAD
 
-OBJECTIVES: dict[str, Objective] = {one.name: one for one in (BERT, SQUAD, CLASSIFICATION, REGRESSION)}
+OBJECTIVES: dict[str, Objective] = {one.name: one for one in (BERT, MLM, SQUAD, CLASSIFICATION, REGRESSION)}
 """The package's own."""
 
 

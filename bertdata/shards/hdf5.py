@@ -66,8 +66,8 @@ class Hdf5Writer:
 class Hdf5Reader(ShardReader):
     """Reads any tool's file of this layout, whatever its integer types and chunks, from a seekable file.
 
-    objective: that of the examples, where it is known; else the first of ours whose fields are there, BERT's
-    where there is none.
+    objective: that of the examples, where it is known; else the one of ours with the most fields that are all
+    there, BERT's where there is none.
     """
 
     layout: ShardLayout
@@ -104,8 +104,8 @@ class Hdf5Reader(ShardReader):
 
 def _find_objective(file: IO[bytes]) -> Objective:
     names = dataset_names(file)
-    fitting = (one for one in OBJECTIVES.values() if names >= set(one.fields("hdf5")))
-    return next(fitting, BERT)
+    fitting = [one for one in OBJECTIVES.values() if names >= set(one.fields("hdf5"))]
+    return max(fitting, key=lambda one: len(one.fields("hdf5")), default=BERT)
 
 
 def _lowest_position(fields: Fields) -> int:

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.config.settings import LONGEST_SEQUENCE
 from bertdata.errors import SettingsError, ShardError
-from bertdata.examples.fields import Features, LossyExample
+from bertdata.examples.fields import Features, Fields, LossyExample
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import OBJECTIVES, find_objective
 from bertdata.records import ExampleBatch, ShardLayout
@@ -136,26 +136,29 @@ def decoded_columns(file: ByteSource, name: str, format: Any, size: int) -> Iter
 def find_layout(features: Features, objective: Objective | None = None) -> ShardLayout:
     """The layout that a record's features have. LossyExample if they are no example's of the objective.
 
-    Without one, the first of ours of which no field is missing; an error names those of the very first.
+    Without one, the one of ours with the most fields of which none is missing; an error names those of the
+    first.
     """
-    candidates = [objective] if objective else list(OBJECTIVES.values())
-    lacks: list[str] = []
-    for candidate in candidates:
-        for remask in (True, False):
-            layout = ShardLayout(objective=candidate.name, max_seq_length=1, remask=remask)
-            try:
-                fields = candidate.fields("tfrecord", layout)
-            except SettingsError:
-                continue
-            missing = sorted(set(fields) - set(features))
-            lacks = missing if candidate is candidates[0] else lacks
-            if not missing:
-                sizes = {field.shape: len(features[name] or ()) for name, field in fields.items()}
-                if not 1 <= sizes["S"] <= LONGEST_SEQUENCE:
-                    found = f"{next(name for name, field in fields.items() if field.shape == 'S')} has"
-                    raise LossyExample(f"{found} {sizes['S']} values, expected 1 to {LONGEST_SEQUENCE}")
-                return replace(layout, max_seq_length=sizes["S"], max_predictions_per_seq=sizes.get("P", 0))
-    raise LossyExample(f"lacks {', '.join(lacks)}")
+    forms = [form for one in ([objective] if objective else OBJECTIVES.values()) for form in _forms(one)]
+    fitting = [form for form in forms if set(form[1]) <= set(features)]
+    if not fitting:
+        raise LossyExample(f"lacks {', '.join(sorted(set(forms[0][1]) - set(features)))}")
+    layout, fields = max(fitting, key=lambda form: len(form[1]))
+    sizes = {field.shape: len(features[name] or ()) for name, field in fields.items()}
+    if not 1 <= sizes["S"] <= LONGEST_SEQUENCE:
+        found = f"{next(name for name, field in fields.items() if field.shape == 'S')} has"
+        raise LossyExample(f"{found} {sizes['S']} values, expected 1 to {LONGEST_SEQUENCE}")
+    return replace(layout, max_seq_length=sizes["S"], max_predictions_per_seq=sizes.get("P", 0))
+
+
+def _forms(objective: Objective) -> Iterator[tuple[ShardLayout, Fields]]:
+    """The layouts that the objective has for TFRecords, their sizes still open, and the fields of each."""
+    for remask in (False, True):
+        layout = ShardLayout(objective=objective.name, max_seq_length=1, remask=remask)
+        try:
+            yield layout, objective.fields("tfrecord", layout)
+        except SettingsError:
+            continue
 
 
 def canonical_blocks(

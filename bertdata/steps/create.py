@@ -86,9 +86,9 @@ def create(
     Of a directory that ``segment`` made, its parts to train on are taken.
     A setting that is None is the recipe's; the recipe's default is mlperf, or that of the dialect's name.
     A recipe of two phases writes ``output/phase1`` and ``output/phase2``. With shuffle "global" the
-    documents of all parts are mixed into num_shards shards. own_settings: those of an objective of one's
-    own. Shards that an earlier run finished are kept. A subclass of UsageError says what is wrong with
-    the call, one of DataError what is wrong with a part.
+    documents of all parts are mixed into num_shards shards. own_settings: those that only another objective
+    has, as ``blocks`` of mlm. Shards that an earlier run finished are kept. A subclass of UsageError says
+    what is wrong with the call, one of DataError what is wrong with a part.
     """
     processes, given = workers_of(workers), paths_of(parts)
     check_engine(engine)

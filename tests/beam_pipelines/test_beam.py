@@ -66,6 +66,22 @@ def test_a_local_run_equals_create_byte_for_byte(
     assert contents(tmp_path / "beam") == expected
 
 
+def test_masked_blocks_equal_those_of_create(
+    corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path
+) -> None:
+    flags = (
+        "--objective=mlm",
+        "--max-seq-length=64",
+        "--blocks=complete",
+        "--shuffle=global",
+        "--num-shards=2",
+    )
+    expected = create(corpus, small_vocabulary_file, tmp_path / "create", *flags)
+    assert json.loads(expected["manifest.json"])["settings"]["blocks"] == "complete"
+    assert prepare(corpus, small_vocabulary_file, tmp_path / "beam", *flags) == 0
+    assert contents(tmp_path / "beam") == expected
+
+
 @pytest.mark.parametrize("shuffle", [(), ("--shuffle=global", "--num-shards=2")], ids=["parts", "shuffled"])
 def test_bins_of_lengths_equal_those_of_create(
     corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path, shuffle: tuple[str, ...]

@@ -43,8 +43,8 @@ def test_the_input_is_the_one_that_the_originals_read(name):
     assert file_md5(GOLDEN / name) == ORIGINALS["inputs"][name]
 
 
-def test_every_case_and_every_golden_text_has_an_original():
-    assert sorted(ORIGINALS["examples"]) == case_names()
+def test_every_case_of_berts_and_every_golden_text_has_an_original():
+    assert sorted(ORIGINALS["examples"]) == case_names("bert")
     text = [f"text/{name}" for name in files_below(GOLDEN / "text")]
     assert sorted(ORIGINALS["text"]) == ["cleaning/markup.cleaned.txt", *text]
     named = {figure["program"] for kind in ("examples", "text") for figure in ORIGINALS[kind].values()}

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "column.h"
+#include "examples/documents.h"
 #include "examples/mt19937.h"
 
 namespace bertdata {
@@ -31,18 +32,6 @@ struct BertColumns {
   Column<uint32_t> ends, first_lengths, mask_ends;
   Column<uint16_t> positions;
   Column<uint8_t> next_labels;
-};
-
-// Views of a document set. End offsets as in records.Documents.
-template <class Id>
-struct DocumentView {
-  const Id* ids;
-  const uint32_t* sentence_ends;
-  const uint32_t* document_ends;
-  uint32_t documents;
-
-  uint32_t first_sentence(uint32_t document) const { return document ? document_ends[document - 1] : 0; }
-  uint32_t first_id(uint32_t sentence) const { return sentence ? sentence_ends[sentence - 1] : 0; }
 };
 
 // Examples as spans of the documents' ids and lists of masks: some 24 bytes and 4 for each mask.

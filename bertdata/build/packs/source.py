@@ -37,7 +37,7 @@ class PackSource:
     """
 
     opened: OpenedDataset
-    recipe: str
+    recipe: str | None
     phase: int | None
     settings: dict[str, Any]
     vocabulary: str | None

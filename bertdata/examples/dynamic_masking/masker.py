@@ -11,13 +11,12 @@ import numpy as np
 from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.errors import DatasetError
 from bertdata.examples import columns
-from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream
 from bertdata.examples.masking.reference import mask_at_load
 from bertdata.examples.masking.rules import MaskingRules, masking_rules
 from bertdata.examples.masking.settings import MaskingSettings, check_loading
-from bertdata.records import Vocabulary
+from bertdata.records import ExampleBatch, Vocabulary
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -49,7 +48,7 @@ class Masker:
         self._rules, self._engine = rules, engine
         self._kernel = None
         if use_native(engine):
-            self._kernel = _make_kernel(rules)
+            self._kernel = kernels.DynamicMasker(**rules.for_kernel())
 
     def __reduce__(self) -> tuple[type["Masker"], tuple[object, ...]]:
         return Masker, (self._rules, self._engine)
@@ -82,8 +81,8 @@ class Masker:
         )
         return masks
 
-    def mask_batch(self, batch: BertBatch, draws: Draws) -> BertBatch:
-        """The batch with its masks taken off and new ones drawn."""
+    def mask_batch(self, batch: Any, draws: Draws) -> Any:
+        """The batch with its masks taken off and new ones drawn. Its type has masks (``has_masks``)."""
         batch = unmask(batch)
         ids, lengths = np.array(batch.ids, np.int32), columns.lengths(batch.ends)
         masks = self.mask(ids, np.asarray(batch.ends) - lengths, lengths, draws)
@@ -109,30 +108,19 @@ def make_masker(vocabulary: Vocabulary, settings: MaskingSettings, engine: Engin
     return Masker(masking_rules(vocabulary, settings), engine or default_engine())
 
 
-def unmask(batch: BertBatch) -> BertBatch:
-    """The batch without masks: its labels stand at their positions again."""
+def has_masks(batch_type: type[ExampleBatch]) -> bool:
+    """True where batches have the columns of masked words."""
+    return {"positions", "labels", "mask_ends"} <= {column.name for column in batch_type.columns()}
+
+
+def unmask(batch: Any) -> Any:
+    """The batch without masks: its labels stand at their positions again. Its type has masks."""
     batch = columns.arrays(batch)
     starts = batch.ends.astype(np.int64) - columns.lengths(batch.ends)
     ids = np.array(batch.ids, np.promote_types(batch.ids.dtype, batch.labels.dtype))
     ids[np.repeat(starts, columns.lengths(batch.mask_ends)) + batch.positions] = batch.labels
     none = np.zeros(len(batch), np.uint32)
     return replace(batch, ids=ids, positions=batch.positions[:0], labels=batch.labels[:0], mask_ends=none)
-
-
-def _make_kernel(rules: MaskingRules) -> Any:
-    """The kernel that draws by the rules."""
-    settings = rules.settings
-    return kernels.DynamicMasker(
-        most=settings.max_predictions_per_seq,
-        mask=rules.mask,
-        mask_limit=rules.mask_limit,
-        random_limit=rules.random_limit,
-        replacements=list(rules.replacements),
-        is_special=rules.never_masked,
-        continues_word=rules.continues_word,
-        whole_words=settings.whole_word_mask,
-        draws_counts=settings.mask_counts == "drawn",
-    )
 
 
 def _mask_each(

@@ -1,6 +1,7 @@
 """Rules that the settings of masks make of a vocabulary."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.records import Vocabulary
@@ -33,6 +34,20 @@ class MaskingRules:
         """The number below which other draws of 32 bits make a random token. From it on the id is kept."""
         kept = self.settings.kept_share
         return 1 << 32 if kept == 0 else limit_of(1 - kept)
+
+    def for_kernel(self) -> dict[str, Any]:
+        """The rules as the kernels of masks at load take them."""
+        return {
+            "most": self.settings.max_predictions_per_seq,
+            "mask": self.mask,
+            "mask_limit": self.mask_limit,
+            "random_limit": self.random_limit,
+            "replacements": list(self.replacements),
+            "is_special": self.never_masked,
+            "continues_word": self.continues_word,
+            "whole_words": self.settings.whole_word_mask,
+            "draws_counts": self.settings.mask_counts == "drawn",
+        }
 
 
 def masking_rules(vocabulary: Vocabulary, settings: MaskingSettings) -> MaskingRules:

@@ -312,7 +312,7 @@ def test_masks_of_neighbours_and_of_epochs_are_independent():
 # Examples with masks of their own
 
 
-@pytest.mark.parametrize("name", [name for name in case_names() if not load_case(name).settings.remask])
+@pytest.mark.parametrize("name", [name for name in case_names("bert") if not load_case(name).settings.remask])
 def test_masked_examples_are_restored_first(name):
     case = load_case(name)
     static, vocabulary = make(case, "native")

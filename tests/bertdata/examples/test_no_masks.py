@@ -11,7 +11,7 @@ from bertdata.shards.containers import open_reader
 from golden.cases import GOLDEN, case_names, load_case, make
 from tests.support.example_flags import create_flags
 
-CASES = [name for name in case_names() if not load_case(name).settings.remask]
+CASES = [name for name in case_names("bert") if not load_case(name).settings.remask]
 
 
 def restored(example: BertExample) -> BertExample:

@@ -1,5 +1,6 @@
 """The seam of objectives: another one goes through every command without a change to the package."""
 
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -155,6 +156,39 @@ def test_no_file_chooses_code_to_import(datasets, command):
     assert allowed.status == 0, allowed.err
 
 
+@pytest.mark.parametrize("format", ["hdf5", "parquet"])
+def test_the_content_of_a_file_is_that_of_the_objective_which_is_named(bertdata, datasets, tmp_path, format):
+    """The copy lies beside no manifest; HDF5 has no place for the name."""
+    copy = tmp_path / f"alone.{format}"
+    copy.write_bytes(shard(datasets[format]).read_bytes())
+    outcome = bertdata("md5", "--content", copy, "--objective", NAME)
+    assert outcome.status == 0, outcome.err
+    assert outcome.out.split()[0] == hashlib.md5(shard(datasets["tfrecord"]).read_bytes()).hexdigest()
+
+
+def test_no_recipe_is_named_that_was_not_used(bertdata, datasets):
+    manifest = json.loads((datasets["tfrecord"] / "manifest.json").read_text())
+    assert manifest["recipe"] is manifest["phase"] is None
+    outcome = bertdata("stats", datasets["tfrecord"], "--json", "--workers=1")
+    assert [one["title"] for one in json.loads(outcome.out)["datasets"]] == [NAME]
+
+
+def test_a_file_is_of_the_objective_with_the_most_of_its_fields(
+    monkeypatch, small_vocabulary_file, corpus, tmp_path
+):
+    """BERT's files have all fields of mlm's too, whichever comes first."""
+    words = ["create", str(corpus[0]), "--vocab", str(small_vocabulary_file)]
+    for format in ("tfrecord", "hdf5"):
+        assert main([*words, f"--output={tmp_path / format}", f"--format={format}", "--dupe-factor=1"]) == 0
+    backwards = dict(reversed(OBJECTIVES.items()))
+    monkeypatch.setattr("bertdata.shards.hdf5.OBJECTIVES", backwards)
+    monkeypatch.setattr("bertdata.shards.tfrecord.OBJECTIVES", backwards)
+    for format in ("tfrecord", "hdf5"):
+        [path] = (tmp_path / format).glob(f"*.{format}")
+        with open_reader(str(path)) as reader:
+            assert reader.layout.objective == "bert"
+
+
 def test_both_engines_write_and_read_its_records_alike(datasets):
     path = str(shard(datasets["tfrecord"]))
     read = {}
@@ -175,8 +209,8 @@ def test_a_setting_of_another_objective_is_refused(bertdata, corpus, small_vocab
     [
         (
             "gpt",
-            "objective 'gpt' is not known; known are bert, squad, classification, regression, one of your "
-            "own is package.module:NAME",
+            "objective 'gpt' is not known; known are bert, mlm, squad, classification, regression, one of "
+            "your own is package.module:NAME",
         ),
         ("no.such.module:X", "No module named 'no'"),
         ("json:NOTHING", "has no attribute 'NOTHING'"),

@@ -139,7 +139,7 @@ def test_numbers_are_those_of_a_count_example_by_example(bertdata, made, small_v
         assert shard["tokens"] == sum(len(row.ids) for row in shards[shard["name"]])
 
 
-@pytest.mark.parametrize("name", case_names())
+@pytest.mark.parametrize("name", case_names("bert"))
 def test_numbers_of_golden_cases(name, bertdata, tmp_path):
     case = load_case(name)
     source, vocabulary = make(case, "native")

@@ -60,6 +60,10 @@ def same_bytes(one: Path, other: Path) -> bool:
             {"mask_share": 1, "random_share": 0, "kept_share": 0, **SETTINGS},
         ),
         (
+            ("--objective=mlm", "--blocks=none", "--max-seq-length=64", "--masked-lm-prob=0.3"),
+            {"objective": "mlm", "blocks": "none", "max_seq_length": 64, "masked_lm_prob": 0.3},
+        ),
+        (
             ("--shuffle=global", "--num-shards=2", *SMALL),
             {"shuffle": "global", "num_shards": 2, **SETTINGS},
         ),
@@ -68,7 +72,7 @@ def same_bytes(one: Path, other: Path) -> bool:
             {"objective": PLAIN, "sentences_per_example": 3, "max_seq_length": 64},
         ),
     ],
-    ids=["small", "nvidia", "google", "shares", "shuffled", "plain"],
+    ids=["small", "nvidia", "google", "shares", "mlm", "shuffled", "plain"],
 )
 def test_the_function_makes_the_command_lines_bytes(flags, settings, corpus, command_line, tmp_path):
     by_command, by_function = tmp_path / "command", tmp_path / "function"

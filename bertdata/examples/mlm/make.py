@@ -1,0 +1,62 @@
+"""Masked blocks made by the kernel or by its readable twin."""
+
+from bertdata._native import Engine, default_engine, kernels, use_native
+from bertdata.examples.masking.rules import masking_rules
+from bertdata.examples.mlm.batch import MlmBatch
+from bertdata.examples.mlm.blocks import BREAKS
+from bertdata.examples.mlm.masking import pass_keys
+from bertdata.examples.mlm.reference import ReferenceBlocks
+from bertdata.examples.mlm.settings import MlmSettings
+from bertdata.examples.random_stream import seed_key
+from bertdata.records import Documents, ExampleSource, Vocabulary
+
+
+def make_blocks(
+    documents: Documents, vocabulary: Vocabulary, settings: MlmSettings, engine: Engine | None = None
+) -> ExampleSource:
+    """All masked blocks of the documents, in final order.
+
+    The text is cut once. Each of dupe_factor passes masks every block by a stream of its own, and all
+    examples are shuffled by the stream of random_seed.
+    """
+    native = use_native(engine or default_engine())
+    kind = NativeBlocks if native else ReferenceBlocks
+    return kind(documents, vocabulary, settings)
+
+
+class NativeBlocks:
+    """The kernel's compact examples: spans of the text, and masks."""
+
+    def __init__(self, documents: Documents, vocabulary: Vocabulary, settings: MlmSettings) -> None:
+        self._examples = kernels.MlmExamples(
+            documents.ids,
+            documents.sentence_ends,
+            documents.document_ends,
+            rules=kernels.MlmRules(
+                breaks=BREAKS.index(settings.blocks),
+                max_seq_length=settings.max_seq_length,
+                cls=vocabulary.cls,
+                sep=vocabulary.sep,
+                masked_lm_prob=settings.masked_lm_prob,
+                masks=settings.masks,
+                **masking_rules(vocabulary, settings.masking).for_kernel(),
+            ),
+            keys=pass_keys(documents, settings),
+            seed=seed_key(settings.random_seed),
+        )
+        self._names = [column.name for column in MlmBatch.columns()]
+
+    def __len__(self) -> int:
+        return len(self._examples)
+
+    @property
+    def tokens(self) -> int:
+        return int(self._examples.tokens)
+
+    @property
+    def masked(self) -> int:
+        return int(self._examples.masked)
+
+    def batch(self, start: int, stop: int, step: int = 1) -> MlmBatch:
+        columns = self._examples.batch(start, stop, step)
+        return MlmBatch(**dict(zip(self._names, columns, strict=True)))

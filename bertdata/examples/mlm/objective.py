@@ -1,0 +1,52 @@
+"""Masked blocks as an Objective."""
+
+from typing import Any
+
+from bertdata._native import Engine
+from bertdata.examples.mask_report import MaskCounts, describe_masks
+from bertdata.examples.mlm.batch import MlmBatch
+from bertdata.examples.mlm.make import make_blocks
+from bertdata.examples.mlm.settings import MlmSettings
+from bertdata.examples.objective import Objective, ObjectiveCounts, text_of
+from bertdata.records import Documents, ExampleSource, ShardLayout, Vocabulary
+from schemas import load_schema
+
+
+class MlmCounts(MaskCounts, ObjectiveCounts):
+    """Masks by kind."""
+
+
+class MlmObjective(Objective):
+    """Masked words in one segment."""
+
+    settings_type = MlmSettings
+    batch_type = MlmBatch
+
+    def make(
+        self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None
+    ) -> ExampleSource:
+        return make_blocks(documents, vocabulary, settings, engine)
+
+    def counts(self) -> MlmCounts:
+        return MlmCounts()
+
+    def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
+        """The block in words, then each mask: position, what it became, the label.
+
+        ::
+
+            12 ids and 116 of padding, 2 masks
+              [CLS] a lighthouse [MASK] a tower [SEP] its keeper kept stone [SEP]
+              3   [MASK]  is
+              10  random  bees -> stone
+        """
+        padding = layout.max_seq_length - len(example.ids)
+        lines = [
+            f"{len(example.ids)} ids and {padding} of padding, {len(example.positions)} masks",
+            f"  {text_of(example.ids, words)}",
+            *describe_masks(example, words, mask_id),
+        ]
+        return "\n".join(lines) + "\n"
+
+
+MLM = MlmObjective("mlm", load_schema("example")["mlm"])

@@ -1,0 +1,86 @@
+"""Settings of the objective of masked blocks."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from bertdata.config.declared import setting, setting_of
+from bertdata.config.settings import ExampleSettings, check
+from bertdata.examples.masking.settings import MaskingSettings, check_loading
+from bertdata.examples.mlm.blocks import BREAKS
+from bertdata.records import ShardLayout
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MlmSettings(ExampleSettings):
+    """Everything, besides the text and the vocabulary, that decides the bytes of a shard of masked blocks.
+
+    max_predictions_per_seq: 0 stands for as many as masked_lm_prob asks of a full block.
+    """
+
+    objective: str = setting("mlm", "objective of the examples")
+    blocks: str = setting(
+        "complete_doc",
+        "how text is cut into blocks, as fairseq does: none (every N ids), complete (whole sentences), "
+        "complete_doc (whole sentences of one document; default) or eos (each sentence by itself)",
+        BREAKS,
+    )
+    max_predictions_per_seq: int = setting(
+        0, "most masked positions in an example; 0: as masked_lm_prob asks of a full one"
+    )
+    dupe_factor: int = setting(1, "passes over the text, each with masks of its own")
+    masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob")
+    mask_share: float = setting_of(MaskingSettings, "mask_share")
+    random_share: float = setting_of(MaskingSettings, "random_share")
+    kept_share: float = setting_of(MaskingSettings, "kept_share")
+    whole_word_mask: bool = setting_of(MaskingSettings, "whole_word_mask")
+    masks: bool = setting(
+        True, "mask ids; without, ids are the text's own, to be masked when they are loaded"
+    )
+
+    def __post_init__(self) -> None:
+        super(MlmSettings, self).__post_init__()
+        check(self.blocks in BREAKS, f"blocks is {self.blocks!r}, expected one of {', '.join(BREAKS)}")
+        check(
+            0 <= self.max_predictions_per_seq <= self.max_seq_length,
+            f"max_predictions_per_seq is {self.max_predictions_per_seq}, expected 1 to max_seq_length "
+            f"({self.max_seq_length}), or 0 for as many as masked_lm_prob asks of a full block",
+        )
+        check(self.dupe_factor >= 1, f"dupe_factor is {self.dupe_factor}, expected 1 or more")
+        check(
+            self.masks or self.dupe_factor == 1,
+            f"dupe_factor is {self.dupe_factor}, expected 1: without masks all passes are alike",
+        )
+        check_loading(self.masking)
+
+    @property
+    def masking(self) -> MaskingSettings:
+        """The settings of the masks."""
+        return MaskingSettings(
+            masked_lm_prob=self.masked_lm_prob,
+            max_predictions_per_seq=self.most_masks,
+            mask_share=self.mask_share,
+            random_share=self.random_share,
+            kept_share=self.kept_share,
+            whole_word_mask=self.whole_word_mask,
+        )
+
+    @property
+    def most_masks(self) -> int:
+        """Most masked positions in an example."""
+        full = round(self.max_seq_length * self.masked_lm_prob)
+        return self.max_predictions_per_seq or min(self.max_seq_length, max(1, full))
+
+    def as_json(self) -> dict[str, Any]:
+        """The settings by name: the number of masks as it is used, ``masks`` only where there are none."""
+        found = super(MlmSettings, self).as_json()
+        if self.masks:
+            del found["masks"]
+        return found | {"max_predictions_per_seq": self.most_masks}
+
+    @property
+    def layout(self) -> ShardLayout:
+        return ShardLayout(
+            objective=self.objective,
+            max_seq_length=self.max_seq_length,
+            max_predictions_per_seq=self.most_masks,
+        )
