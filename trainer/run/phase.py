@@ -113,7 +113,8 @@ def announce(
         runtime.log("sequence lengths vary: micro-batches of an update are padded to the longest of them")
     runtime.log(f"{training.parameters:,} weights; {described}")
     compiling = ", which compiles the model, as does the first micro-batch of each other size"
-    runtime.log(f"reading the first examples, making the first update{compiling if device.compiles else ''}")
+    compiling *= device.compiles or device.compiles_always
+    runtime.log(f"reading the first examples, making the first update{compiling}")
 
 
 def make_updates(
