@@ -27,7 +27,8 @@ from trainer.report.log_records import EvaluationRecord
 from trainer.run import evaluate
 from trainer.run.evaluation import Evaluation
 from trainer.run.runtime import Runtime, make_model
-from trainer.update.strategy import Division, find_inference
+from trainer.update.inference import find_inference
+from trainer.update.strategy import Division
 
 SHAPE = ModelConfig(
     vocab_size=2000, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64
