@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from trainer.config.update import UpdateSection
+from trainer.devices.device import HOST
 from trainer.update.step import LossScale
 
 _GROWTH_INTERVAL = 2000
@@ -27,7 +28,7 @@ class AdaptiveScale(LossScale):
         initial: float = 1.0,
         floor: float = 1.0,
         ceiling: float = 1.0,
-        device: torch.device | str = "cpu",
+        device: torch.device = HOST,
     ) -> None:
         self.value = torch.full((), initial, device=device)
         self._finite = torch.zeros((), device=device)
