@@ -3,8 +3,7 @@
 import ctypes
 import platform
 
-from trainer.devices.cpu import Cpu
-from trainer.devices.device import Device
+from trainer.devices.device import HOST, Device
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Numbers of glibc's mallopt."""
@@ -15,7 +14,7 @@ _LARGE = 1 << 20
 
 def return_memory(device: Device) -> None:
     """Make this process give freed memory back; accelerators' memory is not concerned."""
-    if isinstance(device, Cpu) and platform.libc_ver()[0] == "glibc":
+    if device.torch_device.type == HOST.type and platform.libc_ver()[0] == "glibc":
         library = ctypes.CDLL(None)
         for parameter in (_MMAP_THRESHOLD, _TRIM_THRESHOLD):
             library.mallopt(parameter, _LARGE)

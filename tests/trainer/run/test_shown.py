@@ -9,6 +9,7 @@ import torch
 from tests.support.training_runs import start_workers, words
 from trainer.data import loader
 from trainer.devices.cpu import Cpu
+from trainer.devices.peaks import find_peak
 from trainer.update.step import FunctionStep
 
 NO_DROPOUT = ("--hidden-dropout-prob=0", "--attention-probs-dropout-prob=0")
@@ -50,6 +51,7 @@ def test_memory_and_share_of_the_peak_are_told_where_the_device_knows_them(
     trainer, training_set, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(Cpu, "peak_memory", lambda self: 3 * 2**29)
+    monkeypatch.setattr(Cpu, "find_peak", lambda self, description: find_peak(description))
     monkeypatch.setattr(Cpu, "describe", lambda self: "cuda:0: NVIDIA A100-SXM4-80GB, 79 GiB")
     outcome = trainer(*words(training_set, tmp_path, "--steps=8"))
     row = table(tmp_path)[-1]

@@ -47,6 +47,19 @@ class Seeded(Cpu):
         self.calls.append("backward")
 
 
+def timed_updates(made: PlanRequest, device: Seeded) -> TimedUpdates:
+    """Updates that note the end of each among the device's calls."""
+    updates = TimedUpdates(made, device, 2, Ticks())
+    take = updates._step.take
+
+    def noted(gradients: list[torch.Tensor], rate: float, number: int) -> None:
+        take(gradients, rate, number)
+        device.calls.append("step")
+
+    updates._step.take = noted
+    return updates
+
+
 class Ticks:
     """A clock that is one second later at each call."""
 
@@ -60,7 +73,7 @@ class Ticks:
 @pytest.mark.parametrize("layers", [2, 6])
 def test_an_update_seeds_each_part_before_it_steps(layers):
     device = Seeded(seed=5)
-    updates = TimedUpdates(request(layers), device, 2, Ticks())
+    updates = timed_updates(request(layers), device)
     for number in range(2):
         updates.run()
         seeds = part_seeds(5, UpdateNumber(0, number, number), 0, min(layers, LAYERS) + 2)
@@ -88,7 +101,7 @@ def test_recomputed_layers_are_seeded_again_and_have_the_same_gradients(pre_norm
     plain.run()
     device.calls.clear()
     torch.manual_seed(3)
-    updates = TimedUpdates(made, device, 2, Ticks())
+    updates = timed_updates(made, device)
     times = updates.run(recomputes=True)
     seeds = part_seeds(5, UpdateNumber(0, 0, 0), 0, LAYERS + 2)
     assert device.calls == [*seeds, *reversed(seeds[1 : LAYERS + 1]), "backward", "step"]
