@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from trainer.collectives.collective import Collective
 from trainer.devices.device import Device
-from trainer.devices.freed_memory import return_memory
+from trainer.extensions.splitting.freed_memory import return_memory
 from trainer.extensions.splitting.plan.costs import Costs, PassTimes, Seconds, costs_between
 from trainer.extensions.splitting.plan.meshes import meshes_of
 from trainer.extensions.splitting.plan.parts import NAMES
