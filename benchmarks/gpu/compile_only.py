@@ -18,6 +18,6 @@ def compile_only(figures: Figures, sizes: Sizes, phase: str) -> None:
     runtime, shape = begin(config), find_model_config(config, data)
     training = Training(runtime, make_model(runtime, shape), new_state(config, shape, data.digest))
     planned = PlannedUpdates.of(runtime, 0, 1.0)
-    seconds = seconds_of(lambda: compile_shapes(runtime, training, data, planned), sizes.device)
+    seconds = seconds_of(lambda: compile_shapes(runtime, training, runtime.rows(data), planned), sizes.device)
     figures.add("compile-only", seconds, "s")
     add_peak_memory(figures, sizes.device)
