@@ -107,7 +107,7 @@ def run(kind: str, number: int, workers: int) -> list[dict[str, Any]]:
 
 
 def work(kind: str, number: int, folder: Path) -> None:
-    """One process of a case; writes its result as RANK.json."""
+    """One process of a case. Writes its result as RANK.json."""
     torch.set_num_threads(1)
     case = {"memory": MEMORY, "time": TIME}[kind][number]
     request = case.request

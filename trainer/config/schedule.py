@@ -61,7 +61,7 @@ class ScheduleKind:
         return [name for name, default in self.defaults.items() if default is Parameter.empty]
 
     def find_warmup(self, warmup: int | float, steps: int) -> Warmup:
-        """The warm-up; SettingsError unless it ends before the schedule does."""
+        """The warm-up. SettingsError unless it ends before the schedule does."""
         found = Warmup.of(warmup, steps)
         wanted = f"expected fewer than steps ({steps}); for a short trial run give steps_this_run"
         ends = found.updates < steps or self.may_end_in_warmup
@@ -72,7 +72,7 @@ class ScheduleKind:
 def mlperf(
     rate: float, steps: int, warmup: Warmup, *, start_warmup_step: int = 0, power: float = 1.0
 ) -> Schedule:
-    """Warm-up counted from start_warmup_step, which may be negative; the decay ignores the warm-up."""
+    """Warm-up counted from start_warmup_step, which may be negative. The decay ignores the warm-up."""
     return _warmed_up(rate, warmup.updates, _decay(rate, steps, power), start_warmup_step)
 
 
@@ -131,7 +131,7 @@ def natural_exponential(
 
 
 def custom(rate: float, steps: int, warmup: Warmup, *, lr_schedule_by_step: Mapping[str, float]) -> Schedule:
-    """Rates from a table {first step, as text: rate}; the other settings are ignored."""
+    """Rates from a table {first step, as text: rate}. The other settings are ignored."""
     table = sorted((int(step), float(value)) for step, value in lr_schedule_by_step.items())
     return lambda step: max((since, value) for since, value in table if since <= step)[1]
 
@@ -149,7 +149,7 @@ SCHEDULES = {
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleSection(Section):
-    """The learning rate as a function of the update; None: the schedule's own value."""
+    """The learning rate as a function of the update. None: the schedule's own value."""
 
     steps: int = setting(1000, "number of updates of the schedule", least=1, common=True, by_phase=True)
     num_train_epochs: float | None = setting(

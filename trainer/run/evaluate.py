@@ -129,7 +129,7 @@ def _call(read: Callable[..., Any], *arguments: Any) -> Any:
 def give_weights(
     runtime: Runtime, model: HeadedBert, inference: Inference, path: str, read: Callable[..., Any] = _call
 ) -> bool:
-    """Fill the model of every worker with the weights at the path; False where they are gone (``read``)."""
+    """Fill the model of every worker with the weights at the path. False where they are gone (``read``)."""
     if runtime.division.is_split:
         fill = find("split model", "weights to evaluate")
         return bool(fill(runtime, model.config, inference, path, read))
@@ -140,13 +140,13 @@ def give_weights(
 
 
 def read_trained_weights(task: Task, model: HeadedBert, path: str) -> bool:
-    """Fill the model with trained weights; DataError where they lack the task's own head."""
+    """Fill the model with trained weights. DataError where they lack the task's own head."""
     task.check_head(read_weights_into(model, path), path)
     return True
 
 
 def _inspect(path: str) -> tuple[dict[str, Any] | None, int, int, bool]:
-    """(model, step, examples trained, is last) of a checkpoint; a run that was prolonged has later ones."""
+    """(model, step, examples trained, is last) of a checkpoint. A prolonged run has later ones."""
     folder = find_own(path) or Path(path)
     if (folder / STATE).is_file() or folder.parent.name == "checkpoints":
         state = read_state(folder)

@@ -71,7 +71,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
 
 
 def find_configured_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
-    """The configured model's shape; what is not configured is that of the checkpoint to start from."""
+    """The configured model's shape. Keys that are not configured come from the checkpoint to start from."""
     if not is_continued(runtime.config.run):
         return find_model_config(runtime.config, data)
     from trainer.run.start_point import find_continued_shape
@@ -80,7 +80,7 @@ def find_configured_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
 
 
 def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -> "Evaluation | None":
-    """The evaluation on the configured dataset, if there is one; data: the training set."""
+    """The evaluation on the configured dataset, if there is one. data: the training set."""
     if runtime.config.data.eval_data is None:
         return None
     from trainer.run.evaluation import Evaluation
@@ -126,7 +126,7 @@ def make_updates(
     planned: PlannedUpdates,
     count_update: Callable[[], object],
 ) -> bool:
-    """Make the planned updates, with their reports, checkpoints and evaluations; True if asked to stop."""
+    """Make the planned updates, with their reports, checkpoints and evaluations. True if asked to stop."""
     config, device, stopping = runtime.config, runtime.device, runtime.workers.stopping
     pending = PendingUpdates(
         runtime, training, report, waited=lambda: loader.waited, examples=planned.examples, step=planned.start

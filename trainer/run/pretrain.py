@@ -21,7 +21,7 @@ from trainer.run.training import Training
 
 
 def pretrain(phases: Sequence[Config]) -> None:
-    """Train phase 1, phase 2, or both; a resumed run starts in the phase of its checkpoint.
+    """Train phase 1, phase 2, or both. A resumed run starts in the phase of its checkpoint.
 
     A phase ends, with a checkpoint, when its steps are done, the target accuracy is reached, or SIGTERM or
     Ctrl-C arrives. Only in the first case does the next phase follow. A signal takes effect between two
@@ -43,7 +43,7 @@ def pretrain(phases: Sequence[Config]) -> None:
 
 
 def lock_outputs(phases: Sequence[Config], locks: ExitStack) -> None:
-    """Lock the output directories; DatasetError where another run writes to one of them."""
+    """Lock the output directories. DatasetError where another run writes to one of them."""
     for directory in sorted({str(config.run.output_dir) for config in phases if not config.run.compile_only}):
         locks.enter_context(lock_directory(storage.join(directory, UNFINISHED)))
 

@@ -103,7 +103,7 @@ def find_reader(runtime: Runtime, model: HeadedBert, strategy: Strategy) -> Tens
 
 
 def find_continued_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
-    """The configured model's shape; what is not configured is the start checkpoint's.
+    """The configured model's shape. Keys that are not configured come from the start checkpoint.
 
     Of a file's hidden_act its form is taken, since ``gelu`` in a bert_config.json is another than in a
     config.json.
@@ -122,7 +122,7 @@ def find_continued_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
 
 
 def find_start_shape(config: Config) -> dict[str, Any] | None:
-    """The model of the checkpoint that a run starts from, for keys that are not given; None without one.
+    """The model of the checkpoint that a run starts from, for keys that are not given, or None without one.
 
     A run that goes on after such a start takes its own checkpoint's, as the other may be gone.
     """

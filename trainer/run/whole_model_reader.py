@@ -45,7 +45,7 @@ class WholeModelReader:
         self._load_moments(names, moments, updates)
 
     def read(self, path: Path, saved: State, applied: int) -> None:
-        """Load weights and moments of this trainer's checkpoint; applied: updates that made the moments."""
+        """Load weights and moments of this trainer's checkpoint. applied: updates that made the moments."""
         moments: dict[str, Tensor] = {}
 
         def read() -> list[str]:

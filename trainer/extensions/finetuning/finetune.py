@@ -63,7 +63,7 @@ def evaluate_task(runtime: Runtime, *, poll: bool = False, timeout: float = math
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prepared:
-    """A worker that knows the model's shape and all files; predicted: the features to predict, if any."""
+    """A worker that knows the model's shape and all files. predicted: the features to predict, if any."""
 
     runtime: Runtime
     shape: ModelConfig
@@ -78,7 +78,7 @@ def prepare(runtime: Runtime) -> Prepared:
 
 
 def _train(prepared: Prepared) -> None:
-    """Train with evaluations; predict at the end."""
+    """Train with evaluations, and predict at the end."""
     runtime, config = prepared.runtime, prepared.runtime.config
     data = runtime.task.open(config, config.data.train_data, prepared.shape.vocab_size)
     runtime.rows(data)  # fails before the model is divided
@@ -95,7 +95,7 @@ def _evaluate(prepared: Prepared, *, poll: bool = False, timeout: float = math.i
 
 
 def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | None]:
-    """Model shape, changed keys of the configuration, features to predict; done on rank 0.
+    """Model shape, changed keys of the configuration, features to predict. Found on rank 0.
 
     The shape is the checkpoint's but for the keys that are configured.
     """
@@ -139,7 +139,7 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
 
 
 def _model_keys(config: Config) -> dict[str, Any]:
-    """The configured keys of the model; of a file's hidden_act gelu tells the form, else the checkpoint."""
+    """The configured keys of the model. A file's hidden_act gives GELU's form, else the checkpoint does."""
     given = config.model.settings()
     if config.model.hidden_act is None and config.model.gelu is None:
         given.pop("hidden_act", None)
@@ -171,7 +171,7 @@ def _source(config: Config) -> str:
 
 
 def _schedule(config: Config, examples: int, update_examples: int) -> dict[str, Any]:
-    """The number of updates of the epochs asked for; an evaluation after each unless said otherwise.
+    """The number of updates of the epochs asked for. Sets eval_every to an epoch where it is not given.
 
     SettingsError where the warm-up is longer.
     """

@@ -36,7 +36,7 @@ def divide(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtim
 
 
 def find_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan | None:
-    """The plan of the file, else a new one; None: each worker has the whole model, as without plans."""
+    """The plan of the file, else a new one. None: each worker has the whole model."""
     config, device, workers = runtime.config, runtime.device, runtime.workers
     strategy, path = config.run.strategy, config.split.plan
     if path is not None:

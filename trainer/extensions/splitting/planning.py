@@ -27,7 +27,7 @@ _ALONE = 1e9  # bandwidth of one worker, which no plan depends on
 
 
 def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan | None:
-    """The plan of the configured strategy, the same on all workers; None: replicated, as without a plan.
+    """The plan of the configured strategy, the same on all workers. None: replicated, as without a plan.
 
     It is logged, and written to save_plan. SettingsError where the model fits the devices in no way.
     """
@@ -55,7 +55,7 @@ def with_bandwidths(request: PlanRequest, runtime: Runtime) -> PlanRequest:
 
 
 def _request(runtime: Runtime, shape: ModelConfig, sequence_length: int, memory: int) -> PlanRequest:
-    """The request of the configuration; a SettingsError ends all workers."""
+    """The request of the configuration. A SettingsError ends all workers."""
 
     def made() -> PlanRequest:
         request = request_of(

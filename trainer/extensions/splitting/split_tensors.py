@@ -113,7 +113,7 @@ class SplitTensors:
     def _end(
         self, stack: ExitStack, folder: Path, state: State, files: Mapping[str, Mapping[str, Shapes]]
     ) -> None:
-        """On rank 0 write the indexes and the state; then the directory has its name."""
+        """Write the indexes and the state, on rank 0. The directory is then renamed."""
         if self._runtime.workers.rank:
             return
         md5s = dict(state.files)
@@ -168,7 +168,7 @@ class SplitTensors:
             os.close(descriptor)
 
     def _read_parts(self, folder: Path, files: Sequence[str], parts: Sequence[WeightPart]) -> None:
-        """Read the parts' rows from a checkpoint's files; CheckpointError where a tensor does not fit."""
+        """Read the parts' rows from a checkpoint's files. CheckpointError where a tensor does not fit."""
         places = {file: read_places(str(folder / file)) for file in files}
         where = {name: (file, place) for file, found in places.items() for name, place in found.items()}
         descriptors = {file: os.open(folder / file, os.O_RDONLY) for file in files}
@@ -192,7 +192,7 @@ class SplitTensors:
 def read_split_weights(
     runtime: Runtime, shape: ModelConfig, inference: SplitInference, path: str, read: Callable[..., Any]
 ) -> bool:
-    """Fill every worker's parts of a model to be evaluated; DataError where its task's head is missing.
+    """Fill every worker's parts of a model to be evaluated. DataError where its task's head is missing.
 
     read: calls a function, and gives None for a checkpoint that is gone; False where a worker got that.
     """
@@ -209,14 +209,14 @@ def read_split_weights(
 def fill_parts(
     runtime: Runtime, shape: ModelConfig, parts: Sequence[WeightPart], checkpoint: Checkpoint
 ) -> list[str]:
-    """Fill a worker's parts of the weights from any checkpoint; returns the names that it lacks."""
+    """Fill a worker's parts of the weights from any checkpoint. Returns the names that it lacks."""
     weights, missing = match_weights(runtime.empty_model(shape).state_dict(), shape, checkpoint)
     _fill(parts, weights)
     return missing
 
 
 def together(runtime: Runtime, path: str | Path, work: Callable[[], Any]) -> list[Any]:
-    """Every worker's result of its work on a checkpoint, by rank; an error of one ends all.
+    """Every worker's result of its work on a checkpoint, by rank. An error of one ends all.
 
     path: of the checkpoint, which is named where the system's error names no file.
     """

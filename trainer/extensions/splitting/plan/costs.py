@@ -12,7 +12,7 @@ from trainer.extensions.splitting.plan.request import PlanRequest
 
 
 class PassTimes(NamedTuple):
-    """Seconds of a part's passes; recompute: of both more, where only its input is kept between them."""
+    """Seconds of a part's passes. recompute: added to both where only its input is kept between them."""
 
     forward: float
     backward: float
@@ -36,7 +36,7 @@ class PartCosts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelCosts:
-    """The costs of all parts for one size of micro-batches; step: the optimiser's, seconds for one value."""
+    """The costs of all parts for one size of micro-batches. step: the optimiser's seconds for one value."""
 
     embeddings: PartCosts
     layers: tuple[PartCosts, ...]

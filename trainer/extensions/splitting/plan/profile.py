@@ -73,7 +73,7 @@ def measure_updates(request: PlanRequest, device: Device, rows: int, clock: Cloc
 
 
 def _least_times(plain: Collection[UpdateTimes], recomputed: Collection[UpdateTimes], name: str) -> PassTimes:
-    """The least times of a part of that name; recomputed: updates in which it was, if any."""
+    """The least times of a part of that name. recomputed: updates in which it was, if any."""
     forward, backward = (min(one.passes[name][number] for one in plain) for number in (0, 1))
     if not recomputed:
         return PassTimes(forward, backward, recompute=0.0)

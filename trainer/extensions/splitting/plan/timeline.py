@@ -82,7 +82,7 @@ def _passes(plan: Plan) -> list[list[Event]]:
 
 
 def _ready(stage: int, count: int, one: _Pass, ends: dict[tuple[int, str, int], float]) -> float | None:
-    """The time from which the pass has what it needs; None: its neighbour's pass is not placed yet."""
+    """The time from which the pass has its inputs, or None if its neighbour's pass is not placed yet."""
     kind, number = one
     if kind == FORWARD:
         return ends.get((stage - 1, FORWARD, number)) if stage else 0.0

@@ -38,7 +38,7 @@ _LEFT, _RIGHT, _TOP, _ROW, _BAR = 116, 30, 92, 44, 34  # pixels
 
 
 def draw_schedule(plan: Plan) -> str:
-    """The SVG document; the same plan gives the same bytes.
+    """The SVG document. The same plan gives the same bytes.
 
     Boxes have the number of their micro-batch, from 1, where it is legible, and times as tooltips. Of many
     micro-batches those in the middle, which are all alike, are left out.
