@@ -162,7 +162,7 @@ def profiled_plan(request: PlanRequest, runtime: Runtime) -> Plan:
     if runtime.workers.size > 1:
         request = with_bandwidths(request, runtime)
     plan = make_plan(request, profiled_costs(request, runtime.device, runtime.workers))
-    return parse_plan(runtime.share(plan.as_json), "rank 0")
+    return parse_plan(runtime.on_rank_0(plan.as_json), "rank 0")
 
 
 def updates(plan: Plan, request: PlanRequest, runtime: Runtime) -> Callable[[], object]:

@@ -23,13 +23,13 @@ def evaluate_run(arguments: Sequence[str], prog: str, *, poll: bool, timeout: fl
     given = make_config(task_flags(arguments), prog)
     given.require("output_dir")
     runtime = connect(given)
-    trained = runtime.share(lambda: trained_keys(given))
+    trained = runtime.on_rank_0(lambda: trained_keys(given))
     if given.is_finetuning or trained.get("task", PRETRAINING) != PRETRAINING:
         evaluate = find("fine-tuned model", "evaluation")
         evaluate(runtime, trained, arguments, prog, poll=poll, timeout=timeout)
     else:
         runtime = runtime.changed(make_config(arguments, prog))
-        runtime.share(lambda: runtime.config.require("eval_data"))
+        runtime.on_rank_0(lambda: runtime.config.require("eval_data"))
         runtime.name_idle_keys()
         evaluate_checkpoints(runtime, poll=poll, timeout=timeout)
     runtime.workers.close()

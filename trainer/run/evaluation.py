@@ -33,7 +33,7 @@ class Evaluation:
     @classmethod
     def of(cls, runtime: Runtime, data: OpenedDataset, training: OpenedDataset | None = None) -> "Evaluation":
         """The evaluation on a dataset with answers. training: the training set, where there is one."""
-        survey = runtime.share(lambda: runtime.task.survey(training or data))
+        survey = runtime.on_rank_0(lambda: runtime.task.survey(training or data))
         return cls(runtime, data, runtime.task.evaluation(data, survey, training))
 
     @classmethod
@@ -112,7 +112,7 @@ class Evaluation:
         if not is_last and not passes(planned.interval, state.trained - planned.examples, state.trained):
             return False
         folder = str(self._runtime.config.run.output_dir)
-        evaluated: bool = self._runtime.share(lambda: is_evaluated(folder, state.step))
+        evaluated: bool = self._runtime.on_rank_0(lambda: is_evaluated(folder, state.step))
         return not evaluated
 
     def _write_files(self) -> None:

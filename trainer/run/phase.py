@@ -41,7 +41,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
         from trainer.run.compile_only import compile_shapes
 
         return compile_shapes(runtime, training, rows, planned)
-    kind, path = runtime.share(lambda: find_start(config, fresh))
+    kind, path = runtime.on_rank_0(lambda: find_start(config, fresh))
     training.start(kind, path, planned.examples)
     planned = PlannedUpdates.of(runtime, training.state.step, rows.examples_per_row)
     training.strategy.check_accumulation(planned.accumulation)

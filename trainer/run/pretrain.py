@@ -37,7 +37,7 @@ def pretrain(phases: Sequence[Config]) -> None:
     runtime = begin(phases[0])
     phases = [on_device(config, runtime.device.name) for config in phases]
     with ExitStack() as locks:
-        runtime.share(lambda: lock_outputs(phases, locks))
+        runtime.on_rank_0(lambda: lock_outputs(phases, locks))
         train_phases(runtime, phases)
     runtime.workers.close()
 
@@ -78,7 +78,7 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
     if len(phases) > 1:
         from trainer.run.start_point import is_phase_over
 
-        skips_first = runtime.share(partial(is_phase_over, phases[0]))
+        skips_first = runtime.on_rank_0(partial(is_phase_over, phases[0]))
         for config in [] if skips_first else phases[1:]:  # they start at update 0
             count_calls(config, 0, runtime.device)
     for line in dict.fromkeys([*(config.reports.description for config in phases), *about[skips_first:]]):

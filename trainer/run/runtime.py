@@ -98,7 +98,7 @@ class Runtime:
         if self.workers.rank == 0:
             say_error(f"trainer: {message}")
 
-    def share(self, work: Callable[[], Any]) -> Any:
+    def on_rank_0(self, work: Callable[[], Any]) -> Any:
         """The result of the work, done on rank 0 alone and sent as JSON. An error of it ends all workers."""
         result, failure = None, None
         if self.workers.rank == 0:

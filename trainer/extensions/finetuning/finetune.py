@@ -44,7 +44,7 @@ def finetune(config: Config) -> None:
     config.require("output_dir")
     runtime = begin(config)
     with ExitStack() as locks:
-        runtime.share(lambda: lock_outputs([config], locks))
+        runtime.on_rank_0(lambda: lock_outputs([config], locks))
         if config.run.do_train:
             _train(prepare(runtime))
         else:
@@ -72,7 +72,7 @@ class Prepared:
 
 def prepare(runtime: Runtime) -> Prepared:
     """The runtime with the task's files found and made into features, by rank 0."""
-    shape, keys, predicted = runtime.share(lambda: _prepare(runtime))
+    shape, keys, predicted = runtime.on_rank_0(lambda: _prepare(runtime))
     runtime = runtime.changed(runtime.config.changed(**keys))
     return Prepared(runtime=runtime, shape=ModelConfig.from_dict(shape), predicted=predicted)
 
@@ -199,7 +199,7 @@ def _predict(prepared: Prepared) -> None:
             return config.run.start_from_ckpt
         return str(choose_checkpoint(output_dir, config.run.resume_step))
 
-    path = runtime.share(choose)
+    path = runtime.on_rank_0(choose)
     data = runtime.task.open(config, prepared.predicted, shape.vocab_size)
     runtime = divide(runtime, shape, data.layout.max_seq_length)
     model = make_model(runtime, shape)

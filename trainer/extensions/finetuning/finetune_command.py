@@ -88,7 +88,7 @@ def evaluate_fine_tuned(
     """Evaluate by the task. trained: the checkpoint's configuration, which the given keys override."""
     from trainer.extensions.finetuning.finetune import evaluate_task
 
-    known = runtime.share(lambda: fine_tuned_keys(runtime.config, trained))
+    known = runtime.on_rank_0(lambda: fine_tuned_keys(runtime.config, trained))
     runtime = runtime.changed(make_task_config(arguments, prog, known).changed(do_train=False))
     runtime.name_idle_keys()
     evaluate_task(runtime, poll=poll, timeout=timeout)

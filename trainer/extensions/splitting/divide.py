@@ -40,7 +40,7 @@ def find_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Pla
     config, device, workers = runtime.config, runtime.device, runtime.workers
     strategy, path = config.run.strategy, config.split.plan
     if path is not None:
-        plan = parse_plan(runtime.share(lambda: read_plan(path).as_json()), path)
+        plan = parse_plan(runtime.on_rank_0(lambda: read_plan(path).as_json()), path)
         _check_plan(plan, path, runtime, shape, sequence_length)
         return plan
     if strategy in ("sharded", "pipelined"):

@@ -19,7 +19,8 @@ GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 """The name of the graph's text in a bundle."""
 
 _VALUE = "VARIABLE_VALUE"
-_MOST_NODES = 1 << 18  # BERT-Large with moments has 3,000. A node takes up to 100 times its bytes in the file
+# In memory a node takes a hundred times its shortest form. BERT-Large with moments has 3,000.
+_MOST_NODES = 1 << 18
 
 
 @dataclass(slots=True)
