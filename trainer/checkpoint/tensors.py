@@ -10,7 +10,7 @@ from trainer.checkpoint.writing import CheckpointWriter
 class ModelTensors(Protocol):
     """The tensors of a training. Every worker makes each call."""
 
-    def share(self) -> None:
+    def broadcast(self) -> None:
         """Give all workers that hold the same weights the same values."""
 
     def are_finite(self) -> bool:

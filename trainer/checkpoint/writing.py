@@ -180,7 +180,7 @@ class WholeTensors:
     def __init__(self, worker: Worker, strategy: Strategy) -> None:
         self._worker, self._strategy = worker, strategy
 
-    def share(self) -> None:
+    def broadcast(self) -> None:
         self._worker.workers.broadcast(self._worker.model.state_dict().values())
 
     def are_finite(self) -> bool:

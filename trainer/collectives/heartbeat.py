@@ -46,17 +46,17 @@ class Heartbeat:
         self._known = threading.Event()
         self._raised = threading.Event()
 
-    def start(self, address: str, share: Callable[[Any], Any]) -> None:
+    def start(self, address: str, broadcast: Callable[[Any], Any]) -> None:
         """Connect to rank 0 and start the threads.
 
-        address: rank 0's (ignored on other ranks); share: sends rank 0's value to all workers.
+        address: rank 0's (ignored on other ranks). broadcast: sends rank 0's value to all workers.
         """
         try:
             with socket.create_server(("", 0), backlog=self._size) as listener:
                 listener.settimeout(TIMEOUT_SECONDS)
                 # The password keeps out other programs that connect to the port by chance.
                 port, password = listener.getsockname()[1], secrets.token_hex(8)
-                server, password, process = share([(address, port), password, _own_process()])
+                server, password, process = broadcast([(address, port), password, _own_process()])
                 if self._rank > 0:
                     self._connections[0] = socket.create_connection(server, TIMEOUT_SECONDS)
                     self._send_bytes(f"{password} {self._rank} {_own_process()}".encode())

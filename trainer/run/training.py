@@ -62,7 +62,7 @@ class Training:
 
             start = load(kind, path, self._runtime, self._model, self.strategy, self.state, update_examples)
             self.state, later_than = start
-        self._tensors.share()
+        self._tensors.broadcast()
         if self._runtime.workers.local_rank == 0:
             clean_up(str(self._config.run.output_dir), after=later_than)
             keep_tokenizer(self._config)

@@ -73,7 +73,7 @@ class SplitTensors:
             together(self._runtime, path, partial(self._read_parts, path, some, parts[name]))
         self._strategy.set_applied(applied)
 
-    def share(self) -> None:
+    def broadcast(self) -> None:
         """Nothing: all that hold a weight drew or read the same."""
 
     def are_finite(self) -> bool:
@@ -86,7 +86,7 @@ class SplitTensors:
         runtime, output_dir = self._runtime, str(self._runtime.config.run.output_dir)
         path = checkpoint_path(output_dir, state)
         parts = {WEIGHTS: self._strategy.weight_parts(), MOMENTS: self._strategy.moment_parts()}
-        files = {name: self._share_out(name, one) for name, one in parts.items()}
+        files = {name: self._divide(name, one) for name, one in parts.items()}
         every = {file: shapes for one in files.values() for file, shapes in one.items()}
         mine = sorted(every)[runtime.workers.rank :: runtime.workers.size]
         with ExitStack() as stack:
@@ -125,7 +125,7 @@ class SplitTensors:
         write_state(folder, replace(state, files=md5s))
         stack.close()
 
-    def _share_out(self, name: str, parts: Sequence[WeightPart]) -> dict[str, Shapes]:
+    def _divide(self, name: str, parts: Sequence[WeightPart]) -> dict[str, Shapes]:
         """The files of the weights or moments, with the shapes of their tensors: as many as workers.
 
         The tensors of a stage are dealt to files of near equal size, one for each of its copies.
@@ -153,8 +153,8 @@ class SplitTensors:
         if not folder.is_dir():
             found = f"rank {self._runtime.workers.rank} does not see it"
             raise SettingsError(f"{folder}: {found}; workers of a split model need one output_dir for all")
-        for name, shares in files.items():
-            for file, shapes in shares.items():
+        for name, own_files in files.items():
+            for file, shapes in own_files.items():
                 written = [part for part in parts[name] if part.writes and part.name in shapes]
                 if written:
                     self._write_parts(folder / file, layout_of(shapes)[1], written)
