@@ -109,7 +109,7 @@ def announce(
     start, device = training.start_point, runtime.device
     runtime.log(f"{start}: {planned.describe(runtime)} out of {data.examples}")
     runtime.log(f"micro-batches: {form.describe()}")
-    if runtime.division.stages > 1 and form.has_lengths:
+    if runtime.division.stages > 1 and form.sizes_vary:
         runtime.log("sequence lengths vary: micro-batches of an update are padded to the longest of them")
     runtime.log(f"{training.parameters:,} weights; {described}")
     compiling = ", which compiles the model, as does the first micro-batch of each other size"
