@@ -20,14 +20,14 @@ _LEAST = 1e-7
 
 @dataclass(frozen=True, slots=True)
 class Warmup:
-    """Warm-up of the learning rate: its updates, and their share of all updates."""
+    """Warm-up of the learning rate: its updates, and their fraction of all updates."""
 
     updates: int
-    share: float
+    fraction: float
 
     @classmethod
     def of(cls, warmup: int | float, steps: int) -> "Warmup":
-        """An integer is a number of updates, any other number a share of ``steps``, rounded down.
+        """An integer is a number of updates, any other number a fraction of ``steps``, rounded down.
 
         A product within 1e-6 below an integer counts as that integer: 0.29 * 100 is a little below 29.
         """
@@ -78,12 +78,12 @@ def mlperf(
 
 def nvidia_poly(rate: float, steps: int, warmup: Warmup, *, power: float = 0.5) -> Schedule:
     """NVIDIA's schedule: progress includes the current step, and the rate jumps where warm-up ends."""
-    share = warmup.share
+    fraction = warmup.fraction
     after = _decay(rate, steps, power)
 
     def rate_at(step: int) -> float:
         progress = (step + 1) / steps
-        return rate * progress / share if progress < share else after(step + 1)
+        return rate * progress / fraction if progress < fraction else after(step + 1)
 
     return rate_at
 
@@ -91,15 +91,15 @@ def nvidia_poly(rate: float, steps: int, warmup: Warmup, *, power: float = 0.5) 
 def nvidia_linear(rate: float, steps: int, warmup: Warmup) -> Schedule:
     """NVIDIA's fine-tuning: linear to 0 at the last step, from the full rate where warm-up ends.
 
-    Progress x = (step + 1) / steps includes the current step: rate * x / w below the share w of warm-up,
+    Progress x = (step + 1) / steps includes the current step: rate * x / w below the fraction w of warm-up,
     then rate * (1 - x) / (1 - w).
     """
-    share = warmup.share
-    falling = max(1 - share, 1 / steps)
+    fraction = warmup.fraction
+    falling = max(1 - fraction, 1 / steps)
 
     def rate_at(step: int) -> float:
         progress = (step + 1) / steps
-        return rate * (progress / share if progress < share else max(0.0, 1 - progress) / falling)
+        return rate * (progress / fraction if progress < fraction else max(0.0, 1 - progress) / falling)
 
     return rate_at
 

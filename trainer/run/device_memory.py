@@ -6,7 +6,7 @@ from trainer.config.settings import Config
 from trainer.devices.device import Device
 
 _BYTES_A_WEIGHT = 16  # weight, gradient and two moments in fp32
-_CERTAIN = 0.25  # share of the memory that weights may take where the whole model fits without a doubt
+_CERTAIN = 0.25  # fraction of the memory that weights may take where the whole model fits without a doubt
 
 
 def fits_whole(config: Config, device: Device, workers: Collective, shape: ModelConfig) -> bool:

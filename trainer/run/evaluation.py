@@ -45,7 +45,7 @@ class Evaluation:
         )
 
     def measure(self, strategy: Strategy | Inference, *, step: int, trained: int) -> EvaluationRecord:
-        """The results over all workers' shares, each example once. StopRequested abandons it."""
+        """The results over all workers' parts, each example once. StopRequested abandons it."""
         config, device, workers = self._runtime.config, self._runtime.device, self._runtime.workers
         division = self._runtime.division
         examples = min(self._data.examples, config.run.eval_examples or self._data.examples)

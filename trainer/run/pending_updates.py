@@ -193,5 +193,5 @@ class DataWait:
             from trainer.run.slow_data import remedy
 
             self._is_told = True
-            share = self._waited / self._seconds
-            self._log(f"warning: the device waits for data {share:.0%} of the time; {remedy(self._config)}")
+            ratio = self._waited / self._seconds
+            self._log(f"warning: the device waits for data {ratio:.0%} of the time; {remedy(self._config)}")

@@ -49,7 +49,10 @@ class WordModel:
             logits = self._model(single_sequence(ids, masks=masks)).masked_lm
         found = logits.float().softmax(1).topk(min(count, self._vocabulary.size))
         return [
-            [Guess(self._vocabulary.words[token], share) for token, share in zip(*one, strict=True)]
+            [
+                Guess(self._vocabulary.words[token], probability)
+                for token, probability in zip(*one, strict=True)
+            ]
             for one in zip(found.indices.tolist(), found.values.tolist(), strict=True)
         ]
 

@@ -123,8 +123,8 @@ def _answer_line(opened: Trained, question: str, context: GivenText, *, as_json:
     found = predicted[asked.questions[0].id]
     if not as_json:
         return found.answer
-    share = next(share for scored, share in found.n_best if scored.text == found.answer)
-    return json.dumps({"answer": found.answer, "probability": share}, ensure_ascii=False)
+    probability = next(probability for scored, probability in found.n_best if scored.text == found.answer)
+    return json.dumps({"answer": found.answer, "probability": probability}, ensure_ascii=False)
 
 
 # --- the label of a text or of a pair ----------------------------------------------------------
@@ -169,14 +169,14 @@ def _as_pair(texts: Sequence[str], task: ClassificationTask, *, is_known: bool) 
     return TextPair(texts[0], texts[1] if count == 2 else None, None, _THE_TEXT)
 
 
-def _label_text(labels: Sequence[str], shares: Sequence[float], *, as_json: bool) -> str:
-    """The most probable label. shares: the probability of each."""
-    best = max(range(len(shares)), key=shares.__getitem__)
+def _label_text(labels: Sequence[str], probabilities: Sequence[float], *, as_json: bool) -> str:
+    """The most probable label."""
+    best = max(range(len(probabilities)), key=probabilities.__getitem__)
     if not as_json:
-        return f"{labels[best]} {shares[best]:.1%}"
+        return f"{labels[best]} {probabilities[best]:.1%}"
     found = {
         "label": labels[best],
-        "probability": shares[best],
-        "probabilities": dict(zip(labels, shares, strict=True)),
+        "probability": probabilities[best],
+        "probabilities": dict(zip(labels, probabilities, strict=True)),
     }
     return json.dumps(found, ensure_ascii=False)

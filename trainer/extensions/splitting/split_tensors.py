@@ -1,6 +1,6 @@
 """Weights and moments of a split model: each worker reads and writes the rows that it holds, and no others.
 
-A checkpoint has a file of weights and one of moments for each worker's share; tensors are whole in them,
+A checkpoint has a file of weights and one of moments for each worker; tensors are whole in them,
 whoever writes their rows, so that any other split, or none, can go on from them.
 """
 
@@ -153,8 +153,8 @@ class SplitTensors:
         if not folder.is_dir():
             found = f"rank {self._runtime.workers.rank} does not see it"
             raise SettingsError(f"{folder}: {found}; workers of a split model need one output_dir for all")
-        for name, own_files in files.items():
-            for file, shapes in own_files.items():
+        for name, by_file in files.items():
+            for file, shapes in by_file.items():
                 written = [part for part in parts[name] if part.writes and part.name in shapes]
                 if written:
                     self._write_parts(folder / file, layout_of(shapes)[1], written)

@@ -32,7 +32,7 @@ class PlanRequest:
     masked: int | None = None  # masked slots of a row; None: 15 % of its positions
     attention: str = "fused"  # a name of ATTENTION
     clips_micro_batches: bool = False  # gradients are clipped before they are added up (not in split models)
-    memory_margin: float = 0.1  # share of the memory that stays free
+    memory_margin: float = 0.1  # fraction of the memory that stays free
     least_micro_batches: int = 1  # of a pipeline
     most_micro_batches: int = 32  # of a pipeline
     power_of_two: bool = (

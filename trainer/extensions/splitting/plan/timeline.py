@@ -105,8 +105,8 @@ def _events(plan: StagePlan, stage: int, kind: str, number: int, start: float) -
     ]
 
 
-def idle_share(events: Sequence[Event], stages: int) -> float:
-    """The share of the stages' time between the first and the last pass in which they wait."""
+def idle_fraction(events: Sequence[Event], stages: int) -> float:
+    """The fraction of the stages' time between the first and the last pass in which they wait."""
     passes = [event for event in events if event.micro_batch is not None]
     span = max(event.end for event in passes)
     return 1 - sum(event.seconds for event in passes) / (stages * span)

@@ -12,7 +12,7 @@ from trainer.extensions.splitting.plan.timeline import (
     SEND,
     STEP,
     Event,
-    idle_share,
+    idle_fraction,
     simulate,
 )
 from trainer.extensions.splitting.show.axis import Axis, make_axis
@@ -72,7 +72,7 @@ def _title(plan: Plan) -> str:
 
 def _subtitle(plan: Plan, events: Sequence[Event]) -> str:
     end = max(event.end for event in events)
-    idle = f"{idle_share(events, len(plan.stages)):.1%} of the time of the passes is idle"
+    idle = f"{idle_fraction(events, len(plan.stages)):.1%} of the time of the passes is idle"
     return (
         f"{plan.examples:,} sequences of {plan.sequence_length} ids in {four_digits(end * 1e3)} ms; {idle}; "
         f"{plan.precision}, times are forecast"
