@@ -36,18 +36,18 @@ def extract_dump(
 
 
 def preview_dump(flags: argparse.Namespace, settings: ExtractSettings) -> list[str]:
-    """The articles that would be extracted, for a person; errors are those of the run before its start."""
+    """The articles that would be extracted, for a person. Errors are those of the run before its start."""
     return plan_dump(flags, settings).articles.preview(begun=False)
 
 
 def plan_dump(flags: argparse.Namespace, settings: ExtractSettings) -> ExtractionStage:
-    """Plan the extraction; errors as from plan_extraction."""
+    """Plan the extraction. Errors as from plan_extraction."""
     (dump,) = flags.input
     return plan_extraction(dump, storage.join(flags.text, "extracted"), settings, flags.engine)
 
 
 def _extract(pipeline: Any, stage: ExtractionStage) -> RunMetrics:
-    """Run the pipeline, the directory locked; clean up behind it."""
+    """Run the pipeline with the directory locked, and clean up after it."""
     # Imported here: importing Beam takes seconds, which --help and wrong usage do not need.
     from beam_pipelines.stages.extraction import ExtractArticles
 

@@ -139,7 +139,7 @@ def _refuse_flags_of_other_kinds(flags: argparse.Namespace) -> None:
 
 
 def _check_dump(flags: argparse.Namespace) -> None:
-    """Refuse several dumps; strip ``file://`` from the paths."""
+    """Refuse several dumps, and strip ``file://`` from the paths."""
     if len(flags.input) != 1:
         raise SettingsError(f"--input-kind dump takes one dump, not {len(flags.input)}")
     flags.text = flags.text.removeprefix("file://")
@@ -148,13 +148,13 @@ def _check_dump(flags: argparse.Namespace) -> None:
 
 
 def text_settings(flags: argparse.Namespace, recipe: Recipe | None) -> SegmentSettings:
-    """The settings of the text stage; its recipe follows from that of the shards where no flag gives it."""
+    """The settings of the text stage. Without a flag, its recipe follows from that of the shards."""
     name = flags.text_recipe or ("nvidia" if recipe and recipe.name in NVIDIA_TEXT else "mlperf")
     return SegmentSettings(recipe=name, **given_segment_settings(flags, skip=("recipe",)))
 
 
 def extract_settings(flags: argparse.Namespace, recipe: Recipe | None) -> ExtractSettings:
-    """The settings of extraction; MLPerf's shards are made from what MLPerf's extractor writes."""
+    """The settings of extraction. MLPerf's shards are made from the output of MLPerf's extractor."""
     return given_extract_settings(
         flags, extractor="mlperf" if recipe and recipe.name == "mlperf" else "3.1.0"
     )

@@ -40,7 +40,7 @@ UNKNOWN = ("packing_plan", "shuffle", "inputs")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the pipeline; the exit status: 0 done, 1 data at fault, 2 wrong usage, 130 interrupted."""
+    """Run the pipeline. Returns the exit status: 0 done, 1 data at fault, 2 wrong usage, 130 interrupted."""
     try:
         return pack(sys.argv[1:] if arguments is None else arguments)
     except BertDataError as error:
@@ -63,7 +63,7 @@ def make_parser() -> Parser:
 
 
 def pack(arguments: list[str]) -> int:
-    """Run the pipeline and print its summary; errors and interrupts are raised."""
+    """Run the pipeline and print its summary. Errors and interrupts are raised."""
     flags, beam_arguments = make_parser().parse_known_args(arguments)
     settings = pack_settings(**given_pack_settings(flags))
     source = find_source(flags.path, flags.vocab, flags.unverified)
@@ -82,7 +82,7 @@ def pack(arguments: list[str]) -> int:
 
 
 def make_packed(pipeline: Any, source: PackSource, settings: PackSettings, output: str) -> RunMetrics:
-    """Run the stages while the directory is locked; clean up behind a run here that fails."""
+    """Run the stages while the directory is locked. Clean up after a run here that fails."""
     # Imported here, as in runners: importing Beam takes seconds, which --help and wrong usage do not need.
     import apache_beam as beam
 

@@ -48,7 +48,7 @@ def plan_part_sets(
     *,
     has_test_shards: bool,
 ) -> tuple[PartSet, ...]:
-    """The parts to train on; and where there are test shards, those too, for datasets in OUTPUT.test.
+    """The parts to train on and, where there are test shards, the parts for datasets in OUTPUT.test.
 
     Test shards are not shuffled: nobody trains on them.
     """

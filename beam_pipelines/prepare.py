@@ -42,7 +42,7 @@ SetsOf = Callable[[list[str]], tuple[PartSet, ...]]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the pipeline; the exit status: 0 done, 1 data at fault, 2 wrong usage, 130 interrupted."""
+    """Run the pipeline. Returns the exit status: 0 done, 1 data at fault, 2 wrong usage, 130 interrupted."""
     try:
         return prepare(sys.argv[1:] if arguments is None else arguments)
     except BertDataError as error:
@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def prepare(arguments: list[str]) -> int:
-    """Run the pipeline and print its summary; errors and interrupts are raised."""
+    """Run the pipeline and print its summary. Errors and interrupts are raised."""
     flags, beam_arguments = parse_flags(arguments)
     flags.vocab = find_vocabulary(flags.vocab)
     if not _native.available():
@@ -116,7 +116,7 @@ def preview_run(
     text: SegmentSettings | None,
     sets_of: SetsOf,
 ) -> None:
-    """Print what the run would make; errors are those of the run before its start."""
+    """Print what the run would make. Errors are those of the run before its start."""
     make_pipeline(beam_arguments, flags)
     if flags.input_kind == "dump":
         lines = preview_dump(flags, extract_settings(flags, recipe))
@@ -163,7 +163,7 @@ def check_books(patterns: list[str]) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PipelineInput:
-    """The parts to make shards of; ``stage`` makes them from ``files``, or is None where they exist.
+    """The parts to make shards of. ``stage`` makes them from ``files``, or is None where they exist.
 
     kinds: of the files, as in ``bertdata.text.input_kinds``.
 
@@ -180,7 +180,7 @@ class PipelineInput:
 
 
 def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> PipelineInput:
-    """Find the parts, or plan them from the files of text; a dump's are its extracted articles."""
+    """Find the parts, or plan them from the files of text (of a dump, its extracted articles)."""
     if text is None:
         given = find_parts(flags.input)
         return PipelineInput(parts=given.parts, files=[], kinds=[], stage=None, notes=given.notes)
@@ -241,7 +241,7 @@ def spill_files(targets: tuple[Target, ...]) -> SpillFiles:
 
 
 def make_datasets(pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ...]) -> RunMetrics:
-    """Claim the directories, run the pipeline, clean up; the pipeline's metrics.
+    """Claim the directories, run the pipeline, clean up. Returns the pipeline's metrics.
 
     The launcher holds the directories' locks while it waits. Workers take none: they may run on many
     machines, and several attempts of one plan do no harm.

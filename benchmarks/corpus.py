@@ -34,7 +34,7 @@ def vocabulary() -> Path:
 
 
 def long_text(min_bytes: int) -> bytes:
-    """Text of at least ``min_bytes`` bytes; words that occur once are changed in every copy."""
+    """Text of at least ``min_bytes`` bytes. Words that occur once are changed in every copy."""
     base = text()
     counts = Counter(WORD.findall(base))
     once = {word for word, count in counts.items() if count == 1}

@@ -32,7 +32,7 @@ VCPU_OF_CORE = 0.6  # a vCPU is a hardware thread: two of them do the work of so
 
 @dataclass(frozen=True)
 class Rates:
-    """MB a CPU second of each stage's input, and of create's shards; bytes shuffled for a byte of text.
+    """MB a CPU second of each stage's input and of create's shards, and bytes shuffled for a byte of text.
 
     extract, extract_mlperf: by extractor; the tables have the first, which takes longer.
     """

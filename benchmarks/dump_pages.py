@@ -25,7 +25,7 @@ def page(
     redirect: str | None = None,
     day: str = "2019-12-31",
 ) -> str:
-    """A page as MediaWiki exports it; ``text`` None: an element without text."""
+    """A page as MediaWiki exports it. text: None for an element without text."""
     body = (
         '<text bytes="0" />'
         if text is None

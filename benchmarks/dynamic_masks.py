@@ -57,7 +57,7 @@ def ours(directory: str, masking: str, rows: bool) -> int:
 
 
 def mask_all(masker: Masker, ids: Array, lengths: Array, draws: Draws) -> int:
-    """Mask a copy of the examples; the number of masks."""
+    """Mask a copy of the examples. Returns the number of masks."""
     starts = np.cumsum(lengths, dtype=np.int64) - lengths
     return int(masker.mask(ids.copy(), starts, lengths, draws).counts.sum())
 

@@ -13,7 +13,7 @@ RECORD_REPEATS = 3
 
 
 def create(part: Path, output: Path, engine: str, workers: int = 1, *parts: Path) -> measure.Cost:
-    """Run ``bertdata create`` at 512/76, dupe factor 10, and keep its output; the cost."""
+    """Run ``bertdata create`` at 512/76, dupe factor 10, and keep its output. Returns the cost."""
     shutil.rmtree(output, ignore_errors=True)
     words = [
         "create",

@@ -32,7 +32,7 @@ _DAY = "2020-01-01"
 
 
 def write_repeated(once: Path, dump: Path, copies: int) -> int:
-    """Write the dump with its pages repeated ``copies`` times, as one bzip2 stream or plain; bytes of XML."""
+    """Write the dump, each page ``copies`` times, as one bzip2 stream or plain. Returns its bytes of XML."""
     xml = bz2.decompress(once.read_bytes())
     start, stop = xml.index(b"  <page>"), xml.rindex(b"</page>") + len(b"</page>\n")
     with bz2.open(dump, "wb") if dump.suffix == ".bz2" else dump.open("wb") as file:

@@ -176,7 +176,7 @@ def enlarge(data: bytearray, stream: random.Random) -> bytes:
 
 
 def forge(data: bytearray, stream: random.Random) -> bytes:
-    """A TFRecord whose payload was changed and whose checksums were made to fit; else, other bytes."""
+    """Change one payload of a TFRecord and recompute its checksums, or flip bits of other data."""
     frames, place = [], 0
     while place + 16 <= len(data):
         length = int.from_bytes(data[place : place + 8], "little")
@@ -456,7 +456,7 @@ def call_kernels(count: int, seed: int, channel: Connection) -> None:
 def in_a_process(
     work: Callable[[int, int, Connection], None], count: int, seed: int
 ) -> tuple[Counter[str], list[str]]:
-    """The results of the work; where its process dies or hangs, what it was at is wrong."""
+    """The results of the work. Where its process dies or hangs, the case under way counts as wrong."""
     ours, theirs = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.get_context("fork").Process(target=work, args=[count, seed, theirs])
     process.start()

@@ -72,7 +72,7 @@ def ran(main: Any, *words: object) -> Ending:
 
 
 def make_run(place: Path) -> Path:
-    """A run of two updates out of four on a dataset of a few words, all in the place; returns the run."""
+    """Train two updates out of four on a dataset of a few words, all in the place. Returns the run."""
     (place / "vocab.txt").write_text("".join(f"{word}\n" for word in _WORDS), encoding="utf-8")
     sentence = "the water runs down the hill .\n"
     (place / "text").write_text(
@@ -87,13 +87,13 @@ def make_run(place: Path) -> Path:
 
 
 def resuming(place: Path, run: Path | None = None) -> list[object]:
-    """The command that goes on with the run; it begins it where there is none."""
+    """The command that continues the run, or begins one where there is none."""
     data = (f"--train-data={place / 'set'}", f"--output-dir={run or place / 'run'}")
     return ["pretrain", *_RUN, *data, "--resume"]
 
 
 def commands(place: Path, run: Path, out: Path) -> dict[str, list[object]]:
-    """The commands that read the checkpoints of a run; they write into the run, or to ``out``."""
+    """The commands that read the checkpoints of a run. They write into the run, or to ``out``."""
     return {
         "convert": ["convert", run, out],
         "predict": ["predict", run, "the [MASK] runs"],
@@ -161,7 +161,7 @@ def try_states(place: Path, count: int, seed: int) -> Iterator[tuple[str, str, E
 
 
 def try_odd(place: Path) -> Iterator[tuple[str, str, Ending, str]]:
-    """The same of ``convert`` to two forms, of all odd checkpoints; each but the last few must be refused."""
+    """The same of ``convert`` to two forms, of all odd checkpoints. Each but the last few must be refused."""
     for name in odd_checkpoints.REFUSED | odd_checkpoints.WITHOUT_MOMENTS:
         path = odd_checkpoints.made(name, place / "source")
         for form in ("bertdata", "huggingface"):
@@ -190,7 +190,7 @@ def try_damaged(place: Path, count: int, seed: int) -> Iterator[tuple[str, str, 
 
 
 def _converted(path: Path, out: Path, form: str, *, checked: bool = False) -> tuple[Ending, str]:
-    """The ending of the conversion, and what is wrong with it; the output is removed.
+    """The ending of the conversion, and what is wrong with it. The output is removed.
 
     checked: the source has checksums, so that what is converted must be the sound weights.
     """
@@ -206,7 +206,7 @@ def _converted(path: Path, out: Path, form: str, *, checked: bool = False) -> tu
 
 
 def _sound(place: Path) -> dict[str, list[str]]:
-    """Write a sound checkpoint of each kind; returns the names of their files of weights."""
+    """Write a sound checkpoint of each kind. Returns the names of their files of weights."""
     odd_checkpoints.made("optimiser is a list", place / "first")
     for kind in ("nvidia", "huggingface", "tf1", "tf2"):
         outcome = ran(trainer, "convert", place / "first", place / kind, "--to", kind)
@@ -256,7 +256,7 @@ _DAMAGES = (flip, lose_end, lose_piece, repeat_piece, enlarge)
 
 
 def wrong(ending: Ending, path: str, out: Path, seconds: float) -> str:
-    """What is wrong with the ending of a command that read the path and wrote to ``out``; "" for nothing."""
+    """The fault in the ending of a command that read the path and wrote to ``out``, or "" for none."""
     if ending.fault:
         return ending.fault
     if seconds > SLOWEST_SECONDS:

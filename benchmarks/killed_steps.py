@@ -57,7 +57,7 @@ class KilledStep:
 
 
 def extract_step(place: Path) -> KilledStep:
-    """A dump with template pages, and articles that use them; the engine whose workers are processes."""
+    """A dump with template pages and articles that use them, for the engine whose workers are processes."""
     head = "<mediawiki><siteinfo><base>https://x.org/wiki/Main</base></siteinfo>\n"
     form = "<page><title>{}</title><ns>{}</ns><id>{}</id><revision><text>{}</text></revision></page>\n"
     templates = [form.format(f"Template:T{n}", 10, n, f"told {n} times {{{{{{1}}}}}}") for n in range(1, 50)]
@@ -73,7 +73,7 @@ def extract_step(place: Path) -> KilledStep:
 
 
 def segment_step(place: Path, recipe: str = "mlperf") -> KilledStep:
-    """Extracted files, in parts of two or in shards; the slow engine, so that there is something to kill."""
+    """Extracted files, in parts of two or in shards, for the slow engine, which leaves time to kill it."""
     article = f'<doc id="1" url="x" title="T">\nT\n\n{WORDS * 12}\n\n</doc>\n'
     folder = place / f"extracted-{recipe}" / "AA"
     folder.mkdir(parents=True)
@@ -147,7 +147,7 @@ HEADER = f"{'round':>5}  {'step':<15}  {'accident':<18}  {'at':>4}  kept  files"
 
 
 def environment() -> dict[str, str]:
-    """The environment of the steps; the reference kit's Punkt tables, where it is at hand."""
+    """The environment of the steps, with the reference kit's Punkt tables where it is at hand."""
     found = kit()
     tables = {} if found is None else {"NLTK_DATA": str(found / "nltk_data")}
     return {**tables, **os.environ, "PYTHONPATH": str(ROOT)}
@@ -164,7 +164,7 @@ def run_undisturbed(step: KilledStep, output: Path) -> dict[str, bytes]:
 
 
 def bytes_below(directory: Path) -> int:
-    """The bytes of all files that are there at the moment; -1 before there is a directory."""
+    """The bytes of all files that are there at the moment, or -1 before there is a directory."""
     if not directory.is_dir():
         return -1
     total = 0
@@ -180,7 +180,7 @@ def bytes_below(directory: Path) -> int:
 def start_and_wait(
     command: list[str], output: Path, wanted: int, needs_worker: bool, errors: Path
 ) -> "tuple[subprocess.Popen[bytes], list[int]] | None":
-    """The run when its directory holds so many bytes, and its workers; None where it ends before."""
+    """The run and its workers once its directory holds so many bytes, or None where it ends before."""
     with errors.open("wb") as file:
         process = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=file)
     while process.poll() is None:
@@ -200,7 +200,7 @@ def kill_and_resume(
     accident: tuple[str, signal.Signals],
     rng: random.Random,
 ) -> Round:
-    """Kill a run when its directory holds that share of the bytes; run it again, compare the files."""
+    """Kill a run when its directory holds that fraction of the bytes, run it again, compare the files."""
     victim, how = accident
     total, errors = sum(map(len, expected.values())), output.with_suffix(".err")
     command = step.command(output)
@@ -252,7 +252,7 @@ def is_whole(output: Path, expected: dict[str, bytes]) -> bool:
 
 
 def wrong_end(victim: str, how: signal.Signals, status: int, errors: str, whole: bool) -> Iterator[str]:
-    """Faults in exit status and messages of a killed run; a whole directory needs no more words."""
+    """Faults in exit status and messages of a killed run. A complete directory needs no message."""
     last = (errors.splitlines() or [""])[-1]
     if "Traceback" in errors:
         yield f"a traceback: {last}"
@@ -279,7 +279,7 @@ def finished_files(output: Path) -> dict[str, tuple[int, int]]:
 def fill_disk_and_resume(
     step: KilledStep, expected: dict[str, bytes], place: Path, share: float
 ) -> Round | None:
-    """Run a step on a disk of that share of the bytes, then on a larger one; None where none can be made."""
+    """Run a step on a disk of that fraction of the bytes, then a larger one, or None without such disks."""
     size = max(4096, int(share * sum(map(len, expected.values()))))
     disk, result = place / "disk", place / "result"
     for folder in (disk, result):

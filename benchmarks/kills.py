@@ -171,7 +171,7 @@ def start_and_wait(command: list[str], seconds: float) -> "subprocess.Popen[byte
 
 
 def kill(process: "subprocess.Popen[bytes]", children: list[int], victim: str, rng: random.Random) -> str:
-    """Send SIGKILL; a description of the victim."""
+    """Send SIGKILL. Returns a description of the victim."""
     if victim == "worker" and children:
         os.kill(rng.choice(children), signal.SIGKILL)
         return "worker"
@@ -209,7 +209,7 @@ def ends_soon(pid: int) -> bool:
 
 
 def run_to_the_end(command: list[str]) -> list[int]:
-    """Run the command until it succeeds, at most ATTEMPTS times; its exit statuses."""
+    """Run the command until it succeeds, at most ATTEMPTS times. Returns its exit statuses."""
     statuses = []
     for _ in range(ATTEMPTS):
         process = start(command)

@@ -18,7 +18,7 @@ class Cost:
 
 
 def command(*words: str) -> Cost:
-    """Run the command; its cost with all its children. Exit with a message where it fails."""
+    """Run the command and return its cost with all its children. Exit with a message where it fails."""
     start = time.perf_counter()
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)

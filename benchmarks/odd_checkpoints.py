@@ -96,7 +96,7 @@ def cut(share: float, *, old: bool = False) -> Make:
 
 
 def odd_optimiser(**changes: Any) -> Make:
-    """A .pt file whose optimiser has other items; changes: optimiser, state, groups, group, first (state)."""
+    """A .pt file whose optimiser has other items. changes: optimiser, state, groups, group, first (state)."""
 
     def content() -> Any:
         group = {"params": list(states()), "step": 3, **changes.get("group", {})}
@@ -213,7 +213,7 @@ HEADER = key_entry(0, b"", encode_header(1))
 
 
 def blocks(*bodies: bytes, times: int = 1, snappy: bool = False) -> Make:
-    """An index of these blocks, each named so many times; checksums fit."""
+    """An index of these blocks, each named so many times, with matching checksums."""
 
     def make(place: Path) -> Path:
         out = bytearray()

@@ -17,7 +17,7 @@ LIMITS: dict[str, Any] = {"max_page_bytes": 1 << 24, "max_work": 1 << 26, "skip_
 
 
 class PackagePair:
-    """Kernel and package on the same dump, definitions first; checks that these are equal."""
+    """Kernel and package on the same dump, definitions first. Checks that the definitions are equal."""
 
     def __init__(self, head: dict[str, Any], data: bytes, directory: str) -> None:
         kernel = kernels.Wikiextractor(**head, **LIMITS, day=DAY, templates=None)
@@ -40,7 +40,7 @@ class PackagePair:
         self.kernel = kernels.Wikiextractor(**head, **LIMITS, day=DAY, templates=file)
 
     def check_block(self, data: bytes) -> None:
-        """Fail unless the block has the package's outcome; one that the kernel leaves is passed over."""
+        """Fail unless the block has the package's outcome. A block that the kernel leaves is skipped."""
         ours = self.kernel.extract(data, START)
         if not {"unknown", "limit"} & {outcome[0] for outcome in ours[1]}:
             assert ours == tuple(self.package.extract(data, BlockState(*START)))

@@ -48,7 +48,7 @@ LARGE_FILES, LATE_UPDATE, LATE_ROWS = 4000, 1_000_000, 128
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KnownLengths(GeneratedData):
-    """Generated examples of given lengths, by shard; of packed rows also the example after each row.
+    """Generated examples of given lengths, by shard. Packed rows also have the example after each row.
 
     They are made once and kept, so that a loader's own work is measured.
     """
@@ -92,7 +92,7 @@ def single_examples(lengths: Array) -> OpenedDataset:
 
 
 def packed_examples(plan: PackPlan) -> OpenedDataset:
-    """A dataset of examples of the plan's lengths, in its rows; they are dealt to the files in turn."""
+    """A dataset of examples of the plan's lengths, in its rows. They are dealt to the files in turn."""
     rows = [lengths for lengths, count in plan.rows_by_lengths for _ in range(count)]
     order = np.argsort(numbers(len(rows), "rows"))
     shards, known, row_ends = list[Shard](), dict[str, Array](), dict[str, Array]()
@@ -154,7 +154,7 @@ def typical(batches: list[Batch]) -> list[Batch]:
 
 
 def compare_steps(kinds: dict[str, RowKind]) -> None:
-    """Print padding, and CPU time of a step over its real tokens, of each kind; the first is the peer."""
+    """Print padding, and CPU time of a step over its real tokens, of each kind. The first is the peer."""
     counted = {name: kind.batches(COUNTED) for name, kind in kinds.items()}
     drawn = {name: typical(batches) for name, batches in counted.items()}
     steps = {name: ours(kinds[name].batch_size, compiled=False) for name in kinds}

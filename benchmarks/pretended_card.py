@@ -107,7 +107,7 @@ def on_the_card(graph: torch.fx.GraphModule) -> None:
 
 
 def backend(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
-    """torch.compile's Inductor for the pretended card; what it returns computes nothing."""
+    """torch.compile's Inductor for the pretended card. What it returns computes nothing."""
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
     def inner(graph: torch.fx.GraphModule, _: Sequence[Any], **settings: Any) -> Any:

@@ -74,7 +74,7 @@ class Count:
 
 
 def count_kernels(graph: Any) -> Count:
-    """Launches and bytes of a generated graph; matrix products and attention count as kernels of others."""
+    """Launches and bytes of a generated graph. Matrix products and attention count as foreign kernels."""
     from torch._inductor.scheduler import ExternKernelSchedulerNode
 
     found = Count()
@@ -148,7 +148,7 @@ def count_passes(batch: FlatBatch, layers: int, *, before: bool) -> Count:
 
 
 def count_outside(weights: list[int], linear: list[int], *, before: bool) -> Count:
-    """What is launched around the compiled passes; weights, linear: sizes of all tensors and of those copied.
+    """Launches and bytes around the compiled passes. weights, linear: sizes of all, and of copied tensors.
 
     Gradients are added to those in fp32, 12 bytes each, a copy's 10; the copies are made once an update.
     """

@@ -45,7 +45,7 @@ def nltk_rate() -> float:
 
 
 def bench(text: bytes, tables: PunktTables) -> dict[str, float]:
-    """MB a CPU second of each program, the best of several rounds; each turns bytes into bytes."""
+    """MB a CPU second of each program, the best of several rounds. Each turns bytes into bytes."""
     programs = {
         "nltk": _nltk(tables),
         "python engine (3.10.0)": SentenceSplitter(tables, "3.10.0", engine="python").segment_lines,

@@ -107,7 +107,7 @@ def run(kind: str, number: int, workers: int) -> list[dict[str, Any]]:
 
 
 def work(kind: str, number: int, folder: Path) -> None:
-    """One process of a case; writes its result as RANK.json."""
+    """One process of a case. Writes its result as RANK.json."""
     torch.set_num_threads(1)
     case = {"memory": MEMORY, "time": TIME}[kind][number]
     request = case.request
@@ -162,7 +162,7 @@ def profiled_plan(request: PlanRequest, runtime: Runtime) -> Plan:
     if runtime.workers.size > 1:
         request = with_bandwidths(request, runtime)
     plan = make_plan(request, profiled_costs(request, runtime.device, runtime.workers))
-    return parse_plan(runtime.share(plan.as_json), "rank 0")
+    return parse_plan(runtime.on_rank_0(plan.as_json), "rank 0")
 
 
 def updates(plan: Plan, request: PlanRequest, runtime: Runtime) -> Callable[[], object]:

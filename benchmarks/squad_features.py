@@ -20,7 +20,7 @@ ROUNDS = 5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SquadEntry:
-    """A question of a file; answer: the characters of its first one in the context, first and last + 1."""
+    """A question of a file. answer: its first answer's characters in the context, first and last + 1."""
 
     id: str
     question: str
@@ -29,7 +29,7 @@ class SquadEntry:
 
 
 def ours(path: Path, vocabulary: Path) -> Callable[[], int]:
-    """Features by this project; their number."""
+    """A function that makes features with this project and returns their number of ids."""
     from bertdata.tokens.load import load_tokenizer
     from trainer.extensions.finetuning.squad.features import SquadSettings, make_features
     from trainer.extensions.finetuning.squad.reading import read_squad
@@ -45,7 +45,7 @@ def ours(path: Path, vocabulary: Path) -> Callable[[], int]:
 
 
 def transformers(path: Path, vocabulary: Path) -> Callable[[], int]:
-    """Features by transformers' tokeniser, the answers' positions by its offsets; real ids of all."""
+    """The same with transformers' tokeniser, whose offsets give the answers' positions. Counts real ids."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     from transformers import BertTokenizerFast
 
@@ -93,7 +93,7 @@ def _characters(answer: dict[str, Any]) -> tuple[int, int]:
 def answer_positions(
     offsets: list[tuple[int, int]], segments: list[int | None], start: int, end: int
 ) -> tuple[int, int]:
-    """First and last token of the answer in the second segment; 0 and 0 where it is not all there."""
+    """First and last token of the answer in the second segment, or 0 and 0 where it is not all there."""
     first, last = segments.index(1), len(segments) - 1 - segments[::-1].index(1)
     if offsets[first][0] > start or offsets[last][1] < end:
         return 0, 0

@@ -48,7 +48,7 @@ class PairedResult(NamedTuple):
 
 
 def against_package(dump: bytes) -> Iterator[PairedResult]:
-    """The pages of a dump by the kernel of 3.1.0; the package gets those that the kernel knows."""
+    """The pages of a dump by the kernel of 3.1.0. The package gets the pages that the kernel knows."""
     head, data = split_head(dump, "3.1.0")
     with tempfile.TemporaryDirectory() as directory:
         try:
@@ -86,7 +86,7 @@ def _mlperf_kernel(**arguments: Any) -> Any:
 
 
 def _paired(data: bytes, kernel: Any, other: Any) -> Iterator[PairedResult]:
-    """The pages of a block; one more where the numbers of pages differ."""
+    """The pages of a block, and one more where the numbers of pages differ."""
     ours, theirs = (list(_articles(found[0], found[1])) for found in (kernel, other))
     for (begin, end), mine, yours in zip([found[3:5] for found in kernel[1]], ours, theirs, strict=False):
         yield PairedResult(data[begin:end], mine, yours)
@@ -102,7 +102,7 @@ def _articles(articles: bytes, outcomes: Any) -> Iterator[tuple[str, str, bytes]
 
 
 def run(kind: str, make: Callable[[int], bytes], against: str, pages: int, seed: int) -> int:
-    """Compare so many pages, rounds of seeds from ``seed`` on; the number of differences."""
+    """Compare so many pages, rounds of seeds from ``seed`` on. Returns the number of differences."""
     started, seen, differences = time.monotonic(), 0, 0
     reasons: Counter[str] = Counter()
     compare = against_package if against == "package" else against_twin

@@ -31,7 +31,7 @@ PER_LEVEL = 8
 
 
 class Markup:
-    """Grammar of wiki mark-up; each method draws one construct.
+    """Grammar of wiki mark-up. Each method draws one construct.
 
     ``level`` bounds the templates that may be called, ``depth`` how far constructs nest.
     """

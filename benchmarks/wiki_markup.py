@@ -35,7 +35,7 @@ _TEMPLATES = {
 
 
 def random_wikitext(rng: Random, *, level: int = LEVELS, size: int = 12) -> str:
-    """The text of a page, not yet escaped for XML; templates below that level may be called."""
+    """The text of a page, not yet escaped for XML. It may call templates below that level."""
     return Markup(rng, level).text(size)
 
 
@@ -141,7 +141,7 @@ class _Writer:
         return self._rng.choice(changes)()
 
     def page(self, title: str, text: str | None, *, namespace: str = "0", redirect: bool = False) -> str:
-        """A page as MediaWiki exports it; ``text`` None: an element without text."""
+        """A page as MediaWiki exports it. text: None for an element without text."""
         self._id += 1
         body = (
             '<text bytes="0" />'

@@ -130,7 +130,7 @@ def mutated_round(seed: int, kit: Path) -> bytes:
 
 
 def mutated(text: str, others: list[RealText], rng: Random) -> str:
-    """The text after some mutations; it holds no character that XML does not allow."""
+    """The text after some mutations, without characters that XML does not allow."""
     for _ in range(rng.randint(1, _MOST_MUTATIONS)):
         begin, end = _span(text, rng)
         piece = text[begin:end]

@@ -196,7 +196,7 @@ def pictures() -> dict[str, str]:
 
 
 def _picture(schedule: Schedule) -> str:
-    """The rate of each update as a line; the base rate is at the upper edge."""
+    """The rate of each update as a line. The base rate is at the upper edge."""
     width, height = _WIDTH - 2 * _EDGE, _HEIGHT - 2 * _EDGE
     points = " ".join(
         f"{_EDGE + width * step / _STEPS:.1f},{_EDGE + height * (1 - schedule(step)):.1f}"

@@ -20,7 +20,7 @@ SYSTEM_NCCL = Path("/usr/include/nccl.h")
 
 
 def find(place: Path, pip: Callable[..., None]) -> dict[str, str]:
-    """The environment of a build with CUDA and NCCL; what must be installed or linked goes below ``place``.
+    """The environment of a build with CUDA and NCCL. Packages and links that it needs go below ``place``.
 
     ``pip("install", ...)`` runs pip. MissingExtraError if torch has no CUDA, or there is no toolkit or NCCL
     for it.
@@ -60,7 +60,7 @@ def find_toolkit(cuda: str, place: Path, pip: Callable[..., None]) -> dict[str, 
 
 
 def system_homes() -> list[Path]:
-    """The directories of toolkits that the environment, the path, and custom name; those that exist."""
+    """The existing directories of toolkits, from the environment, the path and customary places."""
     named = [os.environ.get(name) for name in ("HOROVOD_CUDA_HOME", "CUDA_HOME", "CUDA_PATH")]
     if (compiler := shutil.which("nvcc")) is not None:
         named.append(str(Path(compiler).resolve().parent.parent))
@@ -69,7 +69,7 @@ def system_homes() -> list[Path]:
 
 
 def compiler_version(home: Path) -> str | None:
-    """The version of a toolkit's compiler, as "13.0"; None if the compiler or the headers are missing."""
+    """The version of a toolkit's compiler, as "13.0", or None if the compiler or the headers are missing."""
     compiler = home / "bin" / "nvcc"
     if not compiler.exists() or not (home / "include" / "cuda_runtime.h").exists():
         return None

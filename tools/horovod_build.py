@@ -74,7 +74,7 @@ CHANGES: tuple[Change, ...] = (
 
 
 def build_wheel(kept: Path, gpu_operations: str) -> Path:
-    """Build the wheel and put it into ``kept``, with the log; its path.
+    """Build the wheel and put it into ``kept``, with the log. Returns its path.
 
     ``gpu_operations``: "NCCL", or "" for processors.
     """
@@ -140,7 +140,7 @@ def find_standard() -> int:
 
 
 def unpack(place: Path) -> Path:
-    """Unpack the source package in ``place``; its directory."""
+    """Unpack the source package in ``place``. Returns its directory."""
     (archive,) = place.glob("horovod-*.tar.gz")
     with tarfile.open(archive) as file:
         file.extractall(place, filter="data")
@@ -148,7 +148,7 @@ def unpack(place: Path) -> Path:
 
 
 def patch(source: Path, standard: int) -> None:
-    """Make the changes; AssetError unless each text occurs exactly once."""
+    """Make the changes. AssetError unless each text occurs exactly once."""
     for name, old, new in CHANGES:
         text = (source / name).read_text(encoding="utf-8")
         if (found := text.count(old)) != 1:
@@ -158,7 +158,7 @@ def patch(source: Path, standard: int) -> None:
 
 
 def pip(command: str, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
-    """Run a command of pip without output; AssetError with its last line if it fails."""
+    """Run a command of pip without output. AssetError with its last line if it fails."""
     whole = [sys.executable, "-m", "pip", command, "--quiet", *arguments]
     run(whole, f"pip {command} failed", environment=environment)
 
@@ -169,7 +169,7 @@ def run(
     environment: Mapping[str, str] | None = None,
     log: Path | None = None,
 ) -> None:
-    """Run the command; AssetError with ``failure`` and its last line of output, or the end of its log."""
+    """Run the command. AssetError with ``failure`` and its last line of output, or the end of its log."""
     with open(log, "w") if log is not None else nullcontext() as file:
         done = subprocess.run(
             command,

@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run pip install on what the extras need; its exit status."""
+    """Run pip install on what the extras need. Returns its exit status."""
     wanted = [word for word in arguments if word in installed_extras()]
     options = [word for word in arguments if word not in wanted]
     command = [sys.executable, "-m", "pip", "install", *options, *requirements(wanted)]

@@ -20,7 +20,7 @@ from bertdata.io import assets
 
 
 def main(pip_options: Sequence[str]) -> int:
-    """Install Horovod; exit status 0 installed, 1 build or install failed, 2 a requirement is missing."""
+    """Install Horovod. Exit status: 0 installed, 1 build or install failed, 2 a requirement is missing."""
     try:
         install(pip_options)
     except BertDataError as error:
@@ -33,7 +33,7 @@ def main(pip_options: Sequence[str]) -> int:
 
 
 def install(pip_options: Sequence[str]) -> None:
-    """Install Horovod from the wheel for this torch; build the wheel first where there is none."""
+    """Install Horovod from the wheel for this torch. Build the wheel first where there is none."""
     wheel = kept_wheel() or build_wheel(wheel_directory(), gpu_operations())
     if installed_from() == wheel.as_uri():
         return

@@ -1,4 +1,4 @@
-"""Write what is made of tables: ``python -m tools.program_pages``; tests compare the files with it.
+"""Write what is made of tables: ``python -m tools.program_pages``. Tests compare the files with it.
 
 A page for each program of ``python -m trainer like``, made of its table and its published commands. And of
 the declarations in ``trainer/config/``: ``schemas/trainer.json``, ``schemas/model.json``,
@@ -31,7 +31,7 @@ PICTURES = ROOT / "docs" / "schedules"
 
 
 def pages() -> dict[str, str]:
-    """The text of each page by its file's name; README.md lists them."""
+    """The text of each page by its file's name. README.md lists the pages."""
     found = {page_name(name): page(find_program(name)) for name in PROGRAMS}
     return {"README.md": _index()} | found
 

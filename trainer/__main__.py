@@ -10,7 +10,7 @@ from trainer.registry import NAMES, find
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; returns the exit status: 0 done, 1 data or training at fault, 2 wrong usage."""
+    """Run one command. Returns the exit status: 0 done, 1 data or training at fault, 2 wrong usage."""
     words = sys.argv[1:] if arguments is None else arguments
     interrupted = "interrupted; --resume continues from the last checkpoint"
     return end("trainer", lambda: _run(words), interrupted=interrupted, place=_place())

@@ -1,4 +1,4 @@
-"""Errors of training; their base classes are in bertdata.errors."""
+"""Errors of training. Their base classes are in bertdata.errors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,15 +11,15 @@ class TrainerError(BertDataError):
 
 
 class NotFiniteError(TrainerError):
-    """A loss, gradient or weight is infinite or not a number; the message names the update."""
+    """A loss, gradient or weight is infinite or not a number. The message names the update."""
 
 
 class WorkerLost(TrainerError):
-    """Another worker died or stopped responding; the message names its rank."""
+    """Another worker died or stopped responding. The message names its rank."""
 
 
 class StopRequested(Exception):
-    """All workers stop at this micro-batch, because one of them was asked to; no error."""
+    """All workers stop at this micro-batch, because one of them was asked to. Not an error."""
 
 
 class ReportedError(TrainerError):
@@ -31,7 +31,7 @@ class ReportedError(TrainerError):
 
 
 class CheckpointError(DataError):
-    """A checkpoint is damaged or belongs to another run; the message names the file."""
+    """A checkpoint is damaged or belongs to another run. The message names the file."""
 
 
 _OWN = ("bertdata", "schemas", "trainer")

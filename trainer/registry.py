@@ -132,12 +132,12 @@ NAMES: Mapping[str, Mapping[str, str]] = {
 
 
 def find(kind: str, name: str) -> Any:
-    """The object of that name, imported now; SettingsError as from ``find_module``."""
+    """The object of that name, imported now. SettingsError as from ``find_module``."""
     return getattr(find_module(kind, name), NAMES[kind][name].partition(":")[2])
 
 
 def find_module(kind: str, name: str) -> ModuleType:
-    """The module of that name; SettingsError for an unknown name, and for an extension that is not there."""
+    """The module of that name. SettingsError for an unknown name, and for an extension that is not there."""
     check_name(kind, name)
     try:
         return import_module(NAMES[kind][name].partition(":")[0])

@@ -17,7 +17,7 @@ WORKER_DIED = "Channel closed prematurely"
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Add the element's path to errors that are not our own; ours name it already."""
+    """Add the element's path to errors that are not our own. Ours name it already."""
     try:
         yield
     except BertDataError:
@@ -27,7 +27,7 @@ def naming(path: str) -> Iterator[None]:
 
 
 def clear_error(error: Exception) -> BaseException:
-    """Turn Beam's exception into one of ours where its cause is known; else return it."""
+    """Turn Beam's exception into one of ours where its cause is known, else return it."""
     if was_interrupted(error):
         return KeyboardInterrupt()
     if WORKER_DIED in str(error) or type(error).__name__ == "KilledWorker":

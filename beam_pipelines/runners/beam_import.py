@@ -7,7 +7,7 @@ from bertdata.errors import MissingExtraError, install_extra
 
 
 def import_beam() -> None:
-    """Import Beam with the garbage collector switched off; MissingExtraError where it is not installed.
+    """Import Beam with the garbage collector switched off. MissingExtraError where it is not installed.
 
     The collector would walk the growing heap again and again and find nothing. Freezing the imported
     objects saves another walk when the process exits.

@@ -125,7 +125,7 @@ def _metrics_container(label: str) -> Iterator[MetricsContainer]:
 
 @contextmanager
 def _collected_warnings() -> Iterator[list[str]]:
-    """The warnings that this thread logs inside the block; the launcher prints them."""
+    """The warnings that this thread logs inside the block. The launcher prints them."""
     handler = _WarningCollector(threading.get_ident())
     logger = logging.getLogger("beam_pipelines")
     logger.addHandler(handler)

@@ -30,7 +30,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class LocalOptions(PipelineOptions):  # type: ignore[misc]
-    """The flag for worker processes of our own; Beam's flags are for a running cluster."""
+    """The flag for worker processes of our own. Beam's flags are for a running cluster."""
 
     @classmethod
     def _add_argparse_args(cls, parser: argparse.ArgumentParser) -> None:
@@ -112,7 +112,7 @@ def _children_ignore_interrupts() -> Iterator[None]:
 
 
 class DaskResult(PipelineResult):  # type: ignore[misc]
-    """A running pipeline; its metrics are those of the finished bundles."""
+    """A running pipeline. Its metrics are those of the finished bundles."""
 
     def __init__(
         self, client: distributed.Client, futures: list[distributed.Future], *, close_cluster: bool
@@ -124,7 +124,7 @@ class DaskResult(PipelineResult):  # type: ignore[misc]
         self._metrics = DaskMetrics()
 
     def wait_until_finish(self, duration: int | None = None) -> str:
-        """Wait for the end, at most ``duration`` milliseconds; raise the error of a bundle that failed."""
+        """Wait for the end, at most ``duration`` milliseconds. Raise the error of a bundle that failed."""
         timeout = None if duration is None else duration / 1000
         try:
             done = distributed.as_completed(self._futures, with_results=True, timeout=timeout)
@@ -156,7 +156,7 @@ class DaskResult(PipelineResult):  # type: ignore[misc]
 
 
 class DaskMetrics(MetricResults):  # type: ignore[misc]
-    """Sums of the metrics of bundles; of each task only the attempt that ended well counts."""
+    """Sums of the metrics of bundles. Of each task only the attempt that ended well counts."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A pipeline with its runner, every flag checked before anything starts; and its run."""
+"""A pipeline with its runner, and its run. Every flag is checked before anything starts."""
 
 import argparse
 import os
@@ -56,7 +56,7 @@ def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
 
 
 def run_pipeline(pipeline: Any) -> RunMetrics:
-    """Run the pipeline to its end; its metrics, or our own error for its failure."""
+    """Run the pipeline to its end. Returns its metrics, or raises our own error for its failure."""
     try:
         result = pipeline.run()
         result.wait_until_finish()
@@ -66,7 +66,7 @@ def run_pipeline(pipeline: Any) -> RunMetrics:
 
 
 def _full_name(runner: str) -> str:
-    """The runner's name in small letters; as in Beam, "direct" stands for "directrunner".
+    """The runner's name in small letters. As in Beam, "direct" stands for "directrunner".
 
     SettingsError for a name that neither Beam nor this module knows. A name with dots is for Beam to import.
     """

@@ -34,7 +34,7 @@ def make_parts(stage: TextStage) -> beam.PTransform:
 
 
 class MakeParts(beam.PTransform):  # type: ignore[misc]
-    """Write MLPerf's parts, eval.txt and eval.md5 from numbered files; the parts' paths.
+    """Write MLPerf's parts, eval.txt and eval.md5 from numbered files. Returns the parts' paths.
 
     Second result: the manifests, when all is written.
 
@@ -118,7 +118,7 @@ class WritePart(beam.DoFn):  # type: ignore[misc]
 
 
 class WriteEvaluation(beam.DoFn):  # type: ignore[misc]
-    """Write eval.txt and eval.md5 from all withheld articles, in the files' order; their entries."""
+    """Write eval.txt and eval.md5 from all withheld articles, in the files' order. Returns their entries."""
 
     def __init__(self, stage: TextStage) -> None:
         self._stage = stage
@@ -132,7 +132,7 @@ class WriteEvaluation(beam.DoFn):  # type: ignore[misc]
 
 
 class MakeTextShards(beam.PTransform):  # type: ignore[misc]
-    """Write NVIDIA's text shards from numbered files; results as from MakeParts.
+    """Write NVIDIA's text shards from numbered files. Results as from MakeParts.
 
     One worker assigns articles to shards, from the numbers of sentences of all articles.
     """

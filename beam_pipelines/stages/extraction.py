@@ -1,4 +1,4 @@
-"""A dump to extracted articles: definitions of templates, articles, files; each on every worker.
+"""From a dump to extracted articles, in three stages on all workers: template definitions, articles, files.
 
 Elements are numbers of ranges of the dump, and of output files. What a range holds waits in a file of the
 articles' directory, or bucket, so that only small facts travel. Two stages are one element: the templates
@@ -50,7 +50,7 @@ Entry = FileEntry | PageReport | str
 
 
 class ExtractArticles(beam.PTransform):  # type: ignore[misc]
-    """Write the articles of a dump and their manifest; the directory.
+    """Write the articles of a dump and their manifest. Returns the directory.
 
     ::
 
@@ -172,7 +172,7 @@ class ExtractRange(beam.DoFn):  # type: ignore[misc]
 
 
 class DealOut(beam.DoFn):  # type: ignore[misc]
-    """Decide which file takes which articles, from the sizes of all; tagged "report": on all pages.
+    """Assign articles to files, from the sizes of all. Tagged "report": the report on all pages.
 
     A range whose begin depends on the one before is extracted once more: MediaWiki's dumps have none.
     """
@@ -197,7 +197,7 @@ class DealOut(beam.DoFn):  # type: ignore[misc]
 
 
 class WriteArticles(beam.DoFn):  # type: ignore[misc]
-    """Write a file of articles, whole or not at all; its entry. Repeated calls write the same bytes."""
+    """Write a file of articles, whole or not at all, and return its entry. Calls may be repeated."""
 
     def __init__(self, stage: ExtractionStage) -> None:
         self._commit = stage.articles.commit
@@ -215,7 +215,7 @@ class WriteArticles(beam.DoFn):  # type: ignore[misc]
 
 
 class HashDump(beam.DoFn):  # type: ignore[misc]
-    """Hash the dump's file; one worker reads it while the others extract."""
+    """Hash the dump's file. One worker reads it while the others extract."""
 
     def __init__(self, stage: ExtractionStage) -> None:
         self._bytes = stage.ranges.bytes
@@ -257,5 +257,5 @@ class FinishArticles(beam.DoFn):  # type: ignore[misc]
 
 
 def _turn(settings: ExtractorSettings) -> AbstractContextManager[Any]:
-    """Wait for the other threads where the engine is Python; the kernels serve several."""
+    """Wait for the other threads where the engine is Python. The kernels serve several threads at once."""
     return nullcontext() if use_native(settings.engine) else ONE_AT_A_TIME

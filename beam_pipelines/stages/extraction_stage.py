@@ -38,7 +38,7 @@ class Definitions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExtractionStage:
-    """The articles to extract from a dump; picklable, shared by all workers."""
+    """The articles to extract from a dump. Picklable, shared by all workers."""
 
     ranges: DumpRanges
     site: SiteInfo
@@ -52,7 +52,7 @@ class ExtractionStage:
         return None if day is None or self.articles.settings.templates else Definitions(day=day)
 
     def settings(self, definitions: Definitions | None = None) -> ExtractorSettings:
-        """A worker's settings; the templates are fetched. definitions: None in the first pass."""
+        """A worker's settings, with the templates fetched. definitions: None in the first pass."""
         settings = self.articles.settings
         templates = None if definitions is None else definitions.templates
         return ExtractorSettings(

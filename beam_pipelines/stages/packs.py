@@ -32,7 +32,7 @@ class PackStages:
 
 
 class MakePacks(beam.PTransform):  # type: ignore[misc]
-    """Pack the shards of these numbers; the output directory when its manifest is written.
+    """Pack the shards of these numbers. Returns the output directory once its manifest is written.
 
     ::
 
@@ -108,7 +108,7 @@ def shard_numbers(planned: PlannedPack) -> Iterator[int]:
 
 
 class SortExamples(beam.DoFn):  # type: ignore[misc]
-    """Sort the examples of a task's shards; the paths of the sorted files."""
+    """Sort the examples of a task's shards. Returns the paths of the sorted files."""
 
     def __init__(self, stages: PackStages) -> None:
         self._output = stages.output
@@ -136,7 +136,7 @@ class GatherShard(beam.DoFn):  # type: ignore[misc]
 
 
 class WritePackManifest(beam.DoFn):  # type: ignore[misc]
-    """Write the manifest; the directory. Repeated calls are harmless: they write the same bytes."""
+    """Write the manifest and return the directory. Repeated calls are harmless: they write the same bytes."""
 
     def __init__(self, stages: PackStages) -> None:
         self._stages = stages

@@ -25,7 +25,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class MakeShards(beam.PTransform):  # type: ignore[misc]
-    """Write the shards of each part; the manifest entries of parts and shards, for each target.
+    """Write the shards of each part. Returns the manifest entries of parts and shards, for each target.
 
     ::
 
@@ -101,7 +101,7 @@ def shard_amounts(shards: Sequence[ShardEntry], kept: int) -> dict[str, int]:
 
 
 def input_values(part: InputEntry | SkippedEntry, seconds: float) -> dict[str, list[int]]:
-    """Values for the distributions of parts; none for a skipped part."""
+    """Values for the distributions of parts, or none for a skipped part."""
     if isinstance(part, SkippedEntry):
         return {}
     return {
@@ -121,7 +121,7 @@ def shard_values(shards: Sequence[ShardEntry]) -> dict[str, list[int]]:
 
 
 class WriteManifests(beam.PTransform):  # type: ignore[misc]
-    """Write the manifests from the entries of all inputs and shards, and the sources; the directories."""
+    """Write the manifests from the entries of all inputs and shards, and the sources. Returns directories."""
 
     def __init__(self, targets: tuple[Target, ...], vocabulary: str) -> None:
         super().__init__()

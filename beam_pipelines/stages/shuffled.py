@@ -55,14 +55,14 @@ class ShuffleSettings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShufflePlan:
-    """Cuts between shards, and one manifest entry for all inputs; known once all parts are read."""
+    """Cuts between shards, and one manifest entry for all inputs. Known once all parts are read."""
 
     cuts: Buffer
     corpus: InputEntry
 
 
 class MakeShuffledShards(beam.PTransform):  # type: ignore[misc]
-    """Write the shards of the shuffled corpus; the manifest entries of inputs and shards, for each target.
+    """Write the shards of the shuffled corpus. Returns each target's manifest entries of inputs and shards.
 
     ::
 
@@ -93,7 +93,7 @@ class MakeShuffledShards(beam.PTransform):  # type: ignore[misc]
 
 
 class SortPart(beam.DoFn):  # type: ignore[misc]
-    """Tokenise a part and sort its documents by key; tagged: the part's token counts.
+    """Tokenise a part and sort its documents by key. Tagged: the part's token counts.
 
     ::
 
@@ -143,7 +143,7 @@ class AddTokenCounts(beam.CombineFn):  # type: ignore[misc]
 
 
 def plan_shuffle(corpus: tuple[int, TokenCounts], shards: int) -> ShufflePlan:
-    """Plan the shards from the corpus' token counts; the inputs may come in any order."""
+    """Plan the shards from the corpus' token counts. The inputs may come in any order."""
     counts = corpus[1]
     read = [entry for entry in counts.inputs if isinstance(entry, InputEntry)]
     skipped = [entry for entry in counts.inputs if isinstance(entry, SkippedEntry)]
@@ -179,7 +179,7 @@ class SplitByShard(beam.DoFn):  # type: ignore[misc]
 
 
 class MakeShuffledShard(beam.DoFn):  # type: ignore[misc]
-    """Write a shard from its documents of all parts; calls ``run_task``."""
+    """Write a shard from its documents of all parts. Calls ``run_task``."""
 
     def __init__(self, settings: ShuffleSettings) -> None:
         self._settings = settings

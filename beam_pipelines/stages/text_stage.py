@@ -41,7 +41,7 @@ class TextStage:
         return SpillFiles.below(self.text.commit.unfinished)
 
     def write(self, name: str, blocks: Iterable[bytes]) -> FileEntry:
-        """Write a file of the directory, whole or not at all; its entry."""
+        """Write a file of the directory, whole or not at all. Returns its entry."""
         with naming(self.text.commit.path(name)), self.text.open(name) as file:
             for block in blocks:
                 file.write(block)
@@ -49,7 +49,7 @@ class TextStage:
         return file.entry(name)
 
     def clean_up(self) -> None:
-        """Remove spill files and growing files; free the directory where nothing was finished."""
+        """Remove spill files and growing files. Free the directory where nothing was finished."""
         self.text.commit.give_up()
 
 
@@ -61,7 +61,7 @@ def plan_text_stage(
     punkt_tables: str | None = None,
     kinds: Sequence[str] = (),
 ) -> TextStage:
-    """Plan the text stage for these files; kinds as in plan_text.
+    """Plan the text stage for these files. kinds: as in plan_text.
 
     InputError as from plan_text, DatasetError for a directory of other settings.
     """

@@ -20,7 +20,7 @@ class BundledFile(str):
 
 
 def _unpack(name: str, data: bytes) -> BundledFile:
-    """Keep the file in this process's memory, once; the result can be pickled again, as schedulers do."""
+    """Keep the file in this process's memory, once. The result can be pickled again, as schedulers do."""
     path = f"memory://bertdata/{hashlib.md5(data, usedforsecurity=False).hexdigest()}/{name}"
     if not storage.exists(path):
         with storage.open_output(path) as file:

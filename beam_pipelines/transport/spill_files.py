@@ -39,7 +39,7 @@ class SpillFiles:
 
     @classmethod
     def below(cls, directory: str) -> "SpillFiles":
-        """Spill files in a directory of a file system; none in an object store, where requests cost more."""
+        """Spill files in a directory of a file system. An object store has none: requests cost more."""
         return cls(None if storage.is_remote(directory) else directory)
 
     def write(self, values: Sequence[bytes]) -> list[StageBytes]:

@@ -39,7 +39,7 @@ def find_weights(given: Path | None) -> Path:
 
 
 def find_data(given: argparse.Namespace, name: str) -> TaskData:
-    """The files of a task; SQuAD's file is split first."""
+    """The files of a task. SQuAD's file is split first."""
     if name == "squad":
         train, evaluation = write_split(given.squad, TRAINED_QUESTIONS, given.output_dir / "squad")
     else:

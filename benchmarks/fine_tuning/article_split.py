@@ -22,7 +22,7 @@ def split_articles(articles: Articles, wanted: int) -> tuple[Articles, Articles]
 
 
 def write_split(source: Path, wanted: int, directory: Path) -> tuple[Path, Path]:
-    """Write both parts of a file into the directory, as SQuAD's programs name them; their paths."""
+    """Write both parts of a file into the directory, as SQuAD's programs name them. Returns their paths."""
     value = json.loads(source.read_text(encoding="utf-8"))
     paths = directory / "train-v1.1.json", directory / "dev-v1.1.json"
     directory.mkdir(parents=True, exist_ok=True)

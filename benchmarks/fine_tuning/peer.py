@@ -54,7 +54,7 @@ def make_trainer(
     shuffled: bool = True,
     callbacks: Sequence[transformers.TrainerCallback] = (),
 ) -> transformers.Trainer:
-    """transformers' Trainer with the task's settings, on one processor; padded: to the longest length."""
+    """transformers' Trainer with the task's settings, on one processor. padded: to the longest length."""
     arguments = transformers.TrainingArguments(
         output_dir=str(output_dir),
         seed=seed,

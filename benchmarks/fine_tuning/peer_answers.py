@@ -49,7 +49,7 @@ def squad_features(
 
 
 def answer_texts(path: Path, spans: Sequence[PeerSpan], starts: Array, ends: Array) -> dict[str, str]:
-    """The best answer to each question of the file, by its id; logits: (features, S)."""
+    """The best answer to each question of the file, by its id. logits: (features, S)."""
     entries = read_entries(path)
     best: dict[int, tuple[float, str]] = {}
     for span, start_logits, end_logits in zip(spans, starts, ends, strict=True):
@@ -62,7 +62,7 @@ def answer_texts(path: Path, spans: Sequence[PeerSpan], starts: Array, ends: Arr
 
 
 def best_answer(offsets: Offsets, starts: Array, ends: Array) -> tuple[float, tuple[int, int]] | None:
-    """Score and characters of the best answer among the best starts and ends; None where none is valid."""
+    """Score and characters of the best answer among the best starts and ends, or None where none is valid."""
     best: tuple[float, tuple[int, int]] | None = None
     last_places = np.argsort(-ends, kind="stable")[:N_BEST].tolist()
     for start in np.argsort(-starts, kind="stable")[:N_BEST].tolist():

@@ -1,4 +1,4 @@
-"""Whole runs of both programs, scored alike; a finished one is kept, so that a benchmark can be continued."""
+"""Whole runs of both programs, scored alike. A finished one is kept, so that a benchmark can be continued."""
 
 import json
 import os
@@ -19,7 +19,7 @@ PROGRAMS = (OURS, PEER)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """Points of the task's metric on the evaluated file; CPU and wall seconds of the whole command."""
+    """Points of the task's metric on the evaluated file, with CPU and wall seconds of the whole command."""
 
     points: float
     cpu: float

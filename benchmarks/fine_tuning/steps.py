@@ -118,7 +118,7 @@ LABELS = {"label_ids": "labels", "answer_starts": "start_positions", "answer_end
 
 
 def load(dataset: OpenedDataset, task: BenchmarkTask, *, rows: bool) -> list[Any]:
-    """The first batches of the order; the same examples as rows and flat."""
+    """The first batches of the order: the same examples as rows and flat."""
     size = task.batch_size
     form = RowForm() if rows else make_form(Rows(dataset), batch_size=size)
     loader = Loader(Rows(dataset), form=form, batch_size=size)
@@ -128,7 +128,7 @@ def load(dataset: OpenedDataset, task: BenchmarkTask, *, rows: bool) -> list[Any
 
 
 def compare(task: BenchmarkTask, data: TaskData) -> None:
-    """Print the medians of both programs' steps; the peer with both ways of padding."""
+    """Print the medians of both programs' steps. The peer runs with both ways of padding."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(data.weights)
     with tempfile.TemporaryDirectory() as place:
         config = own_config(task, data, place)

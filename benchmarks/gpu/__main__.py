@@ -22,7 +22,7 @@ CONTEXT_SECONDS = 120.0
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run the stages; 0 if each step was done, 1 if one failed, 2 for wrong usage or no such device."""
+    """Run the stages. Exit status: 0 each step was done, 1 one failed, 2 wrong usage or no such device."""
     given = _parser().parse_args(words)
     names = given.stages or list(USUAL)
     folder = Path(given.output).resolve()
@@ -63,7 +63,7 @@ def find_fault(stages: list[str], only: list[str], plan: StageSettings) -> str |
 
 
 def find_context(device: str) -> dict[str, str] | str:
-    """The device and torch's version; a string is the error. Found in another process, which may hang."""
+    """The device and torch's version, or an error's text. Found in another process, which may hang."""
     command = [sys.executable, "-m", "benchmarks.gpu.context", device]
     try:
         done = subprocess.run(

@@ -65,7 +65,7 @@ def eight_bits(figures: Figures, sizes: Sizes) -> None:
 
 
 def _shapes(sizes: Sizes) -> list[tuple[str, tuple[int, int, int], int]]:
-    """Name, (rows, inputs, outputs) and times in a pass of each product; the vocabulary's comes last."""
+    """Name, (rows, inputs, outputs) and times in a pass of each product. The vocabulary's comes last."""
     layer = [
         (f"{inputs} to {outputs}", (sizes.tokens, inputs, outputs), sizes.layers)
         for inputs, outputs in sizes.products

@@ -24,7 +24,7 @@ def seconds_of(function: Callable[[], object], device: str) -> float:
 
 
 def seconds_each(function: Callable[[], object], device: str, seconds: float) -> float:
-    """Seconds of a call on average, over about so many seconds of calls; the first three do not count."""
+    """Seconds of a call on average, over about so many seconds of calls. The first three do not count."""
     for _ in range(3):
         once = seconds_of(function, device)
     count = max(3, round(seconds / max(once, 1e-6)))

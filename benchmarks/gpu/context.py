@@ -7,7 +7,7 @@ from bertdata.errors import BertDataError
 
 
 def main(device: str) -> int:
-    """Print both; the exit status is 2 where the device is not there."""
+    """Print both. The exit status is 2 where the device is not there."""
     try:
         import torch
 

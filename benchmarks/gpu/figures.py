@@ -14,7 +14,7 @@ NOT_HERE = "not on a processor"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figures:
-    """Writer of one step's lines; each has stage, step and context.
+    """Writer of one step's lines. Each has stage, step and context.
 
     folder: the output folder, which holds the file. context: description of the device, and torch's version.
     """
@@ -25,7 +25,7 @@ class Figures:
     context: dict[str, str]
 
     def add(self, name: str, value: float, unit: str, **details: Any) -> None:
-        """Write one figure; details are more keys of its line."""
+        """Write one figure. details: more keys of its line."""
         self._write({"name": name, "value": value, "unit": unit, **details})
 
     def absent(self, name: str, reason: str) -> None:
@@ -46,7 +46,7 @@ class Figures:
 
 
 def read_figures(folder: Path, start: int = 0) -> list[dict[str, Any]]:
-    """The lines from that byte of the file on; none where it is missing."""
+    """The lines from that byte of the file on, or none where it is missing."""
     try:
         with open(folder / NAME, "rb") as file:
             file.seek(start)
@@ -56,7 +56,7 @@ def read_figures(folder: Path, start: int = 0) -> list[dict[str, Any]]:
 
 
 def file_size(folder: Path) -> int:
-    """Bytes of the figures file; 0 where it is missing."""
+    """Bytes of the figures file, or 0 where it is missing."""
     path = folder / NAME
     return path.stat().st_size if path.exists() else 0
 

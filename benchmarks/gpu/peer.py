@@ -28,7 +28,7 @@ MOST_DIVISION = 8
 
 
 def peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool = False, divide: int = 1) -> None:
-    """Speed and memory of the peer's updates; divide: as in ``updates``, more where memory runs out."""
+    """Speed and memory of the peer's updates. divide: as in ``updates``, more where memory runs out."""
     while True:
         try:
             return measure(figures, sizes, phase, masked_only, divide)

@@ -14,7 +14,7 @@ ON_A_PROCESSOR = ("tests/trainer/devices", "tests/trainer/model/test_model.py")
 
 
 def tests(figures: Figures, sizes: Sizes, processes: int) -> None:
-    """Counts of tests by outcome; exit status 1 where one failed. The report is in OUT/tests.xml."""
+    """Count tests by outcome. Exit status 1 where one failed. The report is in OUT/tests.xml."""
     report = figures.folder / "tests.xml"
     report.unlink(missing_ok=True)
     chosen = (

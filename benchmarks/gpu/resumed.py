@@ -31,7 +31,7 @@ WAIT_SECONDS = 200.0
 
 
 def killed_and_resumed(figures: Figures, sizes: Sizes) -> None:
-    """Seconds of three runs: never stopped, killed after its second checkpoint, resumed; tensors compared."""
+    """Seconds of three runs: never stopped, killed after the second checkpoint, resumed. Compares tensors."""
     place = figures.folder / "killed"
     shutil.rmtree(place, ignore_errors=True)
     make_shards(place / "shards")
@@ -72,7 +72,7 @@ def command(place: Path, name: str, device: str) -> list[str]:
 
 
 def kill_after_checkpoint(words: list[str], run: Path, number: int) -> int:
-    """Start the run and send SIGKILL to its group once that checkpoint is there; its newest checkpoint."""
+    """Start the run and send SIGKILL to its group once that checkpoint is there. Returns its newest one."""
     process = subprocess.Popen(words, start_new_session=True)
     try:
         deadline = time.monotonic() + WAIT_SECONDS

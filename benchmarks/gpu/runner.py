@@ -57,7 +57,7 @@ ERROR = re.compile(r"[\w.]*(Error|Exception)\b")
 
 
 def run_stage(stage: BenchmarkStage, folder: Path, context: dict[str, str]) -> bool:
-    """Run all steps, whatever fails; False if one failed, ran too long, or was left out for want of time."""
+    """Run all steps, whatever fails. False if one failed, ran too long, or was left out for want of time."""
     deadline = time.monotonic() + stage.seconds
 
     def run(step: BenchmarkStep) -> bool:
@@ -77,7 +77,7 @@ def run_stage(stage: BenchmarkStage, folder: Path, context: dict[str, str]) -> b
 
 
 def run_step(step: BenchmarkStep, figures: Figures, left: float) -> bool:
-    """Run the step, write its end and say it in one line; left: the seconds that the stage has."""
+    """Run the step, write its outcome and print it in one line. left: the seconds that the stage has."""
     title = f"{figures.stage}: {step.name}"
     if left < step.needs:
         _say(f"{title}: left out")
@@ -100,7 +100,7 @@ def run_step(step: BenchmarkStep, figures: Figures, left: float) -> bool:
 
 
 def run_process(step: BenchmarkStep, log: Path, limit: float) -> tuple[str, int]:
-    """Run the command with its output in LOG.out and LOG.err; its status in a word, and its exit status.
+    """Run the command with output in LOG.out and LOG.err. Returns its status in a word, and its exit status.
 
     At the limit it is killed with all its children.
     """
@@ -134,7 +134,7 @@ def kill_tree(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _tail(log: Path) -> str:
-    """The last lines of the error output, after the one that names the error; else of the other output."""
+    """The last lines of the error output, after the one that names the error, else of the other output."""
     for kind in ("err", "out"):
         text = Path(f"{log}.{kind}").read_text(encoding="utf-8", errors="replace")
         if lines := [line for line in text.splitlines() if line.strip()]:

@@ -43,7 +43,7 @@ class Sizes:
     peak: float | None = None
 
     def config(self, phase: str, **more: Any) -> Config:
-        """The configuration of the phase on this device; ``more`` keys win."""
+        """The configuration of the phase on this device. Keys of ``more`` win."""
         found = self.phases[phase]
         keys: dict[str, Any] = {"device": self.device, "generated_data": True, **found.keys, **more}
         return make_config(["--config", found.config]).changed(**keys)

@@ -103,7 +103,7 @@ def phase1(plan: StageSettings) -> BenchmarkStage:
 
 
 def phase2(plan: StageSettings) -> BenchmarkStage:
-    """BERT-Large as the preset of phase 2 trains it; rows and the peer need smaller micro-batches."""
+    """BERT-Large as the preset of phase 2 trains it. Rows and the peer need smaller micro-batches."""
     return BenchmarkStage(
         name="phase2", seconds=420, steps=_phase(plan, "phase2", smaller=1 if plan.small else 2)
     )
@@ -127,7 +127,7 @@ def _phase(plan: StageSettings, name: str, smaller: int) -> list[BenchmarkStep]:
 
 
 def tests(plan: StageSettings) -> BenchmarkStage:
-    """The tests marked gpu; in a rehearsal those of the devices."""
+    """The tests marked gpu, or in a rehearsal those of the devices."""
     step = plan.call("tests", "pytest", "pytests.tests", 480, 30, processes=plan.processes)
     return BenchmarkStage(name="tests", seconds=480, steps=[step])
 
@@ -146,7 +146,7 @@ def extra(plan: StageSettings) -> BenchmarkStage:
 
 
 def options(plan: StageSettings) -> BenchmarkStage:
-    """Other keys than the presets', in both phases; --only chooses some of them."""
+    """Other keys than the presets', in both phases. --only chooses some of them."""
     steps, absent = [], []
     for phase in ("phase1", "phase2"):
         for option, keys in OPTIONS.items():
@@ -171,7 +171,7 @@ USUAL: Sequence[str] = ("smoke", "phase1", "phase2", "tests", "extra")
 
 
 def find_stage(name: str, plan: StageSettings, only: Sequence[str] = ()) -> BenchmarkStage:
-    """The stage; only: of its steps those of these names. A busy processor has more time."""
+    """The stage. only: of its steps those of these names. A busy processor gets more time."""
     stage = STAGES[name](plan)
     if plan.on_processor:
         steps = [replace(step, seconds=_REHEARSAL_SECONDS) for step in stage.steps]

@@ -11,7 +11,7 @@ from bertdata.errors import BertDataError
 
 
 def main(words: list[str]) -> int:
-    """Call the function with the step's figures, the sizes and its options; the exit status."""
+    """Call the function with the step's figures, the sizes and its options. Returns the exit status."""
     name, text = words
     given = json.loads(text)
     module, _, function = name.partition(".")

@@ -19,7 +19,7 @@ def three_updates(figures: Figures, sizes: Sizes, flags: list[str]) -> None:
 
 
 def processor_beside(figures: Figures, sizes: Sizes) -> None:
-    """Losses of the processor and of the device, and their largest difference; in fp32, without dropout.
+    """Losses of the processor and of the device, and their largest difference, in fp32 without dropout.
 
     In a rehearsal the second run is one on padded rows.
     """
@@ -36,7 +36,7 @@ def processor_beside(figures: Figures, sizes: Sizes) -> None:
 
 
 def train(place: Path, steps: int, flags: list[str]) -> list[float]:
-    """Train ``tiny`` on generated data, in this process, not compiled; the loss of each update."""
+    """Train ``tiny`` on generated data, in this process, not compiled. Returns the loss of each update."""
     words = [
         "--config=tiny",
         "--generated-data",

@@ -32,7 +32,7 @@ WARM_UP = 2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TimedWork:
-    """Counts over the timed updates, without padding; fed: tokens with padding."""
+    """Counts over the timed updates, without padding. fed: tokens with padding."""
 
     sequences: int
     tokens: int

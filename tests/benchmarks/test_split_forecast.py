@@ -37,10 +37,10 @@ def test_plans_are_made_by_the_bandwidth_and_the_costs_that_all_workers_measure(
     request = next(case for case in split_forecast.TIME if case.name == "2 copies").request
     calls = []
 
-    class Shared:
+    class OneProcess:
         device, workers = "device", type("Workers", (), {"size": 2})
 
-        def share(self, work):
+        def on_rank_0(self, work):
             return work()
 
     def bandwidths(given, runtime):
@@ -54,7 +54,7 @@ def test_plans_are_made_by_the_bandwidth_and_the_costs_that_all_workers_measure(
 
     monkeypatch.setattr(split_forecast, "with_bandwidths", bandwidths)
     monkeypatch.setattr(split_forecast, "profiled_costs", costs)
-    plan = split_forecast.profiled_plan(request, Shared())
+    plan = split_forecast.profiled_plan(request, OneProcess())
     assert calls == [("device", 2)] * 2
     (stage,) = plan.stages
     assert stage.all_reduce == pytest.approx(4 * request.model.parameters / 5e8)

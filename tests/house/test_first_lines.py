@@ -32,9 +32,10 @@ def is_two_in_one(line: str) -> bool:
     return ";" in QUOTED.sub("", line)
 
 
-def test_no_first_line_of_bertdata_has_a_semicolon() -> None:
+@pytest.mark.parametrize("package", ["bertdata", "trainer", "beam_pipelines", "benchmarks", "tools"])
+def test_no_first_line_of_a_package_has_a_semicolon(package: str) -> None:
     found = []
-    for path in sorted((ROOT / "bertdata").rglob("*")):
+    for path in sorted((ROOT / package).rglob("*")):
         if path.suffix in (".py", ".h", ".cpp"):
             lines = first_lines if path.suffix == ".py" else first_comments
             found += [(path.name, line) for line in lines(path.read_text()) if is_two_in_one(line)]

@@ -14,7 +14,7 @@ BIASES = {
 
 
 def missing_biases(config: ModelConfig, heads: bool) -> dict[str, int]:
-    """Name and size of each bias that the model lacks; heads: those of pre-training count too."""
+    """Name and size of each bias that the model lacks. heads: those of pre-training count too."""
     found = {
         f"bert.encoder.layer.{layer}.{part}.bias": config.hidden_size
         for layer in range(config.num_hidden_layers)
@@ -28,7 +28,7 @@ def missing_biases(config: ModelConfig, heads: bool) -> dict[str, int]:
 
 
 def without_zero_biases(found: Stored, config: ModelConfig, path: str) -> dict[str, StoredTensor]:
-    """The tensors without biases of zeros that the model lacks; DataError names one that is not of zeros."""
+    """The tensors without biases of zeros that the model lacks. DataError names one that is not zero."""
     absent = missing_biases(config, heads=True)
     for name in absent:
         if name in found and found[name].read().any():
@@ -46,7 +46,7 @@ def check_transform(found: Iterable[str], config: ModelConfig, path: str) -> Non
 
 
 def remedy(lost: Iterable[str]) -> str:
-    """The keys of a model without the lost biases, for an error; empty where other tensors are lost."""
+    """The keys of a model without the missing biases, for an error, or empty if others are missing."""
     keys = {name: _key_of(name) for name in lost}
     if not keys or not all(keys.values()):
         return ""
@@ -54,7 +54,7 @@ def remedy(lost: Iterable[str]) -> str:
 
 
 def _key_of(name: str) -> str | None:
-    """The key of a bias that a model may lack; None for another tensor."""
+    """The key of a bias that a model may lack, or None for another tensor."""
     if name == WORD_BIAS:
         return "use_prediction_bias"
     found = (key for key, parts in BIASES.items() if any(name.endswith(f".{part}.bias") for part in parts))

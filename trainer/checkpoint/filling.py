@@ -14,7 +14,7 @@ from trainer.config.model import ModelConfig
 
 
 class Configured(Protocol):
-    """A model with an encoder named ``bert``, and heads; its configuration."""
+    """A model that has an encoder named ``bert``, heads, and its configuration."""
 
     config: ModelConfig
 
@@ -23,7 +23,7 @@ class Configured(Protocol):
 
 @torch.no_grad()
 def fill_model(model: Configured, checkpoint: Checkpoint) -> list[str]:
-    """Copy the checkpoint's weights into the model, one at a time; returns the names that it lacks.
+    """Copy the checkpoint's weights into the model, one at a time. Returns the names that it lacks.
 
     It may lack heads and the pooler, which keep their values, and may hold heads that the model has not.
     DataError names the first tensor that is missing, unexpected or of another shape.
@@ -62,12 +62,12 @@ def match_weights(
 def read_moments(
     checkpoint: Checkpoint, config: ModelConfig, weights: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
-    """The moments of these weights (KIND/NAME), padded as they are; DataError for one of another shape."""
+    """The moments of these weights (KIND/NAME), padded as they are. DataError for one of another shape."""
     return {key: moment.read() for key, moment in match_moments(weights, config, checkpoint).items()}
 
 
 def match_moments(weights: Mapping[str, Tensor], config: ModelConfig, checkpoint: Checkpoint) -> Stored:
-    """The checkpoint's moments of these weights, not read yet; DataError as from ``read_moments``."""
+    """The checkpoint's moments of these weights, not read yet. DataError as from ``read_moments``."""
     stored = padded(checkpoint.moments, config)
     owners = {key: weights[name] for key in stored if (name := key.partition("/")[2]) in weights}
     found = {key: stored[key] for key in owners}

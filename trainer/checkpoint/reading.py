@@ -27,7 +27,7 @@ from trainer.errors import CheckpointError
 
 
 def choose_checkpoint(output_dir: str, number: int | None = None) -> Path:
-    """The checkpoint of that number, else the newest; MissingInputError lists those that exist."""
+    """The checkpoint of that number, or the newest. MissingInputError lists those that exist."""
     found = find_checkpoints(output_dir)
     if not found or (number is not None and number not in found):
         wanted = "no checkpoint" if number is None else f"no checkpoint {number}"
@@ -37,7 +37,7 @@ def choose_checkpoint(output_dir: str, number: int | None = None) -> Path:
 
 
 def read_state(path: Path) -> State:
-    """The checkpoint's state; CheckpointError where it is damaged, not this trainer's, or renamed."""
+    """The checkpoint's state. CheckpointError where it is damaged, not this trainer's, or renamed."""
     where = path / STATE
     if not where.is_file():
         raise CheckpointError(f"{path}: no checkpoint of this trainer: found no {STATE}")
@@ -60,7 +60,7 @@ def read_state(path: Path) -> State:
 
 
 def _typed(values: dict[str, Any], where: str) -> State:
-    """The state of a file's values; CheckpointError names the first of another type or range.
+    """The state of a file's values. CheckpointError names the first of another type or range.
 
     Ranges of the run's settings are not looked at, which another version may have changed.
     """
@@ -79,7 +79,7 @@ def _typed(values: dict[str, Any], where: str) -> State:
 
 
 def tensor_files(state: State, name: str) -> list[str]:
-    """The names of the files that hold the weights or the moments of a checkpoint; none: there are none."""
+    """The names of a checkpoint's files of weights or of moments, empty where it has none."""
     if name in state.files:
         return [name]
     stem, _, ending = name.partition(".")
@@ -87,7 +87,7 @@ def tensor_files(state: State, name: str) -> list[str]:
 
 
 def read_tensors(path: Path, state: State, name: str = WEIGHTS) -> dict[str, Tensor]:
-    """The weights or moments of a checkpoint, their md5 checked; CheckpointError where it is wrong."""
+    """The weights or moments of a checkpoint, with their md5 checked. CheckpointError where it is wrong."""
     tensors: dict[str, Tensor] = {}
     for file in [check_file(path, state, one) for one in tensor_files(state, name) or [name]]:
         try:
@@ -98,7 +98,7 @@ def read_tensors(path: Path, state: State, name: str = WEIGHTS) -> dict[str, Ten
 
 
 def check_file(path: Path, state: State, name: str) -> str:
-    """The path of a checkpoint's file whose md5 is the state's; CheckpointError where it is not."""
+    """The path of a checkpoint's file, whose md5 must be the state's. CheckpointError where it is not."""
     file = path / name
     expected = state.files.get(name)
     if expected is None:

@@ -33,7 +33,7 @@ _MOST_BYTES = 1 << 30  # of one call: the system transfers at most 2 GiB
 
 
 class Place(NamedTuple):
-    """A tensor of a file: its shape, and the offset of its first byte; fp32."""
+    """A tensor of a file, in fp32: its shape, and the offset of its first byte."""
 
     shape: tuple[int, ...]
     offset: int
@@ -62,7 +62,7 @@ def create_empty(path: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
 
 
 def write_rows(descriptor: int, place: Place, start: int, rows: Tensor) -> None:
-    """Write rows of a tensor from number ``start`` on, into a file open for writing; from host memory."""
+    """Write rows of a tensor from number ``start`` on, from host memory into a file open for writing."""
     data = bytes_of(rows.detach().float())
     offset = place.offset + start * place.row_bytes
     while data:
@@ -87,7 +87,7 @@ def read_rows(descriptor: int, place: Place, start: int, rows: Tensor) -> None:
 
 
 def read_places(path: str) -> dict[str, Place]:
-    """The places of a local file's tensors; DataError where it is damaged or holds others than fp32."""
+    """The places of a local file's tensors. DataError where it is damaged or holds others than fp32."""
     try:
         opened: Any = safe_open(path, "pt")  # checks the header against the file's length
         names = list(opened.keys())
@@ -106,7 +106,7 @@ def read_places(path: str) -> dict[str, Place]:
 
 
 def read_safetensors(path: str) -> dict[str, StoredTensor]:
-    """The tensors of a .safetensors file by name; a local file is mapped, not read."""
+    """The tensors of a .safetensors file by name. A local file is mapped, not read."""
     try:
         if storage.is_remote(path):
             tensors = safetensors.torch.load(storage.read_bytes(path))
@@ -120,7 +120,7 @@ def read_safetensors(path: str) -> dict[str, StoredTensor]:
 
 
 def read_indexed(path: str) -> dict[str, StoredTensor]:
-    """The tensors of all files that an index names; DataError where one lacks a tensor."""
+    """The tensors of all files that an index names. DataError where one lacks a tensor."""
     try:
         files: Mapping[str, str] = parse_json_text(storage.read_bytes(path))["weight_map"]
         names = sorted(set(files.values()))
@@ -143,7 +143,7 @@ def index_text(files: Mapping[str, Mapping[str, tuple[int, ...]]]) -> str:
 
 
 def _slice(opened: Any, name: str, path: str) -> StoredTensor:
-    """A tensor of an opened safetensors file; DataError where it is none that can be read."""
+    """A tensor of an opened safetensors file. DataError where it cannot be read."""
     found = opened.get_slice(name)
     kind, shape = found.get_dtype(), tuple(found.get_shape())
     if kind not in _TYPES:

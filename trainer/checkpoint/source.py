@@ -22,7 +22,7 @@ _NAME_ELSEWHERE = re.compile(r"(?:model\.ckpt-|ckpt_)(\d+)(?:\.pt)?")
 def open_checkpoint(
     path: str, kind: str | None = None, model_config: str | None = None, *, with_moments: bool = True
 ) -> Checkpoint:
-    """The checkpoint at a path, its tensors not read yet; kind: None for what the files look like.
+    """The checkpoint at a path, its tensors not read yet. kind: None: found from the files.
 
     path: a run of this trainer (its newest checkpoint), one of its checkpoints, or what
     ``trainer.extensions.formats.kinds`` reads. model_config: a file in place of the one beside another
@@ -40,7 +40,7 @@ def open_checkpoint(
 
 
 def find_own(path: str) -> Path | None:
-    """The checkpoint of this trainer at the path, or the newest of the run there; None for another's.
+    """The checkpoint of this trainer at the path, or the newest of the run there. None for another program's.
 
     DIR/model.ckpt-N and DIR/ckpt_N.pt, where no such files exist, are the checkpoint of update N of the
     run in DIR: so other programs' commands name it.
@@ -57,12 +57,12 @@ def find_own(path: str) -> Path | None:
 
 
 def is_checkpoint(path: str) -> bool:
-    """True if a checkpoint of any kind is at the path; nothing is read."""
+    """True if a checkpoint of any kind is at the path. No file is read."""
     return find_own(path) is not None or bool(find("checkpoint", "of any program")(path))
 
 
 def _open_own(path: Path, with_moments: bool) -> Checkpoint:
-    """A checkpoint of this trainer; the md5s of its files are checked now."""
+    """A checkpoint of this trainer. The md5s of its files are checked now."""
     state = read_state(path)
     has_moments = with_moments and bool(tensor_files(state, MOMENTS))
     moments = _read_files(path, state, MOMENTS) if has_moments else {}
@@ -88,5 +88,5 @@ def _read_files(path: Path, state: State, name: str) -> dict[str, StoredTensor]:
 
 
 def read_weights_into(model: Configured, path: str) -> list[str]:
-    """Fill the model from a checkpoint of any origin; returns the heads' tensors that it lacks."""
+    """Fill the model from a checkpoint of any origin. Returns the heads' tensors that it lacks."""
     return fill_model(model, open_checkpoint(path, with_moments=False))

@@ -53,7 +53,7 @@ class State:
 
     @property
     def number(self) -> int:
-        """Updates of both phases; the checkpoint is named after it."""
+        """Updates of both phases. The checkpoint is named after it."""
         return self.phase_start + self.step
 
     @property
@@ -63,7 +63,7 @@ class State:
 
 
 def new_state(config: Config, model: ModelConfig, data: str | None = None, order: str = "as stored") -> State:
-    """The state before the first update; order: as ``DataSection.order`` says it."""
+    """The state before the first update. order: as ``DataSection.order`` says it."""
     return State(
         phase=2 if config.run.phase2 else 1,
         data=data,

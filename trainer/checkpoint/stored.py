@@ -1,4 +1,4 @@
-"""A checkpoint of any program under this model's names; its tensors are read when they are asked for."""
+"""A checkpoint of any program under this model's names. Each tensor is read when it is asked for."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ MEAN, SQUARE = "exp_avg", "exp_avg_sq"
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
-    """A tensor's shape, and a function that reads it; ``read`` gives fp32, contiguous."""
+    """A tensor's shape, and a function that reads it. ``read`` returns fp32, contiguous."""
 
     shape: tuple[int, ...]
     load: Callable[[], Tensor]
@@ -71,7 +71,7 @@ class Checkpoint:
     betas: tuple[float, float] = (0.9, 0.999)
 
     def expect_config(self) -> ModelConfig:
-        """The configuration; CheckpointError with the remedy where no file gives it."""
+        """The configuration. CheckpointError with the remedy where no file gives it."""
         if self.config is None:
             raise CheckpointError(f"{self.path}: no bert_config.json beside it; name one with --model-config")
         return self.config

@@ -17,7 +17,7 @@ def unpadded(tensors: Stored, config: ModelConfig) -> dict[str, StoredTensor]:
 
 
 def _resized(tensors: Stored, found: int, wanted: int) -> dict[str, StoredTensor]:
-    """The tensors; those of the vocabulary that have ``found`` rows get or lose rows at their end."""
+    """The tensors, with rows added or removed at the end of those that have ``found`` rows of vocabulary."""
 
     def resize(name: str, tensor: StoredTensor) -> StoredTensor:
         is_table = name.rpartition("/")[2] in VOCABULARY

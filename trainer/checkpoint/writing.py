@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def save_checkpoint(
     output_dir: str, state: State, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor], keep: int
 ) -> Path:
-    """Write a checkpoint and return its path; of this phase only the last ``keep`` stay.
+    """Write a checkpoint and return its path. Only the last ``keep`` of this phase are kept.
 
     The tensors must be on the host.
     """
@@ -60,7 +60,7 @@ def write_checkpoint(
     weights: "Mapping[str, Tensor | StoredTensor]",
     moments: "Mapping[str, Tensor | StoredTensor]",
 ) -> None:
-    """Write a checkpoint that appears whole; another one at the path is replaced, the same one stays."""
+    """Write a checkpoint at once. Another one at the path is replaced, the same one stays."""
     files = {}
     try:
         with open_checkpoint_directory(path) as growing:
@@ -74,7 +74,7 @@ def write_checkpoint(
 
 
 def open_checkpoint_directory(path: Path) -> AbstractContextManager[Path]:
-    """A directory that grows aside and appears whole; the same checkpoint that is there already stays."""
+    """A directory written under another name, then renamed. An equal checkpoint already there stays."""
     return open_directory(path, _is_same)
 
 
@@ -112,7 +112,7 @@ def safetensors_header(shapes: Mapping[str, tuple[int, ...]]) -> bytes:
 
 
 def bytes_of(tensor: Tensor) -> memoryview:
-    """The memory of a tensor in host memory; of one that is not contiguous, a copy's."""
+    """The memory of a tensor in host memory, or of a copy if the tensor is not contiguous."""
     view: memoryview = tensor.detach().contiguous().flatten().view(torch.uint8).numpy().data
     return view
 
@@ -153,13 +153,13 @@ class CheckpointWriter:
         self._failure: Exception | None = None
 
     def start(self, write: Callable[[], object]) -> None:
-        """Start a write; the one before must have been waited for."""
+        """Start a write. The one before must have ended (``wait``)."""
         assert self._thread is None
         self._thread = threading.Thread(target=self._run, args=[write], daemon=True)
         self._thread.start()
 
     def wait(self, seconds: float | None = None) -> Exception | None:
-        """Wait for the end of the write under way, for so many seconds at most; returns its failure."""
+        """Wait at most so many seconds for the write under way to end. Returns its failure."""
         if self._thread is not None:
             self._thread.join(seconds)
             self._thread = None
@@ -175,12 +175,12 @@ class CheckpointWriter:
 
 
 class WholeTensors:
-    """Tensors of a model that every worker has as a whole; one worker a machine writes them."""
+    """Tensors of a model that every worker holds whole. One worker of each machine writes them."""
 
     def __init__(self, worker: Worker, strategy: Strategy) -> None:
         self._worker, self._strategy = worker, strategy
 
-    def share(self) -> None:
+    def broadcast(self) -> None:
         self._worker.workers.broadcast(self._worker.model.state_dict().values())
 
     def are_finite(self) -> bool:

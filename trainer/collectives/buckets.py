@@ -6,7 +6,7 @@ import torch
 
 
 def split_into_buckets(tensors: Iterable[torch.Tensor], megabytes: int) -> Iterator[list[torch.Tensor]]:
-    """The tensors in order, grouped by type up to that size; a larger tensor is a bucket of its own."""
+    """The tensors in order, grouped by type up to that size. A larger tensor is a bucket of its own."""
     bucket: list[torch.Tensor] = []
     room = 0
     for tensor in tensors:

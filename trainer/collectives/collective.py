@@ -22,7 +22,7 @@ class Stopping(Protocol):
     """The agreement of all workers on the micro-batch after which they stop, as one of them sees it."""
 
     def request(self) -> None:
-        """Ask all workers to stop; a signal handler may call this, because it takes no lock."""
+        """Ask all workers to stop. A signal handler may call this, because it takes no lock."""
 
     def check(self, *, exchanges: bool) -> None:
         """Raise StopRequested if the workers agreed to stop here.
@@ -50,15 +50,15 @@ class Collective(Protocol):
         """Overwrite the tensors with those of rank 0, bit for bit."""
 
     def broadcast_object(self, value: Any) -> Any:
-        """Rank 0's value, which must be valid JSON; the other workers' values are ignored."""
+        """Rank 0's value, which must be valid JSON. The other workers' values are ignored."""
 
     def average(self, tensors: Iterable[torch.Tensor], dtype: torch.dtype | None = None) -> None:
-        """Overwrite the tensors with their means over the workers; dtype: the type to add up in."""
+        """Overwrite the tensors with their means over the workers. dtype: the type to add up in."""
 
     def start_average(
         self, flat: torch.Tensor, name: str, dtype: torch.dtype | None = None
     ) -> Callable[[], None]:
-        """Start to overwrite the tensor with its mean over the workers; returns a function that waits for it.
+        """Start to overwrite the tensor with its mean over the workers. Returns a function that waits for it.
 
         Until then the tensor must not be used. name: unique among the averages under way.
         """
@@ -67,7 +67,7 @@ class Collective(Protocol):
         """The sums over the workers, the same bits on each."""
 
     def gather(self, value: Any) -> list[Any]:
-        """Every worker's value, by rank; each must be valid JSON."""
+        """Every worker's value, by rank. Each must be valid JSON."""
 
     def barrier(self) -> None:
         """Return when every worker has called this."""
@@ -77,7 +77,7 @@ class Collective(Protocol):
         return nullcontext()
 
     def close(self) -> None:
-        """Leave the group after the last call; not needed after a failure."""
+        """Leave the group after the last call. Not needed after a failure."""
 
 
 class StopFlag(Stopping):
@@ -115,7 +115,7 @@ class Single(Collective):
 
 
 def find_collective(name: str | None, device: Device) -> Collective:
-    """The collective of that name; None: that of the launcher which started this process.
+    """The collective of that name. None: that of the launcher that started this process.
 
     SettingsError for a launcher that is not known, because each process would train alone.
     """
@@ -147,7 +147,7 @@ def force_weight_sync(
 
 @contextmanager
 def stop_signals(stopping: Stopping) -> Iterator[None]:
-    """Ask all workers to stop on SIGTERM and Ctrl-C; a second Ctrl-C interrupts at once."""
+    """Ask all workers to stop on SIGTERM and Ctrl-C. A second Ctrl-C interrupts at once."""
 
     def receive(number: int, _: object) -> None:
         stopping.request()

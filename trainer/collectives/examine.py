@@ -1,4 +1,4 @@
-"""The launchers of this machine, for doctor; works without torch."""
+"""The launchers of this machine, for doctor. Works without torch."""
 
 import shutil
 from importlib.metadata import PackageNotFoundError, version

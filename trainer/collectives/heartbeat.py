@@ -25,7 +25,7 @@ from trainer.errors import WorkerLost
 TIMEOUT_SECONDS = 60.0
 """Seconds without a heartbeat after which a worker counts as lost."""
 
-_NEWS_SECONDS = 3.0  # wait for the loss to be known after a library failed; horovodrun kills after 5
+_NEWS_SECONDS = 3.0  # wait, after a library failed, to hear which worker is lost: horovodrun kills after 5
 _RAISE_SECONDS = 2.0  # for the main thread to raise WorkerLost
 _END_SECONDS = 10.0  # for the main thread to end after that
 
@@ -46,17 +46,17 @@ class Heartbeat:
         self._known = threading.Event()
         self._raised = threading.Event()
 
-    def start(self, address: str, share: Callable[[Any], Any]) -> None:
+    def start(self, address: str, broadcast: Callable[[Any], Any]) -> None:
         """Connect to rank 0 and start the threads.
 
-        address: rank 0's (ignored on other ranks); share: sends rank 0's value to all workers.
+        address: rank 0's (ignored on other ranks). broadcast: sends rank 0's value to all workers.
         """
         try:
             with socket.create_server(("", 0), backlog=self._size) as listener:
                 listener.settimeout(TIMEOUT_SECONDS)
                 # The password keeps out other programs that connect to the port by chance.
                 port, password = listener.getsockname()[1], secrets.token_hex(8)
-                server, password, process = share([(address, port), password, _own_process()])
+                server, password, process = broadcast([(address, port), password, _own_process()])
                 if self._rank > 0:
                     self._connections[0] = socket.create_connection(server, TIMEOUT_SECONDS)
                     self._send_bytes(f"{password} {self._rank} {_own_process()}".encode())
@@ -92,9 +92,9 @@ class Heartbeat:
             raise WorkerLost(self._message) from error
 
     def _note_process(self, rank: int, process: str) -> None:
-        """Keep a handle of that process if it runs on this kernel; a handle never means a later process."""
+        """Keep a handle of that process if it runs on this kernel. A handle never means a later process."""
         kernel, _, number = process.rpartition("/")
-        with suppress(OSError, AttributeError):  # ended already; a system without such handles
+        with suppress(OSError, AttributeError):  # it has ended already, or the system has no such handles
             if process and kernel == _own_process().rpartition("/")[0]:
                 self._processes[rank] = os.pidfd_open(int(number))
 
@@ -159,7 +159,7 @@ class Heartbeat:
 
 
 def _own_process() -> str:
-    """Kernel, process namespace and number of this process; empty where the system does not tell."""
+    """Kernel, process namespace and number of this process, or empty where the system does not tell."""
     try:
         kernel = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{kernel}/{os.readlink('/proc/self/ns/pid')}/{os.getpid()}"

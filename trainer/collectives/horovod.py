@@ -12,7 +12,7 @@ from trainer.devices.device import Device
 
 
 class Horovod(WorkerGroup):
-    """Horovod's all-reduce; its DistributedOptimizer is not used, as the trainer accumulates and clips."""
+    """Horovod's all-reduce. Its DistributedOptimizer is not used, as the trainer accumulates and clips."""
 
     name = "horovod"
 

@@ -22,7 +22,7 @@ _JOB_RANKS = ("OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_R
 
 
 def find_launcher() -> str:
-    """The collective of the launcher that started this process; single without one.
+    """The collective of the launcher that started this process, or single without a launcher.
 
     Workers of mpirun and srun join by torch.distributed.
     """
@@ -31,7 +31,7 @@ def find_launcher() -> str:
 
 
 def find_rank() -> tuple[int, int]:
-    """This worker's rank and the number of workers, as the launcher set them; (0, 1) without one."""
+    """This worker's rank and the number of workers, as the launcher set them, or (0, 1) without one."""
     variables = VARIABLES.get(find_launcher())
     if variables and variables[0] in os.environ:
         return int(os.environ[variables[0]]), int(os.environ[variables[1]])
@@ -40,7 +40,7 @@ def find_rank() -> tuple[int, int]:
 
 
 def find_local_rank() -> int:
-    """This worker's number on its machine, as the launcher set it; 0 without one."""
+    """This worker's number on its machine, as the launcher set it, or 0 without a launcher."""
     names = ("HOROVOD_LOCAL_RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")
     given = next((os.environ[name] for name in names if os.environ.get(name)), None)
     if given is not None:
@@ -50,7 +50,7 @@ def find_local_rank() -> int:
 
 
 def launched(config: Config, *words: str) -> bool:
-    """Run the trainer's command in world_size workers; False where that is not asked for, or done already.
+    """Run the trainer's command in world_size workers. False where that is not asked for or already done.
 
     ReportedError when a worker failed and printed why, WorkerLost when one failed without.
     """
@@ -78,5 +78,5 @@ def is_in_job() -> bool:
 
 
 def _find_place() -> Any:
-    """This worker's rank, size and local rank, where mpirun or srun started several; else None."""
+    """This worker's rank, size and local rank, where mpirun or srun started several, else None."""
     return find("launcher", "mpirun or srun")() if is_in_job() else None

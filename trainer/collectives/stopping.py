@@ -77,7 +77,7 @@ class StopAgreement(Stopping):
                 self._send(f"{PREFIX}asked")
 
     def _hold(self) -> None:
-        """Enter no more exchanges until the agreement; report the number of those entered."""
+        """Enter no more exchanges until the agreement. Report the number of those entered."""
         if self._is_held:
             return
         self._is_held = True

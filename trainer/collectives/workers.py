@@ -37,7 +37,7 @@ class WorkerGroup(Collective, ABC):
             raise SettingsError(f"{name}: not for device {device.name!r}; {remedy}")
 
     def __init__(self, rank: int, size: int, device: Device, address: str) -> None:
-        """address: this worker's, as others reach it; only rank 0's is used."""
+        """address: this worker's, as others reach it. Only rank 0's is used."""
         self.rank = rank
         self.size = size
         self.local_rank = find_local_rank()
@@ -93,14 +93,14 @@ class WorkerGroup(Collective, ABC):
 
     @abstractmethod
     def _start_sum(self, tensor: torch.Tensor, name: str) -> Callable[[], torch.Tensor]:
-        """Start the sum over the workers; returns a function that waits for it.
+        """Start the sum over the workers. Returns a function that waits for it.
 
         The tensor may be overwritten. name: unique among the sums under way.
         """
 
     @torch.no_grad()
     def _sum(self, tensors: Iterable[torch.Tensor], term: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        """Overwrite the tensors with sums over the workers; term: from a flat tensor to its summand."""
+        """Overwrite the tensors with sums over the workers. term: from a flat tensor to its summand."""
         with self.naming_lost_workers():
             under_way = []
             for number, bucket in enumerate(split_into_buckets(tensors, self._device.bucket_mb)):

@@ -89,7 +89,7 @@ class DataSection(Section):
 
 
 def split_paths(paths: str) -> list[str]:
-    """The paths that commas or ``+`` separate; a ``+`` in a path that exists separates nothing."""
+    """The paths that commas or ``+`` separate. A ``+`` in a path that exists separates nothing."""
     pieces = [piece.strip() for piece in paths.split(",")]
     return [
         path

@@ -1,4 +1,4 @@
-"""Keys that have an effect on some devices only: their base, and those of CUDA; None: not given."""
+"""Keys that have an effect on some devices only: their base class, and CUDA's. None: not given."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from trainer.config.section import Section
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceSection(Section):
-    """Keys of one kind of device; each is checked only where it is given."""
+    """Keys of one kind of device. Each is checked only where it is given."""
 
     def given(self) -> dict[str, Any]:
         return {name: value for name, value in self.values().items() if value is not None}

@@ -12,7 +12,7 @@ _GLUE = ("mrpc", "cola", "sst-2", "sts-b", "qqp", "mnli", "mnli-mm", "qnli", "rt
 
 @dataclass(frozen=True, kw_only=True)
 class FinetuningSection(Section):
-    """A task that starts from a pre-trained model; None: the task's own value."""
+    """A task that starts from a pre-trained model. None: the task's own value."""
 
     task: str = setting(
         PRETRAINING,

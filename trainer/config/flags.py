@@ -35,7 +35,7 @@ class Habits:
 
 
 def make_config(arguments: Sequence[str], prog: str = PRETRAIN, habits: Habits | None = None) -> Config:
-    """The configuration of the command line; of two phases the second."""
+    """The configuration of the command line, of the second phase where there are two."""
     return make_configs(arguments, prog, habits)[-1]
 
 
@@ -89,7 +89,7 @@ def read_flags(words: Sequence[str], prog: str, usual: Mapping[str, Any] | None 
 
 
 def _normal(word: str) -> str:
-    """The flag with hyphens in its name, and a negation as a value; SettingsError for an unknown flag."""
+    """The flag with hyphens in its name, and a negation as a value. SettingsError for an unknown flag."""
     given, equals, value = word[2:].partition("=")
     name, known = given.replace("-", "_"), known_names()
     positive = name.removeprefix("no").removeprefix("_")
@@ -101,7 +101,7 @@ def _normal(word: str) -> str:
 
 
 def _read_in_place(words: Sequence[str]) -> dict[str, Any] | None:
-    """The values by name where each flag is followed by as many words as it takes; else None."""
+    """The values by name where each flag is followed by as many words as it takes, else None."""
     given: list[tuple[str, list[str]]] = []
     takes_more = False
     for word in words:
@@ -143,7 +143,7 @@ def _names_phases(given: Mapping[str, Any]) -> bool:
 
 
 def read_keys(given: Mapping[str, Any], where: str = "") -> dict[str, Any]:
-    """The values by key; SettingsError for a wrong value."""
+    """The values by key. SettingsError for a wrong value."""
     given = {name: _whole(name, value) for name, value in given.items()}
     check_values(given, known_names(), where)
     keys: dict[str, Any] = {}
@@ -188,7 +188,7 @@ def _read_config(path: str) -> dict[str, Any]:
 
 
 def _check_known(name: str, where: str) -> None:
-    """SettingsError for an unknown name; where: the file, or the hyphens of a flag."""
+    """SettingsError for an unknown name. where: the file, or the hyphens of a flag."""
     if name not in known_names():
         from trainer.config.unknown import refuse_name
 

@@ -37,7 +37,7 @@ _HINT = "Other keys: --help-all. Other programs' command lines: python -m traine
 def make_parser(
     prog: str, configs: list[str], everything: bool = False, usual: Mapping[str, Any] | None = None
 ) -> Parser:
-    """The parser of all flags; its help shows the keys that people use, or with ``everything`` all.
+    """The parser of all flags. Its help shows the common keys, or all with ``everything``.
 
     configs: the names of the configurations that come with the trainer. usual: the command's own defaults.
     """
@@ -75,7 +75,7 @@ def make_parser(
 def read_with_argparse(
     words: Sequence[str], prog: str, configs: list[str], usual: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The values of flags by name; prints the help, or refuses words that do not fit, and exits."""
+    """The values of flags by name. Exits after printing the help, or an error for words that do not fit."""
     _refuse_ambiguous(words)
     found = vars(make_parser(prog, configs, usual=usual).parse_args(words))
     for name, paths in found.items():
@@ -118,7 +118,7 @@ def _is_common(name: str) -> bool:
 
 
 def _add(group: _ArgumentGroup, name: str, shown: bool, usual: Mapping[str, Any]) -> None:
-    """Add the flag of a name; its value keeps the name as its destination."""
+    """Add the flag of a name. Its value keeps the name as its destination."""
     item = known_names()[name]
     more: dict[str, Any] = {}
     if "boolean" in types_of(item):
@@ -134,7 +134,7 @@ def _add(group: _ArgumentGroup, name: str, shown: bool, usual: Mapping[str, Any]
 
 
 def describe(name: str, usual: Mapping[str, Any] | None = None) -> str:
-    """The help text of a name; usual: defaults of the command that differ from the schema's."""
+    """The help text of a name. usual: defaults of the command that differ from the schema's."""
     if name in phase_names():
         key, phase = phase_names()[name]
         return f"{flag(key)} of phase {phase + 1}"

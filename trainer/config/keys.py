@@ -86,7 +86,7 @@ def phase_names() -> dict[str, tuple[str, int]]:
 
 
 def section_keys(section: str) -> list[str]:
-    """The keys of a section; those of a device's section are the keys that have an effect on it."""
+    """The keys of a section. A device's section has the keys that have an effect on it."""
     own = [name for name, item in properties().items() if item.get("section") == section]
     return own or [name for name, item in device_properties().items() if section in item["devices"]]
 
@@ -97,7 +97,7 @@ def flag(name: str) -> str:
 
 
 def read_word(name: str, word: str) -> Any:
-    """The value of a flag's word; SettingsError where its type is another. Texts have commas between them."""
+    """The value of a flag's word. SettingsError where its type is another. Texts have commas between them."""
     item = known_names()[name]
     kinds = types_of(item)
     if item.get("items") == {"type": "string"}:

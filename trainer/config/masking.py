@@ -12,7 +12,7 @@ _AT_LOAD = ", in dynamic masks"
 
 @dataclass(frozen=True, kw_only=True)
 class MaskingSection(Section):
-    """Masks of the training examples; every key but the first counts for dynamic masks only."""
+    """Masks of the training examples. Every key but the first counts for dynamic masks only."""
 
     masking: str = setting(
         "static",

@@ -15,7 +15,7 @@ TRAINED_ACT = "trained_hidden_act"
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSection(Section):
-    """A file that describes the model, and keys that override the file's; None: the file's value."""
+    """A file that describes the model, and keys that override the file's. None: the file's value."""
 
     model_config: str | None = setting(
         None, "bert_config.json of the model; inline keys override it", common=True
@@ -155,7 +155,7 @@ class ModelConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], where: str = "model configuration") -> "ModelConfig":
-        """The configuration of a bert_config.json or config.json; SettingsError names a foreign key."""
+        """The configuration of a bert_config.json or config.json. SettingsError names a foreign key."""
         try:
             check_names(values, config_keys())
             check_values(values, config_keys())

@@ -24,7 +24,7 @@ def divide(in_file: Given, flags: Given, where: str) -> list[tuple[dict[str, Any
 
 
 def of_phase(given: Given, phase: int, named: int) -> dict[str, Any]:
-    """The given values of a phase; named: the number, from 0, by which names of data call it."""
+    """The given values of a phase. named: the phase's number from 0 in the names of data keys."""
     names, phases = known_names(), phase_names()
     layer = {}
     for name, value in given.items():
@@ -48,7 +48,7 @@ def ambiguous(name: str, paths: Sequence[str], spell: Callable[[str], str] = str
 
 
 def _count_phases(given: Given, where: str = "") -> int:
-    """2 where a key that may differ has two values, or data of phase 2 are named; else 1."""
+    """2 where a key that may differ has two values, or data of phase 2 are named, else 1."""
     names = known_names()
     count = max([1 + phase for name, (_, phase) in phase_names().items() if name in given], default=1)
     for name, value in given.items():

@@ -1,4 +1,4 @@
-"""Sections of a run: its device, workers, start, output and end; its reports."""
+"""Sections of a run: its device, workers, start, output, end and reports."""
 
 from dataclasses import dataclass
 

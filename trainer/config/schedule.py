@@ -20,14 +20,14 @@ _LEAST = 1e-7
 
 @dataclass(frozen=True, slots=True)
 class Warmup:
-    """Warm-up of the learning rate: its updates, and their share of all updates."""
+    """Warm-up of the learning rate: its updates, and their fraction of all updates."""
 
     updates: int
-    share: float
+    fraction: float
 
     @classmethod
     def of(cls, warmup: int | float, steps: int) -> "Warmup":
-        """An integer is a number of updates, any other number a share of ``steps``, rounded down.
+        """An integer is a number of updates, any other number a fraction of ``steps``, rounded down.
 
         A product within 1e-6 below an integer counts as that integer: 0.29 * 100 is a little below 29.
         """
@@ -61,7 +61,7 @@ class ScheduleKind:
         return [name for name, default in self.defaults.items() if default is Parameter.empty]
 
     def find_warmup(self, warmup: int | float, steps: int) -> Warmup:
-        """The warm-up; SettingsError unless it ends before the schedule does."""
+        """The warm-up. SettingsError unless it ends before the schedule does."""
         found = Warmup.of(warmup, steps)
         wanted = f"expected fewer than steps ({steps}); for a short trial run give steps_this_run"
         ends = found.updates < steps or self.may_end_in_warmup
@@ -72,18 +72,18 @@ class ScheduleKind:
 def mlperf(
     rate: float, steps: int, warmup: Warmup, *, start_warmup_step: int = 0, power: float = 1.0
 ) -> Schedule:
-    """Warm-up counted from start_warmup_step, which may be negative; the decay ignores the warm-up."""
+    """Warm-up counted from start_warmup_step, which may be negative. The decay ignores the warm-up."""
     return _warmed_up(rate, warmup.updates, _decay(rate, steps, power), start_warmup_step)
 
 
 def nvidia_poly(rate: float, steps: int, warmup: Warmup, *, power: float = 0.5) -> Schedule:
     """NVIDIA's schedule: progress includes the current step, and the rate jumps where warm-up ends."""
-    share = warmup.share
+    fraction = warmup.fraction
     after = _decay(rate, steps, power)
 
     def rate_at(step: int) -> float:
         progress = (step + 1) / steps
-        return rate * progress / share if progress < share else after(step + 1)
+        return rate * progress / fraction if progress < fraction else after(step + 1)
 
     return rate_at
 
@@ -91,15 +91,15 @@ def nvidia_poly(rate: float, steps: int, warmup: Warmup, *, power: float = 0.5) 
 def nvidia_linear(rate: float, steps: int, warmup: Warmup) -> Schedule:
     """NVIDIA's fine-tuning: linear to 0 at the last step, from the full rate where warm-up ends.
 
-    Progress x = (step + 1) / steps includes the current step: rate * x / w below the share w of warm-up,
+    Progress x = (step + 1) / steps includes the current step: rate * x / w below the fraction w of warm-up,
     then rate * (1 - x) / (1 - w).
     """
-    share = warmup.share
-    falling = max(1 - share, 1 / steps)
+    fraction = warmup.fraction
+    falling = max(1 - fraction, 1 / steps)
 
     def rate_at(step: int) -> float:
         progress = (step + 1) / steps
-        return rate * (progress / share if progress < share else max(0.0, 1 - progress) / falling)
+        return rate * (progress / fraction if progress < fraction else max(0.0, 1 - progress) / falling)
 
     return rate_at
 
@@ -131,7 +131,7 @@ def natural_exponential(
 
 
 def custom(rate: float, steps: int, warmup: Warmup, *, lr_schedule_by_step: Mapping[str, float]) -> Schedule:
-    """Rates from a table {first step, as text: rate}; the other settings are ignored."""
+    """Rates from a table {first step, as text: rate}. The other settings are ignored."""
     table = sorted((int(step), float(value)) for step, value in lr_schedule_by_step.items())
     return lambda step: max((since, value) for since, value in table if since <= step)[1]
 
@@ -149,7 +149,7 @@ SCHEDULES = {
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleSection(Section):
-    """The learning rate as a function of the update; None: the schedule's own value."""
+    """The learning rate as a function of the update. None: the schedule's own value."""
 
     steps: int = setting(1000, "number of updates of the schedule", least=1, common=True, by_phase=True)
     num_train_epochs: float | None = setting(

@@ -16,7 +16,7 @@ BY_UPDATE = {"propertyNames": {"pattern": "^(0|[1-9][0-9]*)$"}}
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """Keys of one subject, checked against their schema; the meaning of None is in a key's description.
+    """Keys of one subject, checked against their schema. A key's description says what None means.
 
     Each key is declared once, by ``setting``. Its marks: ``common`` keys are in the short help, ``by_phase``
     keys may have two values, ``phases`` keys name data of each phase (``--train-data-phase1``),

@@ -59,7 +59,7 @@ class Config:
 
     @classmethod
     def of(cls, **given: Any) -> "Config":
-        """The configuration with the given keys, side by side as in a JSON file; the rest are defaults."""
+        """The configuration with the given keys, side by side as in a JSON file. The rest are defaults."""
         keys = deepcopy(given)
         keys |= keys.pop(DEVICE_OPTIONS, {})
         known = properties() | device_properties()
@@ -92,7 +92,7 @@ class Config:
         return deepcopy(keys | {DEVICE_OPTIONS: options})
 
     def section(self, kind: type[SectionKind]) -> SectionKind:
-        """The section of that kind; its defaults where none of its keys is given."""
+        """The section of that kind, with defaults where none of its keys is given."""
         return next((one for one in self.others.values() if isinstance(one, kind)), None) or kind()
 
     @property
@@ -144,7 +144,7 @@ class Config:
 
     @property
     def schedule_name(self) -> str:
-        """The name of the learning-rate schedule; by default the optimiser's usual one."""
+        """The name of the learning-rate schedule, by default the optimiser's usual one."""
         return self.schedule.lr_schedule or PRESETS[self.update.optimiser].schedule
 
     @property
@@ -158,7 +158,7 @@ class Config:
         return SCHEDULES[self.schedule_name]
 
     def find_warmup(self, steps: int) -> Warmup:
-        """The warm-up of a training of so many updates; SettingsError where it does not end in them."""
+        """The warm-up of a training of so many updates. SettingsError where it does not end in them."""
         return self.schedule_kind.find_warmup(self.schedule.warmup, steps)
 
     def make_schedule(self, workers: int) -> Schedule:
@@ -170,7 +170,7 @@ class Config:
         return kind.formula(rate, steps, self.find_warmup(steps), **given)
 
     def evaluation_interval(self, workers: int, examples_per_row: float = 1.0) -> int:
-        """Examples trained between two evaluations, by eval_every or MLPerf's rule; 0: only at the end."""
+        """Examples trained between two evaluations, by eval_every or MLPerf's rule. 0: only at the end."""
         batch = self.update.examples(workers, examples_per_row)
         if self.run.eval_every is not None:
             return self.run.eval_every * batch

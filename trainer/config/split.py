@@ -52,10 +52,10 @@ class SplitSection(Section):
 
     @property
     def memory_bytes(self) -> int | None:
-        """Bytes of a device's memory; None: not given."""
+        """Bytes of a device's memory, or None where not given."""
         return None if self.device_memory is None else round(self.device_memory * 1e9)
 
     @property
     def bytes_per_second(self) -> float | None:
-        """The bandwidth in bytes; None: not given."""
+        """The bandwidth in bytes a second, or None where not given."""
         return None if self.bandwidth is None else self.bandwidth * 1e9

@@ -11,7 +11,7 @@ from trainer.registry import find
 
 
 def refuse_name(name: str, where: str) -> None:
-    """SettingsError for the unknown name; where: the file, or the hyphens of a flag."""
+    """SettingsError for the unknown name. where: the file, or the hyphens of a flag."""
     known: Collection[str] = known_names()
     if where == "--":
         name, where = flag(name), ""

@@ -83,7 +83,7 @@ PRESETS = {
 
 @dataclass(frozen=True, kw_only=True)
 class UpdateSection(Section):
-    """The way from examples to changed weights; None: the optimiser's own value, unless said otherwise."""
+    """Keys of an update of the model's weights. None: the optimiser's own value, unless said otherwise."""
 
     batch_size: int | None = setting(
         None, "examples of one micro-batch on one worker (default: 32)", least=1, common=True, by_phase=True
@@ -164,11 +164,11 @@ class UpdateSection(Section):
 
     @property
     def clipping_point(self) -> str:
-        """The point at which gradients are clipped; by default the optimiser's usual one."""
+        """The point at which gradients are clipped, by default the optimiser's usual one."""
         return PRESETS[self.optimiser].clipping if self.clipping == "usual" else self.clipping
 
     def micro_batch_clip_norm(self, divisor: float) -> float | None:
-        """Norm to clip the gradient of a micro-batch's loss / divisor to; None: not clipped there.
+        """Norm to clip the gradient of a micro-batch's loss / divisor to. None: not clipped there.
 
         MLPerf's program clips the gradient of the undivided loss to max_grad_norm, then divides it;
         Habana's clips that of the divided loss.
@@ -209,7 +209,7 @@ class UpdateSection(Section):
         return size or _DEFAULT_BATCH_SIZE, count or 1
 
     def examples(self, workers: int, examples_per_row: float = 1.0) -> int:
-        """Examples of one update over all workers; of packed rows on average."""
+        """Examples of one update over all workers, on average for packed rows."""
         size, count = self.micro_batches(workers, examples_per_row)
         return round(workers * size * count * examples_per_row)
 

@@ -32,7 +32,7 @@ class ExampleSizes:
     """Sizes of a sample of examples, or of packed rows.
 
     masks_per_token: masked slots of all over tokens of all.
-    deviation: how far the masks of an example, or row, are from that share of its tokens, as a standard
+    deviation: how far the masks of an example, or row, are from that fraction of its tokens, as a standard
     deviation.
     """
 
@@ -43,11 +43,11 @@ class ExampleSizes:
     @classmethod
     def of(cls, tokens: Array, masks: Array) -> "ExampleSizes":
         """The sizes of examples with so many tokens and masked slots each."""
-        share = masks.sum() / tokens.sum()
+        fraction = masks.sum() / tokens.sum()
         return cls(
             lengths=tokens,
-            masks_per_token=float(share),
-            deviation=float(np.sqrt(np.mean((masks - share * tokens) ** 2))),
+            masks_per_token=float(fraction),
+            deviation=float(np.sqrt(np.mean((masks - fraction * tokens) ** 2))),
         )
 
 

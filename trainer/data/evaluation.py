@@ -38,22 +38,22 @@ def evaluation_batches(
     rank: int = 0,
     limit: int | None = None,
 ) -> Prefetcher[Made]:
-    """This worker's share of the first ``limit`` examples (default: all), in the order of the files.
+    """This worker's part of the first ``limit`` examples (default: all), in the order of the files.
 
-    Each share is a run of consecutive examples; those of packed rows come each in a row of its own, and the
-    form must be one for such rows. A share's last batch is filled with missing examples, and
+    Each part is a run of consecutive examples. Those of packed rows come each in a row of its own, and the
+    form must be one for such rows. A part's last batch is filled with missing examples, and
     each worker gets the same number of batches, so that no worker waits for another in a program that they
     run together.
     """
     total = data.examples if limit is None else min(limit, data.examples)
-    share = range(total * rank // workers, total * (rank + 1) // workers)
+    own = range(total * rank // workers, total * (rank + 1) // workers)
     largest = -(-total // workers)
     least = -(-largest // batch_size)
     layout = _unpacked(data.layout)
 
     def batches() -> Iterator[Made]:
         made = 0
-        for group in columns.regroup(data.run(share), batch_size):
+        for group in columns.regroup(data.run(own), batch_size):
             made += 1
             rows = np.arange(len(group))
             pieces = [(CompactExamples([group], layout), rows, rows)]

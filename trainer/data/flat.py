@@ -31,8 +31,8 @@ class Form(Protocol[Made]):
         ...
 
     @property
-    def has_lengths(self) -> bool:
-        """True if batches are of several lengths."""
+    def sizes_vary(self) -> bool:
+        """True if batches are of several sizes, counted in tokens."""
         ...
 
     def describe(self) -> str:
@@ -80,7 +80,7 @@ class FlatForm:
             yield flatten(gather([], self.budgets.layout, np.arange(0)), self.budgets, budget)
 
     @property
-    def has_lengths(self) -> bool:
+    def sizes_vary(self) -> bool:
         return len({budget.tokens for budget in self.budgets.budgets}) > 1
 
     def describe(self) -> str:

@@ -75,8 +75,8 @@ class GeneratedData(OpenedDataset):
         which, place = np.split(drawn, 2)
         full = max(_LEAST_FULL, (self.fill - (1 + _SHORTEST) / 2) / (1 - (1 + _SHORTEST) / 2))
         others = (self.fill - full) / (1 - full)  # their fill on average
-        shares = np.where(which < full, 1, _SHORTEST + 2 * place * (others - _SHORTEST))
-        lengths = np.maximum((shares * longest).round().astype(np.int64), 3)
+        fractions = np.where(which < full, 1, _SHORTEST + 2 * place * (others - _SHORTEST))
+        lengths = np.maximum((fractions * longest).round().astype(np.int64), 3)
         return lengths, np.clip((_MASKED * lengths).round().astype(np.int64), 1, masks)
 
 

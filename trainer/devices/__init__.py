@@ -1,1 +1,1 @@
-"""Adapters of the processors that the trainer runs on; all differences between them are in here."""
+"""Adapters of the processors that the trainer runs on. All differences between them are in here."""

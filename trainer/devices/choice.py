@@ -1,4 +1,4 @@
-"""The choice of the device: the accelerator that is there, else the processor; works without torch."""
+"""The choice of the device: the accelerator that is there, else the processor. Works without torch."""
 
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -32,14 +32,14 @@ class Availability:
 
 
 class ChosenDevice(NamedTuple):
-    """A device's name; where it is the processor, the reason why no accelerator was chosen."""
+    """A device's name, and for the processor the reason why no accelerator was chosen."""
 
     name: str
     reason: str = ""
 
 
 def choose_device(config: Config) -> ChosenDevice:
-    """The configured device; of "auto" the first accelerator that is there, none of which is opened.
+    """The configured device. For "auto" the first accelerator that is there, without opening it.
 
     All workers of a machine choose alike. An accelerator without its package takes no time.
     """
@@ -57,7 +57,7 @@ def choose_device(config: Config) -> ChosenDevice:
 
 
 def look_for(name: str, config: Config) -> Availability:
-    """The accelerator as a run of this configuration finds it; one whose packages fail is not there.
+    """The accelerator as a run of this configuration finds it. One whose packages fail counts as missing.
 
     SettingsError for keys that contradict each other.
     """
@@ -76,7 +76,7 @@ def look_for(name: str, config: Config) -> Availability:
 
 
 def examine_device(name: str) -> Availability:
-    """The device as found on this machine, without opening it; SettingsError for an unknown name."""
+    """The device as found on this machine, without opening it. SettingsError for an unknown name."""
     registry.check_name("device", name)
     if find_spec("torch") is None:
         return without_torch(name)
@@ -90,7 +90,7 @@ def examine_device(name: str) -> Availability:
 
 
 def find_module(name: str) -> ModuleType:
-    """The device's module; SettingsError for an unknown name, and where torch is too old for it."""
+    """The device's module. SettingsError for an unknown name, and where torch is too old for it."""
     try:
         return registry.find_module("device", name)
     except (ImportError, AttributeError) as error:  # a vendor's packages are imported later

@@ -27,7 +27,7 @@ def cpu_attention(
     dropout: float,
     scale: float | None = None,
 ) -> Tensor:
-    """Attention within each sequence; see ``trainer.model.attention.FlatAttention``.
+    """Attention within each sequence. See ``trainer.model.attention.FlatAttention``.
 
     With dropout, torch's generator gives one seed a call, and the mask follows from it.
     """
@@ -65,7 +65,7 @@ def attend_backward(
     dropout: float,
     scale: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of query, key and value; the softmax and its dropout are computed again."""
+    """The gradients of query, key and value. Softmax and dropout are computed again."""
     outputs = [torch.empty(query.shape, dtype=query.dtype) for _ in range(3)]
     factors = Factors(seed, dropout, query.dtype)
     with torch.autocast("cpu", enabled=False):
@@ -114,7 +114,7 @@ attend.register_autograd(_backward, setup_context=_keep_inputs)
 
 
 class Factors:
-    """The factors of dropout: 0, or 1 over the share of kept values; the same from the same seed."""
+    """The factors of dropout: 0, or 1 / (fraction of kept values). The same seed gives the same factors."""
 
     def __init__(self, seed: Tensor, dropout: float, dtype: torch.dtype) -> None:
         self._generator = torch.Generator().manual_seed(seed.tolist()[0])
@@ -145,7 +145,7 @@ def _chunks(query: Tensor, ends: Tensor) -> Iterator[tuple[slice, slice]]:
 
 
 def _heads_first(tensor: Tensor, part: tuple[slice, slice]) -> Tensor:
-    """(heads, rows, head size) of (rows, heads, head size); a view."""
+    """(heads, rows, head size) of (rows, heads, head size), as a view."""
     return tensor[part].transpose(0, 1)
 
 

@@ -103,7 +103,7 @@ class Cuda(Device):
         return KERNELS[self._kernel]
 
     def _find_kernel(self, model: HeadedBert) -> str:
-        """The attention kernel to use; SettingsError where the configured one cannot be used.
+        """The attention kernel to use. SettingsError where the configured one cannot be used.
 
         For padded rows "auto" is PyTorch's choice. For sequences without padding it is the first kernel that
         works, in the order of KERNELS, where those for sequences of many lengths come first.
@@ -119,7 +119,7 @@ class Cuda(Device):
         raise failure
 
     def _ask_pytorch(self, model: HeadedBert, kernel: str) -> str:
-        """PyTorch's choice among the allowed kernels for the model; SettingsError if there is none.
+        """PyTorch's choice among the allowed kernels for the model. SettingsError if there is none.
 
         The case is padded sequences with their mask, but for kernels that take sequences of many lengths.
         """
@@ -198,7 +198,7 @@ def _reason(kernel: str, messages: list[str]) -> str:
 
 
 def _why_plain(config: Config) -> str:
-    """The reason why the model is not compiled where the configuration leaves it open; "" if it is."""
+    """The reason not to compile the model unless the configuration asks for it, or "" to compile it."""
     is_split = config.run.strategy not in ("auto", "replicated") or config.plan is not None
     if config.run.compile is not None or is_split:
         return _PLAIN
@@ -212,7 +212,7 @@ def _why_plain(config: Config) -> str:
 
 
 def _set_cublas_workspace() -> None:
-    """Set CUBLAS_WORKSPACE_CONFIG before CUDA starts; SettingsError on conflict."""
+    """Set CUBLAS_WORKSPACE_CONFIG before CUDA starts. SettingsError on conflict."""
     found = os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", _DETERMINISTIC[0])
     if found not in _DETERMINISTIC:
         wanted = f"expected {' or '.join(_DETERMINISTIC)}, or nothing"

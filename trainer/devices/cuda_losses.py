@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """For each row -log softmax(logits)[id], and 1.0 where id has the largest logit, else 0.0; in fp32.
+    """For each row -log softmax(logits)[id], and 1.0 where id has the largest logit, else 0.0, in fp32.
 
     The logits themselves are kept for the backward pass, not their softmax in fp32, and their gradient is
     written in their type: a compiler makes one kernel of each pass.

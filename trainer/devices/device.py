@@ -28,7 +28,7 @@ _MOST_GRAPHS = 64
 
 
 class Device:
-    """Base device: plain PyTorch; subclasses override the parts that their hardware does in another way.
+    """Base device: plain PyTorch. Subclasses override the parts that their hardware does in another way.
 
     process_group: the backend of torch.distributed.
     collectives: those that the device works with.
@@ -72,7 +72,7 @@ class Device:
     idle: tuple[str, ...] = ()
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
-        """local_rank: the number of the device on this machine; SettingsError where it is not there."""
+        """local_rank: the number of the device on this machine. SettingsError where it is not there."""
         self.config = config
         self.torch_device = torch.device(self.name)
         self.compiles = self.must_compile
@@ -80,7 +80,7 @@ class Device:
 
     @property
     def must_compile(self) -> bool:
-        """True if the configuration asks for a compiled model; without, a device may compile one or not."""
+        """True if the configuration asks for a compiled model. Where it does not, the device decides."""
         return bool(self.config.run.compile or self.config.run.compile_only)
 
     def join(self) -> None:
@@ -97,7 +97,7 @@ class Device:
         return torch.autocast(self.torch_device.type, half, enabled=half is not None)
 
     def place(self, model: HeadedBert) -> HeadedBert:
-        """The model on the device; tied weights stay tied."""
+        """The model on the device. Tied weights stay tied."""
         model = model.to(self.torch_device)
         for module in model.modules():
             if isinstance(module, Bert):
@@ -115,15 +115,15 @@ class Device:
 
     @property
     def attention(self) -> FlatAttention:
-        """Attention of each token to its own sequence; called as trainer.model.attention.FlatAttention."""
+        """Attention of each token to its own sequence. Called as trainer.model.attention.FlatAttention is."""
         return padded_attention
 
     def prepare(self, batch: AnyBatch) -> AnyBatch:
-        """The batch ready for the move to the device, as by pinning; called in the loader's thread."""
+        """The batch ready for the move to the device, for example pinned. Called in the loader's thread."""
         return batch
 
     def move(self, batch: Batch) -> Batch:
-        """The batch on the device; the copy may still be under way."""
+        """The batch on the device. The copy may still be under way."""
         return batch
 
     def forward(self, learner: Callable[[Batch], Result], batch: Batch) -> Result:
@@ -145,20 +145,20 @@ class Device:
         return host.clone() if self.torch_device.type == "cpu" else host
 
     def release(self) -> None:
-        """Free compiled programs; called between two phases, each of which has its own device object."""
+        """Free compiled programs. Called between two phases, each of which has its own device object."""
         if self.compiles:
             torch.compiler.reset()  # compiled code keeps its memory otherwise
 
     def profile_activities(self) -> list[ProfilerActivity] | None:
-        """The activities for torch's profiler to record; None: its default."""
+        """The activities for torch's profiler to record. None: the profiler's default."""
         return None
 
     def memory(self, neighbours: int) -> int:
-        """Bytes that this worker may use; neighbours: workers on this machine, itself included."""
+        """Bytes that this worker may use. neighbours: workers on this machine, itself included."""
         return host_memory() // neighbours
 
     def peak_memory(self) -> int:
-        """The most bytes that this process's tensors have had on the device; 0 where it does not count."""
+        """The most bytes that this process's tensors have had on the device, or 0 where it does not count."""
         return 0
 
     def describe(self) -> str:
@@ -166,12 +166,12 @@ class Device:
         return self.name
 
     def find_peak(self, description: str) -> float | None:
-        """Operations a second of the hardware, as ``describe`` names it; None for an unknown one."""
+        """Operations a second of the hardware that ``describe`` names, or None for an unknown one."""
         return None
 
 
 def find_device(config: Config, local_rank: int = 0) -> Device:
-    """The configured device; where a machine has several, the one of that number.
+    """The configured device. Where a machine has several, the one of that number.
 
     Its configuration names it, where the given one says "auto". SettingsError where it is not there.
     """

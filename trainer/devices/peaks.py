@@ -18,7 +18,7 @@ _TERAFLOPS = {
 
 
 def find_peak(description: str) -> float | None:
-    """Operations a second of the card that a device's description names; None for an unknown one."""
+    """Operations a second of the card that a device's description names, or None for an unknown one."""
     for pattern, rate in _TERAFLOPS.items():
         if re.search(rf"\b({pattern})\b", description):
             return rate * 1e12

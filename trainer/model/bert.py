@@ -62,7 +62,7 @@ class Bert(nn.Module):
         return normed, torch.tanh(self.pooler.dense(first))
 
     def encode(self, batch: Batch, carried: Carried | None = None) -> Carried:
-        """The tokens after the last layer that is here; carried: as for ``forward``."""
+        """The tokens after this model's last layer. carried: as for ``forward``."""
         carried = self.embed(batch) if carried is None else carried
         sequences = batch.sequences(self.attention)
         run = partial(checkpoint, self._run, use_reentrant=False) if self.recomputes else self._run
@@ -79,7 +79,7 @@ class Bert(nn.Module):
         return Carried(*self.encoder.layer[number](*carried, sequences))
 
     def embed(self, batch: Batch) -> Carried:
-        """The tokens before the first layer; SettingsError for a sequence that is too long."""
+        """The tokens before the first layer. SettingsError for a sequence that is too long."""
         if self.seeds is not None:
             self.seeds(0)
         if (length := batch.most_tokens()) > self.longest:
@@ -97,7 +97,7 @@ class Bert(nn.Module):
 
 
 def new_model(config: ModelConfig) -> "BertForPreTraining":
-    """The model with random weights in this machine's memory; SettingsError where it cannot hold them."""
+    """The model with random weights in this machine's memory. SettingsError where it cannot hold them."""
     check_memory(config)
     return BertForPreTraining(config)
 
@@ -133,7 +133,7 @@ class HeadedBert(nn.Module):
         self.bert = Bert(config)
 
     def draw_weights(self) -> None:
-        """Draw all weights from torch's generator; nothing is drawn for the meta device."""
+        """Draw all weights from torch's generator. Nothing is drawn for the meta device."""
         weights = dict(self.named_parameters())
         if not any(weight.is_meta for weight in weights.values()):
             for name, values in self.first_weights():
@@ -165,7 +165,7 @@ class HeadedBert(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class Logits:
-    """The output of the heads, and the labels of its rows; M masked slots, V the padded vocabulary."""
+    """The output of the heads, and the labels of its rows. M: masked slots. V: the padded vocabulary."""
 
     masked_lm: Tensor  # (M, V); minus infinity for padding of the vocabulary
     next_sentence: Tensor  # (B, 2)
@@ -174,7 +174,7 @@ class Logits:
 
 
 class Predictions(nn.Module):
-    """The masked-word head; its weights are the word embeddings, an argument of each call.
+    """The masked-word head. Its weights are the word embeddings, an argument of each call.
 
     transform, bias: None for a model without them.
     """

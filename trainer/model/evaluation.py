@@ -36,7 +36,7 @@ class TaskEvaluation(ABC):
         """Forget what ``add`` was given."""
 
     def add(self, batch: Batch, outputs: Tensor) -> None:  # noqa: B027
-        """Keep what is needed of the model's outputs on a batch; both in host memory."""
+        """Keep the needed outputs of the model on a batch. Both arguments are in host memory."""
 
     def kept(self) -> Any:
         """JSON of what this worker keeps of its examples, in their order."""
@@ -95,7 +95,7 @@ class PretrainingEvaluation(TaskEvaluation):
 
 
 def find_most_frequent(data: OpenedDataset) -> int:
-    """The most frequent label of the dataset's first 20,000 examples; the smallest id among equals."""
+    """The most frequent label of the dataset's first 20,000 examples, the smallest id among equals."""
     counts = Counter[int]()
     seen = 0
     for batch in (batch for shard in data.shards for batch in data.batches(shard)):

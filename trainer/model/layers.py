@@ -1,4 +1,4 @@
-"""The layers of the encoder; their parameters have Hugging Face's names."""
+"""The layers of the encoder. Their parameters have Hugging Face's names."""
 
 from collections.abc import Callable
 from functools import partial
@@ -47,7 +47,7 @@ class Norm(nn.LayerNorm):
 
 
 class Embeddings(nn.Module):
-    """The sum of word, segment and position embeddings; its norm is applied by Bert."""
+    """The sum of word, segment and position embeddings. Its norm is applied by Bert."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class NormedDense(Dense):
         self.norm_first = config.megatron_residual_connection
 
     def add(self, change: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """(the new residual, the input of the next part); the same tensor unless norms come first.
+        """(the new residual, the input of the next part), one tensor unless norms come first.
 
         The residual has the type of the product, which is autocast's.
         """
@@ -154,7 +154,7 @@ class Layer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """The layers, for Hugging Face's names; Bert runs them."""
+    """The layers, for Hugging Face's names. Bert runs them."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()

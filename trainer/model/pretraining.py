@@ -79,13 +79,13 @@ class Pretraining(Task):
 
 
 def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """For each row -log softmax(logits)[id], and 1.0 where id has the largest logit, else 0.0; in fp32."""
+    """For each row -log softmax(logits)[id], and 1.0 where id has the largest logit, else 0.0, in fp32."""
     losses, best = _RowCrossEntropy.apply(logits, ids)  # type: ignore[no-untyped-call]
     return losses, (best == ids).float()
 
 
 class _RowCrossEntropy(torch.autograd.Function):
-    """Cross entropy that keeps the softmax and no other copy of the logits; PyTorch's keeps two more.
+    """Cross entropy that keeps the softmax and no other copy of the logits. PyTorch's keeps two more.
 
     Stable: with m the row's maximum and p the softmax, log p[id] = logits[id] - m + log max(p), and
     max(p) is at least 1 / (length of the row).
@@ -126,7 +126,7 @@ def pretraining_loss(logits: Logits, batch: Batch, row_losses: RowLosses = cross
 
 
 def _mean_and_sums(losses: Tensor, right: Tensor, weights: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """The weighted mean loss, with gradients; sum and weight of the losses, then of the right guesses."""
+    """The weighted mean loss with gradients, then sum and weight of losses, then of right guesses."""
     weights = weights.float()
     loss_sum = (losses * weights).sum()
     weight = weights.sum()

@@ -93,7 +93,7 @@ class Task(ABC):
         """The model with random weights, in host memory or on the default device."""
 
     def check_head(self, missing: Sequence[str], path: str) -> None:
-        """DataError where the weights at the path lack the task's own head; missing: the names they lack."""
+        """DataError where the weights at the path lack the task's own head. missing: the names they lack."""
         if self.head is not None and any(name.startswith(self.head) for name in missing):
             raise DataError(f"{path}: has no head for the task {self.name}; fine-tune it first")
 
@@ -103,21 +103,21 @@ class Task(ABC):
 
     @abstractmethod
     def survey(self, data: OpenedDataset) -> Any:
-        """JSON about the dataset that ``evaluation`` takes; asked for on one worker alone."""
+        """JSON about the dataset, for ``evaluation``. Called on one worker only."""
 
     def prediction(self, data: OpenedDataset) -> "TaskEvaluation":
-        """The predictions of a dataset without answers; SettingsError where the task has none."""
+        """The predictions of a dataset without answers. SettingsError where the task makes none."""
         raise SettingsError(f"task {self.name}: has no predictions of a file")
 
     @abstractmethod
     def evaluation(
         self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
     ) -> "TaskEvaluation":
-        """The evaluation on a dataset; the survey is of the training set if there is one, else of it."""
+        """The evaluation on a dataset. survey: of the training set if there is one, else of this dataset."""
 
 
 def find_task(config: Config, row_losses: RowLosses | None = None) -> Task:
-    """The configured task; row_losses: the device's own losses, where it has some."""
+    """The configured task. row_losses: the device's own losses, where it has some."""
     if config.task == PRETRAINING:
         task: Task = find("task", config.task)(row_losses)
     else:

@@ -22,6 +22,6 @@ class EvaluationResults(Logger):
 
 
 def is_evaluated(output_dir: str, step: int) -> bool:
-    """True if the table of evaluations has a row of this update; False without a table."""
+    """True if the table of evaluations has a row of this update, False without a table."""
     path = Path(output_dir.removeprefix("file://")) / "evaluation.csv"
     return path.exists() and any(int(row["step"]) == step for row in read_table(path))

@@ -18,7 +18,7 @@ _BESIDE_THE_BAR = ("loss", "shown", "tokens", "peak", "sequences", "memory", "le
 
 
 class ProgressBar(Terminal):
-    """A bar with the last row's numbers and the time left; results of evaluations appear above it.
+    """A bar with the last row's numbers and the time left. Results of evaluations appear above it.
 
     It shows as many of the numbers as the terminal has room for. done: updates that were made before.
     """

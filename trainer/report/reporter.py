@@ -27,7 +27,7 @@ MEASURES = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepRecord:
-    """One update, number ``step`` (from 1); it is not timed if it compiled the model.
+    """One update, number ``step`` (from 1). It is not timed if it compiled the model.
 
     sequences, tokens, operations: real ones, without padding, over all workers; the operations are those of
     matrix products. data_wait: seconds in which a worker waited for its examples. gradient_norm: before
@@ -68,7 +68,7 @@ class EvaluationRecord:
 
 
 class Logger:
-    """Base of a log; subclasses override the methods that they have a use for.
+    """Base of a log. Subclasses override the methods that they need.
 
     Times are seconds since 1970. A row has the fields of a StepRecord, with its metrics by name: the last
     update's, but loss, metrics, seconds and data_wait are means over the row's updates; those that are not
@@ -118,7 +118,7 @@ class Pace:
         return fmean(self.seconds)
 
     def rates(self) -> Values:
-        """The rates by name; none where no time was measured, and those of tokens where none were counted.
+        """The rates by name, none where no time was measured. Those of tokens need a count of tokens.
 
         tokens_per_second: real ones. tflops: 10^12 operations a second of one device, peak_share: their
         share of what it could make at most. data_wait_share: the share of the time spent waiting for data.
@@ -170,7 +170,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._enter("block", "run_start")
 
     def step(self, record: StepRecord) -> None:
-        """Add a record; where its step is a multiple of log_every, write a row."""
+        """Add a record. Where its step is a multiple of log_every, write a row."""
         self._waiting.append(record)
         self._summary["final_loss"] = record.loss
         self._summary["raw_train_time"] += record.seconds
@@ -185,12 +185,12 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._enter("eval")
 
     def evaluation(self, record: EvaluationRecord) -> None:
-        """Write the result of the evaluation; training continues."""
+        """Write the result of the evaluation. Training continues."""
         self._each("evaluation", record)
         self._enter("block")
 
     def saved(self, step: int) -> None:
-        """Write the event of a checkpoint; the next updates are not timed."""
+        """Write the event of a checkpoint. The next updates are not timed."""
         self._settling = SETTLING_UPDATES
         self.event("checkpoint", step)
 
@@ -198,7 +198,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._each("event", name, value)
 
     def close(self, status: str = "success") -> Values:
-        """Write the last row and close every log; returns the summary.
+        """Write the last row and close every log. Returns the summary.
 
         status: success, stopped (as asked, to be resumed) or aborted. MLPerf knows no stopped.
         """
@@ -243,7 +243,7 @@ class Reporter(AbstractContextManager["Reporter"]):
 
 
 def _flat(record: StepRecord) -> Values:
-    """The record's known fields, its metrics among them by name; its counts are for rates alone."""
+    """The record's known fields and its metrics, by name. Counts, used for rates only, are left out."""
     row = {name: value for name, value in asdict(record).items() if value is not None}
     del row["tokens"], row["operations"], row["is_timed"]
     metrics: Values = row.pop("metrics")
@@ -259,7 +259,7 @@ def make_reporter(
     hardware: Cards | None = None,
     clock: Clock = time.time,
 ) -> Reporter:
-    """The reporter with the configured loggers; on ranks other than 0 without any.
+    """The reporter with the configured loggers, or without any on ranks other than 0.
 
     columns: those of the task. resume_step: the update that the run resumes after; later rows in the logs
     are dropped.

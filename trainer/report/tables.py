@@ -63,7 +63,7 @@ class Tables(Logger):
 
 
 def _begin_table(path: Path, columns: Collection[str], resume_step: int | None) -> None:
-    """Begin the table, or cut it after the resumed step; an earlier phase's table is renamed.
+    """Begin the table, or cut it after the resumed step. An earlier phase's table is renamed.
 
     Rows that an earlier version wrote, with fewer columns, are continued with empty ones.
     """
@@ -84,13 +84,13 @@ def _line(values: Iterable[Any]) -> str:
 
 
 def read_table(path: Path) -> list[dict[str, str]]:
-    """The complete rows of the table; a row that a crash cut off is left out."""
+    """The complete rows of the table. A row that a crash cut off is left out."""
     lines = storage.read_bytes(str(path)).decode().splitlines()
     return [row for row in csv.DictReader(lines) if None not in row.values()]
 
 
 def draw_curves(folder: Path, columns: Columns) -> list[Path]:
-    """Draw curves.svg and curves.png in the directory of the tables; returns their paths."""
+    """Draw curves.svg and curves.png in the directory of the tables. Returns their paths."""
     with naming_extra("matplotlib", "pictures"):
         from matplotlib.figure import Figure
     training = read_table(folder / "training.csv")

@@ -11,7 +11,7 @@ Made = TypeVar("Made")
 
 
 class CompileTimes:
-    """The sizes of micro-batches that a compiled model has had; each is compiled when it first comes."""
+    """The sizes of micro-batches that a compiled model has had. Each is compiled when it first comes."""
 
     def __init__(self, log: Callable[[str], None]) -> None:
         self._log = log

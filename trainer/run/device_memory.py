@@ -6,7 +6,7 @@ from trainer.config.settings import Config
 from trainer.devices.device import Device
 
 _BYTES_A_WEIGHT = 16  # weight, gradient and two moments in fp32
-_CERTAIN = 0.25  # share of the memory that weights may take where the whole model fits without a doubt
+_CERTAIN = 0.25  # fraction of the memory that weights may take where the whole model fits without a doubt
 
 
 def fits_whole(config: Config, device: Device, workers: Collective, shape: ModelConfig) -> bool:
@@ -17,7 +17,7 @@ def fits_whole(config: Config, device: Device, workers: Collective, shape: Model
 
 
 def device_memory(config: Config, device: Device, workers: Collective) -> int:
-    """Bytes of a worker's device, the smallest of all; a machine's processors share its memory."""
+    """Bytes of the smallest device of all workers. Workers on processors share the machine's memory."""
     if (given := config.split.memory_bytes) is not None:
         return given
     machines = sum(rank == 0 for rank in workers.gather(workers.local_rank))

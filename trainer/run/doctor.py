@@ -31,7 +31,7 @@ def run(arguments: list[str]) -> None:
 
 
 def diagnose(device: str | None, *, as_json: bool) -> None:
-    """Print the report as a table or JSON; with a device, only that: SettingsError if it is not there.
+    """Print the report as a table or JSON. With a device, only that, or SettingsError if it is missing.
 
     MissingExtraError after the report where torch is not installed: nothing can be trained.
     """

@@ -61,7 +61,7 @@ def evaluate_checkpoints(
     with Reporter(loggers) as report:
         for path in _checkpoints(runtime, poll, timeout, newest=until_step is not None):
             read = partial(_unless_removed, path, poll)
-            found = runtime.share(partial(read, _inspect, path))
+            found = runtime.on_rank_0(partial(read, _inspect, path))
             if found is None:
                 continue
             known, step, trained, is_last = found
@@ -70,7 +70,7 @@ def evaluate_checkpoints(
                 is_last = step >= until_step
             if evaluation is None or known != shape:
                 if evaluation is None and not config.is_finetuning:
-                    for warning in runtime.share(partial(read, warnings_of_model, config, path)) or []:
+                    for warning in runtime.on_rank_0(partial(read, warnings_of_model, config, path)) or []:
                         runtime.log(f"warning: {warning}")
                 shape = known
                 runtime, evaluation, model = _prepare(runtime, shape)
@@ -93,10 +93,10 @@ def _checkpoints(runtime: Runtime, poll: bool, timeout: float, newest: bool = Fa
     config = runtime.config
     output_dir = str(runtime.config.run.output_dir)
     if config.run.start_from_ckpt is not None:
-        if not (newest and runtime.share(lambda: bool(find_checkpoints(output_dir)))):
+        if not (newest and runtime.on_rank_0(lambda: bool(find_checkpoints(output_dir)))):
             yield config.run.start_from_ckpt
     elif not poll:
-        yield runtime.share(lambda: str(choose_checkpoint(output_dir, config.run.resume_step)))
+        yield runtime.on_rank_0(lambda: str(choose_checkpoint(output_dir, config.run.resume_step)))
     last = -1
     since = time.monotonic()
     while poll:
@@ -129,24 +129,24 @@ def _call(read: Callable[..., Any], *arguments: Any) -> Any:
 def give_weights(
     runtime: Runtime, model: HeadedBert, inference: Inference, path: str, read: Callable[..., Any] = _call
 ) -> bool:
-    """Fill the model of every worker with the weights at the path; False where they are gone (``read``)."""
+    """Fill the model of every worker with the weights at the path. False where they are gone (``read``)."""
     if runtime.division.is_split:
         fill = find("split model", "weights to evaluate")
         return bool(fill(runtime, model.config, inference, path, read))
-    if runtime.share(partial(read, read_trained_weights, runtime.task, model, path)) is None:
+    if runtime.on_rank_0(partial(read, read_trained_weights, runtime.task, model, path)) is None:
         return False
     runtime.workers.broadcast(model.state_dict().values())
     return True
 
 
 def read_trained_weights(task: Task, model: HeadedBert, path: str) -> bool:
-    """Fill the model with trained weights; DataError where they lack the task's own head."""
+    """Fill the model with trained weights. DataError where they lack the task's own head."""
     task.check_head(read_weights_into(model, path), path)
     return True
 
 
 def _inspect(path: str) -> tuple[dict[str, Any] | None, int, int, bool]:
-    """(model, step, examples trained, is last) of a checkpoint; a run that was prolonged has later ones."""
+    """(model, step, examples trained, is last) of a checkpoint. A prolonged run has later ones."""
     folder = find_own(path) or Path(path)
     if (folder / STATE).is_file() or folder.parent.name == "checkpoints":
         state = read_state(folder)

@@ -19,24 +19,24 @@ from trainer.run.runtime import connect
 
 
 def evaluate_run(arguments: Sequence[str], prog: str, *, poll: bool, timeout: float) -> None:
-    """Evaluate as the command line says; task and settings of a fine-tuned run are its checkpoint's."""
+    """Evaluate as the command line says. A fine-tuned run's task and settings are its checkpoint's."""
     given = make_config(task_flags(arguments), prog)
     given.require("output_dir")
     runtime = connect(given)
-    trained = runtime.share(lambda: trained_keys(given))
+    trained = runtime.on_rank_0(lambda: trained_keys(given))
     if given.is_finetuning or trained.get("task", PRETRAINING) != PRETRAINING:
         evaluate = find("fine-tuned model", "evaluation")
         evaluate(runtime, trained, arguments, prog, poll=poll, timeout=timeout)
     else:
         runtime = runtime.changed(make_config(arguments, prog))
-        runtime.share(lambda: runtime.config.require("eval_data"))
+        runtime.on_rank_0(lambda: runtime.config.require("eval_data"))
         runtime.name_idle_keys()
         evaluate_checkpoints(runtime, poll=poll, timeout=timeout)
     runtime.workers.close()
 
 
 def trained_keys(config: Config) -> dict[str, Any]:
-    """The configuration in the checkpoint that would be evaluated first; none where it has none."""
+    """The configuration in the checkpoint that would be evaluated first, or none where it has none."""
     path = _checkpoint(config)
     if path is None:
         return {}
@@ -49,7 +49,7 @@ def trained_keys(config: Config) -> dict[str, Any]:
 
 
 def _checkpoint(config: Config) -> Path | None:
-    """The checkpoint of this trainer that would be evaluated first; None where there is none yet."""
+    """The checkpoint of this trainer that would be evaluated first, or None where there is none yet."""
     run = config.run
     if run.start_from_ckpt is not None:
         path = run.start_from_ckpt

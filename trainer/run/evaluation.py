@@ -24,7 +24,7 @@ class Evaluation:
     def __init__(
         self, runtime: Runtime, data: OpenedDataset, evaluation: TaskEvaluation, folder: str | None = None
     ) -> None:
-        """folder: of the task's files; None: output_dir."""
+        """folder: of the task's files. None: output_dir."""
         self._runtime, self._data, self._evaluation = runtime, data, evaluation
         self._folder = str(runtime.config.run.output_dir) if folder is None else folder
         if evaluation.note:
@@ -32,20 +32,20 @@ class Evaluation:
 
     @classmethod
     def of(cls, runtime: Runtime, data: OpenedDataset, training: OpenedDataset | None = None) -> "Evaluation":
-        """The evaluation on a dataset with answers; training: the training set, where there is one."""
-        survey = runtime.share(lambda: runtime.task.survey(training or data))
+        """The evaluation on a dataset with answers. training: the training set, where there is one."""
+        survey = runtime.on_rank_0(lambda: runtime.task.survey(training or data))
         return cls(runtime, data, runtime.task.evaluation(data, survey, training))
 
     @classmethod
     def beside(cls, runtime: Runtime, training: OpenedDataset, tokens: int) -> "Evaluation":
-        """The evaluation of a training on its configured dataset; tokens: the model's vocabulary."""
+        """The evaluation of a training on its configured dataset. tokens: the model's vocabulary."""
         config = runtime.config
         return cls.of(
             runtime, runtime.task.open(config, config.data.eval_data, tokens, held_out=True), training
         )
 
     def measure(self, strategy: Strategy | Inference, *, step: int, trained: int) -> EvaluationRecord:
-        """The results over all workers' shares, each example once. StopRequested abandons it."""
+        """The results over all workers' parts, each example once. StopRequested abandons it."""
         config, device, workers = self._runtime.config, self._runtime.device, self._runtime.workers
         division = self._runtime.division
         examples = min(self._data.examples, config.run.eval_examples or self._data.examples)
@@ -94,7 +94,7 @@ class Evaluation:
         )
 
     def evaluate(self, strategy: Strategy, state: State, report: Reporter) -> bool:
-        """Evaluate and report the update that was made last; True if the target accuracy is reached."""
+        """Evaluate and report the update that was made last. True if the target accuracy is reached."""
         report.begin_evaluation()
         record = self.measure(strategy, step=state.step, trained=state.trained)
         report.evaluation(record)
@@ -112,7 +112,7 @@ class Evaluation:
         if not is_last and not passes(planned.interval, state.trained - planned.examples, state.trained):
             return False
         folder = str(self._runtime.config.run.output_dir)
-        evaluated: bool = self._runtime.share(lambda: is_evaluated(folder, state.step))
+        evaluated: bool = self._runtime.on_rank_0(lambda: is_evaluated(folder, state.step))
         return not evaluated
 
     def _write_files(self) -> None:

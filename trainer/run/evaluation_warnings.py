@@ -49,7 +49,7 @@ def _evaluation_data(config: Config) -> list[FoundDataset]:
 
 
 def _differences(datasets: list[FoundDataset], tokenizer: Tokenizer | None, source: str) -> list[str]:
-    """A warning for each dataset of another casing, or vocabulary; source: that of the tokeniser."""
+    """A warning for each dataset of another casing or vocabulary. source: the tokeniser's dataset or file."""
     if tokenizer is None:
         return []
     words, lower_case = tokenizer

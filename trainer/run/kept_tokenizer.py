@@ -43,7 +43,7 @@ def write_vocabulary(words: Vocabulary, folder: str) -> None:
 
 
 def find_training_data(paths: str | None, *, given: bool) -> FoundDataset | None:
-    """The first of the datasets at the paths; None where it is gone, unless it was given just now."""
+    """The first of the datasets at the paths, or None where it is gone and was not given just now."""
     if paths is None:
         return None
     try:

@@ -55,7 +55,7 @@ def find_used(output_dir: str) -> list[str]:
 
 
 def in_use(output_dir: str, used: str) -> DatasetError:
-    """The error for a new run where there is one; used: a name of find_used."""
+    """The error for a new run in a directory that has a run. used: a name from find_used."""
     found = f"is in use: holds {used}"
     return DatasetError(f"{output_dir}: {found}; give --resume to continue there, or another --output-dir")
 

@@ -72,7 +72,7 @@ class PendingUpdates:
     def add(
         self, update: Update[Batch], values: Tensor, learning_rate: float, compile_seconds: float
     ) -> None:
-        """Add an update that was made; values: its sums as Training.update returns them.
+        """Add an update that was made. values: its sums as Training.update returns them.
 
         compile_seconds: those that it took because it compiled the model, else 0.
         """
@@ -132,7 +132,7 @@ class PendingUpdates:
         self.restart_clock()
 
     def _check_losses(self, by_rank: Sequence[Sequence[float]]) -> None:
-        """NotFiniteError names the first rank whose loss of the update is not a number; ends all workers."""
+        """NotFiniteError names the first rank whose loss of the update is not a number. Ends all workers."""
         for rank, values in enumerate(by_rank):
             loss = values[0] / max(values[1], 1.0)  # synthetic data has no sums
             if not math.isfinite(loss):
@@ -165,7 +165,7 @@ class PendingUpdates:
 
 
 def _seconds_of_one(elapsed: float, compiling: list[float]) -> float:
-    """Seconds of an update that compiled nothing; of any, if all did. compiling: 0 for those that did not."""
+    """Seconds of an update that compiled nothing, or of any if all did. compiling: 0 if it did not."""
     timed = compiling.count(0.0)
     if not timed:
         return elapsed / len(compiling)
@@ -173,7 +173,7 @@ def _seconds_of_one(elapsed: float, compiling: list[float]) -> float:
 
 
 class DataWait:
-    """Time spent waiting for data, without the first updates; a long one is told once."""
+    """Time spent waiting for data, without the first updates. Warns once where it is long."""
 
     def __init__(self, config: Config, log: Callable[[str], None]) -> None:
         self._config, self._log = config, log
@@ -182,7 +182,7 @@ class DataWait:
         self._is_told = False
 
     def add(self, updates: int, seconds: float, waited: float) -> None:
-        """Count so many updates; seconds and waited: of one of them. Warns where that was too long."""
+        """Count so many updates. seconds, waited: of one of them. Warns where that was too long."""
         if self._settling > 0:
             self._settling -= updates
             return
@@ -193,5 +193,5 @@ class DataWait:
             from trainer.run.slow_data import remedy
 
             self._is_told = True
-            share = self._waited / self._seconds
-            self._log(f"warning: the device waits for data {share:.0%} of the time; {remedy(self._config)}")
+            ratio = self._waited / self._seconds
+            self._log(f"warning: the device waits for data {ratio:.0%} of the time; {remedy(self._config)}")

@@ -41,7 +41,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
         from trainer.run.compile_only import compile_shapes
 
         return compile_shapes(runtime, training, rows, planned)
-    kind, path = runtime.share(lambda: find_start(config, fresh))
+    kind, path = runtime.on_rank_0(lambda: find_start(config, fresh))
     training.start(kind, path, planned.examples)
     planned = PlannedUpdates.of(runtime, training.state.step, rows.examples_per_row)
     training.strategy.check_accumulation(planned.accumulation)
@@ -71,7 +71,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
 
 
 def find_configured_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
-    """The configured model's shape; what is not configured is that of the checkpoint to start from."""
+    """The configured model's shape. Keys that are not configured come from the checkpoint to start from."""
     if not is_continued(runtime.config.run):
         return find_model_config(runtime.config, data)
     from trainer.run.start_point import find_continued_shape
@@ -80,7 +80,7 @@ def find_configured_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
 
 
 def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -> "Evaluation | None":
-    """The evaluation on the configured dataset, if there is one; data: the training set."""
+    """The evaluation on the configured dataset, if there is one. data: the training set."""
     if runtime.config.data.eval_data is None:
         return None
     from trainer.run.evaluation import Evaluation
@@ -109,7 +109,7 @@ def announce(
     start, device = training.start_point, runtime.device
     runtime.log(f"{start}: {planned.describe(runtime)} out of {data.examples}")
     runtime.log(f"micro-batches: {form.describe()}")
-    if runtime.division.stages > 1 and form.has_lengths:
+    if runtime.division.stages > 1 and form.sizes_vary:
         runtime.log("sequence lengths vary: micro-batches of an update are padded to the longest of them")
     runtime.log(f"{training.parameters:,} weights; {described}")
     compiling = ", which compiles the model, as does the first micro-batch of each other size"
@@ -126,7 +126,7 @@ def make_updates(
     planned: PlannedUpdates,
     count_update: Callable[[], object],
 ) -> bool:
-    """Make the planned updates, with their reports, checkpoints and evaluations; True if asked to stop."""
+    """Make the planned updates, with their reports, checkpoints and evaluations. True if asked to stop."""
     config, device, stopping = runtime.config, runtime.device, runtime.workers.stopping
     pending = PendingUpdates(
         runtime, training, report, waited=lambda: loader.waited, examples=planned.examples, step=planned.start

@@ -89,7 +89,7 @@ def last_update(config: Config, start: int) -> int:
 
 
 def count_calls(config: Config, start: int, device: Device) -> int:
-    """The number of calls to the device from update ``start`` on; SettingsError where it does not divide."""
+    """The number of calls to the device from update ``start`` on. SettingsError where it does not divide."""
     updates = last_update(config, start) - start
     calls, rest = divmod(updates, device.updates_per_call)
     if rest:
@@ -99,7 +99,7 @@ def count_calls(config: Config, start: int, device: Device) -> int:
 
 
 def passes(interval: int, before: int, now: int) -> bool:
-    """True if a multiple of the interval lies in (before, now]; never for interval 0."""
+    """True if a multiple of the interval lies in (before, now]. Never for interval 0."""
     return interval > 0 and now // interval > before // interval
 
 

@@ -49,7 +49,10 @@ class WordModel:
             logits = self._model(single_sequence(ids, masks=masks)).masked_lm
         found = logits.float().softmax(1).topk(min(count, self._vocabulary.size))
         return [
-            [Guess(self._vocabulary.words[token], share) for token, share in zip(*one, strict=True)]
+            [
+                Guess(self._vocabulary.words[token], probability)
+                for token, probability in zip(*one, strict=True)
+            ]
             for one in zip(found.indices.tolist(), found.values.tolist(), strict=True)
         ]
 
@@ -63,7 +66,7 @@ class WordModel:
 
 
 def word_model(opened: Trained) -> WordModel:
-    """The model with its tokeniser; DataError for an encoder without a masked-word head."""
+    """The model with its tokeniser. DataError for an encoder without a masked-word head."""
     model = new_model(opened.shape)
     missing = fill_model(model, opened.checkpoint)
     if any(name.startswith(_WORD_HEAD) for name in missing):
@@ -72,7 +75,7 @@ def word_model(opened: Trained) -> WordModel:
 
 
 def predict_lines(opened: Trained, text: str, *, count: int, as_json: bool) -> list[str]:
-    """The words at each [MASK], a line each; as JSON one line, lists of (word, probability) in a list."""
+    """The words at each [MASK], a line each. As JSON, one list that holds lists of (word, probability)."""
     if count < 1:
         raise SettingsError(f"--num {count}: expected 1 or more")
     guesses = word_model(opened).guess(text, count)

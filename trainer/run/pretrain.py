@@ -21,7 +21,7 @@ from trainer.run.training import Training
 
 
 def pretrain(phases: Sequence[Config]) -> None:
-    """Train phase 1, phase 2, or both; a resumed run starts in the phase of its checkpoint.
+    """Train phase 1, phase 2, or both. A resumed run starts in the phase of its checkpoint.
 
     A phase ends, with a checkpoint, when its steps are done, the target accuracy is reached, or SIGTERM or
     Ctrl-C arrives. Only in the first case does the next phase follow. A signal takes effect between two
@@ -37,13 +37,13 @@ def pretrain(phases: Sequence[Config]) -> None:
     runtime = begin(phases[0])
     phases = [on_device(config, runtime.device.name) for config in phases]
     with ExitStack() as locks:
-        runtime.share(lambda: lock_outputs(phases, locks))
+        runtime.on_rank_0(lambda: lock_outputs(phases, locks))
         train_phases(runtime, phases)
     runtime.workers.close()
 
 
 def lock_outputs(phases: Sequence[Config], locks: ExitStack) -> None:
-    """Lock the output directories; DatasetError where another run writes to one of them."""
+    """Lock the output directories. DatasetError where another run writes to one of them."""
     for directory in sorted({str(config.run.output_dir) for config in phases if not config.run.compile_only}):
         locks.enter_context(lock_directory(storage.join(directory, UNFINISHED)))
 
@@ -78,7 +78,7 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
     if len(phases) > 1:
         from trainer.run.start_point import is_phase_over
 
-        skips_first = runtime.share(partial(is_phase_over, phases[0]))
+        skips_first = runtime.on_rank_0(partial(is_phase_over, phases[0]))
         for config in [] if skips_first else phases[1:]:  # they start at update 0
             count_calls(config, 0, runtime.device)
     for line in dict.fromkeys([*(config.reports.description for config in phases), *about[skips_first:]]):

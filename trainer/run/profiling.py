@@ -10,7 +10,7 @@ from trainer.run.runtime import Runtime
 
 @contextmanager
 def profiled(runtime: Runtime, calls: int) -> Iterator[Callable[[], None]]:
-    """A function to call after each of ``calls`` updates; on rank 0 it records four of them.
+    """A function to call after each of ``calls`` updates. On rank 0 it records four of them.
 
     The recorded updates follow the first four, or the first half of a shorter run. The trace is written
     to output_dir.

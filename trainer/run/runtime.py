@@ -36,7 +36,7 @@ class Runtime:
 
     @property
     def copies(self) -> int:
-        """Copies of the model over all workers; each computes its own micro-batches."""
+        """Copies of the model over all workers. Each computes its own micro-batches."""
         return self.division.copies * self.device.replicas
 
     def worker(self, model: HeadedBert) -> Worker:
@@ -56,7 +56,7 @@ class Runtime:
             return self.task.new_model(shape)
 
     def rows(self, data: OpenedDataset) -> Rows:
-        """The rows to train on; SettingsError where the data cannot have them, or the device take them."""
+        """The rows to train on. SettingsError where the data or the device cannot have such rows."""
         rows = find_rows(self.config, data)
         if rows.bins > 1 and self.device.strategy == "whole_updates":
             raise SettingsError(f"bins make rows of several widths; device {self.device.name} takes one")
@@ -64,7 +64,7 @@ class Runtime:
 
     @property
     def has_rows(self) -> bool:
-        """True if batches are rows: the device needs them, or the configuration says so; else flat."""
+        """True if batches are rows, as the device or the configuration says. False: they are flat."""
         return self.config.data.rows or self.device.needs_rows
 
     def form(self, rows: Rows, batch_size: int, micro_batches: int) -> Form[Batch]:
@@ -98,8 +98,8 @@ class Runtime:
         if self.workers.rank == 0:
             say_error(f"trainer: {message}")
 
-    def share(self, work: Callable[[], Any]) -> Any:
-        """The result of the work, done on rank 0 alone and sent as JSON; its error ends all workers."""
+    def on_rank_0(self, work: Callable[[], Any]) -> Any:
+        """The result of the work, done on rank 0 alone and sent as JSON. An error of it ends all workers."""
         result, failure = None, None
         if self.workers.rank == 0:
             try:
@@ -112,7 +112,7 @@ class Runtime:
         return result
 
     def stop_all(self, error: BertDataError | None) -> NoReturn:
-        """End all workers; each must call this. Rank 0 prints the error, which only it needs to know."""
+        """End all workers, each of which must call this. Rank 0 prints the error, which only it needs."""
         if error and self.workers.size == 1:
             raise error
         status = self.workers.broadcast_object(error and error.exit_status)
@@ -122,14 +122,14 @@ class Runtime:
 
 
 def begin(config: Config) -> Runtime:
-    """The runtime of this process, connected with the other workers; names keys without effect."""
+    """The runtime of this process, connected with the other workers. Names keys without effect."""
     runtime = connect(config)
     runtime.name_idle_keys()
     return runtime
 
 
 def connect(config: Config) -> Runtime:
-    """The runtime of this process, connected with the other workers; its configuration names the device."""
+    """The runtime of this process, connected with the other workers. Its configuration names the device."""
     device = find_device(config, find_local_rank())
     rank, size = find_rank()
     if rank == 0 and config.run.device != device.name:
@@ -176,7 +176,7 @@ def find_model_config(
 
 
 def make_model(runtime: Runtime, shape: ModelConfig) -> HeadedBert:
-    """The model on the device, with random weights from the seed; of a split model this worker's part."""
+    """The model on the device, with random weights from the seed. Of a split model, this worker's part."""
     runtime.device.seed(runtime.config.data.seed)
     return build_model(runtime.empty_model(shape), runtime.device, runtime.workers, runtime.division)
 

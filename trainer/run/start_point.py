@@ -79,9 +79,9 @@ def load(
     if kind == "weights":
         reader.read_weights(path)
         # Phase 2 from elsewhere is numbered on where phase 1 has ended here.
-        there = runtime.share(lambda: max(find_checkpoints(str(config.run.output_dir)), default=0))
+        there = runtime.on_rank_0(lambda: max(find_checkpoints(str(config.run.output_dir)), default=0))
         return replace(fresh, phase_start=there), None
-    saved = State(**runtime.share(lambda: asdict(read_state(Path(path)))))
+    saved = State(**runtime.on_rank_0(lambda: asdict(read_state(Path(path)))))
     if kind == "phase 2":
         state = replace(fresh, phase_start=saved.number)
         reader.read(Path(path), saved, state.applied)
@@ -103,12 +103,12 @@ def find_reader(runtime: Runtime, model: HeadedBert, strategy: Strategy) -> Tens
 
 
 def find_continued_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
-    """The configured model's shape; what is not configured is the start checkpoint's.
+    """The configured model's shape. Keys that are not configured come from the start checkpoint.
 
     Of a file's hidden_act its form is taken, since ``gelu`` in a bert_config.json is another than in a
     config.json.
     """
-    config, start = runtime.config, runtime.share(lambda: find_start_shape(runtime.config))
+    config, start = runtime.config, runtime.on_rank_0(lambda: find_start_shape(runtime.config))
     given, known = config.model.settings(), dict(start or {})
     if config.model.hidden_act is None and "hidden_act" in known:
         given.pop("hidden_act", None)
@@ -122,7 +122,7 @@ def find_continued_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
 
 
 def find_start_shape(config: Config) -> dict[str, Any] | None:
-    """The model of the checkpoint that a run starts from, for keys that are not given; None without one.
+    """The model of the checkpoint that a run starts from, for keys that are not given, or None without one.
 
     A run that goes on after such a start takes its own checkpoint's, as the other may be gone.
     """

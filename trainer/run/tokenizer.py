@@ -28,7 +28,7 @@ def find_tokenizer(
     train_data: str | None,
     lower_case: bool | None,
 ) -> tuple[Vocabulary, bool] | None:
-    """The vocabulary of a checkpoint and whether its text is lower-cased; None where it is not at hand.
+    """The vocabulary of a checkpoint and whether its text is lower-cased, or None where it is not at hand.
 
     The vocabulary is the given one (a file or a name), else that of the given training data, else the one
     that its run keeps, or that lies beside another program's weights; else that of the training data where a
@@ -80,7 +80,7 @@ def _of_data(
 
 
 def _casing(checkpoint: Checkpoint) -> bool | None:
-    """The casing that the checkpoint's configuration has; of another program's, the file beside it."""
+    """The casing in the checkpoint's configuration, or in the file beside another program's checkpoint."""
     config = beside(checkpoint, CASING)
     found: bool | None = _casing_of(config) if config else _settings(checkpoint).get("lower_case")
     return found
@@ -91,7 +91,7 @@ def _settings(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def beside(checkpoint: Checkpoint, name: str) -> str | None:
-    """The path of a file of a run, or beside another program's weights; None where there is none."""
+    """The path of a file of a run, or beside another program's weights, or None where there is none."""
     folder = _run_of(checkpoint.path) if checkpoint.kind == OURS else checkpoint.path
     if not storage.is_directory(folder):
         folder = storage.parent(folder)
@@ -100,7 +100,7 @@ def beside(checkpoint: Checkpoint, name: str) -> str | None:
 
 
 def _run_of(checkpoint: str) -> str:
-    """The directory of the run that the checkpoint belongs to; its own where it is of none."""
+    """The directory of the run that the checkpoint belongs to, or its own where it is of no run."""
     path = Path(checkpoint)
     return str(path.parent.parent if path.parent.name == "checkpoints" else path)
 

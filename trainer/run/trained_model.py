@@ -64,7 +64,7 @@ def open_trained(
 
 
 def _task_config(checkpoint: Checkpoint) -> Config:
-    """The configuration of the run's task; the default, pre-training, for another program's checkpoint."""
+    """The configuration of the run's task. Pre-training, the default, for another program's checkpoint."""
     if checkpoint.kind != OURS:
         return Config()
     found = read_state(Path(checkpoint.path)).config

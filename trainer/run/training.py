@@ -51,7 +51,7 @@ class Training:
         self._writer = CheckpointWriter(on_failure=runtime.workers.stopping.request)
 
     def start(self, kind: str, path: str, update_examples: int) -> None:
-        """Load weights, moments and state on all workers; kind and path are find_start's result.
+        """Load weights, moments and state on all workers. kind, path: find_start's result.
 
         update_examples: those of this run's updates, over all workers.
         """
@@ -62,13 +62,13 @@ class Training:
 
             start = load(kind, path, self._runtime, self._model, self.strategy, self.state, update_examples)
             self.state, later_than = start
-        self._tensors.share()
+        self._tensors.broadcast()
         if self._runtime.workers.local_rank == 0:
             clean_up(str(self._config.run.output_dir), after=later_than)
             keep_tokenizer(self._config)
 
     def update(self, updates: Sequence[Update[Batch]]) -> list[Tensor]:
-        """Make the updates; returns of each this worker's sums, as Strategy.update does."""
+        """Make the updates. Returns of each this worker's sums, as Strategy.update does."""
         self.learning_rate = self._schedule(self.state.step)
         batches = [update.batches for update in updates]
         return self.strategy.update(batches, self.learning_rate, self.state.update_number)
@@ -78,7 +78,7 @@ class Training:
         self.strategy.compile(updates, self.state.update_number)
 
     def advance(self, position: Position, examples: int) -> None:
-        """Count one update of that many examples; position: the one after it."""
+        """Count one update of that many examples. position: in the data, after the update."""
         step = self.state.step + 1
         trained = self.state.trained + examples
         self.state = replace(self.state, step=step, trained=trained, position=position)
@@ -123,7 +123,7 @@ class Training:
         self._share_failure(failure)
 
     def finish_save(self, *, together: bool) -> None:
-        """Wait until the last save is on this machine's disk; raises its error.
+        """Wait until the last save is on this machine's disk. Raises its error.
 
         together: all workers call this, so that an error on one machine is told once and ends them all.
         """
@@ -168,7 +168,7 @@ def is_continued(run: RunSection) -> bool:
 
 
 def find_start(config: Config, fresh: State) -> tuple[str, str]:
-    """(kind, path) of the start, as ``find_start_point`` says; a new run needs a free directory."""
+    """(kind, path) of the start, as ``find_start_point`` says. A new run needs a free directory."""
     if not is_continued(config.run) and not find_used(str(config.run.output_dir)):
         return "new", ""
     from trainer.run.start_point import find_start_point

@@ -34,6 +34,6 @@ COMMANDS = {
 
 
 def print_usage(words: list[str]) -> int:
-    """Print the help; returns 2 where no word asks for it. UsageError for a word that is no command."""
+    """Print the help. Returns 2 where no word asks for it. UsageError for a word that is no command."""
     choose_command(words, USAGE, COMMANDS)
     return 0 if words else 2

@@ -25,7 +25,7 @@ class WholeModelReader:
     def read_weights(self, path: str) -> None:
         """Load weights of any origin, and the moments where they are asked for."""
         if not self._runtime.config.run.start_moments:
-            self._runtime.share(lambda: read_weights_into(self._model, path))
+            self._runtime.on_rank_0(lambda: read_weights_into(self._model, path))
         else:
             self._read_with_moments(path)
 
@@ -41,11 +41,11 @@ class WholeModelReader:
                 raise CheckpointError(f"{path}: holds no moments of an optimiser; leave out start_moments")
             return list(moments), checkpoint.updates or 0
 
-        names, updates = self._runtime.share(read)
+        names, updates = self._runtime.on_rank_0(read)
         self._load_moments(names, moments, updates)
 
     def read(self, path: Path, saved: State, applied: int) -> None:
-        """Load weights and moments of this trainer's checkpoint; applied: updates that made the moments."""
+        """Load weights and moments of this trainer's checkpoint. applied: updates that made the moments."""
         moments: dict[str, Tensor] = {}
 
         def read() -> list[str]:
@@ -53,7 +53,7 @@ class WholeModelReader:
             moments.update(read_tensors(path, saved, MOMENTS))
             return list(moments)
 
-        self._load_moments(self._runtime.share(read), moments, applied)
+        self._load_moments(self._runtime.on_rank_0(read), moments, applied)
 
     def _load_moments(self, names: Sequence[str], moments: Mapping[str, Tensor], applied: int) -> None:
         """Give every worker's strategy rank 0's moments of these names, made by so many updates."""

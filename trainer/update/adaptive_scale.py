@@ -38,7 +38,7 @@ class AdaptiveScale(LossScale):
         return loss if self.is_one else loss * self.value
 
     def update(self, overflow: Tensor) -> Tensor:
-        """Adjust the scale; overflow: 0-dim bool, true if a gradient of this update was not finite.
+        """Adjust the scale. overflow: 0-dim bool, true if a gradient of this update was not finite.
 
         To be called once for each update, on every worker with the same value. Returns a 0-dim bool: the
         training has diverged, because a smaller scale would be below the lower bound.
@@ -60,7 +60,7 @@ class AdaptiveScale(LossScale):
 
 
 def make_scale(keys: UpdateSection, device: torch.device) -> AdaptiveScale:
-    """The loss scale of the configured bounds, which are for fp16; in bf16 it is always 1."""
+    """The loss scale of the configured bounds, which are for fp16. In bf16 it is always 1."""
     if keys.precision != "fp16":
         return AdaptiveScale()
     fixed = float(keys.loss_scaling)  # JSON may have whole numbers

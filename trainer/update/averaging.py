@@ -44,7 +44,7 @@ class WorkerAverages:
 
 
 def sum_type(config: Config) -> torch.dtype | None:
-    """The type in which gradients are added up over the workers; None: their own."""
+    """The type in which gradients are added up over the workers. None: their own."""
     if not config.update.allreduce_post_accumulation_fp16:
         return None
     return torch.bfloat16 if config.update.precision == "bf16" else torch.float16

@@ -11,7 +11,7 @@ from trainer.update.optimiser import LOCAL_NORMS
 
 @torch.no_grad()
 def clip_(tensors: Sequence[Tensor], max_norm: float | Tensor) -> Tensor:
-    """Divide the tensors in place by max(1, norm / max_norm); returns the norm of all of them together.
+    """Divide the tensors in place by max(1, norm / max_norm). Returns the norm of all of them together.
 
     The result equals TensorFlow's clip_by_global_norm, NVIDIA's max(1, norm / 1.0) and Graphcore's
     max(norm, 1). max_norm may be a 0-dim tensor on the device, for which nothing waits. If the norm is not

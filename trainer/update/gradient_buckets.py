@@ -26,7 +26,7 @@ class GradientBuckets:
         dtype: torch.dtype | None,
         leaves: Sequence[Tensor] | None = None,
     ) -> None:
-        """megabytes: the size of a bucket. dtype: the type to add up in; None: that of the gradients.
+        """megabytes: the size of a bucket. dtype: the type to add up in, or None for that of the gradients.
 
         leaves: for each weight the tensor that the backward pass ends at, a copy of it; None: itself.
         """
@@ -54,7 +54,7 @@ class GradientBuckets:
 
     @contextmanager
     def averaging(self) -> Iterator[None]:
-        """The context of an update's last backward pass; on exit the gradients are means over the workers."""
+        """The context of an update's last backward pass. On exit the gradients are means over the workers."""
         self._missing = [len(bucket) for bucket in self._buckets]
         self._next = len(self._buckets) - 1
         try:

@@ -53,7 +53,7 @@ def linear_weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 def make_half_weights(worker: Worker, learner: Learner) -> HalfWeights | None:
-    """The learner with copies of its weights; None where autocast makes them, or none are needed.
+    """The learner with copies of its weights, or None where autocast makes them or none are needed.
 
     A layer that is computed again in the backward pass would find the weights themselves.
     """

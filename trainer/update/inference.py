@@ -27,7 +27,7 @@ class Inference:
     exchanges = False
 
     def __init__(self, worker: Worker, strategy: Any = None) -> None:
-        """strategy: that of the training, whose compiled model is used; None: there is none."""
+        """strategy: that of the training, whose compiled model is used, or None without a training."""
         self._worker = worker
         self._learner: Learner = strategy.learner if strategy else Learner(worker)
         if strategy is None:
@@ -35,7 +35,7 @@ class Inference:
 
     @contextmanager
     def evaluating(self) -> Iterator[Callable[[Batch], Measured]]:
-        """A function from a batch in host memory to its measures; on exit the model is in training mode."""
+        """A function from a batch in host memory to its measures. On exit the model is in training mode."""
         model, device = self._worker.model, self._worker.device
 
         def measure(batch: Batch) -> Measured:
@@ -52,7 +52,7 @@ class Inference:
 
 
 def find_inference(worker: Worker, strategy: Strategy | None = None) -> Inference:
-    """The evaluation of the worker's model, on its device; strategy: that of its training, or None."""
+    """The evaluation of the worker's model, on its device. strategy: that of its training, or None."""
     kind = find_kind(worker.device, worker.division)
     found: Inference = (kind.inference or Inference)(worker, strategy)
     return found

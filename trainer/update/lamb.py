@@ -1,4 +1,4 @@
-"""LAMB (You et al. 2020); without trust ratios it is AdamW, or the Adam of the original BERT."""
+"""LAMB (You et al. 2020). Without trust ratios it is AdamW, or the Adam of the original BERT."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -96,7 +96,7 @@ def _fused_adamw(
     rate: Tensor,
     decay: float,
 ) -> None:
-    """Change the targets by PyTorch's AdamW; nothing where the step is skipped."""
+    """Change the targets by PyTorch's AdamW, unless the step is skipped."""
     count, (means, squares) = numbers.applied, tensors.moments
     assert isinstance(count, Tensor)
     if not settings.debias:

@@ -21,7 +21,7 @@ class MicroBatchSums:
         self._sums: list[Tensor] = []
 
     def add(self, divisor: float) -> None:
-        """Move the gradients of a micro-batch to the sums; divisor: that of its loss."""
+        """Move the gradients of a micro-batch to the sums. divisor: that of its loss."""
         gradients = [weight.grad for weight in self._weights if weight.grad is not None]
         clip_norm = self._keys.micro_batch_clip_norm(divisor)
         if clip_norm is not None:

@@ -1,4 +1,4 @@
-"""The optimisers' base: one function over tensors, for which the host never waits; and how one is made."""
+"""The optimisers' base, and how one is made: one function over tensors, which the host never waits for."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -121,7 +121,7 @@ class Optimiser(torch.optim.Optimizer):
         """Names of the moments that the state holds for each weight, as PyTorch names them."""
 
     def tensors(self, chunk: int | None) -> list[tuple[Tensors, Any]]:
-        """Tensors of all weights that have a gradient, with settings; None: one entry a group."""
+        """Tensors of all weights that have a gradient, with settings. None: one entry a group."""
         return [
             (tensors, self.settings(group))
             for group in self.param_groups
@@ -139,7 +139,7 @@ class Optimiser(torch.optim.Optimizer):
             yield Tensors(weights, gradients, moments)
 
     def moment(self, weight: Tensor, name: str) -> Tensor:
-        """That moment of the weight; zeros before the first step."""
+        """That moment of the weight, zeros before the first step."""
         state: dict[str, Tensor] = self.state[weight]
         if name not in state:
             state[name] = torch.zeros_like(weight, dtype=torch.float32, requires_grad=False)

@@ -45,7 +45,7 @@ def step_of_sgd(tensors: Tensors, numbers: Numbers, settings: SgdSettings) -> No
 
 
 def corrections(count: Tensor | float, settings: LambSettings) -> tuple[Tensor | float, Tensor | float]:
-    """1 - beta1 ** count, the mean's bias correction, and the root of the square's; without cancellation."""
+    """1 - beta1 ** count, the mean's bias correction, and the root of the square's, without cancellation."""
     if not settings.debias:
         return 1.0, 1.0
     log1, log2 = (math.log(beta) if beta else -math.inf for beta in settings.betas)

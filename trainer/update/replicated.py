@@ -106,7 +106,7 @@ class Replicated(Strategy):
         return torch.stack(values).sum(0)
 
     def compile(self, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
-        """Make updates with rate 0; those after the first have moments, and may need graphs of their own."""
+        """Make updates at rate 0. Those after the first have moments, and may need graphs of their own."""
         for _ in range(self.worker.device.updates_to_compile):
             (values,) = self.update(updates, 0.0, first)
         self.worker.device.to_host(values)  # waits until everything has run

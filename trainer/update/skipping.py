@@ -64,7 +64,7 @@ def clip_and_step(
     rule: Rule,
     norms: Norms,
 ) -> None:
-    """Clip the gradients and change the weights of all groups; counts and scale follow."""
+    """Clip the gradients, change the weights of all groups, and update the counts and the scale."""
     divisor = None
     norm = norms.all([gradient for tensors, _ in groups for gradient in tensors.gradients])
     norm = norm if scale.is_one else norm / scale.value

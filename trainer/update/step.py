@@ -35,7 +35,7 @@ class LossScale:
         return loss
 
     def state_dict(self) -> dict[str, float]:
-        """The state for a checkpoint; waits for the device."""
+        """The state for a checkpoint. Waits for the device."""
         return {"value": 1.0, "good": int(self._good)}
 
     def load_state_dict(self, state: dict[str, float]) -> None:
@@ -66,7 +66,7 @@ class WeightStep(ABC):
         """
 
     def read_skipped(self) -> int:
-        """Updates skipped since the start, because a gradient was not finite; waits for the device.
+        """Updates skipped since the start because a gradient was not finite. Waits for the device.
 
         NotFiniteError names the update at which the training diverged, on every worker.
         """
@@ -74,7 +74,7 @@ class WeightStep(ABC):
 
 
 class FunctionStep(WeightStep):
-    """Clipping and the optimiser as one function over tensors; in fp32 no update is skipped."""
+    """Clipping and the optimiser as one function over tensors. In fp32 no update is skipped."""
 
     optimiser: Optimiser
 

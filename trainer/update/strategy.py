@@ -61,7 +61,7 @@ class UpdateNumber(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Worker:
-    """Everything that an update is made with on one worker; the model is on the device."""
+    """Everything that one worker makes an update with. The model is on the device."""
 
     config: Config
     device: Device
@@ -84,7 +84,7 @@ class Learner(nn.Module):
 
 
 class Strategy(ABC):
-    """Updates of the model's weights on one worker; weights and moments have the same bits on all.
+    """Updates of the model's weights on one worker. Weights and moments have the same bits on all.
 
     step: the end of each update, with the loss scale and the counts of updates.
     """
@@ -105,7 +105,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def compile(self, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
-        """Compile for the shapes of these updates; the weights must not be used afterwards."""
+        """Compile for the shapes of these updates. The weights must not be used afterwards."""
 
     def fetch(self) -> None:  # noqa: B027 - most devices have the newest weights there
         """Copy the newest weights into the model's parameters, where the device keeps them elsewhere."""
@@ -122,7 +122,7 @@ class Strategy(ABC):
         """SettingsError where so few micro-batches of an update cannot be trained with."""
 
     def release(self) -> None:  # noqa: B027 - most strategies hold nothing
-        """Free the device for the next phase; no update may follow."""
+        """Free the device for the next phase. No update may follow."""
 
 
 def loss_and_sums(outcome: Outcome) -> Tensor:
@@ -147,7 +147,7 @@ def build_whole(model: HeadedBert, device: Device, workers: Collective, division
 
 
 class StrategyKind(NamedTuple):
-    """A strategy: its class, how its model is made, and its kind of ``Inference``; None: the usual one."""
+    """A strategy: its class, how its model is made, and its kind of ``Inference``. None: the usual one."""
 
     strategy: Callable[[Worker], Strategy]
     build: Callable[[HeadedBert, Device, Collective, Division], HeadedBert] = build_whole

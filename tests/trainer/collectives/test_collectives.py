@@ -166,14 +166,14 @@ def test_a_stranger_is_no_worker_and_another_error_no_loss(monkeypatch):
     monkeypatch.setattr(heartbeat, "_NEWS_SECONDS", 0)
     callers = []
 
-    def share(meeting):
+    def broadcast(meeting):
         (_, port), word, _ = meeting
         for said in ("hello 1", f"{word} 1.."):
             callers.append(socket.create_connection(("127.0.0.1", port)))
             callers[-1].sendall(said.encode())
         return meeting
 
-    Heartbeat(0, 2).start("127.0.0.1", share)
+    Heartbeat(0, 2).start("127.0.0.1", broadcast)
     stranger, worker = callers
     with stranger, worker:
         assert worker.recv(1) == b"."

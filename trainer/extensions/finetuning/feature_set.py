@@ -33,7 +33,7 @@ class FeatureSource:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class MadeExamples:
-    """The examples of a source; documents, sentences: counts for the manifest; warnings: for a person."""
+    """The examples of a source. documents, sentences: counts for the manifest. warnings: for a person."""
 
     examples: Sequence[Any]
     batch_type: type[ExampleBatch]
@@ -44,7 +44,7 @@ class MadeExamples:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FeatureSet:
-    """A finished dataset of features; kept: an earlier run had made it.
+    """A finished dataset of features. kept: an earlier run had made it.
 
     warnings: of the run that made it, which its manifest keeps.
     """
@@ -124,7 +124,7 @@ def make_feature_set(
 
 
 def _found(directory: str, manifest: Manifest, source: FeatureSource, *, kept: bool) -> FeatureSet:
-    """The finished dataset; its warnings with the path that the source has now."""
+    """The finished dataset. Its warnings have the path that the source has now."""
     warnings = [f"{source.path}: {warning}" for warning in manifest.warnings]
     return FeatureSet(directory=directory, manifest=manifest, kept=kept, warnings=warnings)
 

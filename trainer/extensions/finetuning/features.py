@@ -48,7 +48,7 @@ class Written:
 
 
 def run(arguments: list[str]) -> None:
-    """Write the features; say what was written, and warn of what was left out."""
+    """Write the features. Print what was written, and warn about what was left out."""
     given = _parser().parse_args(arguments)
     given.task = given.task.lower()
     written = _write_squad(given) if given.task == SQUAD else _write_pairs(given)
@@ -135,7 +135,7 @@ def _write_squad(given: Namespace) -> Written:
 
 
 def _write_pairs(given: Namespace) -> Written:
-    """Write or keep the features of a table; labels that its task does not name are the table's, sorted."""
+    """Write or keep the features of a table. A task without labels takes those of the table, sorted."""
     refuse(given, _SQUAD_FLAGS)
     settings = ClassificationSettings(
         format=given.format,
@@ -159,7 +159,7 @@ def _write_pairs(given: Namespace) -> Written:
 
 
 def _labelled(task: ClassificationTask, found: Pairs, labelled: bool) -> ClassificationTask:
-    """The task with labels: its own or the table's; none where they are not read."""
+    """The task with labels: its own or the table's, or none where labels are not read."""
     return with_labels(task, found) if labelled else replace(task, labels=task.labels or ())
 
 

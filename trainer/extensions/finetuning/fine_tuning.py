@@ -16,7 +16,7 @@ from trainer.model.task import Task
 
 
 class FineTuning(Task):
-    """A task on a dataset of features; objective: the one that its examples must have."""
+    """A task on a dataset of features. objective: the one that its examples must have."""
 
     objective: str
 
@@ -28,7 +28,7 @@ class FineTuning(Task):
         *,
         held_out: bool = False,
     ) -> OpenedDataset:
-        """The features in one directory; SettingsError where they are another task's."""
+        """The features in one directory. SettingsError where they are another task's."""
         assert paths is not None, "features are made before they are opened"
         return open_for_training(
             paths,
@@ -52,7 +52,7 @@ def target_of(batch: Batch, name: str) -> Tensor:
 
 
 def mean_of(values: Tensor, weights: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """The weighted mean, with gradients; sum of the weighted values and of the weights, without."""
+    """The weighted mean with gradients, then the sums of weighted values and of weights without."""
     total, weight = (values * weights).sum(), weights.sum()
     return total / weight.clamp(min=1e-5), [total.detach(), weight]
 

@@ -44,7 +44,7 @@ def finetune(config: Config) -> None:
     config.require("output_dir")
     runtime = begin(config)
     with ExitStack() as locks:
-        runtime.share(lambda: lock_outputs([config], locks))
+        runtime.on_rank_0(lambda: lock_outputs([config], locks))
         if config.run.do_train:
             _train(prepare(runtime))
         else:
@@ -63,7 +63,7 @@ def evaluate_task(runtime: Runtime, *, poll: bool = False, timeout: float = math
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prepared:
-    """A worker that knows the model's shape and all files; predicted: the features to predict, if any."""
+    """A worker that knows the model's shape and all files. predicted: the features to predict, if any."""
 
     runtime: Runtime
     shape: ModelConfig
@@ -72,13 +72,13 @@ class Prepared:
 
 def prepare(runtime: Runtime) -> Prepared:
     """The runtime with the task's files found and made into features, by rank 0."""
-    shape, keys, predicted = runtime.share(lambda: _prepare(runtime))
+    shape, keys, predicted = runtime.on_rank_0(lambda: _prepare(runtime))
     runtime = runtime.changed(runtime.config.changed(**keys))
     return Prepared(runtime=runtime, shape=ModelConfig.from_dict(shape), predicted=predicted)
 
 
 def _train(prepared: Prepared) -> None:
-    """Train with evaluations; predict at the end."""
+    """Train with evaluations, and predict at the end."""
     runtime, config = prepared.runtime, prepared.runtime.config
     data = runtime.task.open(config, config.data.train_data, prepared.shape.vocab_size)
     runtime.rows(data)  # fails before the model is divided
@@ -95,7 +95,7 @@ def _evaluate(prepared: Prepared, *, poll: bool = False, timeout: float = math.i
 
 
 def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | None]:
-    """Model shape, changed keys of the configuration, features to predict; done on rank 0.
+    """Model shape, changed keys of the configuration, features to predict. Found on rank 0.
 
     The shape is the checkpoint's but for the keys that are configured.
     """
@@ -139,7 +139,7 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
 
 
 def _model_keys(config: Config) -> dict[str, Any]:
-    """The configured keys of the model; of a file's hidden_act gelu tells the form, else the checkpoint."""
+    """The configured keys of the model. A file's hidden_act gives GELU's form, else the checkpoint does."""
     given = config.model.settings()
     if config.model.hidden_act is None and config.model.gelu is None:
         given.pop("hidden_act", None)
@@ -171,7 +171,7 @@ def _source(config: Config) -> str:
 
 
 def _schedule(config: Config, examples: int, update_examples: int) -> dict[str, Any]:
-    """The number of updates of the epochs asked for; an evaluation after each unless said otherwise.
+    """The number of updates of the epochs asked for. Sets eval_every to an epoch where it is not given.
 
     SettingsError where the warm-up is longer.
     """
@@ -199,7 +199,7 @@ def _predict(prepared: Prepared) -> None:
             return config.run.start_from_ckpt
         return str(choose_checkpoint(output_dir, config.run.resume_step))
 
-    path = runtime.share(choose)
+    path = runtime.on_rank_0(choose)
     data = runtime.task.open(config, prepared.predicted, shape.vocab_size)
     runtime = divide(runtime, shape, data.layout.max_seq_length)
     model = make_model(runtime, shape)

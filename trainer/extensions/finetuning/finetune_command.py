@@ -85,17 +85,17 @@ def evaluate_fine_tuned(
     poll: bool,
     timeout: float,
 ) -> None:
-    """Evaluate by the task; trained: the configuration in the checkpoint, whose keys go below those given."""
+    """Evaluate by the task. trained: the checkpoint's configuration, which the given keys override."""
     from trainer.extensions.finetuning.finetune import evaluate_task
 
-    known = runtime.share(lambda: fine_tuned_keys(runtime.config, trained))
+    known = runtime.on_rank_0(lambda: fine_tuned_keys(runtime.config, trained))
     runtime = runtime.changed(make_task_config(arguments, prog, known).changed(do_train=False))
     runtime.name_idle_keys()
     evaluate_task(runtime, poll=poll, timeout=timeout)
 
 
 def fine_tuned_keys(given: Config, found: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys that the run to evaluate was fine-tuned with; none for another checkpoint.
+    """The keys that the run to evaluate was fine-tuned with, or none for another checkpoint.
 
     The file to evaluate on is left out where a directory is given, the vocabulary where it is gone.
     """

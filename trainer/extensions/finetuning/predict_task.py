@@ -37,7 +37,7 @@ _THE_TEXT = "the text"
 
 
 def predict_task(given: Namespace, opened: Trained, task: str) -> None:
-    """Print the answer or the label; task: the name of the task."""
+    """Print the answer or the label. task: the name of the task."""
     given.task = SQUAD if task.lower() == SQUAD else find_classification(task).name
     if given.task == SQUAD:
         _print_answer(given, opened)
@@ -47,7 +47,7 @@ def predict_task(given: Namespace, opened: Trained, task: str) -> None:
 
 
 def _fill(model: Configured, opened: Trained, head: str, remedy: str) -> None:
-    """Fill the model from the checkpoint; DataError where that lacks the head of the task."""
+    """Fill the model from the checkpoint. DataError where that lacks the head of the task."""
     if any(name.startswith(head) for name in fill_model(model, opened.checkpoint)):
         raise DataError(f"{opened.source}: has no head for {remedy}")
 
@@ -60,7 +60,7 @@ def _tokenizer(opened: Trained) -> WordPieceTokenizer:
 
 
 def _print_answer(given: Namespace, opened: Trained) -> None:
-    """Print the answer; an empty line, and a message, where the text holds none."""
+    """Print the answer, or an empty line and a message where the text holds none."""
     refuse(given, ("num", "labels"))
     question = single_text(given)
     if given.context is None:
@@ -77,7 +77,7 @@ def _print_answer(given: Namespace, opened: Trained) -> None:
 
 
 class GivenText(NamedTuple):
-    """The text that an answer is in; name: the file that it was read from, or what it is called."""
+    """The text to find an answer in. name: of its file, or another name for messages."""
 
     text: str
     name: str
@@ -96,7 +96,7 @@ def _find_context(given: str) -> GivenText:
 
 
 def _answer_line(opened: Trained, question: str, context: GivenText, *, as_json: bool) -> str:
-    """The answer in one line, by the run's own settings; as JSON with its probability among the best.
+    """The answer in one line, by the run's own settings. As JSON it has its probability among the best.
 
     The answer is empty where the run knows questions without one (SQuAD 2.0) and this is such.
     """
@@ -123,15 +123,15 @@ def _answer_line(opened: Trained, question: str, context: GivenText, *, as_json:
     found = predicted[asked.questions[0].id]
     if not as_json:
         return found.answer
-    share = next(share for scored, share in found.n_best if scored.text == found.answer)
-    return json.dumps({"answer": found.answer, "probability": share}, ensure_ascii=False)
+    probability = next(probability for scored, probability in found.n_best if scored.text == found.answer)
+    return json.dumps({"answer": found.answer, "probability": probability}, ensure_ascii=False)
 
 
 # --- the label of a text or of a pair ----------------------------------------------------------
 
 
 def _label_line(given: Namespace, opened: Trained) -> str:
-    """The label of a text or of a pair of texts, and its probability; or the score, with three digits.
+    """The label of a text or of a pair of texts, and its probability, or the score with three digits.
 
     given: the task may be the run's own or another; its labels, in the order of their ids, are the run's or
     the task's unless they are given; json: the probabilities of all labels too. UsageError for one text where
@@ -169,14 +169,14 @@ def _as_pair(texts: Sequence[str], task: ClassificationTask, *, is_known: bool) 
     return TextPair(texts[0], texts[1] if count == 2 else None, None, _THE_TEXT)
 
 
-def _label_text(labels: Sequence[str], shares: Sequence[float], *, as_json: bool) -> str:
-    """The most probable label; shares: the probability of each."""
-    best = max(range(len(shares)), key=shares.__getitem__)
+def _label_text(labels: Sequence[str], probabilities: Sequence[float], *, as_json: bool) -> str:
+    """The most probable label."""
+    best = max(range(len(probabilities)), key=probabilities.__getitem__)
     if not as_json:
-        return f"{labels[best]} {shares[best]:.1%}"
+        return f"{labels[best]} {probabilities[best]:.1%}"
     found = {
         "label": labels[best],
-        "probability": shares[best],
-        "probabilities": dict(zip(labels, shares, strict=True)),
+        "probability": probabilities[best],
+        "probabilities": dict(zip(labels, probabilities, strict=True)),
     }
     return json.dumps(found, ensure_ascii=False)

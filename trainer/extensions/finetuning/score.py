@@ -127,7 +127,7 @@ def score_squad(
 
 
 def _read_numbers(path: str, questions: Sequence[str]) -> dict[str, float]:
-    """The number of each question by its id, in the order of the file; it must have all these questions."""
+    """The number of each question by its id, in the file's order. The file must have all these questions."""
     value = _read_object(path, "a number by each question's id")
     for name, number in value.items():
         if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):

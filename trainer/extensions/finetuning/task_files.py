@@ -27,7 +27,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskFiles:
-    """Paths of the files to train, to evaluate and to predict; None for one that is not there."""
+    """Paths of the files to train, to evaluate and to predict, or None for one that is not there."""
 
     train: str | None
     evaluation: str | None
@@ -63,7 +63,7 @@ def find_files(config: Config) -> TaskFiles:
 
 
 def _missing(config: Config, kind: int, said: str) -> BertDataError:
-    """The error for a file that is not there; it names all names that were looked for in task_dir.
+    """The error for a missing file. It lists all names that were looked for in task_dir.
 
     kind: 0 to train on, 1 to evaluate on, 2 to predict. said: the error where there is no task_dir.
     """
@@ -76,7 +76,7 @@ def _missing(config: Config, kind: int, said: str) -> BertDataError:
 
 
 def names_looked_for(config: Config, kind: int) -> str:
-    """All usual names of a file, in words; kind: as of _missing."""
+    """All usual names of a file, in words. kind: as of _missing."""
     return " and no ".join(names[kind] for names in _usual_names(config))
 
 
@@ -104,7 +104,7 @@ def _usual_names(config: Config) -> list[FileNames]:
 
 
 def check_evaluation(config: Config, files: TaskFiles) -> None:
-    """InputError for a file to evaluate on that cannot be scored; nothing has been written yet.
+    """InputError for a file to evaluate on that cannot be scored. Nothing has been written yet.
 
     By the rules of SQuAD 1.1 each question needs an answer; those of 2.0 take questions without one. The
     table of a classification is checked when its features are made.
@@ -141,7 +141,7 @@ def feature_length(config: Config) -> int:
 
 
 def make_features(config: Config, path: str, *, training: bool, labelled: bool, tell: Tell) -> FeatureSet:
-    """The dataset of a file's features, below output_dir; one that is there is verified and kept.
+    """The dataset of a file's features, below output_dir. An existing one is verified and kept.
 
     labelled: of a classification, whether its labels are read. tell: gets warnings, and a line.
     """

@@ -34,7 +34,7 @@ def completed(checkpoint: Checkpoint, program: str) -> Checkpoint:
 
 
 def told(checkpoint: Checkpoint) -> str:
-    """The biases that ``completed`` adds, for a message; empty where nothing is missing."""
+    """The biases that ``completed`` adds, for a message, or empty where nothing is missing."""
     config = checkpoint.expect_config()
     keys = [*BIASES, "use_prediction_bias"] if _has_heads(checkpoint) else [*BIASES]
     names = [name for name in keys if not getattr(config, name)]

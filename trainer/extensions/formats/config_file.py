@@ -28,7 +28,7 @@ _GOOGLES_KEYS = (
 
 
 def read_config(directory: str, given: str | None = None, *, tanh: bool = False) -> ModelConfig | None:
-    """The configuration in the given file, else in the directory; None where there is none.
+    """The configuration in the given file, else in the directory, or None where there is none.
 
     tanh: the program computes ``gelu`` in its tanh form, as Google's, MLPerf's and NVIDIA's do; the others
     in the exact one.

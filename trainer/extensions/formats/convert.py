@@ -27,7 +27,7 @@ from trainer.run.tokenizer import find_tokenizer
 
 _REMEDY = "give --vocab, and --train-data where the data has moved"
 _ANSWER_OUTPUTS = 2  # start and end
-_MOST_LABELS = 1 << 24  # of a classification; a file may claim any number
+_MOST_LABELS = 1 << 24  # of a classification, because a damaged file may claim any number
 _PROGRAMS = {"tf1": "TensorFlow 1's", "tf2": "TensorFlow 2's", "nvidia": "NVIDIA's"}
 
 
@@ -43,7 +43,7 @@ def convert(
     lower_case: bool | None = None,
     moments: bool = True,
 ) -> str:
-    """Convert a checkpoint of any program, or a run's newest, to another form; returns a message.
+    """Convert a checkpoint of any program, or a run's newest, to another form. Returns a message.
 
     kind: the source's; None: what its files look like. to: the form to write; None: Hugging Face's for
     this trainer's checkpoints, this trainer's for all others. model_config: the description of the model,
@@ -88,7 +88,7 @@ def convert(
 
 @contextmanager
 def _open_target(target: str) -> Iterator[str]:
-    """The directory to write to, which appears whole under the target's name; a remote one grows in place."""
+    """The directory to write to, renamed to the target at the end. A remote target is written in place."""
     if storage.is_remote(target):
         yield target
         return
@@ -116,7 +116,7 @@ def _own_shapes(checkpoint: Checkpoint, shape: ModelConfig) -> dict[str, Tensor]
 
 
 def _held(checkpoint: Checkpoint, shape: ModelConfig) -> Checkpoint:
-    """The checkpoint with the tensors that its model has; DataError where they are not those of its shape."""
+    """The checkpoint with its model's tensors. DataError where they do not fit the model's shape."""
     own = _own_shapes(checkpoint, shape)
     weights, _ = match_weights(own, shape, checkpoint)
     moments = match_moments(own, shape, checkpoint)
@@ -128,7 +128,7 @@ def _held(checkpoint: Checkpoint, shape: ModelConfig) -> Checkpoint:
 
 
 def _write_own(checkpoint: Checkpoint, shape: ModelConfig, target: str) -> str:
-    """Write a checkpoint of this trainer; heads of pre-training that are missing get random values."""
+    """Write a checkpoint of this trainer. Heads of pre-training that are missing get random values."""
     own = _own_shapes(checkpoint, shape)
     weights, missing = match_weights(own, shape, checkpoint)
     weights = {name: weights[name] for name in own if name in weights}

@@ -45,7 +45,7 @@ def _join(parts: list[StoredTensor]) -> StoredTensor:
 
 
 def google_names(variable: str) -> list[str]:
-    """The variable's name in Google's program; three for query, key and value in one."""
+    """The variable's name in Google's program, or three names for query, key and value in one."""
     if joined := _JOINED.fullmatch(variable):
         return [f"{joined[1]}/{third}/{_KINDS[joined[2]]}" for third in _THIRDS]
     for graphcores, googles in _EXCHANGED.items():

@@ -14,7 +14,7 @@ _ORGANISATION = "google-bert"
 
 
 def find_pretrained(name: str, environment: Mapping[str, str] = os.environ) -> str:
-    """The path of a checkpoint; of a name such as ``bert-base-uncased``, that of its downloaded files.
+    """The path of a checkpoint. For a name such as ``bert-base-uncased``, that of its downloaded files.
 
     A path that exists goes before a name. MissingInputError for a name that was not downloaded.
     """

@@ -36,7 +36,7 @@ _SPECIAL_TOKENS = {
 
 
 def read_huggingface(path: str, model_config: str | None = None, kind: str = "huggingface") -> Checkpoint:
-    """The checkpoint of a directory or of a file of weights; kind: "huggingface" or "graphcore".
+    """The checkpoint of a directory or of a file of weights. kind: "huggingface" or "graphcore".
 
     model_config: a file in place of the config.json beside the weights.
     """
@@ -65,7 +65,7 @@ def _tensors(file: str) -> Stored:
 
 
 def write_huggingface(checkpoint: Checkpoint, directory: str) -> str:
-    """Write config.json and model.safetensors for transformers' from_pretrained; returns the directory."""
+    """Write config.json and model.safetensors for transformers' from_pretrained. Returns the directory."""
     checkpoint = completed(checkpoint, "transformers")
     config = checkpoint.expect_config()
     weights = unpadded(checkpoint.weights, config)

@@ -28,7 +28,7 @@ _TORCH_FILES = (".pt", ".pth")
 
 
 def read_checkpoint(path: str, kind: str | None = None, model_config: str | None = None) -> Checkpoint:
-    """The checkpoint at a path; nothing but names, shapes and configuration is read yet.
+    """The checkpoint at a path. Only names, shapes and configuration are read yet.
 
     path: a directory; a file of weights; for TensorFlow also the prefix of its files, or one of them.
     kind: one of KINDS; None: what the files look like. model_config: a file in place of the
@@ -54,7 +54,7 @@ def _read_tensorflow(prefix: str, kind: str | None, model_config: str | None) ->
 
 
 def _torch_file(path: str, kind: str | None) -> str | None:
-    """The path of NVIDIA's or Habana's file; None for Hugging Face's form."""
+    """The path of NVIDIA's or Habana's file, or None for Hugging Face's form."""
     if storage.is_directory(path):
         if kind in (None, "huggingface", "graphcore"):
             has_weights = any(storage.exists(storage.join(path, name)) for name in WEIGHT_FILES)

@@ -32,7 +32,7 @@ _NAMED = {
 
 
 def find_variables(nodes: list[Node]) -> dict[str, int]:
-    """The node of the variable of each tensor, by this model's name; empty where there is no encoder."""
+    """The node of each tensor's variable, by this model's name, or empty where there is no encoder."""
     found: dict[str, int] = {}
     for encoder in range(len(nodes)):
         parts = dict(_numbered_parts(nodes, encoder)) or dict(_named_parts(nodes, encoder))
@@ -95,7 +95,7 @@ def _named_parts(nodes: list[Node], encoder: int) -> Iterator[tuple[str, int]]:
 
 
 def _is_number(text: str) -> bool:
-    """True for the number of a layer in digits; int refuses thousands of them."""
+    """True for a layer's number in digits. int() refuses thousands of digits."""
     return text.isdecimal() and len(text) < 10
 
 

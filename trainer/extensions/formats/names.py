@@ -67,7 +67,7 @@ MODEL_GARDEN_HEADS = {
 
 
 def from_pytorch(name: str) -> str | None:
-    """This model's name of a tensor of a PyTorch program; None for one that is a copy, or no parameter."""
+    """This model's name of a tensor of a PyTorch program, or None for a copy or what is no parameter."""
     name = name.removeprefix(PYTORCH_PREFIX)
     if not name.startswith(("bert.", "cls.", "qa_outputs.", "classifier.")):
         name = f"bert.{name}"
@@ -93,7 +93,7 @@ def to_tensorflow(name: str) -> tuple[str, bool]:
 
 
 def from_tensorflow(name: str, table: Mapping[str, str]) -> tuple[str, bool] | None:
-    """(this model's name of a variable of TensorFlow 1, True if it is transposed); None for another's.
+    """(this model's name of a variable of TensorFlow 1, True if it is transposed), or None for another's.
 
     table: TENSORFLOW the other way round.
     """

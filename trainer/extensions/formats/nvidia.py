@@ -32,7 +32,7 @@ _COUNTS = ("step", "steps")
 
 
 def read_nvidia(path: str, model_config: str | None = None, kind: str = "nvidia") -> Checkpoint:
-    """The checkpoint of a file; kind: "nvidia" (GELU in its tanh form) or "habana" (the exact one).
+    """The checkpoint of a file. kind: "nvidia" (GELU in its tanh form) or "habana" (the exact one).
 
     model_config: a file in place of the bert_config.json beside it.
     """
@@ -57,7 +57,7 @@ def from_pytorch_names(tensors: Stored, path: str) -> dict[str, StoredTensor]:
 
 
 def _read_moments(optimiser: Any, weights: Stored, path: str) -> tuple[dict[str, StoredTensor], int | None]:
-    """(moments, updates made) of an optimiser's state; empty where it is not one of these weights'.
+    """(moments, updates made) of an optimiser's state, or empty where the state is not of these weights.
 
     NVIDIA's and Habana's programs number the weights with decay first, in the order of the model.
     DataError for moments or counts that are of these weights, and no numbers.
@@ -80,7 +80,7 @@ def _read_moments(optimiser: Any, weights: Stored, path: str) -> tuple[dict[str,
 
 
 def _states_of(optimiser: Any) -> list[Mapping[str, Any]] | None:
-    """The state of each weight in the order of an optimiser's groups; None for another form of state."""
+    """The state of each weight in the order of an optimiser's groups, or None for another form of state."""
     if not isinstance(optimiser, Mapping):
         return None
     states, groups = optimiser.get("state"), optimiser.get("param_groups")
@@ -100,7 +100,7 @@ def _states_of(optimiser: Any) -> list[Mapping[str, Any]] | None:
 
 
 def _updates(places: Sequence[Mapping[str, Any]], path: str) -> int | None:
-    """The updates that an optimiser counted, in its group or in a weight's state; DataError for no number."""
+    """The updates that an optimiser counted, in its group or in a weight's state. DataError for no number."""
     counts = [place[name] for place in places for name in _COUNTS if name in place]
     if not counts:
         return None
@@ -121,7 +121,7 @@ def split_by_decay(weights: Stored) -> tuple[list[str], list[str]]:
 
 
 def write_nvidia(checkpoint: Checkpoint, directory: str) -> str:
-    """Write ckpt_N.pt and bert_config.json, the vocabulary padded as the program does; returns the path."""
+    """Write ckpt_N.pt and bert_config.json, the vocabulary padded as the program does. Returns the path."""
     checkpoint = completed(checkpoint, "NVIDIA's BERT")
     config = checkpoint.expect_config()
     weights = in_order(padded(checkpoint.weights, config))
@@ -141,7 +141,7 @@ def write_nvidia(checkpoint: Checkpoint, directory: str) -> str:
 
 
 def _save(content: dict[str, Any], file: BinaryIO, path: str) -> None:
-    """Write torch's archive; StorageError where the file takes no more."""
+    """Write torch's archive. StorageError where the file takes no more."""
     try:
         torch.save(content, file)
     except RuntimeError as error:

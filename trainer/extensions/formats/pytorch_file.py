@@ -79,7 +79,7 @@ def _check_archive(file: BinaryIO) -> None:
 
 
 def tensors_of(values: Any, path: str) -> dict[str, StoredTensor]:
-    """The tensors of a mapping by name; DataError where it is none."""
+    """The tensors of a mapping by name. DataError for anything else."""
     if not isinstance(values, Mapping) or not all(isinstance(item, Tensor) for item in values.values()):
         raise DataError(f"{path}: found {type(values).__name__}, expected tensors by name")
     for name, tensor in values.items():
@@ -101,7 +101,7 @@ def check_plain(tensor: Tensor, name: str, path: str) -> None:
 
 
 def _oddity(tensor: Tensor) -> str | None:
-    """The kind of a tensor whose memory is no array of numbers; None for a plain one."""
+    """The kind of a tensor whose memory is no array of numbers, or None for a plain one."""
     if tensor.is_nested:
         return "nested"
     if tensor.layout is not torch.strided:

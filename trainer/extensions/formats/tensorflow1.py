@@ -28,7 +28,7 @@ _OPTIMISERS = {"LAMB": "lamb-mlperf", "adam": "adamw-bert", "lamb": "lamb-graphc
 
 
 def read_tensorflow1(bundle: Bundle, model_config: str | None = None) -> Checkpoint:
-    """The checkpoint of a bundle; model_config: a file in place of the bert_config.json beside it."""
+    """The checkpoint of a bundle. model_config: a file in place of the bert_config.json beside it."""
     weights, moments = dict[str, StoredTensor](), dict[str, StoredTensor]()
     optimiser = None
     for name in bundle.entries:
@@ -56,7 +56,7 @@ def read_tensorflow1(bundle: Bundle, model_config: str | None = None) -> Checkpo
 
 
 def _stored(bundle: Bundle, name: str, variable: str) -> Iterator[tuple[str, StoredTensor]]:
-    """(this model's name, tensor) of each part of an entry of the variable; none for another's."""
+    """(this model's name, tensor) of each part of an entry of the variable, or none for another's."""
     whole = StoredTensor(bundle.entries[name].shape, lambda: bundle.read(name))
     names = google_names(variable)
     for number, googles in enumerate(names):
@@ -66,7 +66,7 @@ def _stored(bundle: Bundle, name: str, variable: str) -> Iterator[tuple[str, Sto
 
 
 def write_tensorflow1(checkpoint: Checkpoint, directory: str) -> str:
-    """Write model.ckpt-N, ``checkpoint`` and bert_config.json; returns the prefix."""
+    """Write model.ckpt-N, ``checkpoint`` and bert_config.json. Returns the prefix."""
     checkpoint = completed(checkpoint, "TensorFlow's BERT")
     config = checkpoint.expect_config()
     name = f"model.ckpt-{checkpoint.updates or 0}"
@@ -103,7 +103,7 @@ def write_state_file(directory: str, name: str) -> None:
 
 
 def add_accumulators(source: str, target: str) -> str:
-    """Copy a checkpoint with a zero NAME/GradientAccumulator beside every variable; returns a message.
+    """Copy a checkpoint with a zero NAME/GradientAccumulator beside every variable. Returns a message.
 
     Moments, powers and counters get one too, as MLPerf's checkpoint_add_gradacc.py does it. source: the
     prefix of a checkpoint of TensorFlow 1, or its directory. target: the prefix to write.

@@ -33,7 +33,7 @@ _OPTIMISER, _ITERATIONS, _COUNTER = "optimizer", "iter", "save_counter"
 
 
 def read_tensorflow2(bundle: Bundle, model_config: str | None = None) -> Checkpoint:
-    """The checkpoint of a bundle; model_config: a file in place of the bert_config.json beside it."""
+    """The checkpoint of a bundle. model_config: a file in place of the bert_config.json beside it."""
     try:
         nodes = parse_graph(bundle.read_text(GRAPH_KEY))
     except WireError as error:
@@ -95,7 +95,7 @@ class _Layout:
         return cls(is_matrix, ".attention.self." in name, is_matrix and is_output)
 
     def flat(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape with the heads joined; the same where they are not apart."""
+        """The shape with the heads joined. Unchanged where they are not apart."""
         if self.ends_in_heads and len(shape) == 2 + self.is_kernel:
             return (*shape[:-2], shape[-2] * shape[-1])
         if self.begins_with_heads and len(shape) == 3:
@@ -112,7 +112,7 @@ class _Layout:
 
 
 def write_tensorflow2(checkpoint: Checkpoint, directory: str) -> str:
-    """Write bert_model.ckpt-N, ``checkpoint`` and bert_config.json; returns the prefix."""
+    """Write bert_model.ckpt-N, ``checkpoint`` and bert_config.json. Returns the prefix."""
     checkpoint = completed(checkpoint, "the model garden's BERT")
     config = checkpoint.expect_config()
     name = f"bert_model.ckpt-{checkpoint.updates or 0}"
@@ -182,7 +182,7 @@ def _write(bundle: BundleWriter, node: Node, key: str, tensor: Tensor) -> None:
 
 
 def _paths(nodes: list[Node]) -> dict[int, str]:
-    """The shortest path of local names from the root to each node; the first found of equal ones."""
+    """The shortest path of local names from the root to each node. Of equal ones, the first found."""
     paths = {0: ""}
     for number in (queue := [0]):
         for name, child in nodes[number].children.items():

@@ -19,7 +19,7 @@ _NO_STEP = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobLauncher:
-    """The variables of one kind of launcher; of alternatives, the first that is set counts.
+    """The variables of one kind of launcher. Of alternatives, the first that is set counts.
 
     jobs: names of variables that together identify the job; needs: one that must be set too.
     """
@@ -94,7 +94,7 @@ class JobPlace:
 
 
 def find_place(environment: Mapping[str, str] = os.environ) -> JobPlace | None:
-    """This worker's place, where mpirun or srun started several; None for one process alone."""
+    """This worker's place where mpirun or srun started several, or None for one process alone."""
     for launcher in JOB_LAUNCHERS:
         found = [_first(environment, launcher.rank), _first(environment, *launcher.size)]
         found.append(_first(environment, launcher.local_rank))

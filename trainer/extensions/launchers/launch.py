@@ -24,7 +24,7 @@ _REPORTED, _WORKER = "reported", "worker."
 
 
 def launched(config: Config, *words: str) -> bool:
-    """Run the trainer's command in world_size workers; True when all are done.
+    """Run the trainer's command in world_size workers. True when all are done.
 
     SIGTERM and Ctrl-C are forwarded to each worker. ReportedError when a worker failed and printed why,
     WorkerLost when one failed without.
@@ -56,7 +56,7 @@ def launched(config: Config, *words: str) -> bool:
 
 
 def _launch(size: int, folder: Path, words: Sequence[str]) -> list[int]:
-    """Run Python with these words in so many workers; returns the statuses of those that failed first."""
+    """Run Python with these words in so many workers. Returns the statuses of those that failed first."""
     with naming_extra("torch", "train"):
         from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
         from torch.distributed.elastic.multiprocessing.errors import ChildFailedError

@@ -22,7 +22,7 @@ def has_checkpoints(output_dir: str) -> bool:
 
 
 def find_named_step(output_dir: str) -> int | None:
-    """The step of the checkpoint that TensorFlow's state file in the directory names; None without it."""
+    """The step of the checkpoint that TensorFlow's state file in the directory names, or None without it."""
     state = storage.join(output_dir, "checkpoint")
     if not is_here(state):
         return None
@@ -32,7 +32,7 @@ def find_named_step(output_dir: str) -> int | None:
 
 
 def last_checkpoint(output_dir: str) -> int:
-    """The number of the last checkpoint in a run's directory, over both phases; 0 where there is none."""
+    """The number of the last checkpoint in a run's directory, over both phases, or 0 where there is none."""
     if not storage.is_directory(storage.join(output_dir, "checkpoints")):
         return 0
     from trainer.checkpoint.state import find_checkpoints  # imports torch

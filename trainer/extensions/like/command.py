@@ -99,7 +99,7 @@ def _print(program: str, meaning: Meaning, phases: Sequence[Config]) -> None:
 
 
 def _train(phases: Sequence[Config], arguments: Sequence[str]) -> None:
-    """Pre-train or fine-tune; the workers that the program starts are started here."""
+    """Pre-train or fine-tune. The workers that the program starts are started here."""
     _check_device(phases[0])
     check_paths(phases)
     if not _begins_here(phases[0], arguments):
@@ -115,7 +115,7 @@ def _train(phases: Sequence[Config], arguments: Sequence[str]) -> None:
 
 
 def _verified_where_listed(config: Config) -> Config:
-    """The configuration with its data verified where a manifest lists them; else a warning says so."""
+    """The configuration with its data verified where a manifest lists them. Otherwise a warning says so."""
     from bertdata.dataset.discover import find_datasets
     from trainer.config.data import split_paths
 
@@ -139,7 +139,7 @@ def _evaluate(settings: Mapping[str, Any], config: Config, arguments: Sequence[s
 
 
 def _begins_here(config: Config, arguments: Sequence[str]) -> bool:
-    """True in a process that does the work itself; False where it started the workers, which have ended."""
+    """True in a process that does the work itself. False where it started the workers, which have ended."""
     if launched(config, "like", *arguments):
         return False
     if "torch" not in sys.modules and find_rank()[0] == 0:
@@ -160,7 +160,7 @@ def _check_device(config: Config) -> None:
 
 
 def _convert(settings: Mapping[str, Any]) -> None:
-    """Convert a checkpoint; ``added`` stands in the settings of the conversion that adds accumulators."""
+    """Convert a checkpoint. ``added`` is among the settings of the conversion that adds accumulators."""
     if "added" in settings:
         from trainer.extensions.formats.tensorflow1 import add_accumulators
 

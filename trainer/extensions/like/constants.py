@@ -79,7 +79,7 @@ def sizes_of(phases: Sequence[Mapping[str, Any]]) -> str:
 
 
 def micro_batch(update: int, count: int, *, divides: bool = True) -> int:
-    """Examples of a micro-batch, of which an update has ``count``; UsageError in NVIDIA's words.
+    """Examples of a micro-batch, of which an update has ``count``. UsageError in NVIDIA's words.
 
     divides: False for a program that takes an update that they do not divide.
     """

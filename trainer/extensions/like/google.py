@@ -111,7 +111,7 @@ def _classifier(given: Given) -> Meaning:
 
 
 def _meaning(given: Given, table: Sequence[Flag], own: Mapping[str, Any], eval_size: str) -> Meaning:
-    """The meaning that both programs have alike; own: keys of one; eval_size: its flag of that batch.
+    """The meaning of the flags that both programs have. own: keys of one. eval_size: its flag for that batch.
 
     A checkpoint in output_dir goes before init_checkpoint, and a run there is continued unasked.
     """

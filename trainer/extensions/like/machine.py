@@ -27,7 +27,7 @@ def count_gpus(devices: Path = Path("/dev")) -> int:
 
 
 def is_here(path: str) -> bool:
-    """True for a file of this machine; other machines are not asked."""
+    """True for a file of this machine. Other machines are not asked."""
     return not storage.is_remote(path) and Path(path.removeprefix("file://")).is_file()
 
 

@@ -11,7 +11,7 @@ from trainer.config.phases import of_phase
 def override(
     phases: Sequence[Mapping[str, Any]], arguments: Sequence[str], prog: str
 ) -> list[dict[str, Any]]:
-    """The keys of each phase, the command line's flags before them; of two values each phase has its own."""
+    """The keys of each phase, where the command line's flags win. Of two values each phase has its own."""
     flags = read_flags(arguments, prog)
     if flags.pop("config", None) is not None:
         raise SettingsError(

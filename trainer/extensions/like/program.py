@@ -50,7 +50,7 @@ class Program:
     syntax: str = ARGPARSE
 
     def read(self, arguments: Sequence[str], version: str = "") -> Given:
-        """The command line's values; UsageError, in the program's words, for what the program refuses."""
+        """The command line's values. UsageError, in the program's words, for what the program refuses."""
         tables = self._tables(version)
         name, rest = "", list(arguments)
         if "" not in tables:
@@ -96,7 +96,7 @@ class Program:
 
 
 def phase_keys(given: Given, table: Sequence[Flag], phase: int = 0) -> dict[str, Any]:
-    """The keys that flags set as they are, in a phase counted from 0; values that are None are left out."""
+    """The keys that flags set as they are, in a phase counted from 0. Values that are None are left out."""
     keys = {}
     for flag in table:
         value = given[flag.name]

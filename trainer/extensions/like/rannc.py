@@ -84,7 +84,7 @@ def resolve(_: Given) -> Meaning:
 
 
 def _settings() -> tuple[dict[str, str], list[str]]:
-    """The variables, and warnings; an empty one is as good as none, as in the script."""
+    """The variables, and warnings. An empty variable counts as unset, as in the script."""
     every = _DEFAULTS | _PLACES
     warnings = [
         f"{name} is not set; taken as {place}, as in the directory that README runs the script in"
@@ -95,7 +95,7 @@ def _settings() -> tuple[dict[str, str], list[str]]:
 
 
 def _shape(path: str) -> tuple[dict[str, Any], list[str]]:
-    """The model's keys, and warnings; the published file's where that is not at hand."""
+    """The model's keys, and warnings. Without the file, the keys of the published one."""
     if storage.exists(path):
         return {"model_config": path}, [
             _RESIDUALS[read_object(path).get("megatron_residual_connection") is True]
@@ -107,7 +107,7 @@ def _shape(path: str) -> tuple[dict[str, Any], list[str]]:
 
 
 def _phase(settings: dict[str, str], number: int, *, alone: bool) -> dict[str, Any]:
-    """The keys of a phase; alone: phase 2 without phase 1, which starts with new weights."""
+    """The keys of a phase. alone: phase 2 without phase 1, which starts with new weights."""
     size, count = (_integer(settings, f"{name}_P{number}") for name in ("BATCH_SIZE_PROC", "ACC_STEPS"))
     length, masks = _SIZES[number - 1]
     workers, results = _integer(settings, "NP"), storage.join(settings["CODEDIR"], "results")

@@ -1,4 +1,4 @@
-"""The programs by name; a program's module is imported when it is asked for."""
+"""The programs by name. A program's module is imported when it is asked for."""
 
 from difflib import get_close_matches
 from importlib import import_module
@@ -44,7 +44,7 @@ _MODULES = {
 
 
 def find_program(name: str) -> Program:
-    """The program of that name; UsageError names the nearest."""
+    """The program of that name. UsageError names the nearest."""
     if name not in PROGRAMS:
         last = [known for known in PROGRAMS if known.rpartition("/")[2] == name.rpartition("/")[2]]
         near = last or get_close_matches(name, PROGRAMS, n=1)

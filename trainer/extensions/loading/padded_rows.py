@@ -46,7 +46,7 @@ class RowForm:
         return iter(())
 
     @property
-    def has_lengths(self) -> bool:
+    def sizes_vary(self) -> bool:
         return self.width_step is not None
 
     def describe(self) -> str:

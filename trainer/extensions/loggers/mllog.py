@@ -10,7 +10,7 @@ from trainer.report.reporter import EvaluationRecord, Logger, Values
 
 
 class Mllog(Logger):
-    """MLPerf's events, appended by the package mlperf-logging; ``epoch_num`` is the number of examples."""
+    """MLPerf's events, appended by the package mlperf-logging. ``epoch_num`` is the number of examples."""
 
     def __init__(self, path: Path, columns: Columns) -> None:
         self._target = columns.target

@@ -23,7 +23,7 @@ class ScalarLogger(Logger):
         self.add("eval", record.values(), time)
 
     def add(self, kind: str, values: Values, time: float) -> None:
-        """Write one value of each scalar; kind is "train" or "eval"."""
+        """Write one value of each scalar. kind: "train" or "eval"."""
 
 
 class TensorBoard(ScalarLogger):

@@ -36,11 +36,11 @@ def divide(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtim
 
 
 def find_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan | None:
-    """The plan of the file, else a new one; None: each worker has the whole model, as without plans."""
+    """The plan of the file, else a new one. None: each worker has the whole model."""
     config, device, workers = runtime.config, runtime.device, runtime.workers
     strategy, path = config.run.strategy, config.split.plan
     if path is not None:
-        plan = parse_plan(runtime.share(lambda: read_plan(path).as_json()), path)
+        plan = parse_plan(runtime.on_rank_0(lambda: read_plan(path).as_json()), path)
         _check_plan(plan, path, runtime, shape, sequence_length)
         return plan
     if strategy in ("sharded", "pipelined"):

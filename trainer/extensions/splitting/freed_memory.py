@@ -13,7 +13,7 @@ _LARGE = 1 << 20
 
 
 def return_memory(device: Device) -> None:
-    """Make this process give freed memory back; accelerators' memory is not concerned."""
+    """Make this process return freed memory to the system. Memory of accelerators is unaffected."""
     if device.torch_device.type == HOST.type and platform.libc_ver()[0] == "glibc":
         library = ctypes.CDLL(None)
         for parameter in (_MMAP_THRESHOLD, _TRIM_THRESHOLD):

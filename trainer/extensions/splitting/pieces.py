@@ -7,7 +7,7 @@ from trainer.model.layers import Absent
 
 
 def keep_layers(model: HeadedBert, layers: range) -> None:
-    """Leave these layers in the model; what is taken out has no weights any more.
+    """Keep only these layers in the model. The others have no weights any more.
 
     With layer 0 stay the embeddings; with the last layer the pooler and the heads, and the word embeddings
     too if the heads use them. Names of weights stay as they are.

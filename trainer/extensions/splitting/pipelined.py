@@ -69,7 +69,7 @@ def build_stage(model: HeadedBert, device: Device, workers: Collective, division
 
 
 def weight_parts(model: HeadedBert, division: Division) -> list[WeightPart]:
-    """The stage's weights; its copies take turns in writing them, or each has rows of its own."""
+    """The stage's weights. Its copies take turns in writing them, or each writes its own rows."""
     if planned_stage(division).sharded:
         return [_written_once(part, model, division) for part in Held(model).weight_parts()]
     parts = list[WeightPart]()
@@ -90,12 +90,12 @@ def _is_second(name: str, model: HeadedBert, division: Division) -> bool:
 
 
 class PipelinedInference(SplitInference):
-    """Metrics by all stages of a copy, which pass the batches on; only the last stage has results."""
+    """Metrics by all stages of a copy, which pass the batches on. Only the last stage has results."""
 
     exchanges = True
 
     def __init__(self, worker: Worker, strategy: "Pipelined | None" = None) -> None:
-        """strategy: that of the training, whose groups are used; None: there is none."""
+        """strategy: that of the training, whose groups are used. None: there is none."""
         self._worker = worker
         self._groups = strategy.groups if strategy else StageGroups(worker)
         self._stage = WorkerStage(worker)
@@ -131,7 +131,7 @@ class PipelinedInference(SplitInference):
 
 
 class Pipelined(SplitStrategy):
-    """Updates by torch.distributed.pipelining; the copies of a stage average their gradients.
+    """Updates by torch.distributed.pipelining. The copies of a stage average their gradients.
 
     The optimiser changes the stage's own weights. Word embeddings that the heads use are on the first and
     on the last stage: both have the sum of their gradients, and so make the same steps.
@@ -169,7 +169,7 @@ class Pipelined(SplitStrategy):
         return [torch.stack(values).sum(0) if values else none]
 
     def _average(self) -> list[Tensor]:
-        """The gradients, averaged over the copies; that of the tied weight is the sum of both stages'.
+        """The gradients, averaged over the copies. The tied weight's is the sum of both stages' gradients.
 
         Two summands in either order have one sum, so that both stages have the same bits.
         """

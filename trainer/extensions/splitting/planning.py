@@ -27,22 +27,22 @@ _ALONE = 1e9  # bandwidth of one worker, which no plan depends on
 
 
 def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan | None:
-    """The plan of the configured strategy, the same on all workers; None: replicated, as without a plan.
+    """The plan of the configured strategy, the same on all workers. None: replicated, as without a plan.
 
     It is logged, and written to save_plan. SettingsError where the model fits the devices in no way.
     """
     split = runtime.config.split
     memory = device_memory(runtime.config, runtime.device, runtime.workers)
     request = _request(runtime, shape, sequence_length, memory)
-    if runtime.share(lambda: runtime.config.run.strategy == "auto" and fits_as_configured(request)):
+    if runtime.on_rank_0(lambda: runtime.config.run.strategy == "auto" and fits_as_configured(request)):
         return None
     if split.bandwidth is None and runtime.workers.size > 1:
         request = with_bandwidths(request, runtime)
     costs = None
-    if split.profile_layers and runtime.share(lambda: _has_meshes(request)):
+    if split.profile_layers and runtime.on_rank_0(lambda: _has_meshes(request)):
         runtime.log(f"timing the model's layers on device {runtime.device.name}")
         costs = profiled_costs(request, runtime.device, runtime.workers)
-    found = runtime.share(lambda: _plan(runtime, request, costs))
+    found = runtime.on_rank_0(lambda: _plan(runtime, request, costs))
     return None if found is None else parse_plan(found, "the plan")
 
 
@@ -55,7 +55,7 @@ def with_bandwidths(request: PlanRequest, runtime: Runtime) -> PlanRequest:
 
 
 def _request(runtime: Runtime, shape: ModelConfig, sequence_length: int, memory: int) -> PlanRequest:
-    """The request of the configuration; a SettingsError ends all workers."""
+    """The request of the configuration. A SettingsError ends all workers."""
 
     def made() -> PlanRequest:
         request = request_of(
@@ -70,7 +70,7 @@ def _request(runtime: Runtime, shape: ModelConfig, sequence_length: int, memory:
         )
         return replace(request, may_shard=can_shard())
 
-    runtime.share(lambda: made() is not None)
+    runtime.on_rank_0(lambda: made() is not None)
     return made()
 
 

@@ -17,7 +17,7 @@ def token_rows(batch: Batch) -> int:
 
 
 def with_same_length(batches: Sequence[Batch], prepare: Prepare = lambda batch: batch) -> list[Batch]:
-    """The batches with as many tokens each as the longest has; those that have them are as they were.
+    """The batches padded to the longest one's number of tokens. Batches of that length are unchanged.
 
     Batches must be of one form and, if they are rows, of as many rows. prepare: done to those that get more
     padding. What the model computes for the other tokens does not depend on it.

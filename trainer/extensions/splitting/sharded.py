@@ -65,7 +65,7 @@ class ShardedInference(SplitInference):
 
 
 class Sharded(SplitStrategy):
-    """Updates by PyTorch's autograd on a model divided by FSDP2; the optimiser changes the own rows.
+    """Updates by PyTorch's autograd on a model divided by FSDP2. The optimiser changes the worker's own rows.
 
     Each micro-batch's gradients are averaged over the workers while its backward pass runs, and added up in
     the rows: no worker ever has the gradients of the whole model.

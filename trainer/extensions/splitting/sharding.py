@@ -28,7 +28,7 @@ Policy = Any
 
 
 def copies_mesh(device: Device, division: Division) -> Mesh:
-    """The processes that have this worker's stage, in a group of their own; all workers must make the call.
+    """The processes that have this worker's stage, in a group of their own. All workers must make the call.
 
     The group of all workers stays the collective's alone, which can then end its threads: one that is left
     when the interpreter ends may crash it.
@@ -74,7 +74,7 @@ def shard_(model: HeadedBert, mesh: Mesh, precision: str, sum_type: torch.dtype 
 
 
 def sharding_policy(dtype: torch.dtype | None, sum_type: torch.dtype | None) -> Policy:
-    """The types in which weights are gathered and gradients added up; None: their own, and fp32."""
+    """The types in which weights are gathered and gradients added up. None: the weights' own, and fp32."""
     from torch.distributed.fsdp import MixedPrecisionPolicy
 
     sums = sum_type or torch.float32
@@ -82,7 +82,7 @@ def sharding_policy(dtype: torch.dtype | None, sum_type: torch.dtype | None) -> 
 
 
 def fill_shards(model: nn.Module, values: Iterable[tuple[str, Tensor]]) -> None:
-    """Copy each whole weight's own rows into the model's shard; values: names and whole weights."""
+    """Copy each whole weight's own rows into the model's shard. values: names and whole weights."""
     shards = {shard.name: shard for shard in find_shards(model)}
     for name, whole in values:
         if name in shards:
@@ -98,7 +98,7 @@ def gather_no_more(model: nn.Module) -> None:
 
 
 class WeightShard(NamedTuple):
-    """A weight of which this process holds rows from number ``start`` on; weight: PyTorch's DTensor."""
+    """A weight of which this process holds rows from number ``start`` on. weight: PyTorch's DTensor."""
 
     name: str
     weight: Any
@@ -106,7 +106,7 @@ class WeightShard(NamedTuple):
 
     @property
     def rows(self) -> Tensor:
-        """The rows themselves; there may be none."""
+        """The rows themselves, of which there may be none."""
         rows: Tensor = self.weight.detach().to_local()
         return rows
 
@@ -117,7 +117,7 @@ class WeightShard(NamedTuple):
 
 
 def find_shards(model: nn.Module) -> list[WeightShard]:
-    """The shards of a model's weights, in its order; while nothing is gathered."""
+    """The shards of a model's weights, in its order. Call it while nothing is gathered."""
     return [WeightShard(name, weight, _first_row(weight)) for name, weight in model.named_parameters()]
 
 
@@ -146,7 +146,7 @@ class Held:
         return {p: shard.size for shard, p in zip(self.shards, self.parameters, strict=True)}
 
     def take_gradients(self) -> list[Tensor]:
-        """Give the parameters the gradients of the weights; those that there are."""
+        """Give the parameters the weights' gradients, where there are any."""
         gradients = []
         for shard, parameter in zip(self.shards, self.parameters, strict=True):
             parameter.data = shard.rows  # PyTorch may have moved them at the first pass
@@ -165,7 +165,7 @@ class Held:
         return [self._part(shard, shard.name, shard.rows) for shard in self.shards]
 
     def moment_parts(self, optimiser: Optimiser) -> list[WeightPart]:
-        """The own rows of each moment; zeros before the first update."""
+        """This worker's rows of each moment, zeros before the first update."""
         shards = dict[Tensor, WeightShard](zip(self.parameters, self.shards, strict=True))
         return [
             self._part(shards[parameter], f"{kind}/{shards[parameter].name}", moment)

@@ -62,7 +62,7 @@ class WeightPart(NamedTuple):
 
 
 def moments_of(optimiser: Optimiser) -> Iterator[tuple[Tensor, str, Tensor]]:
-    """Each weight's moments with their names, in the order of the groups; zeros before the first step."""
+    """Each weight's moments with their names, in the order of the groups, zeros before the first step."""
     for group in optimiser.param_groups:
         names = optimiser.moments_of(optimiser.settings(group))
         for weight in group["params"]:
@@ -86,7 +86,7 @@ class SplitStrategy(Strategy):
 
     @abstractmethod
     def moment_parts(self) -> Sequence[WeightPart]:
-        """The optimiser's tensors that this worker holds; zeros before the first update."""
+        """The optimiser's tensors that this worker holds, zeros before the first update."""
 
     @property
     def optimiser(self) -> Optimiser:

@@ -1,6 +1,6 @@
 """Weights and moments of a split model: each worker reads and writes the rows that it holds, and no others.
 
-A checkpoint has a file of weights and one of moments for each worker's share; tensors are whole in them,
+A checkpoint has a file of weights and one of moments for each worker; tensors are whole in them,
 whoever writes their rows, so that any other split, or none, can go on from them.
 """
 
@@ -73,7 +73,7 @@ class SplitTensors:
             together(self._runtime, path, partial(self._read_parts, path, some, parts[name]))
         self._strategy.set_applied(applied)
 
-    def share(self) -> None:
+    def broadcast(self) -> None:
         """Nothing: all that hold a weight drew or read the same."""
 
     def are_finite(self) -> bool:
@@ -86,7 +86,7 @@ class SplitTensors:
         runtime, output_dir = self._runtime, str(self._runtime.config.run.output_dir)
         path = checkpoint_path(output_dir, state)
         parts = {WEIGHTS: self._strategy.weight_parts(), MOMENTS: self._strategy.moment_parts()}
-        files = {name: self._share_out(name, one) for name, one in parts.items()}
+        files = {name: self._divide(name, one) for name, one in parts.items()}
         every = {file: shapes for one in files.values() for file, shapes in one.items()}
         mine = sorted(every)[runtime.workers.rank :: runtime.workers.size]
         with ExitStack() as stack:
@@ -113,7 +113,7 @@ class SplitTensors:
     def _end(
         self, stack: ExitStack, folder: Path, state: State, files: Mapping[str, Mapping[str, Shapes]]
     ) -> None:
-        """On rank 0 write the indexes and the state; then the directory has its name."""
+        """Write the indexes and the state, on rank 0. The directory is then renamed."""
         if self._runtime.workers.rank:
             return
         md5s = dict(state.files)
@@ -125,7 +125,7 @@ class SplitTensors:
         write_state(folder, replace(state, files=md5s))
         stack.close()
 
-    def _share_out(self, name: str, parts: Sequence[WeightPart]) -> dict[str, Shapes]:
+    def _divide(self, name: str, parts: Sequence[WeightPart]) -> dict[str, Shapes]:
         """The files of the weights or moments, with the shapes of their tensors: as many as workers.
 
         The tensors of a stage are dealt to files of near equal size, one for each of its copies.
@@ -153,8 +153,8 @@ class SplitTensors:
         if not folder.is_dir():
             found = f"rank {self._runtime.workers.rank} does not see it"
             raise SettingsError(f"{folder}: {found}; workers of a split model need one output_dir for all")
-        for name, shares in files.items():
-            for file, shapes in shares.items():
+        for name, by_file in files.items():
+            for file, shapes in by_file.items():
                 written = [part for part in parts[name] if part.writes and part.name in shapes]
                 if written:
                     self._write_parts(folder / file, layout_of(shapes)[1], written)
@@ -168,7 +168,7 @@ class SplitTensors:
             os.close(descriptor)
 
     def _read_parts(self, folder: Path, files: Sequence[str], parts: Sequence[WeightPart]) -> None:
-        """Read the parts' rows from a checkpoint's files; CheckpointError where a tensor does not fit."""
+        """Read the parts' rows from a checkpoint's files. CheckpointError where a tensor does not fit."""
         places = {file: read_places(str(folder / file)) for file in files}
         where = {name: (file, place) for file, found in places.items() for name, place in found.items()}
         descriptors = {file: os.open(folder / file, os.O_RDONLY) for file in files}
@@ -192,7 +192,7 @@ class SplitTensors:
 def read_split_weights(
     runtime: Runtime, shape: ModelConfig, inference: SplitInference, path: str, read: Callable[..., Any]
 ) -> bool:
-    """Fill every worker's parts of a model to be evaluated; DataError where its task's head is missing.
+    """Fill every worker's parts of a model to be evaluated. DataError where its task's head is missing.
 
     read: calls a function, and gives None for a checkpoint that is gone; False where a worker got that.
     """
@@ -209,14 +209,14 @@ def read_split_weights(
 def fill_parts(
     runtime: Runtime, shape: ModelConfig, parts: Sequence[WeightPart], checkpoint: Checkpoint
 ) -> list[str]:
-    """Fill a worker's parts of the weights from any checkpoint; returns the names that it lacks."""
+    """Fill a worker's parts of the weights from any checkpoint. Returns the names that it lacks."""
     weights, missing = match_weights(runtime.empty_model(shape).state_dict(), shape, checkpoint)
     _fill(parts, weights)
     return missing
 
 
 def together(runtime: Runtime, path: str | Path, work: Callable[[], Any]) -> list[Any]:
-    """Every worker's result of its work on a checkpoint, by rank; an error of one ends all.
+    """Every worker's result of its work on a checkpoint, by rank. An error of one ends all.
 
     path: of the checkpoint, which is named where the system's error names no file.
     """

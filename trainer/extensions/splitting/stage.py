@@ -80,7 +80,7 @@ class TrainingStage(nn.Module):
         self.values: list[Tensor] = []
 
     def forward(self, *received: Tensor, number: Tensor) -> tuple[Tensor, ...]:
-        """The tensors for the next stage, or the scaled loss, (1,); number: (1,)."""
+        """The tensors for the next stage, or the scaled loss, (1,). number: (1,)."""
         place = int(number)
         seed_micro_batch(self._worker, self.at, place)
         return self._worker.device.forward(partial(self._compute, received), self.batches[place])
@@ -129,7 +129,7 @@ class Pipeline:
         return module.values
 
     def _find_schedule(self, batch: Batch, count: int) -> Any:
-        """The schedule for so many micro-batches of the batch's shape; all stages make the same choice."""
+        """The schedule for so many micro-batches of the batch's shape. All stages make the same choice."""
         key = token_rows(batch), count
         if key not in self._schedules:
             if len(self._schedules) == _KEPT_SCHEDULES:

@@ -5,7 +5,7 @@ from trainer.update.strategy import Worker
 
 
 class StageGroups:
-    """The groups of this worker; all workers make them together.
+    """The groups of this worker. All workers make them together.
 
     pipeline: the stages of its copy, in their order. copies: the copies of its stage. tied: the first and
     the last stage of its copy, where it is one of them and both have the word embeddings; else empty.

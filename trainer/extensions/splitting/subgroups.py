@@ -17,7 +17,7 @@ class Subgroup:
     """
 
     def __init__(self, workers: Collective, partition: Iterable[Sequence[int]], megabytes: int) -> None:
-        """partition: ranks of each part; those in none of them have a group of size 0. megabytes: reduced
+        """partition: ranks of each part. Those in none of them have a group of size 0. megabytes: reduced
         in one call."""
         self._workers = workers
         self._megabytes = megabytes
@@ -35,7 +35,7 @@ class Subgroup:
 
     @torch.no_grad()
     def average(self, tensors: Iterable[torch.Tensor], dtype: torch.dtype | None = None) -> None:
-        """Overwrite the tensors with their means over the group; dtype: the type to add up in."""
+        """Overwrite the tensors with their means over the group. dtype: the type to add up in."""
         if self.size > 1:
             for bucket in split_into_buckets(tensors, self._megabytes):
                 flat = torch.cat([tensor.reshape(-1) for tensor in bucket])
@@ -49,7 +49,7 @@ class Subgroup:
                 dist.all_reduce(tensor, group=self.group)
 
     def send(self, tensor: torch.Tensor, place: int) -> None:
-        """Send the tensor to the worker at that place of the group; it must receive as many values."""
+        """Send the tensor to the worker at that place of the group, which must receive as many values."""
         with self._workers.naming_lost_workers():
             dist.send(tensor, self.ranks[place], group=self.group)
 

@@ -30,7 +30,7 @@ class SteppingDevice(Device):
         return made
 
     def clip_(self, gradients: Sequence[Tensor], max_norm: float | Tensor) -> Tensor:
-        """Clip the gradients in place to the global norm; returns their norm before.
+        """Clip the gradients in place to the global norm. Returns their norm before.
 
         max_norm: a 0-dim tensor where it follows a loss scale.
         """
@@ -41,7 +41,7 @@ class SteppingDevice(Device):
 
 
 class DeviceStep(WeightStep):
-    """Clipping by the device, then the optimiser's ``step``; no update is skipped."""
+    """Clipping by the device, then the optimiser's ``step``. No update is skipped."""
 
     def __init__(
         self, config: Config, device: SteppingDevice, preset: Preset, groups: list[dict[str, Any]]

@@ -35,7 +35,7 @@ _FUSED = {"optimizers": ("FusedLamb", "FusedAdamW"), "normalization": ("FusedCli
 
 
 class Hpu(SteppingDevice):
-    """One Gaudi card; the bridge chooses it by the worker's local rank.
+    """One Gaudi card. The bridge chooses it by the worker's local rank.
 
     mode: "graph" compiles the model by hpu_backend, "eager" runs operation by operation, "lazy" collects
     operations until mark_step. The masked-word head's weights need not be tied to the embeddings again on
@@ -150,7 +150,7 @@ class Hpu(SteppingDevice):
 
 
 def look_for(config: Config) -> Availability:
-    """The cards as a run of this configuration finds them; the bridge is imported in its mode."""
+    """The cards as a run of this configuration finds them. The bridge is imported in the run's mode."""
     return examine(find_mode(config.section(HpuSection)))
 
 
@@ -172,7 +172,7 @@ def examine(mode: str | None = None) -> Availability:
 
 
 def find_mode(keys: HpuSection) -> str:
-    """The mode that the key mode, or Habana's older use_lazy_mode, gives; SettingsError on conflict."""
+    """The mode that the key mode, or Habana's older use_lazy_mode, gives. SettingsError on conflict."""
     lazy = keys.use_lazy_mode
     mode = keys.mode or ("lazy" if lazy else "graph")
     if lazy is not None and lazy != (mode == "lazy"):
@@ -200,7 +200,7 @@ def _refusal(message: str) -> SettingsError:
 
 
 def _load(mode: str) -> None:
-    """Import the bridge in that mode; SettingsError if that fails or it was imported in another mode."""
+    """Import the bridge in that mode. SettingsError if that fails or it was imported in another mode."""
     wanted = MODES[mode]
     found = os.environ.get(VARIABLE)
     remedy = f"start with {VARIABLE}={wanted}, or choose another --mode"

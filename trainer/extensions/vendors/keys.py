@@ -1,4 +1,4 @@
-"""Keys that have an effect on Gaudi, IPUs or TPUs only; None: not given."""
+"""Keys that have an effect on Gaudi, IPUs or TPUs only. None: not given."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -7,7 +7,7 @@ from trainer.devices.device import Device
 
 
 class Poprun(TorchDistributed):
-    """torch.distributed with Open MPI's variables; on several hosts MASTER_ADDR must be rank 0's address.
+    """torch.distributed with Open MPI's variables. On several hosts MASTER_ADDR must be rank 0's address.
 
     Only the processes use it; gradients go from IPU to IPU directly.
     """

@@ -27,7 +27,7 @@ class Programs(Protocol):
     def update(
         self, updates: Sequence[Sequence[Batch]], optimiser: torch.optim.Optimizer, step: int, total: int
     ) -> list[Tensor]:
-        """Make the updates; returns for each the sums over its micro-batches.
+        """Make the updates. Returns for each the sums over its micro-batches.
 
         step: the first update's number in its phase, total: in the run, both from 0.
         """
@@ -68,7 +68,7 @@ class ProgramDevice(Device, ABC):
 
     @abstractmethod
     def programs(self, model: nn.Module, loss_and_sums: LossAndSums, width: int) -> Programs:
-        """The programs of a model; width: the number of sums."""
+        """The programs of a model. width: the number of sums."""
 
     @abstractmethod
     def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:

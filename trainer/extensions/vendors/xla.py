@@ -30,7 +30,7 @@ _ON_PROCESSOR = "PJRT_DEVICE=CPU runs it on the processor"
 
 
 class Xla(SteppingDevice):
-    """One TPU core; with PJRT_DEVICE=CPU the processor in its place."""
+    """One TPU core, or with PJRT_DEVICE=CPU the processor in its place."""
 
     name = "xla"
     process_group = "xla"
@@ -111,7 +111,7 @@ class Xla(SteppingDevice):
 
 
 def look_for(config: Config) -> Availability:
-    """The hardware that torch_xla would use; auto does not take the processor in its place."""
+    """The hardware that torch_xla would use. "auto" does not take the processor in its place."""
     if config.run.device != "xla" and os.environ.get("PJRT_DEVICE", "").upper() == "CPU":
         return Availability("xla", False, "PJRT_DEVICE is CPU", "--device xla runs there")
     return examine()
@@ -151,7 +151,7 @@ def import_torch_xla() -> tuple[ModuleType, ModuleType]:
 
 @cache
 def _keep_programs(folder: str) -> None:
-    """Keep compiled programs in the folder; cached, because torch_xla takes the setting once a process."""
+    """Keep compiled programs in the folder. Cached, because torch_xla takes the setting once a process."""
     importlib.import_module("torch_xla.runtime").initialize_cache(folder, readonly=False)
 
 

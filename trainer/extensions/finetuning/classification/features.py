@@ -30,7 +30,7 @@ Ids = list[int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairFeature:
-    """An example's ids without padding; the first ``first_length`` are segment 0. label: number or score."""
+    """An example's ids without padding. The first ``first_length`` are segment 0. label: number or score."""
 
     ids: Ids
     first_length: int
@@ -43,7 +43,7 @@ def make_features(
     tokenizer: WordPieceTokenizer,
     max_seq_length: int,
 ) -> list[PairFeature]:
-    """The features of all examples, in order; labels: as of label_ids."""
+    """The features of all examples, in order. labels: as from label_ids."""
     firsts = tokenizer.encode_each([pair.first for pair in pairs]).lists()
     seconds = tokenizer.encode_each([pair.second or "" for pair in pairs]).lists()
     vocabulary = tokenizer.vocabulary
@@ -110,7 +110,7 @@ def make_pair_set(
     task: ClassificationTask,
     settings: ClassificationSettings,
 ) -> FeatureSet:
-    """The dataset of the table's features, in its order; settings: as settings_of gives them."""
+    """The dataset of the table's features, in its order. settings: as settings_of returns them."""
 
     def make(source: FeatureSource) -> MadeExamples:
         found = parse_pairs(source.data, source.path, task, labelled=bool(settings.label_column))

@@ -16,7 +16,7 @@ Metric = Callable[[Array, Array], dict[str, float]]
 
 
 def score_labels(metrics: str, predicted: Labels, gold: Labels) -> dict[str, float]:
-    """The metrics of that name in METRICS; both hold label numbers, or scores, in the same order."""
+    """The metrics of that name in METRICS. Both arguments hold label numbers, or scores, in one order."""
     assert len(predicted) == len(gold) > 0, f"{len(predicted)} predictions for {len(gold)} labels"
     measure, _ = METRICS[metrics]
     return measure(np.asarray(predicted), np.asarray(gold))
@@ -55,7 +55,7 @@ def _correlation(a: Array, b: Array) -> float:
 
 
 def _ranks(values: Array) -> Array:
-    """The rank of each value; equal ones have the mean of theirs."""
+    """The rank of each value. Equal values have the mean of their ranks."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     means: Array = last - (counts - 1) / 2
@@ -75,7 +75,7 @@ _HEADING = "index\tprediction"
 
 
 def predictions_text(predicted: Sequence[int | float], task: ClassificationTask) -> str:
-    """A heading, then number and prediction of each example, between them a tab; labels by name."""
+    """A table of tab-separated columns: number and prediction of each example, labels by name."""
     names = task.labels
     lines = [_HEADING]
     for number, value in enumerate(predicted):

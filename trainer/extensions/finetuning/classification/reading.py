@@ -21,12 +21,12 @@ _ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".json": "jsonl"}
 
 
 def table_kind(path: str) -> str:
-    """The kind of a file by its ending; tsv for any that is not known."""
+    """The kind of a file by its ending, or tsv for an unknown one."""
     return next((kind for ending, kind in _ENDINGS.items() if path.endswith(ending)), "tsv")
 
 
 def parse_rows(data: bytes, name: str, kind: str, *, heading: bool = True) -> Iterator[tuple[str, Row]]:
-    """Each row of a table with its place (``FILE: line N``); kind: one of KINDS.
+    """Each row of a table with its place (``FILE: line N``). kind: one of KINDS.
 
     heading: the first row of TSV and CSV names the columns. A byte-order mark is dropped, an empty line is no
     row. Values are texts; one of JSON that is none is written as JSON. InputError names line, what was found
@@ -40,7 +40,7 @@ def parse_rows(data: bytes, name: str, kind: str, *, heading: bool = True) -> It
 
 
 def _tsv_rows(text: str) -> Iterator[tuple[int, list[str]]]:
-    r"""Line number and values of each line that is not empty; a line ends with ``\n`` or ``\r\n``."""
+    r"""Line number and values of each line that is not empty. A line ends with ``\n`` or ``\r\n``."""
     for number, line in enumerate(text.split("\n"), 1):
         line = line.removesuffix("\r")
         if line:
@@ -60,7 +60,7 @@ def _csv_rows(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
 def _named_rows(
     rows: Iterator[tuple[int, list[str]]], name: str, heading: bool, *, strict: bool
 ) -> Iterator[tuple[str, Row]]:
-    """Each row by column; strict: refuse one that is longer than the heading, which GLUE's readers take."""
+    """Each row by column. strict: refuse a row longer than the heading, which GLUE's readers accept."""
     columns = next(rows, (0, []))[1] if heading else []
     if len(set(columns)) < len(columns):
         twice = next(column for column in columns if columns.count(column) > 1)
@@ -94,7 +94,7 @@ def _objects(text: str, name: str) -> Iterator[tuple[str, Row]]:
 
 @dataclass(frozen=True, slots=True)
 class TextPair:
-    """One or two texts; label: as the table has it, None where it is not read."""
+    """One or two texts with their label. label: as in the table, or None where it is not read."""
 
     first: str
     second: str | None
@@ -104,7 +104,7 @@ class TextPair:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pairs:
-    """The examples of a table in its order; skipped: rows that were left out for lack of columns."""
+    """The examples of a table in its order. skipped: rows left out because they lack columns."""
 
     name: str
     pairs: list[TextPair]
@@ -121,7 +121,7 @@ class Pairs:
 
 
 def read_pairs(path: str, task: ClassificationTask, *, labelled: bool = True) -> Pairs:
-    """The examples of the table at the path; see parse_pairs."""
+    """The examples of the table at the path, as from parse_pairs."""
     return parse_pairs(storage.read_bytes(path), path, task, labelled=labelled)
 
 
@@ -178,7 +178,7 @@ def with_labels(task: ClassificationTask, training: Pairs) -> ClassificationTask
 
 
 def label_ids(pairs: list[TextPair], task: ClassificationTask) -> list[int] | list[float]:
-    """The number of each example's label, or its score; 0 where the label was not read.
+    """The number of each example's label, or its score, or 0 where the label was not read.
 
     InputError for a label that is not the task's, or a score that is no number.
     """

@@ -48,7 +48,7 @@ class BertForSequenceClassification(HeadedBert):
     """Logits of the labels of a sequence, or its score."""
 
     def __init__(self, config: ModelConfig, labels: int) -> None:
-        """labels: how many; 1 for a score."""
+        """labels: their number, 1 for a score."""
         super().__init__(config)
         self.dropout = config.hidden_dropout_prob
         self.classifier = nn.Linear(config.hidden_size, labels)
@@ -88,7 +88,7 @@ class Classification(FineTuning):
         )
 
     def new_model(self, shape: ModelConfig) -> BertForSequenceClassification:
-        """The model; SettingsError where the labels are not known yet."""
+        """The model. SettingsError where the labels are not known yet."""
         if self.task.regression:
             return BertForSequenceClassification(shape, 1)
         if self.task.labels is None:

@@ -1,1 +1,1 @@
-"""Answers found in a text (SQuAD): reading, features, predictions and metrics; needs NumPy, not torch."""
+"""Answers found in a text (SQuAD): reading, features, predictions and metrics. Needs NumPy, not torch."""

@@ -48,7 +48,7 @@ class AnswerSettings:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A text with its logits; empty: no answer."""
+    """A text with its logits. An empty text is no answer."""
 
     text: str
     start_logit: float
@@ -159,7 +159,7 @@ def _best(
 def _by_score(
     rows: list[int], candidates: list[Candidates], find_text: _Texts, null: Scored | None
 ) -> Iterator[tuple[int, Scored]]:
-    """Row and text of each candidate, best first, equal ones in their order; null comes behind its equals.
+    """Row and text of each candidate, best first, equals in their order. Null comes after its equals.
 
     The row of null is -1. Texts are found one by one, as few of them are asked for.
     """
@@ -185,7 +185,7 @@ def _by_score(
 
 
 def _finish(found: list[Scored], null: Scored | None, settings: AnswerSettings) -> Prediction:
-    """The prediction of the n best; ``empty`` stands where there is none."""
+    """The prediction of the n best. ``empty`` stands where there is none."""
     found = found or [Scored("empty", 0.0, 0.0)]
     n_best = list(zip(found, _softmax([one.score for one in found]), strict=True))
     if not settings.negatives:
@@ -209,7 +209,7 @@ def _softmax(scores: list[float]) -> list[float]:
 
 
 def answer_text(tokens: list[str], words: list[str], dialect: Dialect, lower_case: bool) -> str:
-    """The part of the context's words that the tokens are; all of the words where they cannot be aligned.
+    """The part of the context's words that the tokens cover, or all the words if they cannot be aligned.
 
     The words in tokeniser's form are searched for the joined tokens; characters other than blanks are then
     counted in both forms, which must have equally many of them (a dropped character breaks that).
@@ -243,7 +243,7 @@ def _place(normalized: str, place: int, ends: list[int]) -> int:
 
 
 def prediction_files(predictions: Mapping[str, Prediction], *, negatives: bool) -> dict[str, str]:
-    """The texts of the files of run_squad.py by their names; negatives: null_odds.json too.
+    """The texts of run_squad.py's files, by file name. negatives: with null_odds.json.
 
     predictions.json has the answer of each question, nbest_predictions.json its n best with probability and
     logits, null_odds.json (version 2.0) the score of no answer less that of the best answer.

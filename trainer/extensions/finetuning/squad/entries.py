@@ -29,7 +29,7 @@ class Context:
     length: int
 
     def word_at(self, place: int) -> int:
-        """The word that holds the character, or the last one before it; -1 before the first word."""
+        """The word that holds the character, or the last one before it, or -1 before the first word."""
         return bisect_right(self.starts, place) - 1
 
     def text(self, first: int, last: int) -> str:
@@ -63,7 +63,7 @@ class QuestionEntry:
 
 
 def read_entries(data: bytes, name: str) -> Iterator[QuestionEntry]:
-    """The entries of SQuAD's JSON; the first one tells which form the file has.
+    """The entries of SQuAD's JSON. The first one decides which form the file has.
 
     InputError names file, line or question, what was found and what was expected.
     """
@@ -161,7 +161,7 @@ class _Reader:
         )
 
     def _note_id(self, identity: str, where: str) -> str:
-        """The place with the question; InputError for an id that another question has."""
+        """The place with the question's id added. InputError for an id that another question has."""
         at = f"{where}: question {identity}"
         if identity in self._ids:
             raise InputError(f"{at}: occurs twice, expected an id of its own")
@@ -173,7 +173,7 @@ _KINDS = {list: "a list", str: "a text", int: "an integer", bool: "true or false
 
 
 def _member(value: Any, key: str, kind: type[Any], where: str) -> Any:
-    """The member of a JSON object; InputError where it is missing or of another type."""
+    """The member of a JSON object. InputError where it is missing or of another type."""
     if not isinstance(value, dict):
         raise InputError(f"{where}: is no JSON object, expected one with {key!r} (SQuAD's form)")
     if key not in value:
@@ -188,7 +188,7 @@ def _checked(value: Any, key: str, kind: type[Any], where: str) -> Any:
 
 
 def _mark(entry: Any, where: str, *, otherwise: bool) -> bool:
-    """True for a question that is marked as impossible; otherwise: for one without a mark."""
+    """True for a question that is marked as impossible. otherwise: for one without a mark."""
     if "is_impossible" not in entry:
         return otherwise
     marked: bool = _member(entry, "is_impossible", bool, where)
@@ -196,7 +196,7 @@ def _mark(entry: Any, where: str, *, otherwise: bool) -> bool:
 
 
 def _nested_answers(entry: Any, where: str) -> list[tuple[str, int]]:
-    """Text and place of each answer; a file to predict on may have none."""
+    """Text and place of each answer. A file to predict on may have none."""
     if "answers" not in entry:
         return []
     found = _member(entry, "answers", list, where)

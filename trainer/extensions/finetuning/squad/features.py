@@ -66,7 +66,7 @@ class ContextSpan:
 
 
 def make_spans(tokens: int, longest: int, stride: int) -> list[ContextSpan]:
-    """The spans of a context of so many tokens, in order; none where it has no tokens.
+    """The spans of a context of so many tokens, in order, or none where it has no tokens.
 
     A token's context in a span is the smaller of the tokens to its left and to its right, plus 0.01 x the
     span's length; the first span counts among equals.
@@ -86,7 +86,7 @@ def make_spans(tokens: int, longest: int, stride: int) -> list[ContextSpan]:
 
 
 def span_bounds(tokens: int, longest: int, stride: int) -> list[tuple[int, int]]:
-    """First token and length of each span; they begin ``stride`` apart until the end is covered."""
+    """First token and length of each span. They begin ``stride`` apart until the end is covered."""
     bounds: list[tuple[int, int]] = []
     first = 0
     while first < tokens:
@@ -107,7 +107,7 @@ Ids = list[int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContextTokens:
-    """A context's token ids; words: the word that each comes from; starts: the first token of each word."""
+    """A context's token ids. words: the word of each token. starts: the first token of each word."""
 
     ids: Ids
     words: npt.NDArray[Any]
@@ -135,7 +135,7 @@ class Feature:
 
     @property
     def document(self) -> int:
-        """The position of the span's first token; also the length of the first segment."""
+        """The position of the span's first token, which is also the length of the first segment."""
         return len(self.query) + 2
 
     @property
@@ -163,7 +163,7 @@ def shuffled(questions: Sequence[Question]) -> list[Question]:
 def make_features(
     questions: Sequence[Question], tokenizer: WordPieceTokenizer, settings: SquadSettings
 ) -> list[Feature]:
-    """The features of all questions, in order; a context without tokens has none."""
+    """The features of all questions, in order. A context without tokens has none."""
     contexts = _tokenize_contexts(questions, tokenizer)
     queries = tokenizer.encode_each([one.text for one in questions]).lists()
     answers = tokenizer.encode_each([one.answer.text if one.answer else "" for one in questions]).lists()
@@ -218,7 +218,7 @@ def _answer_tokens(answer: Answer, ids: Ids, tokens: ContextTokens) -> tuple[int
 
 
 def _positions(place: tuple[int, int] | None, span: ContextSpan, document: int) -> tuple[int, int]:
-    """The answer's positions in a feature; 0 and 0 where its span does not hold all of it."""
+    """The answer's positions in a feature, or 0 and 0 where its span does not hold all of it."""
     if place is None or place[0] < span.first or place[1] > span.first + span.length - 1:
         return 0, 0
     return place[0] - span.first + document, place[1] - span.first + document

@@ -34,7 +34,7 @@ def f1(prediction: str, gold: str) -> float:
 
 
 def score_answers(questions: Sequence[Question], predictions: Mapping[str, str]) -> dict[str, float]:
-    """exact_match and f1 over all questions (version 1.1); a question without a prediction scores 0.
+    """exact_match and f1 over all questions (version 1.1). A question without a prediction scores 0.
 
     Each counts its best over the gold answers; there must be one at least.
     """
@@ -126,6 +126,6 @@ def _by_kind(scores: Mapping[str, Mapping[str, float]], answered: Mapping[str, b
 
 
 def _f1_or_none(prediction: str, gold: str) -> float:
-    """F1; where one of both has no words, 1.0 if neither has."""
+    """The F1 of two texts' words. Where one has no words: 1.0 if neither has, else 0.0."""
     found, wanted = normalize(prediction), normalize(gold)
     return f1(prediction, gold) if found and wanted else float(found == wanted)

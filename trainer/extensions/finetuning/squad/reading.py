@@ -37,7 +37,7 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Questions:
-    """The questions of a file in its order; skipped: ids of those whose answer is not in their context."""
+    """The questions of a file in its order. skipped: ids of those whose answer is not in their context."""
 
     name: str
     questions: list[Question]
@@ -56,7 +56,7 @@ class Questions:
 
 
 def read_squad(path: str, *, training: bool = False, negatives: bool = False) -> Questions:
-    """The questions of the file at the path; see parse_squad."""
+    """The questions of the file at the path, as from parse_squad."""
     return parse_squad(storage.read_bytes(path), path, training=training, negatives=negatives)
 
 
@@ -94,7 +94,7 @@ def check_scorable(found: Questions) -> None:
 
 
 def _question(entry: QuestionEntry, training: bool, negatives: bool) -> Question | None:
-    """The question; None where its answer is not in the context."""
+    """The question, or None where its answer is not in the context."""
     answers = entry.answers
     impossible = training and negatives and entry.is_impossible
     answer = None
@@ -118,7 +118,7 @@ def _question(entry: QuestionEntry, training: bool, negatives: bool) -> Question
 
 
 def _locate(text: str, start: int, context: Context) -> Answer | None:
-    """The answer's words by its place; None where they do not hold its text, white space joined."""
+    """The answer's words by its place, or None where these lack its text (blanks ignored)."""
     stop = start + len(text)
     if not text or start < 0 or stop > context.length:
         return None

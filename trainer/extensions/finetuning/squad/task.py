@@ -55,7 +55,7 @@ class BertForQuestionAnswering(HeadedBert):
         self.bert.pooler.requires_grad_(requires_grad=False)
 
     def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
-        """(tokens, 2) logits; the tokens as in the batch, those of rows one row after the other."""
+        """(tokens, 2) logits. The tokens are in the batch's order, rows one after another."""
         rows, _ = self.bert(batch, carried)
         logits: Tensor = self.qa_outputs(rows)
         return logits
@@ -216,7 +216,7 @@ def best_logits(logits: Array, count: int) -> Array:
 
 
 def spread_logits(best: Array, length: int) -> Array:
-    """(features, 2, S) float32 logits from what best_logits gives; all others are the lowest number."""
+    """(features, 2, S) float32 logits from the output of best_logits. All others are the lowest number."""
     logits = np.full((len(best), 2, length), np.finfo(np.float32).min, np.float32)
     for side in range(2 if len(best) else 0):
         places = best[:, 2 * side].astype(np.int64)

@@ -187,7 +187,7 @@ class Bundle:
         return torch.from_numpy(data).view(dtype).reshape(entry.shape)
 
     def read_count(self, name: str) -> int:
-        """The value of a scalar that counts updates; CheckpointError for anything else."""
+        """The value of a scalar that counts updates. CheckpointError for anything else."""
         entry = self.entries[name]
         if entry.shape or entry.dtype not in _INTEGERS:
             raise CheckpointError(f"{self.index}: {name} is no single integer, expected a number of updates")
@@ -215,7 +215,7 @@ class Bundle:
         return f"{self.prefix}.data-{entry.shard:05d}-of-{self._shards:05d}"
 
     def _read(self, name: str, entry: BundleEntry) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
-        """The entry's bytes; memory is taken for those that the file has, whatever the index claims."""
+        """The entry's bytes. Only bytes that the file has take memory, whatever the index claims."""
         path = self._file(entry)
         with storage.open_input(path) as file:
             there = file.seek(0, 2) - entry.offset
@@ -266,7 +266,7 @@ class BundleWriter:
 
 @contextmanager
 def write_bundle(prefix: str) -> Iterator[BundleWriter]:
-    """A writer of ``prefix.data-00000-of-00001``; ``prefix.index`` follows when the block ends well."""
+    """A writer of ``prefix.data-00000-of-00001``. ``prefix.index`` is written when the block succeeds."""
     with storage.open_output(f"{prefix}.data-00000-of-00001") as file:
         writer = BundleWriter(file)
         yield writer

@@ -19,9 +19,8 @@ GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 """The name of the graph's text in a bundle."""
 
 _VALUE = "VARIABLE_VALUE"
-_MOST_NODES = (
-    1 << 18
-)  # of which each takes a hundred times its shortest form; BERT-Large with moments has 3,000
+# In memory a node takes a hundred times its shortest form. BERT-Large with moments has 3,000.
+_MOST_NODES = 1 << 18
 
 
 @dataclass(slots=True)
@@ -44,7 +43,7 @@ class Node:
 
 
 def parse_graph(data: bytes) -> list[Node]:
-    """The nodes; the first is the root. WireError where it is no such graph."""
+    """The nodes of an object graph, the root first. WireError for other bytes."""
     if sum(number == 1 for number, _ in read_fields(data)) > _MOST_NODES:
         raise WireError(f"a graph of more than {_MOST_NODES} objects")
     nodes = [_parse_node(expect_bytes(value)) for number, value in read_fields(data) if number == 1]
@@ -117,7 +116,7 @@ def escaped(local_name: str) -> str:
 
 
 def walk(nodes: list[Node], start: int, *names: str) -> int | None:
-    """The number of the node that the names lead to from another; None where a name is missing."""
+    """The number of the node that the names lead to from another, or None where a name is missing."""
     number: int | None = start
     for name in names:
         if number is None:

@@ -51,7 +51,7 @@ class _KeyBudget:
 
 
 def read_table(data: bytes, name: str) -> Iterator[tuple[bytes, bytes]]:
-    """(key, value) of each entry, in order; CheckpointError names the file where it is damaged."""
+    """(key, value) of each entry, in order. CheckpointError names the file where it is damaged."""
     if len(data) < _FOOTER_BYTES or struct.unpack("<Q", data[-8:])[0] != _MAGIC:
         raise CheckpointError(f"{name}: no TensorFlow index, or a truncated one: its last 8 bytes differ")
     try:
@@ -130,7 +130,7 @@ def _read_entries(block: bytes, keys: _KeyBudget) -> Iterator[tuple[bytes, bytes
 
 
 def write_table(file: BinaryIO, entries: Iterable[tuple[bytes, bytes]]) -> None:
-    """Write a table without compression; the keys must be sorted and all different."""
+    """Write a table without compression. The keys must be sorted and all different."""
     index, block, last = _Block(), _Block(), b""
     offset = 0
     for key, value in entries:
@@ -148,7 +148,7 @@ def write_table(file: BinaryIO, entries: Iterable[tuple[bytes, bytes]]) -> None:
 
 
 def _write_block(file: BinaryIO, offset: int, block: "_Block", index: "_Block", key: bytes) -> int:
-    """Write the block and add its place under the key to the index; returns the offset after it."""
+    """Write the block and add its place under the key to the index. Returns the offset after the block."""
     body = block.finish()
     file.write(body)
     file.write(bytes([_PLAIN]) + struct.pack("<I", masked(body + bytes([_PLAIN]))))
@@ -157,7 +157,7 @@ def _write_block(file: BinaryIO, offset: int, block: "_Block", index: "_Block", 
 
 
 class _Block:
-    """A block that grows; every 16th key is written whole, and is a restart point."""
+    """A growing block. Every 16th key is written whole, as a restart point."""
 
     def __init__(self) -> None:
         self._data = bytearray()

@@ -87,7 +87,7 @@ def varint(value: int) -> bytes:
 
 
 def number_field(number: int, value: int) -> bytes:
-    """A field with a number of 0 or more; nothing for 0, which is the default."""
+    """A field with a number of 0 or more, or no bytes for 0, the default."""
     return varint(number << 3 | _VARINT) + varint(value) if value else b""
 
 
@@ -97,7 +97,7 @@ def bytes_field(number: int, value: bytes) -> bytes:
 
 
 def text_field(number: int, value: str) -> bytes:
-    """A field with a text; nothing for an empty one, which is the default."""
+    """A field with a text, or no bytes for an empty one, the default."""
     return bytes_field(number, value.encode()) if value else b""
 
 

@@ -161,7 +161,7 @@ def _schedule(opts: Given, warnings: list[str]) -> dict[str, Any]:
 
 
 def _updates(opts: Given) -> int | None:
-    """The number of updates; None where only the data tell how many an epoch has."""
+    """The number of updates, or None where only the data tell how many an epoch has."""
     each: int = opts["batches_per_step"]
     if opts["steps"]:
         return int(opts["steps"]) * each
@@ -206,7 +206,7 @@ def _start(opts: Given, warnings: list[str]) -> dict[str, Any]:
 
 
 def _restored(path: str) -> tuple[str, int | None]:
-    """(directory, step) of a checkpoint to continue from; None: the newest there."""
+    """(directory, step) of a checkpoint to continue from. None: the newest there."""
     if found := re.fullmatch(r"(.*)/ckpt[^/]*-([0-9]+)", path):
         return found[1], int(found[2])
     return path, None

@@ -53,7 +53,7 @@ def own_copies() -> Mapping[str, str]:
 
 
 def _read(path: str, source: str, warnings: list[str]) -> dict[str, Any]:
-    """The file's keys; where configs/NAME.json is not there, those of our copy of the published one."""
+    """The file's keys. Without configs/NAME.json, those of our copy of the published file."""
     is_published = storage.base_name(storage.parent(path)) == _FOLDER
     copy = own_copies().get(storage.base_name(path))
     if is_published and copy is not None and not storage.exists(path):
@@ -64,7 +64,7 @@ def _read(path: str, source: str, warnings: list[str]) -> dict[str, Any]:
 
 
 def yes_or_no(text: str) -> bool:
-    """The value of a flag that takes the words for true and false; ValueError for another word."""
+    """The value of a flag that takes the words for true and false. ValueError for another word."""
     word = text.lower()
     if word in ("true", "t", "1", "yes", "y"):
         return True
@@ -74,7 +74,7 @@ def yes_or_no(text: str) -> bool:
 
 
 def warmup_of(value: Any, per_step: int) -> int | float:
-    """The warm-up in updates, or as a share of them; UsageError, in the program's words, for neither.
+    """The warm-up in updates, or as a fraction of them. UsageError, in the program's words, for neither.
 
     per_step: updates of what the program calls a step.
     """
@@ -97,7 +97,7 @@ def capped(rate: float, warmup: int | float, updates: int) -> tuple[float, int |
 
 
 def device_options(opts: Given, *names: str) -> dict[str, Any]:
-    """The options of these names; a list of one value as that value."""
+    """The options of these names. A list of one value becomes that value."""
     values = {name: opts[name] for name in names}
     return {
         name: value[0] if isinstance(value, list) and len(value) == 1 else value

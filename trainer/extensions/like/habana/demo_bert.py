@@ -155,7 +155,7 @@ def _finetuning(given: Given) -> Meaning:
 
 
 def _files(given: Given, warnings: list[str]) -> dict[str, Any]:
-    """The task's files; from 1.0.0 on the program downloads a data set by its name."""
+    """The task's files. From 1.0.0 on the program downloads a data set by its name."""
     task = given["task_name"]
     if given.version:
         if task == "squad" and given["dataset_name"] != "squad":

@@ -12,7 +12,7 @@ _LATER_SIZES = (*_SIZES, "roberta-base", "roberta-large")
 
 
 def _common(sizes: Sequence[str], mode: str, default_mode: str | None = None) -> list[Flag]:
-    """The flags of both sub-commands; mode: its default and what graph is, in words."""
+    """The flags of both sub-commands. mode: the default mode, and a text that says what graph is."""
     return [
         Flag("--model_name_or_path", values=sizes, required=True,
              meaning="fine-tuning: the published checkpoint of this size to start from; pre-training: no "

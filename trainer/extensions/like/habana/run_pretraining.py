@@ -151,7 +151,7 @@ def resolve(given: Given) -> Meaning:
 
 
 def _device(given: Given, warnings: list[str]) -> dict[str, Any]:
-    """The device and the workers; without a flag the program takes CUDA where that is, else a processor."""
+    """The device and the workers. Without a flag the program takes CUDA if available, else a processor."""
     keys: dict[str, Any] = {"device": "cpu", "world_size": find_rank()[1], "dist": False}
     if given["use_habana"]:
         options = {"mode": _mode(given)} | ({} if given["use_fused_lamb"] else {"use_fused_lamb": False})
@@ -180,7 +180,7 @@ def _precision(given: Given) -> str:
 
 
 def _batches(given: Given, warnings: list[str]) -> dict[str, Any]:
-    """Micro-batches of one card in an update; of packed rows there are fewer."""
+    """Micro-batches of one card in an update. There are fewer of packed rows."""
     count = given["gradient_accumulation_steps"]
     keys: dict[str, Any] = {
         "batch_size": micro_batch(given["train_batch_size"], count),
@@ -198,7 +198,7 @@ def _whole(given: Given, name: str) -> int:
 
 
 def count_packs(count: int, mean: float, warnings: list[str]) -> int:
-    """Micro-batches of packed rows for those of single sequences; mean: sequences of a row."""
+    """Micro-batches of packed rows in place of those of single sequences. mean: sequences of a row."""
     packed = round(count / mean)
     if packed < 1:
         warnings.append(

@@ -125,7 +125,7 @@ def _is_of_shell(words: Sequence[str]) -> bool:
 
 
 def _ordered(words: Sequence[str]) -> list[str]:
-    """The sub-command, then the flags; -v without a number has the script's 8, or NUM_WORKERS_PER_HLS."""
+    """The sub-command, then the flags. -v without a number has the script's 8, or NUM_WORKERS_PER_HLS."""
     flags, rest = list[str](), list[str]()
     place = 0
     while place < len(words):

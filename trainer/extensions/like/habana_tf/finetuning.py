@@ -70,7 +70,7 @@ def _weights(given: Given) -> str:
 
 
 def _data(given: Given, task: str) -> str:
-    """The directory of the task's files; MRPC may be one below the given directory."""
+    """The directory of the task's files. MRPC may be one below the given directory."""
     if given.version:  # SQuAD lies beside the script
         return "tensorflow_datasets/bert/MRPC" if task == "mrpc" else "."
     folder: str = given["dataset_path"]

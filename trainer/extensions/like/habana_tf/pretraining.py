@@ -54,7 +54,7 @@ def _common(given: Given, workers: Workers) -> dict[str, Any]:
 
 
 def _bookswiki(given: Given, workers: Workers, warnings: list[str]) -> list[dict[str, Any]]:
-    """Both phases; one of them where Kubernetes runs several workers."""
+    """Both phases, or one of them where Kubernetes runs several workers."""
     if given.values.get("no_steps_accumulation") == 1:
         warnings.append("no_steps_accumulation 1: the program accumulates all the same")
     phases = [_phase(given, workers, number) for number in (0, 1)]
@@ -69,7 +69,7 @@ def _bookswiki(given: Given, workers: Workers, warnings: list[str]) -> list[dict
 
 
 def _phase(given: Given, workers: Workers, number: int) -> dict[str, Any]:
-    """The keys of a phase, counted from 0; phase 2's steps are still those of updates of phase 1's size."""
+    """The keys of a phase, counted from 0. Phase 2's steps are still those of updates of phase 1's size."""
     precision = given["data_type" if not given.version else "dtype"]
     size = _pair(given, "batch_size", (64 if precision == "bf16" else 32, 8))[number]
     length = _pair(given, "max_seq_length", (128, 512))[number]
@@ -97,7 +97,7 @@ def _phase(given: Given, workers: Workers, number: int) -> dict[str, Any]:
 
 
 def _count(update: int, workers: int, size: int) -> int:
-    """Micro-batches of an update; what does not divide is left out, as by the program."""
+    """Micro-batches of an update. A remainder is dropped, as by the program."""
     count = int(update / workers / size)
     if count < 1:
         raise UsageError(
@@ -117,7 +117,7 @@ def _corpus(given: Given, length: int) -> str:
 
 
 def _pair(given: Given, name: str, usual: Sequence[int]) -> Sequence[int]:
-    """The values of both phases: A,B of demo_bert.py, A B of the shell script; phase 2's may be left out."""
+    """The values of both phases: A,B of demo_bert.py, A B of the shell script. Phase 2's may be left out."""
     value = given[name]
     if value is None:
         return usual

@@ -90,7 +90,7 @@ def _check(given: Given) -> None:
 
 
 def _optimiser(given: Given, workers: int, warnings: list[str]) -> dict[str, Any]:
-    """LAMB by that very word; any other is Adam, whose decay is linear by the word adam only."""
+    """LAMB for the exact word. Any other is Adam, whose decay is linear only for the word adam."""
     name = given["optimizer_type"]
     if name == "lamb":
         return {}

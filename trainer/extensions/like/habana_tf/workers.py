@@ -24,7 +24,7 @@ class Workers:
 
 
 def find_workers(given: Given) -> Workers:
-    """The workers of the command line and of MULTI_HLS_IPS; with Kubernetes those that mpirun started."""
+    """The workers of the command line and of MULTI_HLS_IPS, or with Kubernetes those of mpirun."""
     each = given["use_horovod"]
     horovod = each is not None
     if horovod and each < 1:

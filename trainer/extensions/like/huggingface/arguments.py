@@ -33,7 +33,7 @@ def truth(text: str) -> bool:
 def hf_flag(
     name: str, kind: Callable[[str], Any] = str, default: Any = None, meaning: str = "", **more: Any
 ) -> Flag:
-    """A flag in both spellings; a boolean one takes a value or none."""
+    """A flag in both spellings. A boolean flag takes a value or none."""
     spellings = f"--{name}" if "_" not in name else f"--{name} --{name.replace('_', '-')}"
     if kind is truth and default is not None:
         more["count"] = "?"

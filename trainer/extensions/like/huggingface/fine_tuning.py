@@ -105,7 +105,7 @@ def _own_table(given: Given) -> dict[str, Any]:
 
 
 def _columns(path: str) -> list[str]:
-    """The names of the columns of a table of this machine; none where it is not there."""
+    """The names of the columns of a table on this machine, or none where it is missing."""
     if not is_here(path):
         return []
     text = storage.read_bytes(path).decode(errors="replace")

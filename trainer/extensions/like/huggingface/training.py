@@ -39,7 +39,7 @@ def read_booleans(given: Given, table: Sequence[Flag]) -> Given:
 
 
 def training_keys(given: Given, table: Sequence[Flag], warnings: list[str]) -> dict[str, Any]:
-    """The keys that the flags of both programs set; adds warnings."""
+    """The keys that the flags of both programs set. Adds warnings."""
     if refused := [name for name, default in _REFUSED.items() if given[name] != default]:
         raise UsageError(
             f"{refused[0]} is {given[refused[0]]}: this trainer has nothing like it; leave it out"
@@ -70,7 +70,7 @@ def training_keys(given: Given, table: Sequence[Flag], warnings: list[str]) -> d
 
 
 def _devices(given: Given) -> dict[str, Any]:
-    """A GPU where there is one, else the processor; without a launcher the program takes all GPUs."""
+    """A GPU where there is one, else the processor. Without a launcher the program takes all GPUs."""
     gpus = count_gpus()
     if given["no_cuda"] or given["use_cpu"] or not gpus:
         return {"device": "cpu", "world_size": None, "dist": False}
@@ -129,7 +129,7 @@ def _intervals(given: Given, warnings: list[str]) -> dict[str, Any]:
 
 
 def _count(given: Given, name: str) -> int:
-    """A number of updates; the program takes a share of all updates too."""
+    """A number of updates. The program also takes a fraction of all updates."""
     value: float = given[name]
     if value != int(value):
         raise UsageError(f"{name} is {value}: a share of the updates; give their number")

@@ -44,7 +44,7 @@ def _encoder(given: Given) -> Meaning:
 
 
 def _slots(given: Given) -> Meaning:
-    """The conversion; the program's defaults are files of its authors, which nobody else has."""
+    """The conversion. The program's defaults are files that only its authors have."""
     require_flags(given, "old", "new")
     return Meaning(
         summary=f"{given['old']} with slots for accumulated gradients",

@@ -94,7 +94,7 @@ def _training(given: Given) -> Meaning:
 
 
 def _optimiser(given: Given, replicas: int, warnings: list[str]) -> dict[str, Any]:
-    """The optimiser's keys; AdamW's are fixed, and clipping after the reduction is LAMB's only."""
+    """The optimiser's keys. AdamW's are fixed, and clipping after the reduction is LAMB's only."""
     clips_once = given["clip_by_global_norm_after_gradient_allreduce"]
     if given["optimizer"] == "adamw":
         if idle := [name for name in _OF_LAMB if name in given]:

@@ -12,7 +12,7 @@ from trainer.extensions.splitting.plan.request import PlanRequest
 
 
 class PassTimes(NamedTuple):
-    """Seconds of a part's passes; recompute: of both more, where only its input is kept between them."""
+    """Seconds of a part's passes. recompute: added to both where only its input is kept between them."""
 
     forward: float
     backward: float
@@ -36,7 +36,7 @@ class PartCosts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelCosts:
-    """The costs of all parts for one size of micro-batches; step: the optimiser's, seconds for one value."""
+    """The costs of all parts for one size of micro-batches. step: the optimiser's seconds for one value."""
 
     embeddings: PartCosts
     layers: tuple[PartCosts, ...]
@@ -89,8 +89,8 @@ def costs_between(
 
     @cache
     def costs(size: int) -> ModelCosts:
-        share = (size - least) / max(1, most - least)
-        parts = {name: _between(low[name], high[name], share) for name in low}
+        fraction = (size - least) / max(1, most - least)
+        parts = {name: _between(low[name], high[name], fraction) for name in low}
         layers = (parts["layer"],) * request.model.num_hidden_layers
         return ModelCosts(embeddings=parts["embeddings"], layers=layers, heads=parts["heads"], step=step)
 
@@ -117,18 +117,18 @@ def _part_costs(prints: Mapping[str, Footprint], seconds: Seconds) -> Mapping[st
     }
 
 
-def _between(low: PartCosts, high: PartCosts, share: float) -> PartCosts:
-    """The costs at a share of the way from low to high."""
+def _between(low: PartCosts, high: PartCosts, fraction: float) -> PartCosts:
+    """The costs at a fraction of the way from low to high."""
 
     def whole(name: str) -> int:
         first: int = getattr(low, name)
         last: int = getattr(high, name)
-        return round(first + share * (last - first))
+        return round(first + fraction * (last - first))
 
     def time(name: str) -> float:
         first: float = getattr(low, name)
         last: float = getattr(high, name)
-        return first + share * (last - first)
+        return first + fraction * (last - first)
 
     return PartCosts(
         parameters=low.parameters,

@@ -23,7 +23,7 @@ TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Footprint:
-    """Work and memory of a part of the model on one micro-batch; memory in bytes.
+    """Work and memory, in bytes, of a part of the model on one micro-batch.
 
     parameters: the part's own values. tied: values of the word embeddings, where the part reads those of
     the embeddings. kept: from the forward to the backward pass, with what is handed over to the next part
@@ -48,7 +48,7 @@ class Footprint:
 def measure_footprints(
     config: ModelConfig, shape: Shape, precision: str, head: str
 ) -> Mapping[str, Footprint]:
-    """The footprint of each part (parts.NAMES) for micro-batches of that shape; all layers have the same."""
+    """The footprint of each part (parts.NAMES) for micro-batches of that shape, the same for all layers."""
     if shape.attention == "fused":  # the host has a fused kernel too, but without dropout
         config = replace(config, attention_probs_dropout_prob=0.0)
     with FakeTensorMode(), HOST:

@@ -12,7 +12,7 @@ Real = NDArray[np.float64]
 
 
 class Intervals:
-    """The layers first to last - 1 as places [first, last] of (L + 1, L + 1) arrays; others are of no use.
+    """The layers first to last - 1 as places [first, last] of (L + 1, L + 1) arrays. Other places are unused.
 
     is_first, is_last: 1 where a stage of these layers has the embeddings, or the heads.
     """
@@ -62,6 +62,6 @@ class Intervals:
         return np.broadcast_to(np.array(handed)[None, :], self.is_last.shape) * (1 - self.is_last)
 
     def parameters(self) -> Whole:
-        """Values of the stage's weights; a last stage that is not the first has its own word embeddings."""
+        """Values of the stage's weights. A last stage that is not the first has its own word embeddings."""
         own = self.is_last * (1 - self.is_first) * self.costs.heads.tied
         return self.total("parameters") + self.ends("parameters") + own

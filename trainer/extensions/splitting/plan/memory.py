@@ -89,7 +89,7 @@ class StageMemory:
 
 
 def _kept(intervals: Intervals, kind: StageKind) -> Whole:
-    """Bytes that layers keep of a micro-batch; sharded ones, gathered again in 16 bits, keep no casts."""
+    """Bytes that layers keep of a micro-batch. Sharded ones, gathered again in 16 bits, keep no casts."""
     if kind.recomputes:
         return intervals.total("handed")
     casts = intervals.total("cast") if kind.sharded else 0

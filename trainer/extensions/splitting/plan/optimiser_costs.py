@@ -8,7 +8,7 @@ from trainer.update.optimiser import CHUNK
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OptimiserCosts:
-    """Bytes a value: of its moments, and read and written by a step; has_change: a step makes u first."""
+    """Bytes a value: of its moments, and read and written by a step. has_change: a step makes u first."""
 
     moments: int
     moved: int

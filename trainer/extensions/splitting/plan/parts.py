@@ -47,7 +47,7 @@ def shape_of(request: PlanRequest, rows: int) -> Shape:
 
 
 class ModelPart(nn.Module, ABC):
-    """A part of the model with its input; ``forward`` takes what the part before hands over."""
+    """A part of the model with its input. ``forward`` takes what the part before hands over."""
 
     @abstractmethod
     def given(self, dtype: torch.dtype) -> Tensors:
@@ -100,7 +100,7 @@ class LayerPart(ModelPart):
 
 
 class HeadsPart(ModelPart):
-    """Pooler, heads and loss of pre-training; words: the word embeddings."""
+    """Pooler, heads and loss of pre-training. words: the word embeddings."""
 
     def __init__(self, config: ModelConfig, shape: Shape) -> None:
         super().__init__()

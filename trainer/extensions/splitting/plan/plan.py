@@ -62,7 +62,7 @@ class StagePlan:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """Stages, copies of each stage, and micro-batches; devices = stages x copies.
+    """Stages, copies of each stage, and micro-batches. devices = stages x copies.
 
     An update takes, with m micro-batches and t the seconds of a stage: the sum of t over the stages, m - 1
     times the longest t (1F1B), then the longest all_reduce with the optimiser's step.
@@ -116,7 +116,7 @@ class Plan:
 
 
 def parse_plan(values: Any, where: str) -> Plan:
-    """The plan of a file's JSON; SettingsError where it is none."""
+    """The plan of a file's JSON. SettingsError where it is not a plan."""
     try:
         values = dict(values)
         if (found := values.pop("format", None)) != FORMAT:

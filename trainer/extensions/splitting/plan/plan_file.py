@@ -9,7 +9,7 @@ from trainer.extensions.splitting.plan.plan import FORMAT, Plan, parse_plan
 
 
 def read_plan(path: str) -> Plan:
-    """The plan of a file; SettingsError names the file and what is wrong with it."""
+    """The plan of a file. SettingsError names the file and what is wrong with it."""
     values = read_object(path)
     if (found := values.get("format")) != FORMAT:
         named = "there is no format" if found is None else f"its format is {found!r}"

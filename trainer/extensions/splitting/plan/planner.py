@@ -26,7 +26,7 @@ _LARGEST = 2.0**40
 
 
 def make_plan(request: PlanRequest, costs: Costs | None = None) -> Plan:
-    """The fastest plan of all; of equally fast ones that with the fewest stages, then micro-batches.
+    """The fastest plan. Of equally fast ones, that with the fewest stages, then the fewest micro-batches.
 
     Pipelines with sharded stages count only where no other plan fits. costs: of the request's parts,
     measured; None: counted, with times by the request's rate. SettingsError where no plan fits: by how much,
@@ -61,7 +61,7 @@ class Planner:
         self._tables = cache(self._make_tables)
 
     def fastest_plan(self) -> Plan | None:
-        """The fastest plan that fits; None: there is none."""
+        """The fastest plan that fits, or None."""
         best: tuple[Mesh, LayerDivision] | None = None
         below = FAR
         for mesh in self.meshes:
@@ -71,7 +71,7 @@ class Planner:
         return None if best is None else self._plan(*best)
 
     def _fastest(self, mesh: Mesh, ends: bool, below: int) -> LayerDivision | None:
-        """The fastest division on the mesh that fits and is below the bound, in units; ends: see _ends."""
+        """The fastest division on the mesh that fits and is below the bound, in units. ends: see _ends."""
         passes = self.costs(mesh.rows).seconds / self._unit * (1 + (mesh.micro_batches - 1) / mesh.stages)
         if passes - mesh.stages * mesh.micro_batches >= below:  # rounding of a stage's time is less
             return None
@@ -120,7 +120,7 @@ class Planner:
         return least
 
     def _allowed_peaks(self, mesh: Mesh, ends: bool) -> list[Whole]:
-        """The most bytes of each stage from the last one on; FAR where the request excludes it."""
+        """The most bytes of each stage from the last one on, or FAR where the request excludes it."""
         _, memory = self._tables(mesh.rows, mesh.copies)
         peaks = cache(lambda in_flight: memory.peaks(in_flight, mesh.micro_batches))
         return [
@@ -196,7 +196,7 @@ def _why_none_fits(planner: Planner) -> str:
 
 
 def _devices_that_fit(planner: Planner) -> int | None:
-    """The least of 2, 4, ... 64 times the devices for which a plan fits; None: none of them."""
+    """The least of 2, 4, ... 64 times the devices for which a plan fits, or None if there is none."""
     for power in range(1, 7):
         devices = planner.request.devices << power
         request = replace(planner.request, devices=devices, stages=None, copies=None)

@@ -43,8 +43,8 @@ def profiled_costs(
     low, high = max(found, key=lambda pair: _total(pair[1], request.model.num_hidden_layers))
 
     def seconds(size: int) -> Seconds:
-        share = (size - least) / max(1, most - least)
-        return {name: _between(low.passes[name], high.passes[name], share) for name in NAMES}
+        fraction = (size - least) / max(1, most - least)
+        return {name: _between(low.passes[name], high.passes[name], fraction) for name in NAMES}
 
     return costs_between(request, rows, seconds, high.step)
 
@@ -73,7 +73,7 @@ def measure_updates(request: PlanRequest, device: Device, rows: int, clock: Cloc
 
 
 def _least_times(plain: Collection[UpdateTimes], recomputed: Collection[UpdateTimes], name: str) -> PassTimes:
-    """The least times of a part of that name; recomputed: updates in which it was, if any."""
+    """The least times of a part of that name. recomputed: updates in which it was, if any."""
     forward, backward = (min(one.passes[name][number] for one in plain) for number in (0, 1))
     if not recomputed:
         return PassTimes(forward, backward, recompute=0.0)
@@ -89,8 +89,8 @@ def _total(profile: Profile, layers: int) -> float:
     )
 
 
-def _between(low: PassTimes, high: PassTimes, share: float) -> PassTimes:
-    return PassTimes(*(first + share * (last - first) for first, last in zip(low, high, strict=True)))
+def _between(low: PassTimes, high: PassTimes, fraction: float) -> PassTimes:
+    return PassTimes(*(first + fraction * (last - first) for first, last in zip(low, high, strict=True)))
 
 
 def _from_json(values: dict[str, Any]) -> Profile:

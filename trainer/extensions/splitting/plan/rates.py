@@ -11,7 +11,7 @@ REACHED = 0.5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeviceRate:
-    """The rates of one device at one precision, in training; both greater than 0."""
+    """The rates of one device at one precision, in training. Both are greater than 0."""
 
     flops: float  # floating-point operations a second, of matrix products
     bytes: float  # bytes a second, read and written in its own memory

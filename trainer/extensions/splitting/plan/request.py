@@ -15,7 +15,7 @@ have it for padded rows; the processors' own for sequences without padding."""
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlanRequest:
-    """Everything that a plan follows from; equal requests give equal plans."""
+    """Everything that a plan follows from. Equal requests give equal plans."""
 
     model: ModelConfig
     sequence_length: int
@@ -31,8 +31,8 @@ class PlanRequest:
     head: str = "pretraining"  # or the name of another task: one linear layer
     masked: int | None = None  # masked slots of a row; None: 15 % of its positions
     attention: str = "fused"  # a name of ATTENTION
-    clips_micro_batches: bool = False  # gradients are clipped before they are added up; not of split models
-    memory_margin: float = 0.1  # share of the memory that stays free
+    clips_micro_batches: bool = False  # gradients are clipped before they are added up (not in split models)
+    memory_margin: float = 0.1  # fraction of the memory that stays free
     least_micro_batches: int = 1  # of a pipeline
     most_micro_batches: int = 32  # of a pipeline
     power_of_two: bool = (

@@ -61,7 +61,7 @@ class Search:
         self.solutions = 0
 
     def best(self, below: int = FAR) -> LayerDivision | None:
-        """The fastest division whose time is below the bound; None: there is none."""
+        """The fastest division whose time is below the bound, or None."""
         least_end = self.bottleneck(self._end, FAR)
         if least_end is None:
             return None
@@ -77,7 +77,7 @@ class Search:
         return best and self._solve(best.longest, best.end)
 
     def bottleneck(self, values: Whole, end_limit: int) -> int | None:
-        """The least possible maximum of the stages' values; None: no division is allowed."""
+        """The least possible maximum of the stages' values, or None if no division is allowed."""
         is_allowed = self._end <= end_limit
         return least_maximum([np.where(fits & is_allowed, values, FAR) for fits in self._fits])
 
@@ -138,7 +138,7 @@ class Search:
 
 
 def least_maximum(values: Sequence[Whole]) -> int | None:
-    """The least possible maximum over the stages of a division; None: all have a FAR one.
+    """The least possible maximum over the stages of a division, or None if each division has a FAR stage.
 
     values: of each stage from the last one on, (kinds, L + 1, L + 1).
     """

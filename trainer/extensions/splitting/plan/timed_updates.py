@@ -63,7 +63,7 @@ class TimedUpdates:
         self._last = 0.0
 
     def run(self, *, recomputes: bool = False) -> UpdateTimes:
-        """Make one update, whose rate is 0; recomputes: layers keep only their input between their passes."""
+        """Make one update at rate 0. recomputes: layers keep only their input between their passes."""
         self._last = self._clock()
         forward, loss = self._forward(recomputes)
         backward = self._backward(loss)
@@ -120,7 +120,7 @@ class TimedSection:
         return gradient
 
     def forward(self, given: Tensors, device: Device, seeds: Iterator[int], recomputes: bool) -> Tensors:
-        """Run the parts, each with a seed of its own; the tensors that the last one hands over."""
+        """Run the parts, each with a seed of its own. Returns the tensors that the last one hands over."""
         self._given = handed = tuple(one.detach().requires_grad_() for one in given)
         run = partial(checkpoint, _run, use_reentrant=False) if recomputes else _run
         for part in self._parts:
@@ -129,7 +129,7 @@ class TimedSection:
         return handed
 
     def backward(self, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
-        """From the gradients of what was handed over to those of what was given; None: not used."""
+        """The backward pass: from gradients of the outputs to those of the inputs. None: not used."""
         used = [place for place, gradient in enumerate(gradients) if gradient is not None]
         torch.autograd.backward([self._handed[place] for place in used], [gradients[place] for place in used])
         found = [one.grad for one in self._given]
@@ -144,7 +144,7 @@ def _run(part: ModelPart, device: Device, seed: int, given: Tensors) -> Tensors:
 
 
 def _make_parts(request: PlanRequest, device: Device, rows: int) -> dict[str, list[ModelPart]]:
-    """The parts of each name on the device, with first weights; the heads use the word embeddings."""
+    """The parts of each name on the device, with first weights. The heads use the word embeddings."""
     shape = Shape(
         rows=rows,
         length=request.sequence_length,

@@ -82,7 +82,7 @@ def _passes(plan: Plan) -> list[list[Event]]:
 
 
 def _ready(stage: int, count: int, one: _Pass, ends: dict[tuple[int, str, int], float]) -> float | None:
-    """The time from which the pass has what it needs; None: its neighbour's pass is not placed yet."""
+    """The time from which the pass has its inputs, or None if its neighbour's pass is not placed yet."""
     kind, number = one
     if kind == FORWARD:
         return ends.get((stage - 1, FORWARD, number)) if stage else 0.0
@@ -105,8 +105,8 @@ def _events(plan: StagePlan, stage: int, kind: str, number: int, start: float) -
     ]
 
 
-def idle_share(events: Sequence[Event], stages: int) -> float:
-    """The share of the stages' time between the first and the last pass in which they wait."""
+def idle_fraction(events: Sequence[Event], stages: int) -> float:
+    """The fraction of the stages' time between the first and the last pass in which they wait."""
     passes = [event for event in events if event.micro_batch is not None]
     span = max(event.end for event in passes)
     return 1 - sum(event.seconds for event in passes) / (stages * span)

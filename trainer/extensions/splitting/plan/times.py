@@ -9,7 +9,7 @@ from trainer.extensions.splitting.plan.rates import ShardingRate
 
 
 class StageTimes:
-    """Seconds of each stage, by kind of stage: arrays of Intervals; see plan.StagePlan.
+    """Seconds of each stage, by kind of stage, as arrays of Intervals (see plan.StagePlan).
 
     bandwidth: bytes a second between devices; sharding: of sharded copies. step: seconds of the optimiser's
     step for one value. Copies send and receive 2 (n - 1) / n of their gradients in an all-reduce; a sharded

@@ -85,7 +85,7 @@ def _more_than_nothing(text: str) -> float:
 
 
 def _configured(given: argparse.Namespace, rest: list[str]) -> Config:
-    """The configuration of the keys, with what the command's own flags say; given.devices is set too."""
+    """The configuration of the keys and of the command's own flags. Sets given.devices too."""
     config = make_config(rest, PROG)
     own = {"device_memory": given.memory, "save_plan": given.output}
     config = config.changed(**{name: value for name, value in own.items() if value is not None})
@@ -105,7 +105,7 @@ def _with_device(config: Config) -> Config:
 
 
 def _model(config: Config) -> ModelConfig | None:
-    """The configured model; None: no key of it is given."""
+    """The configured model, or None where no key of it is given."""
     settings = config.model.settings()
     return ModelConfig.from_dict(settings, config.model.model_config or "model") if settings else None
 
@@ -155,7 +155,7 @@ def _read(path: str, config: Config, devices: int | None) -> Plan:
 
 
 def _as_json(plan: Plan) -> dict[str, Any]:
-    """The plan, and what follows from it; seconds, bytes, shares."""
+    """The plan, and what follows from it: seconds, bytes, fractions."""
     fullest = max(range(len(plan.stages)), key=lambda number: plan.stages[number].memory.total)
     return {
         "strategy": plan.strategy,

@@ -12,7 +12,7 @@ _FLOPS_A_BYTE = 150  # of its own memory, as the sheets' devices have at 16 bits
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hardware:
-    """Devices that are all alike. memory: bytes of one; bandwidth: bytes a second between two, each way."""
+    """Devices that are all alike. memory: bytes of one. bandwidth: bytes a second between two, each way."""
 
     name: str
     rate: DeviceRate

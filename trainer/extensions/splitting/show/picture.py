@@ -12,7 +12,7 @@ from trainer.extensions.splitting.plan.timeline import (
     SEND,
     STEP,
     Event,
-    idle_share,
+    idle_fraction,
     simulate,
 )
 from trainer.extensions.splitting.show.axis import Axis, make_axis
@@ -38,7 +38,7 @@ _LEFT, _RIGHT, _TOP, _ROW, _BAR = 116, 30, 92, 44, 34  # pixels
 
 
 def draw_schedule(plan: Plan) -> str:
-    """The SVG document; the same plan gives the same bytes.
+    """The SVG document. The same plan gives the same bytes.
 
     Boxes have the number of their micro-batch, from 1, where it is legible, and times as tooltips. Of many
     micro-batches those in the middle, which are all alike, are left out.
@@ -72,7 +72,7 @@ def _title(plan: Plan) -> str:
 
 def _subtitle(plan: Plan, events: Sequence[Event]) -> str:
     end = max(event.end for event in events)
-    idle = f"{idle_share(events, len(plan.stages)):.1%} of the time of the passes is idle"
+    idle = f"{idle_fraction(events, len(plan.stages)):.1%} of the time of the passes is idle"
     return (
         f"{plan.examples:,} sequences of {plan.sequence_length} ids in {four_digits(end * 1e3)} ms; {idle}; "
         f"{plan.precision}, times are forecast"

@@ -99,7 +99,7 @@ class Ipu(ProgramDevice):
         return IpuPrograms(setup, model, loss_and_sums, width)
 
     def fresh_options(self) -> Any:
-        """Options with only the number of replicas set; popdist's where poprun started this process."""
+        """Options with only the number of replicas set. Those of popdist where poprun started the process."""
         if self._popdist is None:
             options = self.poptorch.Options()
             options.replicationFactor(self.replicas)
@@ -119,7 +119,7 @@ class Ipu(ProgramDevice):
         return AdaptiveScale(fixed, fixed, fixed)
 
     def to_host(self, tensor: Tensor) -> Tensor:
-        """A plain tensor in fp32; any access to PopTorch's own tensor class reads from the IPU."""
+        """A plain tensor in fp32. Any access to PopTorch's own tensor class reads from the IPU."""
         return tensor.detach().as_subclass(Tensor).float()
 
     def describe(self) -> str:
@@ -131,7 +131,7 @@ class Ipu(ProgramDevice):
 
 
 def examine() -> Availability:
-    """PopTorch and the IPUs of this machine; count stays 1, because one worker drives all replicas."""
+    """PopTorch and the IPUs of this machine. ``count`` stays 1, because one worker drives all replicas."""
     try:
         poptorch = import_module("poptorch")
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""PopTorch's options and optimisers for a configuration; settings that PopTorch lacks are refused here."""
+"""PopTorch's options and optimisers for a configuration. Settings that PopTorch lacks are refused here."""
 
 from types import ModuleType
 from typing import Any
@@ -60,7 +60,7 @@ def check_training(config: Config, pipeline: IpuPipeline, accumulation: int) -> 
 
 
 def choose(key: str, given: str | None, choices: dict[str, Any], usual: str) -> Any:
-    """PopTorch's value for the key's value; SettingsError lists the choices."""
+    """PopTorch's value for the key's value. SettingsError lists the choices."""
     value = usual if given is None else given
     if value not in choices:
         raise SettingsError(f"device 'ipu': {key} is {value!r}, expected one of {', '.join(choices)}")
@@ -123,7 +123,7 @@ def _shared_options(
 
 
 def _memory_shares(keys: IpuSection, pipeline: IpuPipeline) -> dict[str, float]:
-    """The memory proportion of each IPU, by its name; empty where none is given."""
+    """The memory proportion of each IPU, by its name, or empty where none is given."""
     given = keys.available_memory_proportion
     if given is None:
         return {}
@@ -164,7 +164,7 @@ def loss_scale(config: Config, step: int) -> float:
 
 
 def make_optimiser(poptorch: ModuleType, config: Config, preset: Preset, groups: list[dict[str, Any]]) -> Any:
-    """PopTorch's LAMB, AdamW or SGD with the preset's arithmetic; SettingsError where there is none."""
+    """PopTorch's LAMB, AdamW or SGD with the preset's arithmetic. SettingsError for another optimiser."""
     half = torch.float16 if config.update.precision == "fp16" else torch.float32
     has_trust = any(group["trust"] for group in groups)
     made = [{name: group[name] for name in ("params", "weight_decay")} for group in groups]

@@ -64,7 +64,7 @@ class ModelWithLoss(nn.Module):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setup:
-    """Everything that a program is made with; fresh_options makes options with the replicas set."""
+    """Everything that a program is made with. fresh_options makes options with the replicas set."""
 
     poptorch: ModuleType
     config: Config
@@ -74,7 +74,7 @@ class Setup:
 
 
 class IpuPrograms:
-    """Both programs of a model; they take turns on the same IPUs.
+    """Both programs of a model, which take turns on the same IPUs.
 
     width: the number of sums.
     """
@@ -129,7 +129,7 @@ class IpuPrograms:
             self._restore()
 
     def _restore(self) -> None:
-        """Fill PopTorch's state from the checkpoint; PopTorch names its tensors when it compiles."""
+        """Fill PopTorch's state from the checkpoint. PopTorch names its tensors when it compiles."""
         state = self._optimiser.state_dict()
         moments, kinds = self._moments, self._kinds()
         held = {self._split(key): value for key, value in state["ipu_state"].items()}
@@ -185,7 +185,7 @@ class IpuPrograms:
 
     @contextmanager
     def _training_off_the_ipus(self) -> Iterator[None]:
-        """Detach the training program; weights and moments are on the host then."""
+        """Detach the training program. Weights and moments are then on the host."""
         if self._training is not None:
             self._training.detachFromDevice()
         yield

@@ -34,13 +34,13 @@ class IpuPipeline:
 
     @property
     def least_accumulation(self) -> int:
-        """Micro-batches that fill the pipeline both ways; adjacent stages on one IPU count as one."""
+        """Micro-batches that fill the pipeline both ways. Adjacent stages on one IPU count as one."""
         stages = len(list(groupby(self.ipus)))
         return 2 * stages - 1
 
 
 def plan_pipeline(keys: IpuSection, layers: int) -> IpuPipeline:
-    """The pipeline that Graphcore's keys describe; the heads come last, on the word embeddings' IPU.
+    """The pipeline that Graphcore's keys describe. The heads come last, on the word embeddings' IPU.
 
     hidden_layers_per_stage is a list, or a number; with a number the remaining layers come first, beside
     the embeddings. SettingsError where the layers do not divide.
@@ -100,7 +100,7 @@ def make_stages(poptorch: ModuleType, pipeline: IpuPipeline, model: BertForPreTr
 
 
 def checkpoint_layers(poptorch: ModuleType, model: BertForPreTraining) -> None:
-    """Keep only each layer's output; everything within a layer is recomputed in the backward pass."""
+    """Keep only each layer's output. Everything within a layer is recomputed in the backward pass."""
 
     def keep(layer: nn.Module, inputs: Any, outputs: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
         return tuple(poptorch.recomputationCheckpoint(*outputs)) if layer.training else outputs

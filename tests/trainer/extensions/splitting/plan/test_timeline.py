@@ -16,7 +16,7 @@ from trainer.extensions.splitting.plan.timeline import (
     SEND,
     STEP,
     Event,
-    idle_share,
+    idle_fraction,
     pass_order,
     simulate,
 )
@@ -60,7 +60,7 @@ def test_equal_stages_take_the_time_of_the_plans_formula(stages, micro_batches):
     events = simulate(plan)
     assert max(event.end for event in events) == plan.seconds
     assert plan.seconds == (stages + micro_batches - 1) * 0.75 + 0.5 + 0.125
-    assert idle_share(events, stages) == pytest.approx(plan.bubble, abs=1e-12)
+    assert idle_fraction(events, stages) == pytest.approx(plan.bubble, abs=1e-12)
 
 
 @pytest.mark.parametrize("plan", UNEVEN)
