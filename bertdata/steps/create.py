@@ -71,6 +71,7 @@ def create(
     mask_share: float | None = None,
     random_share: float | None = None,
     kept_share: float | None = None,
+    blocks: str | None = None,
     format: str | None = None,
     bin_size: int | None = None,
     shuffle: str = "none",
@@ -86,8 +87,8 @@ def create(
     Of a directory that ``segment`` made, its parts to train on are taken.
     A setting that is None is the recipe's; the recipe's default is mlperf, or that of the dialect's name.
     A recipe of two phases writes ``output/phase1`` and ``output/phase2``. With shuffle "global" the
-    documents of all parts are mixed into num_shards shards. own_settings: those that only another objective
-    has, as ``blocks`` of mlm. Shards that an earlier run finished are kept. A subclass of UsageError says
+    documents of all parts are mixed into num_shards shards. own_settings: those of an objective that is not
+    bertdata's. Shards that an earlier run finished are kept. A subclass of UsageError says
     what is wrong with the call, one of DataError what is wrong with a part.
     """
     processes, given = workers_of(workers), paths_of(parts)
@@ -113,6 +114,7 @@ def create(
         "mask_share": mask_share,
         "random_share": random_share,
         "kept_share": kept_share,
+        "blocks": blocks,
         "format": format,
         "bin_size": bin_size,
         **own_settings,
