@@ -4,6 +4,7 @@ from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.bert.reference import ReferenceExamples
 from bertdata.examples.bert.settings import BertSettings
+from bertdata.examples.made_examples import KernelExamples
 from bertdata.examples.random_stream import seed_key
 from bertdata.records import Documents, ExampleSource, Vocabulary
 
@@ -21,12 +22,12 @@ def make_bert_examples(
     return kind(documents, vocabulary, settings)
 
 
-class NativeExamples:
+class NativeExamples(KernelExamples):
     """The kernel's compact examples: spans of the documents' ids, and masks."""
 
     def __init__(self, documents: Documents, vocabulary: Vocabulary, settings: BertSettings) -> None:
         masking = settings.masking
-        self._examples = kernels.BertExamples(
+        made = kernels.BertExamples(
             documents.ids,
             documents.sentence_ends,
             documents.document_ends,
@@ -52,19 +53,4 @@ class NativeExamples:
             ),
             seed=seed_key(settings.random_seed),
         )
-        self._names = [column.name for column in BertBatch.columns()]
-
-    def __len__(self) -> int:
-        return len(self._examples)
-
-    @property
-    def tokens(self) -> int:
-        return int(self._examples.tokens)
-
-    @property
-    def masked(self) -> int:
-        return int(self._examples.masked)
-
-    def batch(self, start: int, stop: int, step: int = 1) -> BertBatch:
-        columns = self._examples.batch(start, stop, step)
-        return BertBatch(**dict(zip(self._names, columns, strict=True)))
+        super().__init__(made, BertBatch)

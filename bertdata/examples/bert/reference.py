@@ -3,18 +3,18 @@
 from bertdata.examples.bert.batch import BertBatch, BertExample
 from bertdata.examples.bert.pairs import Document, Pair, pair_document
 from bertdata.examples.bert.settings import BertSettings
+from bertdata.examples.made_examples import ListedExamples
 from bertdata.examples.masking.reference import Masked, mask_in_file
 from bertdata.examples.masking.rules import MaskingRules, masking_rules
 from bertdata.examples.random_stream import RandomStream
 from bertdata.records import Documents, Vocabulary
 
 
-class ReferenceExamples:
+class ReferenceExamples(ListedExamples):
     """The examples of some documents, made as the specification reads."""
 
     def __init__(self, documents: Documents, vocabulary: Vocabulary, settings: BertSettings) -> None:
-        self._wide = vocabulary.wide
-        self._examples: list[BertExample] = []
+        examples: list[BertExample] = []
         stream, rules = RandomStream(settings.random_seed), masking_rules(vocabulary, settings.masking)
         shuffled = _as_lists(documents)
         stream.shuffle(shuffled)
@@ -29,22 +29,9 @@ class ReferenceExamples:
                     habits=settings.habits,
                 )
                 for pair in pairs:
-                    self._examples.append(make_example(pair, vocabulary, rules, settings.masks, stream))
-        stream.shuffle(self._examples)
-
-    def __len__(self) -> int:
-        return len(self._examples)
-
-    @property
-    def tokens(self) -> int:
-        return sum(len(example.ids) for example in self._examples)
-
-    @property
-    def masked(self) -> int:
-        return sum(len(example.positions) for example in self._examples)
-
-    def batch(self, start: int, stop: int, step: int = 1) -> BertBatch:
-        return BertBatch.of(self._examples[start:stop:step], wide=self._wide)
+                    examples.append(make_example(pair, vocabulary, rules, settings.masks, stream))
+        stream.shuffle(examples)
+        super().__init__(examples, BertBatch, wide=vocabulary.wide)
 
 
 def make_example(

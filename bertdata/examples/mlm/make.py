@@ -1,6 +1,7 @@
 """Masked blocks made by the kernel or by its readable twin."""
 
 from bertdata._native import Engine, default_engine, kernels, use_native
+from bertdata.examples.made_examples import KernelExamples
 from bertdata.examples.masking.rules import masking_rules
 from bertdata.examples.mlm.batch import MlmBatch
 from bertdata.examples.mlm.blocks import BREAKS
@@ -24,11 +25,11 @@ def make_blocks(
     return kind(documents, vocabulary, settings)
 
 
-class NativeBlocks:
+class NativeBlocks(KernelExamples):
     """The kernel's compact examples: spans of the text, and masks."""
 
     def __init__(self, documents: Documents, vocabulary: Vocabulary, settings: MlmSettings) -> None:
-        self._examples = kernels.MlmExamples(
+        made = kernels.MlmExamples(
             documents.ids,
             documents.sentence_ends,
             documents.document_ends,
@@ -44,19 +45,4 @@ class NativeBlocks:
             keys=pass_keys(documents, settings),
             seed=seed_key(settings.random_seed),
         )
-        self._names = [column.name for column in MlmBatch.columns()]
-
-    def __len__(self) -> int:
-        return len(self._examples)
-
-    @property
-    def tokens(self) -> int:
-        return int(self._examples.tokens)
-
-    @property
-    def masked(self) -> int:
-        return int(self._examples.masked)
-
-    def batch(self, start: int, stop: int, step: int = 1) -> MlmBatch:
-        columns = self._examples.batch(start, stop, step)
-        return MlmBatch(**dict(zip(self._names, columns, strict=True)))
+        super().__init__(made, MlmBatch)

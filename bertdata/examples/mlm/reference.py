@@ -1,5 +1,6 @@
 """The readable twin of the kernel of masked blocks: stream, blocks, masks, the final shuffle."""
 
+from bertdata.examples.made_examples import ListedExamples
 from bertdata.examples.masking.rules import masking_rules
 from bertdata.examples.mlm.batch import MlmBatch, MlmExample
 from bertdata.examples.mlm.blocks import cut_blocks, fit
@@ -12,33 +13,19 @@ Line = list[int]
 """The ids of a sentence and the end token."""
 
 
-class ReferenceBlocks:
+class ReferenceBlocks(ListedExamples):
     """The masked blocks of some documents, made as the specification reads."""
 
     def __init__(self, documents: Documents, vocabulary: Vocabulary, settings: MlmSettings) -> None:
-        self._wide = vocabulary.wide
-        self._examples: list[MlmExample] = []
+        examples: list[MlmExample] = []
         rules = masking_rules(vocabulary, settings.masking)
         blocks = text_blocks(documents, vocabulary, settings.blocks, settings.max_seq_length)
         for key in pass_keys(documents, settings):
             for number, block in enumerate(blocks):
                 made = mask_block(block, settings, rules, key, number)
-                self._examples.append(MlmExample(ids=made.ids, positions=made.positions, labels=made.labels))
-        RandomStream(settings.random_seed).shuffle(self._examples)
-
-    def __len__(self) -> int:
-        return len(self._examples)
-
-    @property
-    def tokens(self) -> int:
-        return sum(len(example.ids) for example in self._examples)
-
-    @property
-    def masked(self) -> int:
-        return sum(len(example.positions) for example in self._examples)
-
-    def batch(self, start: int, stop: int, step: int = 1) -> MlmBatch:
-        return MlmBatch.of(self._examples[start:stop:step], wide=self._wide)
+                examples.append(MlmExample(ids=made.ids, positions=made.positions, labels=made.labels))
+        RandomStream(settings.random_seed).shuffle(examples)
+        super().__init__(examples, MlmBatch, wide=vocabulary.wide)
 
 
 def text_blocks(

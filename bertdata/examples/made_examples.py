@@ -1,0 +1,50 @@
+"""Made examples, held compactly until they are written: a kernel's, and those of a readable twin."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from bertdata.records import ExampleBatch
+
+
+class KernelExamples:
+    """Examples in a kernel's object: spans of the documents' ids, and masks."""
+
+    def __init__(self, made: Any, batch_type: type[ExampleBatch]) -> None:
+        self._made, self._batch_type = made, batch_type
+        self._names = [column.name for column in batch_type.columns()]
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    @property
+    def tokens(self) -> int:
+        return int(self._made.tokens)
+
+    @property
+    def masked(self) -> int:
+        return int(self._made.masked)
+
+    def batch(self, start: int, stop: int, step: int = 1) -> ExampleBatch:
+        columns = self._made.batch(start, stop, step)
+        return self._batch_type(**dict(zip(self._names, columns, strict=True)))
+
+
+class ListedExamples:
+    """Examples of a readable twin in a list. wide: ids need 32 bits."""
+
+    def __init__(self, made: Sequence[Any], batch_type: type[ExampleBatch], *, wide: bool) -> None:
+        self._made, self._batch_type, self._wide = made, batch_type, wide
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    @property
+    def tokens(self) -> int:
+        return sum(len(example.ids) for example in self._made)
+
+    @property
+    def masked(self) -> int:
+        return sum(len(example.positions) for example in self._made)
+
+    def batch(self, start: int, stop: int, step: int = 1) -> ExampleBatch:
+        return self._batch_type.of(self._made[start:stop:step], wide=self._wide)
