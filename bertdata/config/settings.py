@@ -67,8 +67,13 @@ class ExampleSettings:
 
 def check_known(kind: type[ExampleSettings], given: dict[str, Any]) -> None:
     """SettingsError for names that are no settings of that kind."""
-    unknown = sorted(set(given) - {item.name for item in fields(kind)})
-    check(not unknown, f"unknown settings: {', '.join(unknown)}")
+    known = {item.name: item.default for item in fields(kind)}
+    unknown = sorted(set(given) - set(known))
+    objective = given.get("objective", known["objective"])
+    check(
+        not unknown,
+        f"unknown settings: {', '.join(unknown)}; the objective {objective} has none of that name",
+    )
 
 
 _KINDS = {int: "an integer", float: "a number", bool: "True or False", str: "a text"}

@@ -181,7 +181,10 @@ def test_blocks_of_a_shuffled_corpus_come_in_bins(bertdata, corpus, small_vocabu
     [
         (("--recipe=nvidia",), "--recipe nvidia goes with the objective of the recipe"),
         (("--phase=2",), "--phase 2 goes with the objective of the recipe"),
-        (("--short-seq-prob=0.2",), "unknown settings: short_seq_prob"),
+        (
+            ("--short-seq-prob=0.2",),
+            "unknown settings: short_seq_prob; the objective mlm has none of that name",
+        ),
         (
             ("--no-masks", "--dupe-factor=3"),
             "dupe_factor is 3, expected 1: without masks all passes are alike",
