@@ -9,11 +9,11 @@
 #include <memory>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "buffers.h"
 #include "examples/bert.h"
+#include "examples/example_set.h"
 
 namespace bertdata {
 
@@ -29,7 +29,7 @@ inline void check_seed(const std::vector<uint32_t>& seed) {
 }
 
 // Keeps the buffers alive that the examples are spans of.
-class PyBertExamples {
+class PyBertExamples : public PyExampleSet<BertExamples> {
  public:
   PyBertExamples(const py::buffer& ids, const py::buffer& sentence_ends, const py::buffer& document_ends,
                const BertRules& rules, const std::vector<uint32_t>& seed)
@@ -39,29 +39,6 @@ class PyBertExamples {
       make<uint16_t>(ids, rules, seed);
     else
       make<uint32_t>(ids, rules, seed);
-  }
-
-  size_t size() const {
-    return std::visit([](const auto& set) { return set->size(); }, set_);
-  }
-  uint64_t tokens() const {
-    return std::visit([](const auto& set) { return set->tokens(); }, set_);
-  }
-  uint64_t masked() const {
-    return std::visit([](const auto& set) { return set->masked(); }, set_);
-  }
-
-  py::tuple batch(size_t start, size_t stop, size_t step) const {
-    if (!step) throw py::value_error("step: expected 1 or more, found 0");
-    return std::visit(
-        [&](const auto& set) {
-          auto columns = [&] {
-            py::gil_scoped_release released;
-            return set->batch(start, stop, step);
-          }();
-          return as_tuple(std::move(columns));
-        },
-        set_);
   }
 
  private:
@@ -83,7 +60,6 @@ class PyBertExamples {
 
   std::shared_ptr<void> ids_;
   Array<uint32_t> sentence_ends_, document_ends_;
-  std::variant<std::unique_ptr<BertExamples<uint16_t>>, std::unique_ptr<BertExamples<uint32_t>>> set_;
 };
 
 inline void bind_bert(py::module_& m) {

@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <memory>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "buffers.h"
 #include "examples/bert_binding.h"
 #include "examples/dynamic_masking_binding.h"
+#include "examples/example_set.h"
 #include "examples/mlm.h"
 
 namespace bertdata {
@@ -23,7 +23,7 @@ py::tuple as_tuple(MlmColumns<Id>&& c) {
                         view(std::move(c.labels)), view(std::move(c.mask_ends)));
 }
 
-class PyMlmExamples {
+class PyMlmExamples : public PyExampleSet<MlmExamples> {
  public:
   PyMlmExamples(const py::buffer& ids, const py::buffer& sentence_ends, const py::buffer& document_ends,
                 const MlmRules& rules, const std::vector<uint64_t>& keys, const std::vector<uint32_t>& seed) {
@@ -33,29 +33,6 @@ class PyMlmExamples {
       make<uint16_t>(ids, sentence_ends, document_ends, rules, keys, seed);
     else
       make<uint32_t>(ids, sentence_ends, document_ends, rules, keys, seed);
-  }
-
-  size_t size() const {
-    return std::visit([](const auto& set) { return set->size(); }, set_);
-  }
-  uint64_t tokens() const {
-    return std::visit([](const auto& set) { return set->tokens(); }, set_);
-  }
-  uint64_t masked() const {
-    return std::visit([](const auto& set) { return set->masked(); }, set_);
-  }
-
-  py::tuple batch(size_t start, size_t stop, size_t step) const {
-    if (!step) throw py::value_error("step: expected 1 or more, found 0");
-    return std::visit(
-        [&](const auto& set) {
-          auto columns = [&] {
-            py::gil_scoped_release released;
-            return set->batch(start, stop, step);
-          }();
-          return as_tuple(std::move(columns));
-        },
-        set_);
   }
 
  private:
@@ -75,8 +52,6 @@ class PyMlmExamples {
     py::gil_scoped_release released;
     set_ = std::make_unique<MlmExamples<Id>>(view, rules, keys, seed);
   }
-
-  std::variant<std::unique_ptr<MlmExamples<uint16_t>>, std::unique_ptr<MlmExamples<uint32_t>>> set_;
 };
 
 inline MlmRules mlm_rules(uint8_t breaks, uint32_t max_seq_length, uint32_t cls, uint32_t sep,
