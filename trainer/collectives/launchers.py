@@ -15,7 +15,7 @@ VARIABLES = {
 """The variables that a collective's launcher sets, rank and size first; in order of precedence."""
 
 LAUNCHED = "BERTDATA_LAUNCHED"
-"""In the environment of a worker of --dist: its launcher's process id, and the file of a reported error."""
+"""In the environment of a worker of --dist: its launcher's process id, and the folder that they share."""
 
 _JOB_RANKS = ("OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
 """The ranks that mpirun, mpiexec and srun set."""

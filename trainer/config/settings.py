@@ -181,8 +181,7 @@ class Config:
 
         idle_there: keys that have an effect on other devices only.
         """
-        keys, usual = self.as_json(), Config().as_json()
-        known = device_properties()
+        keys, declared, known = self.as_json(), properties(), device_properties()
         idle = [
             name
             for name in keys[DEVICE_OPTIONS]
@@ -192,7 +191,7 @@ class Config:
         for name, section in self.others.items():
             if name != "masking" or not self.is_finetuning:
                 names += section.idle()
-        idle += [name for name in names if keys[name] != usual[name]]
+        idle += [name for name in names if keys[name] != declared[name].get("default")]
         return sorted(idle + ["train_data"] * bool(self.data.generated_data and self.data.train_data))
 
     def require(self, *names: str) -> None:
