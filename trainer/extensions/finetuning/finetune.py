@@ -141,7 +141,7 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
 def _model_keys(config: Config) -> dict[str, Any]:
     """The configured keys of the model. A file's hidden_act gives GELU's form, else the checkpoint does."""
     given = config.model.settings()
-    if config.model.hidden_act is None and config.model.gelu is None:
+    if config.model.values()["hidden_act"] is None and config.model.gelu is None:
         given.pop("hidden_act", None)
     return given
 
