@@ -105,8 +105,13 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "task": {
         "pretraining": "trainer.model.pretraining:Pretraining",
+        "masked_words": "trainer.model.masked_words:MaskedWords",
         "squad": f"{_FINETUNING}.squad.task:Squad",
-        "classification": f"{_FINETUNING}.classification.task:Classification",
+        **dict.fromkeys(
+            ("classification", *("mrpc", "cola", "sst-2", "sts-b", "qqp"), *("mnli", "mnli-mm", "qnli")),
+            f"{_FINETUNING}.classification.task:Classification",
+        ),
+        **dict.fromkeys(("rte", "wnli"), f"{_FINETUNING}.classification.task:Classification"),
     },
     "fine-tuned model": {
         "evaluation": f"{_FINETUNING}.finetune_command:evaluate_fine_tuned",
@@ -134,6 +139,15 @@ NAMES: Mapping[str, Mapping[str, str]] = {
 def find(kind: str, name: str) -> Any:
     """The object of that name, imported now. SettingsError as from ``find_module``."""
     return getattr(find_module(kind, name), NAMES[kind][name].partition(":")[2])
+
+
+def find_own(name: str) -> Any:
+    """The object of one's own that package.module:NAME names. SettingsError where it is not there."""
+    module, _, attribute = name.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise SettingsError(f"{name}: {error}") from None
 
 
 def find_module(kind: str, name: str) -> ModuleType:

@@ -71,9 +71,11 @@ class Objective(ABC):
 
     declared: by container ("tfrecord", "hdf5", "parquet"; "tfrecord_remasked" for Graphcore's order)
     the fields of a record, in the form of ``schemas/example.json``; under "huggingface" those of a model's
-    inputs.
+    inputs. task: the trainer's task that learns it, by its name or as package.module:CLASS; empty where it
+    has none.
     """
 
+    task = ""
     settings_type: type[ExampleSettings] = ExampleSettings
     batch_type: type[ExampleBatch] = ExampleBatch
 

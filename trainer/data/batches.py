@@ -48,7 +48,7 @@ class Batch(ABC):
     token_type_ids: Tensor
     masked_lm_ids: Tensor
     masked_lm_weights: Tensor
-    next_sentence_labels: Tensor  # 1 where the second segment is random
+    next_sentence_labels: Tensor  # 1 where the second segment is random; 0 without such a label
     targets: Targets
 
     @abstractmethod
@@ -65,6 +65,10 @@ class Batch(ABC):
     @abstractmethod
     def masked(self) -> Tensor:
         """(slots,): the row of each masked slot, used or not."""
+
+    def there(self) -> Tensor:
+        """(sequences,): True, or False for one that is missing. Of packs (B, K)."""
+        return self.next_sentence_labels >= 0
 
     @abstractmethod
     def sequences(self, attention: Callable[..., Tensor]) -> Sequences:

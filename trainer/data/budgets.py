@@ -9,7 +9,6 @@ import numpy as np
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
-from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array, lengths
 from bertdata.records import ShardLayout
 from trainer.data.order import numbers
@@ -71,7 +70,7 @@ def first_examples(data: OpenedDataset) -> tuple[Array, Array]:
     tokens, masks, seen = list[Array](), list[Array](), 0
     for batch in (batch for shard in data.shards for batch in data.batches(shard)):
         tokens.append(lengths(batch.ends))
-        masks.append(lengths(batch.mask_ends) if isinstance(batch, BertBatch) else np.zeros(len(batch)))
+        masks.append(lengths(getattr(batch, "mask_ends", np.zeros(len(batch)))))
         seen += len(batch)
         if seen >= _EXAMPLES:
             break

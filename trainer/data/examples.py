@@ -12,7 +12,6 @@ from numpy.lib.stride_tricks import sliding_window_view
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import ShardError
 from bertdata.examples import columns
-from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ExampleBatch, ShardLayout
@@ -25,8 +24,8 @@ class CompactExamples:
     """Decoded examples without padding (2 bytes an id, 4 a mask, 13 an example), to gather from.
 
     An example's ids are the start of a window of S ids over the ids of all, so that one copy takes them.
-    targets: the other columns of one value an example that its objective has, by name; one without masked
-    words has empty masks.
+    targets: the other columns of one value an example that its objective has, by name. One without masked
+    words has empty masks, one without a second segment has all ids in the first.
     """
 
     def __init__(self, batches: Iterable[Any], layout: ShardLayout) -> None:
@@ -34,17 +33,16 @@ class CompactExamples:
         held: Any = columns.join([*batches, columns.blank(kind, layout)])
         self.ids = sliding_window_view(held.ids, layout.max_seq_length)
         self.bounds = np.insert(held.ends, 0, 0)
-        self.first_lengths = held.first_lengths
-        self.targets = {name: getattr(held, name) for name in target_names(kind)}
-        if issubclass(kind, BertBatch):
+        if has_masks(kind):
             self.positions = sliding_window_view(held.positions, layout.max_predictions_per_seq)
             self.labels = sliding_window_view(held.labels, layout.max_predictions_per_seq)
             self.mask_bounds = np.insert(held.mask_ends, 0, 0)
-            self.next_labels = held.next_labels
         else:
             self.positions = self.labels = np.zeros((1, layout.max_predictions_per_seq), np.uint16)
             self.mask_bounds = np.zeros(len(held) + 1, np.uint32)
-            self.next_labels = np.zeros(len(held), np.uint8)
+        self.first_lengths = getattr(held, "first_lengths", np.diff(self.bounds))
+        self.next_labels = getattr(held, "next_labels", np.zeros(len(held), np.uint8))
+        self.targets = {name: getattr(held, name) for name in target_names(kind)}
 
     @property
     def lengths(self) -> Array:
@@ -64,6 +62,11 @@ class CompactExamples:
             "next_labels": self.next_labels[numbers],
             **{name: values[numbers] for name, values in self.targets.items()},
         }
+
+
+def has_masks(kind: type[ExampleBatch]) -> bool:
+    """True where the examples have masked words."""
+    return "mask_ends" in kind.ragged()
 
 
 def target_names(kind: type[ExampleBatch]) -> list[str]:

@@ -7,7 +7,7 @@ from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.reader import OpenedDataset, Split, open_dataset
 from bertdata.dataset.vocabulary import fit_warnings
 from bertdata.errors import SettingsError
-from bertdata.examples.bert.batch import BertBatch
+from bertdata.examples.objectives import find_objective
 from trainer.config.data import split_paths
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -17,13 +17,19 @@ PADDING_TOKENS = 127  # a model's vocabulary may be rounded up to a multiple of 
 
 
 def open_configured(
-    config: Config, paths: str | None, model_vocabulary_size: int | None = None, *, held_out: bool = False
+    config: Config,
+    paths: str | None,
+    model_vocabulary_size: int | None = None,
+    *,
+    held_out: bool = False,
+    task: str | None = None,
 ) -> OpenedDataset:
     """The dataset at the paths, fit for the configuration. paths: as of split_paths, None: generated.
 
     Examples without masks are masked once, the same in each epoch. ``for_training`` makes of that masks drawn
     at load. model_vocabulary_size: that of a given model, for a configuration without one. held_out: of a
-    directory of training and test files the latter, to evaluate on; else the former.
+    directory of training and test files the latter, to evaluate on; else the former. task: the one that
+    learns it; None: any of pre-training.
     """
     model = config.model.settings()
     vocabulary_size = model.get("vocab_size", model_vocabulary_size)
@@ -40,6 +46,7 @@ def open_configured(
         max_position_embeddings=model.get("max_position_embeddings", ModelConfig().max_position_embeddings),
         vocabulary_size=vocabulary_size,
         split="test" if held_out else "training",
+        task=task,
     )
     if has_masks(data):
         return data
@@ -63,8 +70,7 @@ def has_masks(data: OpenedDataset) -> bool:
     if listed:
         return sum(listed) > 0
     first = next(batch for shard in data.shards if shard.examples for batch in data.batches(shard))
-    assert isinstance(first, BertBatch)
-    return len(first.positions) > 0
+    return len(getattr(first, "positions", ())) > 0
 
 
 def describe_phase(config: Config, data: OpenedDataset, held_out: OpenedDataset | None = None) -> str:
@@ -109,20 +115,28 @@ def open_for_training(
     max_predictions_per_seq: int | None = None,
     max_position_embeddings: int | None = None,
     vocabulary_size: int | None = None,
-    objective: str = "bert",
+    objective: str | None = None,
+    task: str | None = None,
     split: Split | None = None,
 ) -> OpenedDataset:
     """The dataset at the paths, with the model's vocabulary size, if given, in place of its own.
 
-    objective: the one that its examples must have. split: as in ``bertdata.dataset.reader.open_dataset``.
+    objective: the one that its examples must have; task: the one that learns them; None: any. split: as in
+    ``bertdata.dataset.reader.open_dataset``.
     Errors about the dataset itself are those of ``bertdata.dataset.reader.open_dataset``. SettingsError
     where the dataset does not fit a given size.
     """
     data = open_dataset(paths, unverified=unverified, split=split)
     layout, tokens, size = data.layout, data.vocabulary_size, vocabulary_size
+    own = find_objective(layout.objective).task
     ids, masks, longest = layout.max_seq_length, layout.max_predictions_per_seq, max_position_embeddings
     checks = {
-        f"has the objective {layout.objective}, the trainer needs {objective}": layout.objective == objective,
+        f"has the objective {layout.objective}, the trainer needs {objective}": (
+            objective in (None, layout.objective)
+        ),
+        f"has the objective {layout.objective}, learned by the task {own}; here it is {task}": (
+            task in (None, own)
+        ),
         f"was made with max_seq_length {ids}, the configuration says {max_seq_length}": (
             max_seq_length in (None, ids)
         ),

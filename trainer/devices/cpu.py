@@ -7,7 +7,7 @@ import torch
 
 from trainer.devices.cpu_attention import cpu_attention
 from trainer.devices.device import Device
-from trainer.model.attention import FlatAttention
+from trainer.model.layers import FlatAttention
 
 if TYPE_CHECKING:
     from trainer.devices.choice import Availability

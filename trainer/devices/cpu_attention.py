@@ -27,7 +27,7 @@ def cpu_attention(
     dropout: float,
     scale: float | None = None,
 ) -> Tensor:
-    """Attention within each sequence. See ``trainer.model.attention.FlatAttention``.
+    """Attention within each sequence. See ``trainer.model.layers.FlatAttention``.
 
     With dropout, torch's generator gives one seed a call, and the mask follows from it.
     """

@@ -19,8 +19,8 @@ from trainer.devices.cuda_attention import KERNELS
 from trainer.devices.cuda_losses import cross_entropy
 from trainer.devices.device import Device, Result
 from trainer.devices.peaks import find_peak
-from trainer.model.attention import FlatAttention, padded_attention
 from trainer.model.bert import HeadedBert
+from trainer.model.layers import FlatAttention, padded_attention
 
 _DETERMINISTIC = (":4096:8", ":16:8")
 """Values of CUBLAS_WORKSPACE_CONFIG that make cuBLAS deterministic; the first is the faster."""

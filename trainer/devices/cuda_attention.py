@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from trainer.model.attention import FlatAttention, padded_attention
+from trainer.model.layers import FlatAttention, padded_attention
 
 _STEP = 8
 """Both kernels take heads of a multiple of 8; smaller ones are padded with zeros."""
@@ -22,7 +22,7 @@ def flash_attention(
     dropout: float,
     scale: float | None = None,
 ) -> Tensor:
-    """Flash attention, for bf16 and fp16. See ``trainer.model.attention.FlatAttention``."""
+    """Flash attention, for bf16 and fp16. See ``trainer.model.layers.FlatAttention``."""
     size = query.shape[-1]
     scale = size**-0.5 if scale is None else scale
     query, key, value = (_pad_heads(part) for part in (query, key, value))
@@ -42,7 +42,7 @@ def efficient_attention(
     dropout: float,
     scale: float | None = None,
 ) -> Tensor:
-    """Memory-efficient attention, for every type. See ``trainer.model.attention.FlatAttention``."""
+    """Memory-efficient attention, for every type. See ``trainer.model.layers.FlatAttention``."""
     size = query.shape[-1]
     scale = size**-0.5 if scale is None else scale
     query, key, value = (_pad_heads(part)[None] for part in (query, key, value))

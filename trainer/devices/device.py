@@ -11,8 +11,8 @@ from torch.profiler import ProfilerActivity
 from bertdata.errors import SettingsError
 from trainer.config.settings import Config
 from trainer.data.batches import AnyBatch, Batch
-from trainer.model.attention import FlatAttention, padded_attention
 from trainer.model.bert import Bert, HeadedBert, host_memory
+from trainer.model.layers import FlatAttention, padded_attention
 from trainer.model.task import RowLosses
 from trainer.registry import NAMES, find
 
@@ -115,7 +115,7 @@ class Device:
 
     @property
     def attention(self) -> FlatAttention:
-        """Attention of each token to its own sequence. Called as trainer.model.attention.FlatAttention is."""
+        """Attention of each token to its own sequence. Called as trainer.model.layers.FlatAttention is."""
         return padded_attention
 
     def prepare(self, batch: AnyBatch) -> AnyBatch:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,8 +22,17 @@ from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch, Sequences
-from trainer.model.attention import FlatAttention, padded_attention
-from trainer.model.layers import ACTIVATIONS, Absent, Carried, Dense, Embeddings, Encoder, NormedDense
+from trainer.model.layers import (
+    ACTIVATIONS,
+    Absent,
+    Carried,
+    Dense,
+    Embeddings,
+    Encoder,
+    FlatAttention,
+    NormedDense,
+    padded_attention,
+)
 
 PASSES = 3.0
 """Operations of forward and backward pass over those of the forward pass."""
@@ -33,16 +42,17 @@ class Bert(nn.Module):
     """The encoder: from ids to a vector for each token and one for each sequence.
 
     It may hold some of the layers only, next to one another (``trainer.extensions.splitting.pieces``).
+    pooler: None for a model whose heads need no vector of a sequence.
     seeds: called with the number of each part before it draws its dropout: 0 the embeddings, 1 the first
     layer, and after the last one the heads; None: nothing is seeded. recomputes: layers keep their input
     alone for the backward pass, which computes the rest again.
     """
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, pools: bool = True) -> None:
         super().__init__()
         self.embeddings = Embeddings(config)
         self.encoder = Encoder(config)
-        self.pooler = Dense(config.hidden_size, config.hidden_size)
+        self.pooler: Any = Dense(config.hidden_size, config.hidden_size) if pools else None
         self.dropout = config.hidden_dropout_prob
         self.norm_first = config.megatron_residual_connection
         self.longest = config.max_position_embeddings
@@ -96,12 +106,6 @@ class Bert(nn.Module):
         return Carried(rows, normed)
 
 
-def new_model(config: ModelConfig) -> "BertForPreTraining":
-    """The model with random weights in this machine's memory. SettingsError where it cannot hold them."""
-    check_memory(config)
-    return BertForPreTraining(config)
-
-
 def host_memory() -> int:
     """Bytes of this machine's memory."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -127,10 +131,10 @@ class HeadedBert(nn.Module):
 
     ties_words = False
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, pools: bool = True) -> None:
         super().__init__()
         self.config = config
-        self.bert = Bert(config)
+        self.bert = Bert(config, pools)
 
     def draw_weights(self) -> None:
         """Draw all weights from torch's generator. Nothing is drawn for the meta device."""
@@ -168,7 +172,7 @@ class Logits:
     """The output of the heads, and the labels of its rows. M: masked slots. V: the padded vocabulary."""
 
     masked_lm: Tensor  # (M, V); minus infinity for padding of the vocabulary
-    next_sentence: Tensor  # (B, 2)
+    next_sentence: Tensor | None  # (B, 2); None: the model has no such head
     masked_lm_ids: Tensor  # (M,) int64
     masked_lm_weights: Tensor  # (M,) float32
 
@@ -198,31 +202,45 @@ class Predictions(nn.Module):
 
 
 class Heads(nn.Module):
-    """The masked-word head and the next-sentence head."""
+    """The masked-word head and, with ``pairs``, the next-sentence head, under Hugging Face's names."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, pairs: bool = True) -> None:
         super().__init__()
         self.predictions = Predictions(config)
-        self.seq_relationship = nn.Linear(config.hidden_size, 2)
+        self.seq_relationship: Any = nn.Linear(config.hidden_size, 2) if pairs else None
 
 
-class BertForPreTraining(HeadedBert):
-    """The whole model, with random weights."""
+class BertForMaskedLM(HeadedBert):
+    """The encoder with the masked-word head, and random weights. It has no pooler."""
 
     ties_words = True
+    _pairs = False
 
     def __init__(self, config: ModelConfig) -> None:
-        super().__init__(config)
-        self.cls = Heads(config)
+        super().__init__(config, pools=self._pairs)
+        self.cls = Heads(config, self._pairs)
         self.draw_weights()
+
+    def forward(self, batch: Batch, carried: Carried | None = None) -> Logits:
+        """Logits of all masked slots, used or not."""
+        return self._logits(self.bert.encode(batch, carried).normed, batch)
+
+    def _logits(self, rows: Tensor, batch: Batch, next_sentence: Tensor | None = None) -> Logits:
+        masked = rows.index_select(0, batch.masked())
+        words = self.cls.predictions(masked, self.bert.embeddings.word_embeddings.weight)
+        ids, weights = batch.masked_lm_ids.reshape(-1), batch.masked_lm_weights.reshape(-1)
+        return Logits(words, next_sentence, ids.long(), weights)
+
+
+class BertForPreTraining(BertForMaskedLM):
+    """The encoder with both heads, and random weights."""
+
+    _pairs = True
 
     def forward(self, batch: Batch, carried: Carried | None = None) -> Logits:
         """Logits of all masked slots, used or not, and of all next-sentence pairs."""
         rows, pooled = self.bert(batch, carried)
-        masked = rows.index_select(0, batch.masked())
-        words = self.cls.predictions(masked, self.bert.embeddings.word_embeddings.weight)
-        ids, weights = batch.masked_lm_ids.reshape(-1), batch.masked_lm_weights.reshape(-1)
-        return Logits(words, self.cls.seq_relationship(pooled), ids.long(), weights)
+        return self._logits(rows, batch, self.cls.seq_relationship(pooled))
 
 
 class Counted(NamedTuple):

@@ -2,14 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
-from bertdata.examples.bert.batch import BertBatch
 from trainer.data.batches import Batch
 from trainer.data.opening import left_out_words
 
@@ -59,8 +58,8 @@ class TaskEvaluation(ABC):
         """The results in one line for a person."""
 
 
-class PretrainingEvaluation(TaskEvaluation):
-    """Accuracy and loss of both heads, beside the accuracy of always guessing one token."""
+class MaskedWordsEvaluation(TaskEvaluation):
+    """Accuracy and loss of masked words, beside the accuracy of always guessing one token."""
 
     metrics = ("guess_accuracy",)
 
@@ -76,7 +75,27 @@ class PretrainingEvaluation(TaskEvaluation):
         return torch.stack([weights[batch.masked_lm_ids == self._guess].sum(), weights.sum()])
 
     def results(self, totals: MetricTotals, kept: Sequence[Any]) -> dict[str, float]:
-        means = {name: total / max(weight, 1e-5) for name, (total, weight) in totals.items()}
+        means = _means(totals)
+        return {
+            "loss": means["mlm_loss"],
+            "masked_lm_accuracy": means["mlm_accuracy"],
+            "masked_lm_loss": means["mlm_loss"],
+            "most_frequent_accuracy": means["guess_accuracy"],
+        }
+
+    def describe(self, results: Mapping[str, float]) -> str:
+        return (
+            "masked_lm_accuracy {masked_lm_accuracy:.5f} "
+            "(always guessing the most frequent token: {most_frequent_accuracy:.5f}), "
+            "masked_lm_loss {masked_lm_loss:.4f}"
+        ).format(**results)
+
+
+class PretrainingEvaluation(MaskedWordsEvaluation):
+    """Accuracy and loss of both heads, beside the accuracy of always guessing one token."""
+
+    def results(self, totals: MetricTotals, kept: Sequence[Any]) -> dict[str, float]:
+        means = _means(totals)
         return {
             "loss": means["mlm_loss"] + means["nsp_loss"],
             "masked_lm_accuracy": means["mlm_accuracy"],
@@ -87,19 +106,20 @@ class PretrainingEvaluation(TaskEvaluation):
         }
 
     def describe(self, results: Mapping[str, float]) -> str:
-        return (
-            "masked_lm_accuracy {masked_lm_accuracy:.5f} "
-            "(always guessing the most frequent token: {most_frequent_accuracy:.5f}), "
-            "masked_lm_loss {masked_lm_loss:.4f}, next_sentence_accuracy {next_sentence_accuracy:.5f}"
-        ).format(**results)
+        next_sentence = results["next_sentence_accuracy"]
+        return f"{super().describe(results)}, next_sentence_accuracy {next_sentence:.5f}"
+
+
+def _means(totals: MetricTotals) -> dict[str, float]:
+    return {name: total / max(weight, 1e-5) for name, (total, weight) in totals.items()}
 
 
 def find_most_frequent(data: OpenedDataset) -> int:
     """The most frequent label of the dataset's first 20,000 examples, the smallest id among equals."""
     counts = Counter[int]()
     seen = 0
-    for batch in (batch for shard in data.shards for batch in data.batches(shard)):
-        assert isinstance(batch, BertBatch)
+    batches: Iterator[Any] = (batch for shard in data.shards for batch in data.batches(shard))
+    for batch in batches:
         counts.update(batch.labels.tolist())
         seen += len(batch)
         if seen >= _SURVEYED_EXAMPLES:

@@ -3,25 +3,20 @@
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
 from trainer.config.model import ModelConfig
-from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.data.opening import open_configured
 from trainer.model.bert import BertForPreTraining, Logits
-from trainer.model.task import Columns, Model, Outcome, RowLosses, Task
+from trainer.model.masked_words import MaskedWords, cross_entropy, mean_and_sums, words_loss
+from trainer.model.task import Columns, Model, Outcome, RowLosses
 
 if TYPE_CHECKING:
     from trainer.model.evaluation import PretrainingEvaluation
 
 
-class Pretraining(Task):
-    """Weighted mean of the masked-word losses, plus mean of the next-sentence losses.
-
-    row_losses: a device's implementation in place of cross_entropy.
-    """
+class Pretraining(MaskedWords):
+    """Weighted mean of the masked-word losses, plus mean of the next-sentence losses."""
 
     name = "pretraining"
     metrics = ("mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy")
@@ -45,30 +40,11 @@ class Pretraining(Task):
         curves={"masked words": ("mlm", "masked_lm"), "next sentence": ("nsp", "next_sentence")},
     )
 
-    def __init__(self, row_losses: RowLosses | None = None) -> None:
-        self._row_losses = row_losses or cross_entropy
-
-    def open(
-        self,
-        config: Config,
-        paths: str | None,
-        model_vocabulary_size: int | None = None,
-        *,
-        held_out: bool = False,
-    ) -> OpenedDataset:
-        return open_configured(config, paths, model_vocabulary_size, held_out=held_out)
-
     def new_model(self, shape: ModelConfig) -> BertForPreTraining:
         return BertForPreTraining(shape)
 
     def outcome(self, model: Model, batch: Batch) -> Outcome:
         return pretraining_loss(model(batch), batch, self._row_losses)
-
-    def survey(self, data: OpenedDataset) -> int:
-        """The most frequent label of the dataset."""
-        from trainer.model.evaluation import find_most_frequent
-
-        return find_most_frequent(data)
 
     def evaluation(
         self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
@@ -78,57 +54,15 @@ class Pretraining(Task):
         return PretrainingEvaluation(data, survey, "training" if training else "evaluation")
 
 
-def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """For each row -log softmax(logits)[id], and 1.0 where id has the largest logit, else 0.0, in fp32."""
-    losses, best = _RowCrossEntropy.apply(logits, ids)  # type: ignore[no-untyped-call]
-    return losses, (best == ids).float()
-
-
-class _RowCrossEntropy(torch.autograd.Function):
-    """Cross entropy that keeps the softmax and no other copy of the logits. PyTorch's keeps two more.
-
-    Stable: with m the row's maximum and p the softmax, log p[id] = logits[id] - m + log max(p), and
-    max(p) is at least 1 / (length of the row).
-    """
-
-    @staticmethod
-    def forward(ctx: Any, logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-        best_logit, best = logits.max(dim=1)
-        softmax = torch.softmax(logits, dim=1, dtype=torch.float32)
-        top = softmax.gather(1, best[:, None]).squeeze(1)
-        losses = best_logit.float() - logits.gather(1, ids[:, None]).squeeze(1).float() - top.log()
-        ctx.save_for_backward(softmax, ids)
-        ctx.dtype = logits.dtype
-        ctx.mark_non_differentiable(best)
-        return losses, best
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        softmax, ids = ctx.saved_tensors
-        by_row = gradients[0][:, None]
-        result = softmax * by_row
-        result.scatter_add_(1, ids[:, None], -by_row)
-        return result.to(ctx.dtype), None
-
-
 def pretraining_loss(logits: Logits, batch: Batch, row_losses: RowLosses = cross_entropy) -> Outcome:
     """The loss and the sums of Pretraining.metrics.
 
     A sequence with a negative label (a padding row) is left out of both. Without any masked word, or any
     sequence, that part of the loss is 0.
     """
+    assert logits.next_sentence is not None
     labels = batch.next_sentence_labels.reshape(-1).long()
-    words = row_losses(logits.masked_lm, logits.masked_lm_ids)
+    of_words, words_sums = words_loss(logits, row_losses)
     pairs = row_losses(logits.next_sentence, labels.clamp(min=0))
-    words_loss, words_sums = _mean_and_sums(*words, logits.masked_lm_weights)
-    pairs_loss, pairs_sums = _mean_and_sums(*pairs, labels >= 0)
-    return Outcome(words_loss + pairs_loss, torch.stack([*words_sums, *pairs_sums]))
-
-
-def _mean_and_sums(losses: Tensor, right: Tensor, weights: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """The weighted mean loss with gradients, then sum and weight of losses, then of right guesses."""
-    weights = weights.float()
-    loss_sum = (losses * weights).sum()
-    weight = weights.sum()
-    mean = loss_sum / weight.clamp(min=1e-5)
-    return mean, [loss_sum.detach(), weight, (right * weights).sum(), weight]
+    of_pairs, pairs_sums = mean_and_sums(*pairs, batch.there().reshape(-1))
+    return Outcome(of_words + of_pairs, torch.stack([*words_sums, *pairs_sums]))

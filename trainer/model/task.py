@@ -3,18 +3,18 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DataError, SettingsError
+from bertdata.examples.objectives import find_objective
 from trainer.config.model import ModelConfig
-from trainer.config.section import PRETRAINING
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.model.bert import HeadedBert
-from trainer.registry import find
+from trainer.registry import find, find_own
 
 if TYPE_CHECKING:
     from trainer.model.evaluation import TaskEvaluation
@@ -69,10 +69,18 @@ class Task(ABC):
     """A learning task: data, model, loss with named metrics, evaluation and the columns of its reports."""
 
     name: str
+    is_fine_tuned = False
+    """True for a task that starts from a pre-trained model, by ``python -m trainer finetune``."""
+
     metrics: tuple[str, ...]
     columns: Columns
     head: str | None = None
     """The beginning of its head's names, where nothing can be measured without trained weights for it."""
+
+    @classmethod
+    @abstractmethod
+    def configured(cls, config: Config, row_losses: RowLosses | None) -> Self:
+        """The task with the configured settings. row_losses: the device's own losses, where it has some."""
 
     @abstractmethod
     def open(
@@ -116,10 +124,27 @@ class Task(ABC):
         """The evaluation on a dataset. survey: of the training set if there is one, else of this dataset."""
 
 
-def find_task(config: Config, row_losses: RowLosses | None = None) -> Task:
-    """The configured task. row_losses: the device's own losses, where it has some."""
-    if config.task == PRETRAINING:
-        task: Task = find("task", config.task)(row_losses)
-    else:
-        task = find("task", "squad" if config.task == "squad" else "classification")(config)
-    return task
+def task_of(data: Sequence[OpenedDataset]) -> str:
+    """The task of pre-training that learns all of these datasets. SettingsError where there is none."""
+    tasks = {find_objective(one.layout.objective).task: one for one in data}
+    for name, one in tasks.items():
+        found = f"{one.name}: has the objective {one.layout.objective}"
+        if not name:
+            raise SettingsError(f"{found}, which no task of the trainer learns")
+        if find_kind(name).is_fine_tuned:
+            raise SettingsError(f"{found}: that is learned by python -m trainer finetune")
+    if len(tasks) > 1:
+        found = " and ".join(f"{one.name} by {name}" for name, one in tasks.items())
+        raise SettingsError(f"one run learns one task, expected data for the same in both phases: {found}")
+    return next(iter(tasks))
+
+
+def find_task(name: str, config: Config, row_losses: RowLosses | None = None) -> Task:
+    """The task of that name (``find_kind``). row_losses: the device's own losses, where it has some."""
+    return find_kind(name).configured(config, row_losses)
+
+
+def find_kind(name: str) -> type[Task]:
+    """The class of the task of that name, or the one of one's own that package.module:CLASS names."""
+    kind: type[Task] = find_own(name) if ":" in name else find("task", name)
+    return kind

@@ -7,10 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bertdata.dataset.reader import open_dataset
 from bertdata.errors import BertDataError
 from trainer.checkpoint.reading import choose_checkpoint, read_state
 from trainer.checkpoint.source import find_own, open_checkpoint, read_weights_into
 from trainer.checkpoint.state import STATE, State, find_checkpoints
+from trainer.config.data import split_paths
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.model.bert import HeadedBert
@@ -49,6 +51,9 @@ def evaluate_checkpoints(
 ) -> None:
     """Evaluate the configured checkpoint, or each that appears, as ``evaluate`` does."""
     config = runtime.config
+    if not config.is_finetuning:
+        paths = split_paths(str(config.data.eval_data))
+        runtime = runtime.learning(open_dataset(paths, unverified=config.data.unverified, split="test"))
     loggers = list[Logger]()
     if runtime.workers.rank == 0:
         folder = Path(str(config.run.output_dir).removeprefix("file://"))

@@ -11,7 +11,7 @@ from bertdata.tokens.vocabulary import WordPieceVocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.checkpoint.filling import fill_model
 from trainer.data.single import single_sequence
-from trainer.model.bert import BertForPreTraining, new_model
+from trainer.model.bert import BertForMaskedLM, check_memory
 from trainer.run.trained_model import Trained
 
 MASK = "[MASK]"
@@ -29,9 +29,7 @@ class Guess(NamedTuple):
 class WordModel:
     """A model with its masked-word head, and the tokeniser that it was trained with."""
 
-    def __init__(
-        self, model: BertForPreTraining, vocabulary: WordPieceVocabulary, *, lower_case: bool
-    ) -> None:
+    def __init__(self, model: BertForMaskedLM, vocabulary: WordPieceVocabulary, *, lower_case: bool) -> None:
         self._model = model.eval()
         self._vocabulary = vocabulary
         self._tokenizer = WordPieceTokenizer(vocabulary, find_dialect(_DIALECT), lower_case=lower_case)
@@ -67,7 +65,8 @@ class WordModel:
 
 def word_model(opened: Trained) -> WordModel:
     """The model with its tokeniser. DataError for an encoder without a masked-word head."""
-    model = new_model(opened.shape)
+    check_memory(opened.shape)
+    model = BertForMaskedLM(opened.shape)
     missing = fill_model(model, opened.checkpoint)
     if any(name.startswith(_WORD_HEAD) for name in missing):
         raise DataError(f"{opened.source}: is an encoder without a masked-word head, which guesses no words")

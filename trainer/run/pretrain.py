@@ -11,7 +11,7 @@ from bertdata.io.commit import UNFINISHED
 from bertdata.io.directory_lock import lock_directory
 from trainer.config.section import PRETRAINING
 from trainer.config.settings import Config
-from trainer.data.opening import data_warnings, describe_phase, for_training
+from trainer.data.opening import data_warnings, describe_phase, for_training, open_configured
 from trainer.devices.device import find_device, on_device
 from trainer.run.path_check import require_paths
 from trainer.run.phase import train_phase
@@ -52,9 +52,10 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
     """Train the phases that are not over yet, until one ends early."""
     runtime.log("opening the data")
     opened = [
-        runtime.task.open(config, None if config.data.generated_data else config.data.train_data)
+        open_configured(config, None if config.data.generated_data else config.data.train_data)
         for config in phases
     ]
+    runtime = runtime.learning(*opened)
     if any(config.schedule.num_train_epochs is not None for config in phases):
         from trainer.run.epochs import count_updates
 

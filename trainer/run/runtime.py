@@ -19,7 +19,7 @@ from trainer.data.flat import Form, make_form
 from trainer.devices.device import Device, find_device, on_device
 from trainer.errors import ReportedError
 from trainer.model.bert import HeadedBert
-from trainer.model.task import Task, find_task
+from trainer.model.task import Task, find_task, task_of
 from trainer.registry import find
 from trainer.update.strategy import Division, Worker, build_model, check_strategy, whole
 
@@ -91,7 +91,12 @@ class Runtime:
     def changed(self, config: Config) -> "Runtime":
         """The runtime with another configuration, and its task."""
         config = on_device(config, self.device.name)
-        return replace(self, config=config, task=find_task(config, self.device.row_losses))
+        return replace(self, config=config, task=find_task(config.task, config, self.device.row_losses))
+
+    def learning(self, *data: OpenedDataset) -> "Runtime":
+        """The runtime with the task of pre-training that learns these datasets."""
+        task = find_task(task_of(data), self.config, self.device.row_losses)
+        return replace(self, task=task)
 
     def log(self, message: str) -> None:
         """One line on standard error, from rank 0."""
@@ -139,7 +144,7 @@ def connect(config: Config) -> Runtime:
     if rank == 0 and size > 1:
         say_error(f"trainer: connecting {size} workers")
     workers = find_collective(config.run.collective, device)
-    task = find_task(config, device.row_losses)
+    task = find_task(config.task, config, device.row_losses)
     runtime = Runtime(config=config, device=device, workers=workers, division=whole(workers), task=task)
     if (wanted := config.run.world_size or workers.size) != workers.size:
         found = f"world_size is {wanted}, found {workers.size}"

@@ -19,6 +19,7 @@ class BertObjective(Objective):
 
     settings_type = BertSettings
     batch_type = BertBatch
+    task = "pretraining"
 
     def make(
         self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None

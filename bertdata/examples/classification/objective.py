@@ -35,6 +35,7 @@ class ClassificationObjective(FineTuningObjective):
     """The number of an example's label."""
 
     batch_type = LabelledBatch
+    task = "classification"
 
     def counts(self) -> LabelCounts:
         return LabelCounts()
@@ -52,6 +53,7 @@ class RegressionObjective(FineTuningObjective):
     """An example's score."""
 
     batch_type = ScoredBatch
+    task = "classification"
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
         """The score, then each segment in words."""

@@ -21,6 +21,7 @@ class MlmObjective(Objective):
 
     settings_type = MlmSettings
     batch_type = MlmBatch
+    task = "masked_words"
 
     def make(
         self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None

@@ -44,6 +44,7 @@ class SquadObjective(FineTuningObjective):
     """The places of an answer's first and last token in a span."""
 
     batch_type = SquadBatch
+    task = "squad"
 
     def counts(self) -> SquadCounts:
         return SquadCounts()

@@ -41,6 +41,7 @@ from trainer.data.order import Order, Position, numbers
 from trainer.extensions.loading.padded_rows import RowForm
 from trainer.extensions.loading.row_batches import RowBatch
 from trainer.model.pretraining import Pretraining
+from trainer.model.task import task_of
 
 LENGTH, PREDICTIONS = 64, 10
 CONTAINERS = ("tfrecord", "hdf5", "parquet")
@@ -484,8 +485,13 @@ def test_a_dataset_that_does_not_suit_the_model_is_refused(datasets, wanted, mes
 def test_a_dataset_of_another_objective_is_refused(tmp_path, corpus, small_vocabulary_file):
     words = ["create", str(corpus[0]), "--output", str(tmp_path / "set"), "--objective", PLAIN]
     assert main([*words, "--vocab", str(small_vocabulary_file), "--max-seq-length=48", "--workers=1"]) == 0
-    with pytest.raises(SettingsError, match=r"set: has the objective .*, the trainer needs bert"):
-        open_for_training(str(tmp_path / "set"))
+    data = open_for_training(str(tmp_path / "set"))
+    with pytest.raises(
+        SettingsError, match=r"set: has the objective .*, which no task of the trainer learns"
+    ):
+        task_of([data])
+    with pytest.raises(SettingsError, match=r"set: has the objective .*, learned by the task .*; here it is"):
+        open_for_training(str(tmp_path / "set"), task="pretraining")
 
 
 def test_ids_beyond_the_models_vocabulary_are_refused_unverified(datasets):

@@ -25,9 +25,8 @@ from trainer.devices.cpu_attention import cpu_attention
 from trainer.extensions.formats.config_file import read_config
 from trainer.extensions.formats.huggingface import write_huggingface
 from trainer.extensions.loading.row_batches import RowBatch
-from trainer.model.attention import padded_attention
-from trainer.model.bert import BertForPreTraining, new_model
-from trainer.model.layers import ACTIVATIONS, SelfAttention
+from trainer.model.bert import BertForPreTraining, check_memory
+from trainer.model.layers import ACTIVATIONS, SelfAttention, padded_attention
 from trainer.model.pretraining import cross_entropy, pretraining_loss
 
 SMALL = {
@@ -650,7 +649,7 @@ def test_a_real_encoder_says_what_it_says_in_transformers():
 )
 def test_a_model_beyond_any_machine_is_refused(changes, message):
     with pytest.raises(SettingsError, match=message):
-        new_model(ModelConfig.from_dict(changes, "config.json"))
+        check_memory(ModelConfig.from_dict(changes, "config.json"))
 
 
 @pytest.mark.parametrize(

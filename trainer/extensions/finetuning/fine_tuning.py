@@ -1,5 +1,7 @@
 """Base of the tasks of fine-tuning: tokeniser, datasets of features, means over the examples there are."""
 
+from typing import Self
+
 import torch
 from torch import Tensor
 
@@ -12,13 +14,22 @@ from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.opening import open_for_training
-from trainer.model.task import Task
+from trainer.model.task import RowLosses, Task
 
 
 class FineTuning(Task):
     """A task on a dataset of features. objective: the one that its examples must have."""
 
+    is_fine_tuned = True
     objective: str
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    @classmethod
+    def configured(cls, config: Config, row_losses: RowLosses | None) -> Self:
+        """The task. It has no use for a device's own losses."""
+        return cls(config)
 
     def open(
         self,
@@ -43,7 +54,7 @@ class FineTuning(Task):
 
 def is_there(batch: Batch) -> Tensor:
     """(examples,) float32: 1 for an example, 0 for a missing one that fills the batch, or a pack."""
-    return (batch.next_sentence_labels >= 0).float().reshape(-1)
+    return batch.there().float().reshape(-1)
 
 
 def target_of(batch: Batch, name: str) -> Tensor:

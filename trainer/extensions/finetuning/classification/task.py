@@ -67,6 +67,7 @@ class Classification(FineTuning):
     head = "classifier."
 
     def __init__(self, config: Config) -> None:
+        super().__init__(config)
         self.task = configured_task(config)
         self.name = self.task.name
         self.objective = "regression" if self.task.regression else "classification"

@@ -80,9 +80,6 @@ class Squad(FineTuning):
         curves={"answers": ("answer", "answer")},
     )
 
-    def __init__(self, config: Config) -> None:
-        self._config = config
-
     def new_model(self, shape: ModelConfig) -> BertForQuestionAnswering:
         return BertForQuestionAnswering(shape)
 

@@ -11,9 +11,8 @@ from trainer.config.model import ModelConfig
 from trainer.data.batches import FlatBatch, Sequences
 from trainer.devices.counting import host_attention
 from trainer.extensions.splitting.plan.request import PlanRequest
-from trainer.model.attention import FlatAttention
 from trainer.model.bert import Heads, Logits
-from trainer.model.layers import Dense, Embeddings, Layer
+from trainer.model.layers import Dense, Embeddings, FlatAttention, Layer
 from trainer.model.pretraining import pretraining_loss
 
 Tensors = tuple[Tensor, ...]
