@@ -212,6 +212,13 @@ def longer_set(corpus: list[Path], small_vocabulary_file: Path, tmp_path_factory
 
 
 @pytest.fixture(scope="session")
+def block_set(corpus: list[Path], small_vocabulary_file: Path, tmp_path_factory: Any) -> Path:
+    """The sample corpus as masked blocks (objective mlm) of 64 ids at most."""
+    place = tmp_path_factory.mktemp("blocks")
+    return _dataset(corpus, small_vocabulary_file, place, 64, 10, "--objective=mlm")
+
+
+@pytest.fixture(scope="session")
 def pretrained(training_set: Path, tmp_path_factory: Any) -> Path:
     """A pre-trained model of three updates in Hugging Face form, with its vocabulary."""
     from tests.support.training_runs import words
@@ -223,10 +230,10 @@ def pretrained(training_set: Path, tmp_path_factory: Any) -> Path:
     return place / "bert"
 
 
-def _dataset(corpus: list[Path], vocabulary: Path, place: Path, length: int, masks: int) -> Path:
+def _dataset(corpus: list[Path], vocabulary: Path, place: Path, length: int, masks: int, *more: str) -> Path:
     from bertdata.cli.main import main
 
-    sizes = [f"--max-seq-length={length}", f"--max-predictions-per-seq={masks}", "--dupe-factor=1"]
+    sizes = [f"--max-seq-length={length}", f"--max-predictions-per-seq={masks}", "--dupe-factor=1", *more]
     words = ["create", *map(str, corpus), f"--output={place / 'set'}", f"--vocab={vocabulary}", "--workers=1"]
     assert main([*words, *sizes]) == 0
     return place / "set"

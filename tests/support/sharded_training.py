@@ -86,7 +86,7 @@ def train(trial: Trial, workers: Collective, *, copies: int | None = None) -> Re
     of_several = "auto" if "plan" in trial.settings else "sharded"
     config = trial.config(of_several if workers.size > 1 else "replicated")
     device = Cpu(config)
-    task = find_task(config, device.row_losses)
+    task = find_task(config.task, config, device.row_losses)
     runtime = Runtime(config=config, device=device, workers=workers, division=whole(workers), task=task)
     runtime = divide(runtime, trial.shape, 32)
     model = make_model(runtime, trial.shape)

@@ -108,7 +108,7 @@ def train(trial: Trial, workers: Collective, *, in_order: bool = False) -> Resul
     """
     config, shape = trial.config(), trial.shape()
     device = Cpu(config)
-    task = find_task(config, device.row_losses)
+    task = find_task(config.task, config, device.row_losses)
     division = whole(workers)
     if trial.stages > 1 and not in_order:
         plan = even_plan(shape, trial.stages, trial.copies, recomputes=trial.recomputes)

@@ -25,6 +25,7 @@ class DataSection(Section):
     )
     unverified: bool = setting(False, "accept data without a manifest, as other tools write it")
     generated_data: bool = setting(False, "train on random examples that the host generates", common=True)
+    objective: str = setting("bert", "objective of the examples of generated_data")
     max_seq_length: int | None = setting(
         None, "length of an example in ids (default: the dataset's)", least=5, most=65535, by_phase=True
     )
@@ -84,8 +85,9 @@ class DataSection(Section):
         check(not (self.bins and self.pack_on_load), "bins and pack_on_load cannot be used together")
 
     def idle(self) -> list[str]:
-        """The keys that count for packing at load only, where it is off."""
-        return [] if self.pack_on_load else ["pack_window", "sequences_per_row"]
+        """The keys that count for packing at load, or for generated data, where there is none."""
+        packing = [] if self.pack_on_load else ["pack_window", "sequences_per_row"]
+        return packing if self.generated_data else [*packing, "objective"]
 
 
 def split_paths(paths: str) -> list[str]:

@@ -8,8 +8,8 @@ import numpy as np
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import SettingsError
 from bertdata.examples import columns
-from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array
+from bertdata.examples.objectives import find_objective
 from bertdata.records import ExampleBatch, ShardLayout
 from trainer.config.settings import Config
 from trainer.data.order import numbers
@@ -45,17 +45,21 @@ class GeneratedData(OpenedDataset):
         places = (
             np.arange(masks, dtype=np.uint64) * stride + np.uint64(1) + jumps.reshape(rows, masks) % stride
         )
-        yield columns.compact(
-            BertBatch(
-                ids=tokens.reshape(rows, ids)[used] % size,
-                ends=np.cumsum(lengths).astype(np.uint32),
-                first_lengths=(1 + rest[:rows] % (lengths - 1).astype(np.uint64)).astype(np.uint32),
-                positions=places[in_use].astype(np.uint16),
-                labels=labels.reshape(rows, masks)[in_use] % size,
-                mask_ends=np.cumsum(slots).astype(np.uint32),
-                next_labels=(rest[rows:] % np.uint64(2)).astype(np.uint8),
-            )
-        )
+        made = {
+            "ids": tokens.reshape(rows, ids)[used] % size,
+            "ends": np.cumsum(lengths).astype(np.uint32),
+            "first_lengths": (1 + rest[:rows] % (lengths - 1).astype(np.uint64)).astype(np.uint32),
+            "positions": places[in_use].astype(np.uint16),
+            "labels": labels.reshape(rows, masks)[in_use] % size,
+            "mask_ends": np.cumsum(slots).astype(np.uint32),
+            "next_labels": (rest[rows:] % np.uint64(2)).astype(np.uint8),
+        }
+        kind = find_objective(self.layout.objective).batch_type
+        names = [column.name for column in kind.columns()]
+        if unknown := [name for name in names if name not in made]:
+            found = f"objective {self.layout.objective}"
+            raise SettingsError(f"{found}: generated data have no {unknown[0]}; train on a dataset")
+        yield columns.compact(kind(**{name: made[name] for name in names}))
 
     @property
     def has_lengths(self) -> bool:
@@ -86,7 +90,9 @@ def configured_data(config: Config, vocabulary_size: int) -> OpenedDataset:
         raise SettingsError("masking dynamic needs a dataset: generated examples have no vocabulary")
     keys = config.data
     layout = ShardLayout(
-        max_seq_length=keys.max_seq_length or 128, max_predictions_per_seq=keys.max_predictions_per_seq or 20
+        max_seq_length=keys.max_seq_length or 128,
+        max_predictions_per_seq=keys.max_predictions_per_seq or 20,
+        objective=keys.objective,
     )
     return generated_data(layout, vocabulary_size=vocabulary_size, seed=keys.seed)
 

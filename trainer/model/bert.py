@@ -38,6 +38,10 @@ PASSES = 3.0
 """Operations of forward and backward pass over those of the forward pass."""
 
 
+WORD_HEAD, PAIR_HEAD = "cls.predictions.", "cls.seq_relationship."
+"""Beginnings of the names of the heads' weights: of masked words, of next sentence."""
+
+
 class Bert(nn.Module):
     """The encoder: from ids to a vector for each token and one for each sequence.
 

@@ -1,13 +1,15 @@
 """Pre-training of BERT: masked words and next sentence (Devlin et al. 2018)."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from bertdata.dataset.reader import OpenedDataset
+from bertdata.errors import DataError
 from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch
-from trainer.model.bert import BertForPreTraining, Logits
+from trainer.model.bert import PAIR_HEAD, WORD_HEAD, BertForPreTraining, Logits
 from trainer.model.masked_words import MaskedWords, cross_entropy, mean_and_sums, words_loss
 from trainer.model.task import Columns, Model, Outcome, RowLosses
 
@@ -45,6 +47,15 @@ class Pretraining(MaskedWords):
 
     def outcome(self, model: Model, batch: Batch) -> Outcome:
         return pretraining_loss(model(batch), batch, self._row_losses)
+
+    def check_head(self, missing: Sequence[str], path: str) -> None:
+        """DataError for weights that were trained on masked words alone, but not for an encoder."""
+        has_words = not any(name.startswith(WORD_HEAD) for name in missing)
+        if has_words and any(name.startswith(PAIR_HEAD) for name in missing):
+            raise DataError(
+                f"{path}: has no next-sentence head, since it was trained on masked words alone; "
+                "expected data without next sentences, as of the objective mlm"
+            )
 
     def evaluation(
         self, data: OpenedDataset, survey: Any, training: OpenedDataset | None

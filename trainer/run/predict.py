@@ -11,12 +11,11 @@ from bertdata.tokens.vocabulary import WordPieceVocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.checkpoint.filling import fill_model
 from trainer.data.single import single_sequence
-from trainer.model.bert import BertForMaskedLM, check_memory
+from trainer.model.bert import WORD_HEAD, BertForMaskedLM, check_memory
 from trainer.run.trained_model import Trained
 
 MASK = "[MASK]"
 _DIALECT = "google"
-_WORD_HEAD = "cls.predictions."
 
 
 class Guess(NamedTuple):
@@ -68,7 +67,7 @@ def word_model(opened: Trained) -> WordModel:
     check_memory(opened.shape)
     model = BertForMaskedLM(opened.shape)
     missing = fill_model(model, opened.checkpoint)
-    if any(name.startswith(_WORD_HEAD) for name in missing):
+    if any(name.startswith(WORD_HEAD) for name in missing):
         raise DataError(f"{opened.source}: is an encoder without a masked-word head, which guesses no words")
     return WordModel(model, opened.vocabulary, lower_case=opened.lower_case)
 

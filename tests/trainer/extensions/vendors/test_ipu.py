@@ -632,7 +632,10 @@ def test_workers_that_poptorch_knows_nothing_of_are_refused():
     device = find_device(config)
     workers = Single(device)
     workers.size = 2
-    model, task = device.place(BertForPreTraining(SHAPE)), find_task(Config.of(), device.row_losses)
+    model, task = (
+        device.place(BertForPreTraining(SHAPE)),
+        find_task("pretraining", Config.of(), device.row_losses),
+    )
     with pytest.raises(SettingsError, match="2 processes that poprun did not start; .* start by poprun"):
         find_strategy(
             Worker(
