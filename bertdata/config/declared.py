@@ -1,7 +1,7 @@
 """Settings declared once: a dataclass's field, and the JSON Schema of its values made from it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, field, fields
+from dataclasses import MISSING, Field, field, fields
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -59,16 +59,16 @@ def _keywords(bounds: Mapping[str, float | None]) -> dict[str, float]:
     return {keyword: bound for keyword, bound in found.items() if bound is not None}
 
 
-def setting_of(kind: Any, name: str, *, help: str = "", **bounds: float) -> Any:
+def setting_of(kind: Any, name: str, *, help: str = "", default: Any = MISSING, **bounds: float) -> Any:
     """The setting ``name`` that another class declares, as a field of one more class.
 
-    help: words behind its help text. bounds: in place of its own.
+    help: words behind its help text. default, bounds: in place of its own.
     """
     [item] = (item for item in fields(kind) if item.name == name)
     facts = {**item.metadata, "help": item.metadata["help"] + help}
     if bounds:
         facts["bounds"] = _keywords(bounds)
-    return field(default=item.default, metadata=facts)
+    return field(default=item.default if default is MISSING else default, metadata=facts)
 
 
 def schema_of(kind: Any) -> Mapping[str, dict[str, Any]]:

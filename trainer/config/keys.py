@@ -11,7 +11,7 @@ from bertdata.config.declared import schema_of
 from bertdata.config.value_check import read_value, types_of
 from schemas import load_schema
 from trainer.config.data import DataSection
-from trainer.config.model import ModelSection
+from trainer.config.model import MODEL_SECTION
 from trainer.config.run import ReportsSection, RunSection
 from trainer.config.schedule import ScheduleSection
 from trainer.config.section import Section
@@ -30,7 +30,7 @@ DEVICE_OPTIONS = "device_options"
 CORE: dict[str, type[Section]] = {
     "run": RunSection,
     "data": DataSection,
-    "model": ModelSection,
+    "model": MODEL_SECTION,
     "update": UpdateSection,
     "schedule": ScheduleSection,
     "reports": ReportsSection,

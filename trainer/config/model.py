@@ -1,101 +1,17 @@
 """Shape of the model: ModelConfig, and the section of the keys that it is made from."""
 
+import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import Field, asdict, dataclass, fields, make_dataclass
 from typing import Any
 
-from bertdata.config.declared import schema_of, setting
+from bertdata.config.declared import schema_of, setting, setting_of
 from bertdata.config.value_check import check_names, check_values, read_object
 from bertdata.errors import SettingsError
 from trainer.config.section import Section
 
 TRAINED_ACT = "trained_hidden_act"
 """Key of our own in a bert_config.json: the activation, where Google's programs know it by no name."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelSection(Section):
-    """A file that describes the model, and keys that override the file's. None: the file's value."""
-
-    model_config: str | None = setting(
-        None, "bert_config.json of the model; inline keys override it", common=True
-    )
-    vocab_size: int | None = setting(
-        None, "size of the vocabulary (default: model_config's, else the dataset's)", least=5
-    )
-    hidden_size: int | None = setting(None, "width of the encoder (default: model_config's)", least=1)
-    num_hidden_layers: int | None = setting(
-        None, "number of layers of the encoder (default: model_config's)", least=1
-    )
-    num_attention_heads: int | None = setting(
-        None, "attention heads in a layer (default: model_config's)", least=1
-    )
-    intermediate_size: int | None = setting(
-        None, "width of the feed-forward part (default: four times hidden_size)", least=1
-    )
-    hidden_act: str | None = setting(None, "activation function (default: model_config's)")
-    gelu: str | None = setting(
-        None,
-        "form of the activation gelu: exact, by the error function, or tanh, the approximation of "
-        "Google's programs (default: exact)",
-        ("exact", "tanh"),
-    )
-    hidden_dropout_prob: float | None = setting(
-        None, "dropout probability of embeddings and projections (default: model_config's)", least=0, below=1
-    )
-    attention_probs_dropout_prob: float | None = setting(
-        None, "dropout probability of attention (default: model_config's)", least=0, below=1
-    )
-    max_position_embeddings: int | None = setting(
-        None, "length of the longest sequence that the model takes (default: model_config's)", least=5
-    )
-    type_vocab_size: int | None = setting(None, "number of segment types (default: model_config's)", least=1)
-    initializer_range: float | None = setting(
-        None, "standard deviation of the initial weights (default: model_config's)", above=0
-    )
-    megatron_residual_connection: bool | None = setting(
-        None, "layer norm before each block, as in Megatron-LM (default: model_config's)"
-    )
-    scale_query_key: bool | None = setting(
-        None, "scale queries and keys instead of their product (default: model_config's)"
-    )
-    deep_weight_init: bool | None = setting(
-        None, "smaller initial weights in deeper models (default: model_config's)"
-    )
-    layer_norm_eps: float | None = setting(
-        None, "number that layer norms add to the variance (default: model_config's, else 1e-12)", above=0
-    )
-    use_qkv_bias: bool | None = setting(
-        None, "query, key and value have biases (default: model_config's, else true)"
-    )
-    use_attention_projection_bias: bool | None = setting(
-        None, "the output projection of the attention has a bias (default: model_config's, else true)"
-    )
-    use_cls_layer: bool | None = setting(
-        None, "a dense layer and a norm come before the word logits (default: model_config's, else true)"
-    )
-    use_prediction_bias: bool | None = setting(
-        None, "the word logits have a bias (default: model_config's, else true)"
-    )
-
-    def settings(self) -> dict[str, Any]:
-        """The keys of a ModelConfig: those of the model_config file, overridden by inline keys."""
-        settings = self.described()
-        if self.gelu == "tanh" and settings.get("hidden_act") == "gelu":
-            settings["hidden_act"] = "gelu_new"
-        return settings
-
-    def described(self) -> dict[str, Any]:
-        """The keys of a ModelConfig as they are given, with the activation's name whatever its form."""
-        settings = read_object(self.model_config) if self.model_config else {}
-        if (trained := settings.pop(TRAINED_ACT, None)) is not None:
-            settings["hidden_act"] = trained
-        inline = {name: value for name, value in self.values().items() if value is not None}
-        for name in ("model_config", "gelu"):
-            inline.pop(name, None)
-        if "hidden_size" in inline:
-            settings["intermediate_size"] = 4 * inline["hidden_size"]
-        return settings | inline
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,7 +36,7 @@ class ModelConfig:
     bias of the word logits. A model without a bias computes what one with zeros there computes.
     """
 
-    vocab_size: int = setting(30522, "tokens of the vocabulary", least=1, most=2097152)
+    vocab_size: int = setting(30522, "size of the vocabulary in tokens", least=5, most=2097152)
     hidden_size: int = setting(768, "width of a token's vector", least=1, most=262144)
     num_hidden_layers: int = setting(12, "layers of the encoder", least=1, most=4096)
     num_attention_heads: int = setting(12, "attention heads; must divide hidden_size", least=1, most=262144)
@@ -132,8 +48,8 @@ class ModelConfig:
     attention_probs_dropout_prob: float = setting(0.1, "dropout of attention", least=0, below=1)
     max_position_embeddings: int = setting(512, "ids of the longest sequence", least=1, most=1048576)
     type_vocab_size: int = setting(2, "segment types", least=1, most=65536)
-    initializer_range: float = setting(0.02, "standard deviation of the initial weights")
-    layer_norm_eps: float = setting(1e-12, "number that layer norms add to the variance")
+    initializer_range: float = setting(0.02, "standard deviation of the initial weights", above=0)
+    layer_norm_eps: float = setting(1e-12, "number that layer norms add to the variance", above=0)
     megatron_residual_connection: bool = setting(False, "layer norm before each block, as in Megatron-LM")
     scale_query_key: bool = setting(False, "scale queries and keys instead of their product")
     deep_weight_init: bool = setting(False, "smaller initial weights in deeper models")
@@ -177,6 +93,63 @@ class ModelConfig:
         layer -= (not self.use_qkv_bias) * 3 * width + (not self.use_attention_projection_bias) * width
         heads = self.use_cls_layer * (dense + norm) + self.use_prediction_bias * words + 2 * width + 2
         return embeddings + self.num_hidden_layers * layer + dense + heads
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelKeys(Section):
+    """A file that describes the model. ``MODEL_SECTION`` adds keys that override the file's."""
+
+    model_config: str | None = setting(
+        None, "bert_config.json of the model; inline keys override it", common=True
+    )
+    gelu: str | None = setting(
+        None,
+        "form of the activation gelu: exact, by the error function, or tanh, the approximation of "
+        "Google's programs (default: exact)",
+        ("exact", "tanh"),
+    )
+
+    def settings(self) -> dict[str, Any]:
+        """The keys of a ModelConfig: those of the model_config file, overridden by inline keys."""
+        settings = self.described()
+        if self.gelu == "tanh" and settings.get("hidden_act") == "gelu":
+            settings["hidden_act"] = "gelu_new"
+        return settings
+
+    def described(self) -> dict[str, Any]:
+        """The keys of a ModelConfig as they are given, with the activation's name whatever its form."""
+        settings = read_object(self.model_config) if self.model_config else {}
+        if (trained := settings.pop(TRAINED_ACT, None)) is not None:
+            settings["hidden_act"] = trained
+        values = self.values()
+        inline = {name: values[name] for name in schema_of(ModelConfig) if values[name] is not None}
+        if "hidden_size" in inline:
+            settings["intermediate_size"] = 4 * inline["hidden_size"]
+        return settings | inline
+
+
+_OTHERWISE = {"vocab_size": "the dataset's", "intermediate_size": "four times hidden_size"}
+"""What a key is where neither the configuration nor a file gives it, if not ModelConfig's default."""
+
+
+def _inline_key(item: Field[Any]) -> tuple[str, Any, Any]:
+    """Name, type and declaration of the key that overrides a field of ModelConfig. None: not given."""
+    otherwise = _OTHERWISE.get(item.name, json.dumps(item.default))
+    key = setting_of(
+        ModelConfig, item.name, default=None, help=f" (default: model_config's, else {otherwise})"
+    )
+    kind: Any = item.type
+    return item.name, kind | None, key
+
+
+MODEL_SECTION: type[ModelKeys] = make_dataclass(
+    "ModelSection",
+    [_inline_key(item) for item in fields(ModelConfig)],
+    bases=(ModelKeys,),
+    frozen=True,
+    kw_only=True,
+)
+"""The section of the model's keys: those of ModelKeys, and one for each of ModelConfig's."""
 
 
 _FOREIGN = {

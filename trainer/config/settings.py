@@ -22,7 +22,7 @@ from trainer.config.keys import (
     properties,
     section_keys,
 )
-from trainer.config.model import ModelSection
+from trainer.config.model import MODEL_SECTION, ModelKeys
 from trainer.config.run import ReportsSection, RunSection
 from trainer.config.schedule import SCHEDULES, Schedule, ScheduleKind, ScheduleSection, Warmup
 from trainer.config.section import PRETRAINING, Section, check
@@ -43,7 +43,7 @@ class Config:
 
     run: RunSection = field(default_factory=RunSection)
     data: DataSection = field(default_factory=DataSection)
-    model: ModelSection = field(default_factory=ModelSection)
+    model: ModelKeys = field(default_factory=MODEL_SECTION)
     update: UpdateSection = field(default_factory=UpdateSection)
     schedule: ScheduleSection = field(default_factory=ScheduleSection)
     reports: ReportsSection = field(default_factory=ReportsSection)

@@ -20,7 +20,7 @@ from bertdata.io.assets import Asset, AssetSource, obtain
 from tests.support.flat import flatten
 from trainer.checkpoint.filling import checkpoint_of
 from trainer.checkpoint.source import read_weights_into
-from trainer.config.model import ModelConfig, ModelSection
+from trainer.config.model import MODEL_SECTION, ModelConfig
 from trainer.devices.cpu_attention import cpu_attention
 from trainer.extensions.formats.config_file import read_config
 from trainer.extensions.formats.huggingface import write_huggingface
@@ -436,15 +436,14 @@ def test_whole_numbers_are_whole_however_json_writes_them():
     assert config == ModelConfig(**SMALL, hidden_dropout_prob=0.0)
 
 
-def test_activations_are_those_declared_and_the_trainers_keys_allow_no_more_than_the_models():
-    schema = schema_of(ModelConfig)
+def test_activations_are_those_declared_and_each_key_of_a_shape_can_be_given_inline():
+    schema, own = schema_of(ModelConfig), schema_of(MODEL_SECTION)
     assert schema["hidden_act"]["enum"] == list(ACTIVATIONS)
-    own = schema_of(ModelSection)
     assert set(own) - set(schema) == {"model_config", "gelu"}
-    for name in set(own) & set(schema):
+    for name in schema:
         assert {*types_of(own[name])} - {"null"} == {schema[name].get("type", "string")}, name
-        assert own[name].get("minimum", 0) >= schema[name].get("minimum", 0), name
-        assert own[name].get("exclusiveMaximum") == schema[name].get("exclusiveMaximum"), name
+        bounds = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+        assert [own[name].get(one) for one in bounds] == [schema[name].get(one) for one in bounds], name
 
 
 # Hugging Face form

@@ -31,7 +31,7 @@ class FineTuning(Task):
         return open_for_training(
             paths,
             objective=self.objective,
-            max_position_embeddings=config.model.max_position_embeddings,
+            max_position_embeddings=config.model.values()["max_position_embeddings"],
             vocabulary_size=model_vocabulary_size,
         )
 
