@@ -135,9 +135,9 @@ class _Search:
         if null is not None:
             found = np.append(found, [[-1], [0], [0], [null.start_logit], [null.end_logit]], axis=1)
         for place in np.argsort(-(found[3] + found[4]), kind="stable").tolist():
-            row, start, end = map(int, found[:3, place])
-            text = self._text(row, start, end) if row >= 0 else ""
-            yield row, Scored(text, *found[3:, place].tolist())
+            row, start, end, *logits = found[:, place].tolist()
+            text = self._text(int(row), int(start), int(end)) if row >= 0 else ""
+            yield int(row), Scored(text, *logits)
 
     def _candidates(self, row: int) -> Array:
         """(5, n): row, start, end and both logits of each pair of a best start and end that is an answer.
@@ -147,14 +147,14 @@ class _Search:
         """
         span, document = self.features[row].span, self.features[row].document
         starts, ends = (
-            side[:, (side[0] >= document) & (side[0] < document + span.length)]
+            side.compress((side[0] >= document) & (side[0] < document + span.length), axis=1)
             for side in (self.logits[row, :2, :-1], self.logits[row, 2:, :-1])
         )
-        starts = starts[:, span.is_max_context[starts[0].astype(int) - document]]
+        starts = starts.compress(span.is_max_context[starts[0].astype(int) - document], axis=1)
         tokens = ends[0] - starts[0][:, None] + 1
         first, last = np.nonzero((tokens >= 1) & (tokens <= self.settings.max_answer_length))
-        columns = [starts[0, first], ends[0, last], starts[1, first], ends[1, last]]
-        return np.stack([np.full(len(first), float(row)), *columns])
+        rows = np.full(len(first), float(row))
+        return np.array([rows, starts[0, first], ends[0, last], starts[1, first], ends[1, last]])
 
     def _text(self, row: int, start: int, end: int) -> str:
         """The text of the answer from position start to end of the feature."""
