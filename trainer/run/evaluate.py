@@ -1,29 +1,34 @@
-"""Evaluation of a checkpoint, or of checkpoints as they appear."""
+"""Evaluation of a checkpoint, or of checkpoints as they appear: of pre-training, or of a task by its own."""
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from operator import call
 from pathlib import Path
 from typing import Any
 
 from bertdata.dataset.reader import open_dataset
 from bertdata.errors import BertDataError
+from bertdata.io import storage
 from trainer.checkpoint.reading import choose_checkpoint, read_state
 from trainer.checkpoint.source import find_own, open_checkpoint, read_weights_into
-from trainer.checkpoint.state import STATE, State, find_checkpoints
+from trainer.checkpoint.state import STATE, find_checkpoints
 from trainer.config.data import split_paths
+from trainer.config.flags import make_config
 from trainer.config.model import ModelConfig
+from trainer.config.section import PRETRAINING
 from trainer.config.settings import Config
+from trainer.config.task_names import task_flags
+from trainer.errors import CheckpointError
 from trainer.model.bert import HeadedBert
-from trainer.model.task import Task
 from trainer.registry import find
 from trainer.report.evaluation_results import EvaluationResults
 from trainer.report.reporter import Logger, Reporter
 from trainer.report.terminal import Terminal
 from trainer.run.evaluation import Evaluation
 from trainer.run.evaluation_warnings import warnings_of_model
-from trainer.run.runtime import Runtime, begin, divide, find_model_config, make_model
+from trainer.run.runtime import Runtime, begin, connect, divide, find_model_config, make_model
 from trainer.update.inference import Inference, find_inference
 
 _PAUSE_SECONDS = 2.0
@@ -44,6 +49,49 @@ def evaluate(
     runtime = begin(config)
     evaluate_checkpoints(runtime, poll=poll, timeout=timeout, until_step=until_step)
     runtime.workers.close()
+
+
+def evaluate_run(arguments: Sequence[str], prog: str, *, poll: bool, timeout: float) -> None:
+    """Evaluate as the command line says. A fine-tuned run's task and settings are its checkpoint's."""
+    given = make_config(task_flags(arguments), prog)
+    given.require("output_dir")
+    runtime = connect(given)
+    trained = runtime.on_rank_0(lambda: trained_keys(given))
+    if given.is_finetuning or trained.get("task", PRETRAINING) != PRETRAINING:
+        evaluate = find("fine-tuned model", "evaluation")
+        evaluate(runtime, trained, arguments, prog, poll=poll, timeout=timeout)
+    else:
+        runtime = runtime.changed(make_config(arguments, prog))
+        runtime.on_rank_0(lambda: runtime.config.require("eval_data"))
+        runtime.name_idle_keys()
+        evaluate_checkpoints(runtime, poll=poll, timeout=timeout)
+    runtime.workers.close()
+
+
+def trained_keys(config: Config) -> dict[str, Any]:
+    """The configuration in the checkpoint that would be evaluated first, or none where it has none."""
+    path = _first_checkpoint(config)
+    if path is None:
+        return {}
+    try:
+        return read_state(path).config
+    except CheckpointError:
+        if path.exists():
+            raise
+        return trained_keys(config)  # removed meanwhile, because there is a newer one
+
+
+def _first_checkpoint(config: Config) -> Path | None:
+    """The checkpoint of this trainer that would be evaluated first, or None where there is none yet."""
+    run = config.run
+    if run.start_from_ckpt is not None:
+        path = run.start_from_ckpt
+        if (own := find_own(path)) is not None or storage.exists(path):
+            return own
+        return find_own(find("checkpoint", "by name")(path))
+    if run.output_dir is None or not find_checkpoints(run.output_dir):
+        return None
+    return choose_checkpoint(run.output_dir, run.resume_step)
 
 
 def evaluate_checkpoints(
@@ -95,8 +143,7 @@ def _checkpoints(runtime: Runtime, poll: bool, timeout: float, newest: bool = Fa
 
     newest: with poll, the newest one instead of all, and start_from_ckpt only where there is none.
     """
-    config = runtime.config
-    output_dir = str(runtime.config.run.output_dir)
+    config, output_dir = runtime.config, str(runtime.config.run.output_dir)
     if config.run.start_from_ckpt is not None:
         if not (newest and runtime.on_rank_0(lambda: bool(find_checkpoints(output_dir)))):
             yield config.run.start_from_ckpt
@@ -127,26 +174,24 @@ def _unless_removed(path: str, poll: bool, read: Callable[..., Any], *arguments:
         raise
 
 
-def _call(read: Callable[..., Any], *arguments: Any) -> Any:
-    return read(*arguments)
-
-
 def give_weights(
-    runtime: Runtime, model: HeadedBert, inference: Inference, path: str, read: Callable[..., Any] = _call
+    runtime: Runtime, model: HeadedBert, inference: Inference, path: str, read: Callable[..., Any] = call
 ) -> bool:
-    """Fill the model of every worker with the weights at the path. False where they are gone (``read``)."""
+    """Fill the model of every worker with the weights at the path. False where they are gone (``read``).
+
+    DataError where they lack the task's own head.
+    """
     if runtime.division.is_split:
         fill = find("split model", "weights to evaluate")
         return bool(fill(runtime, model.config, inference, path, read))
-    if runtime.on_rank_0(partial(read, read_trained_weights, runtime.task, model, path)) is None:
+
+    def fill_whole() -> bool:
+        runtime.task.check_head(read_weights_into(model, path), path)
+        return True
+
+    if runtime.on_rank_0(partial(read, fill_whole)) is None:
         return False
     runtime.workers.broadcast(model.state_dict().values())
-    return True
-
-
-def read_trained_weights(task: Task, model: HeadedBert, path: str) -> bool:
-    """Fill the model with trained weights. DataError where they lack the task's own head."""
-    task.check_head(read_weights_into(model, path), path)
     return True
 
 
@@ -155,15 +200,11 @@ def _inspect(path: str) -> tuple[dict[str, Any] | None, int, int, bool]:
     folder = find_own(path) or Path(path)
     if (folder / STATE).is_file() or folder.parent.name == "checkpoints":
         state = read_state(folder)
-        is_last = state.step >= state.config.get("steps", math.inf) and not _is_followed(folder, state)
+        is_followed = max(find_checkpoints(str(folder.parent.parent)), default=0) > state.number
+        is_last = state.step >= state.config.get("steps", math.inf) and not is_followed
         return state.model, state.step, state.trained, is_last
     shape = open_checkpoint(path).config
     return shape.as_json() if shape else None, 0, 0, False
-
-
-def _is_followed(path: Path, state: State) -> bool:
-    """True if the checkpoint's run has later ones already."""
-    return any(number > state.number for number in find_checkpoints(str(path.parent.parent)))
 
 
 def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Runtime, Evaluation, HeadedBert]:

@@ -28,6 +28,6 @@ run is evaluated by its own task, on the file that it was evaluated on or on --e
     if launched(make_config(task_flags(rest), parser.prog), "evaluate", *arguments):
         return
     announce_torch()
-    from trainer.run.evaluate_run import evaluate_run
+    from trainer.run.evaluate import evaluate_run
 
     evaluate_run(rest, parser.prog, poll=given.poll, timeout=given.poll_timeout)

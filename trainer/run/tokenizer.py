@@ -35,14 +35,14 @@ def find_tokenizer(
     run of an older version says that it was. DataError where the vocabulary's size is not the model's,
     UsageError where it is another than the run's.
     """
-    found = _of_files(checkpoint, vocabulary) if train_data is None else None
-    if found is None:
-        found = _of_data(checkpoint, vocabulary, train_data)
-    if found is None and vocabulary is not None:
-        found = load_vocabulary(find_vocabulary(vocabulary), _DIALECT), None
-    if found is None:
+    words = _of_files(checkpoint, vocabulary) if train_data is None else None
+    casing: bool | None = None
+    if words is None:
+        words, casing = _of_data(checkpoint, vocabulary, train_data)
+    if words is None and vocabulary is not None:
+        words = load_vocabulary(find_vocabulary(vocabulary), _DIALECT)
+    if words is None:
         return None
-    words, casing = found
     if not words.size <= shape.vocab_size <= words.size + PADDING_TOKENS:
         raise DataError(f"{words.name}: has {words.size} tokens, the model has vocab_size {shape.vocab_size}")
     for known in (casing, _casing(checkpoint)):
@@ -52,38 +52,41 @@ def find_tokenizer(
     return words, lower_case
 
 
-def _of_files(checkpoint: Checkpoint, given: str | None) -> tuple[Vocabulary, bool | None] | None:
-    """The vocabulary in the run, or beside another program's weights, and the casing told there."""
+def _of_files(checkpoint: Checkpoint, given: str | None) -> Vocabulary | None:
+    """The vocabulary in the run, or beside another program's weights."""
     path = beside(checkpoint, VOCABULARY)
     if path is None:
         return None
-    words, config = load_vocabulary(path, _DIALECT), beside(checkpoint, CASING)
+    words = load_vocabulary(path, _DIALECT)
     if given is not None:
         own, words = words, load_vocabulary(find_vocabulary(given), _DIALECT)
         if checkpoint.kind == OURS and words.words != own.words:
             raise UsageError(f"{words.name}: is another vocabulary than the run was trained with, {path}")
-    return words, _casing_of(config) if config else None
+    return words
 
 
 def _of_data(
     checkpoint: Checkpoint, given: str | None, train_data: str | None
-) -> tuple[Vocabulary, bool | None] | None:
+) -> tuple[Vocabulary | None, bool | None]:
     """The vocabulary and casing of the training data: where that is now, or was, or within a moved run."""
     recorded = _settings(checkpoint).get("train_data")
     dataset = find_training_data(train_data or recorded, given=train_data is not None)
     if dataset is None and recorded:
         features = storage.join(_run_of(checkpoint.path), f"features/{storage.base_name(recorded)}")
         dataset = find_training_data(features, given=False)
-    if dataset is None or (words := known_vocabulary(given, dataset)) is None:
-        return None
+    if dataset is None:
+        return None, None
+    words = known_vocabulary(given, dataset)
     return words, dataset.manifest.plan.settings["lower_case"] if dataset.manifest else None
 
 
 def _casing(checkpoint: Checkpoint) -> bool | None:
     """The casing in the checkpoint's configuration, or in the file beside another program's checkpoint."""
     config = beside(checkpoint, CASING)
-    found: bool | None = _casing_of(config) if config else _settings(checkpoint).get("lower_case")
-    return found
+    if config is None:
+        known: bool | None = _settings(checkpoint).get("lower_case")
+        return known
+    return read_object(config).get("do_lower_case") is not False  # True unless it says otherwise
 
 
 def _settings(checkpoint: Checkpoint) -> dict[str, Any]:
@@ -103,8 +106,3 @@ def _run_of(checkpoint: str) -> str:
     """The directory of the run that the checkpoint belongs to, or its own where it is of no run."""
     path = Path(checkpoint)
     return str(path.parent.parent if path.parent.name == "checkpoints" else path)
-
-
-def _casing_of(path: str) -> bool:
-    """The casing that a tokeniser's configuration tells: True unless it says otherwise."""
-    return read_object(path).get("do_lower_case") is not False

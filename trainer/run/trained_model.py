@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertdata.errors import MissingInputError, SettingsError
+from bertdata.config.dialects import find_dialect
+from bertdata.errors import DataError, MissingInputError, SettingsError
 from bertdata.tokens.vocabulary import WordPieceVocabulary
+from bertdata.tokens.wordpiece import WordPieceTokenizer
+from trainer.checkpoint.filling import Configured, fill_model
 from trainer.checkpoint.reading import read_state
 from trainer.checkpoint.source import OURS, is_checkpoint, open_checkpoint
 from trainer.checkpoint.state import STATE
@@ -30,6 +33,15 @@ class Trained:
     vocabulary: WordPieceVocabulary
     lower_case: bool
     config: Config
+
+    @property
+    def tokenizer(self) -> WordPieceTokenizer:
+        return WordPieceTokenizer(self.vocabulary, find_dialect("google"), lower_case=self.lower_case)
+
+    def fill(self, model: Configured, head: str, missing: str) -> None:
+        """Fill the model from the checkpoint. DataError that says ``missing`` where that lacks the head."""
+        if any(name.startswith(head) for name in fill_model(model, self.checkpoint)):
+            raise DataError(f"{self.source}: {missing}")
 
 
 def open_trained(

@@ -4,19 +4,20 @@ import json
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from bertdata.config.settings import ExampleSettings
 from bertdata.dataset.lengths import ShardLengths
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, ShardEntry
 from bertdata.dataset.writer import Dataset
+from bertdata.examples.made_examples import ListedExamples
 from bertdata.io import storage
 from bertdata.io.file_check import HashingSink, md5_of
 from bertdata.records import ExampleBatch, Vocabulary
 from bertdata.shards.write import write_examples
+from bertdata.tokens.wordpiece import WordPieceTokenizer
 
-STEM = "features"
-"""Name of the one shard, without its ending."""
+Settings = TypeVar("Settings", bound=ExampleSettings)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -42,6 +43,9 @@ class MadeExamples:
     warnings: Sequence[str] = ()
 
 
+MakeExamples = Callable[[FeatureSource, WordPieceTokenizer, Settings], MadeExamples]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FeatureSet:
     """A finished dataset of features. kept: an earlier run had made it.
@@ -54,26 +58,10 @@ class FeatureSet:
     kept: bool
     warnings: Sequence[str] = ()
 
-
-class _Examples:
-    """Examples in memory, as write_examples takes them."""
-
-    masked = 0
-
-    def __init__(self, examples: Sequence[Any], batch_type: type[ExampleBatch], *, wide: bool) -> None:
-        self._examples = examples
-        self._batch_type = batch_type
-        self._wide = wide
-
-    def __len__(self) -> int:
-        return len(self._examples)
-
     @property
-    def tokens(self) -> int:
-        return sum(len(example.ids) for example in self._examples)
-
-    def batch(self, start: int, stop: int, step: int = 1) -> ExampleBatch:
-        return self._batch_type.of(self._examples[start:stop:step], wide=self._wide)
+    def examples(self) -> int:
+        """The number of features."""
+        return sum(shard.examples for shard in self.manifest.shards)
 
 
 def read_source(path: str) -> FeatureSource:
@@ -93,16 +81,16 @@ def feature_set_name(source: FeatureSource, vocabulary: Vocabulary, settings: Ex
 def make_feature_set(
     directory: str,
     source: FeatureSource,
-    vocabulary: Vocabulary,
-    settings: ExampleSettings,
-    make: Callable[[FeatureSource], MadeExamples],
+    tokenizer: WordPieceTokenizer,
+    settings: Settings,
+    make: MakeExamples[Settings],
 ) -> FeatureSet:
     """The dataset in the directory, made by the commit protocol, or kept where it fits source and settings.
 
-    make is called only where it has to be made. vocabulary: of a file, which is copied beside the shard.
+    make is called only where it has to be made. The vocabulary's file is copied beside the shard.
     DatasetError for a directory of other settings or of something else.
     """
-    name = storage.base_name(source.path)
+    name, vocabulary = storage.base_name(source.path), tokenizer.vocabulary
     plan = DatasetPlan(
         recipe=settings.objective,
         phase=None,
@@ -111,22 +99,36 @@ def make_feature_set(
         inputs=(name,),
     )
     dataset = Dataset(directory, plan)
-    shard = f"{STEM}.{settings.format}"
+    shard = f"features.{settings.format}"
     entries, manifest = dataset.finished_entry(shard, source.md5), dataset.found_manifest()
-    if entries is not None and manifest is not None:  # nothing is written: the directory may be read-only
-        return _found(directory, manifest, source, kept=True)
-    with dataset.run():
-        made = make(source)
-        entries = entries or _write(dataset, shard, name, source, made, settings, vocabulary)
-        warnings = [warning.removeprefix(f"{source.path}: ") for warning in made.warnings]
-        manifest = dataset.finish([entries[0]], [entries[1]], vocabulary=vocabulary.name, warnings=warnings)
-    return _found(directory, manifest, source, kept=False)
-
-
-def _found(directory: str, manifest: Manifest, source: FeatureSource, *, kept: bool) -> FeatureSet:
-    """The finished dataset. Its warnings have the path that the source has now."""
+    kept = entries is not None and manifest is not None  # nothing is written: it may be read-only
+    if not kept:
+        with dataset.run():
+            made = make(source, tokenizer, settings)
+            entries = entries or _write(dataset, shard, name, source, made, settings, vocabulary)
+            warnings = [warning.removeprefix(f"{source.path}: ") for warning in made.warnings]
+            manifest = dataset.finish(
+                [entries[0]], [entries[1]], vocabulary=vocabulary.name, warnings=warnings
+            )
+    assert manifest is not None
+    # The warnings have the path that the source has now.
     warnings = [f"{source.path}: {warning}" for warning in manifest.warnings]
     return FeatureSet(directory=directory, manifest=manifest, kept=kept, warnings=warnings)
+
+
+def padded_columns(ids: list[int], first_length: int, length: int) -> dict[str, Any]:
+    """The ids, mask and segments of an example, padded to ``length``, under the names of the originals."""
+    padding = [0] * (length - len(ids))
+    return {
+        "input_ids": ids + padding,
+        "input_mask": [1] * len(ids) + padding,
+        "segment_ids": [0] * first_length + [1] * (len(ids) - first_length) + padding,
+    }
+
+
+def json_line(value: Any) -> str:
+    """A line of JSON: keys sorted, no blanks."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":")) + "\n"
 
 
 def _as_json(settings: ExampleSettings) -> dict[str, Any]:
@@ -145,7 +147,7 @@ def _write(
     vocabulary: Vocabulary,
 ) -> tuple[InputEntry, ShardEntry]:
     """Write the shard and its lengths, and note it as finished."""
-    examples = _Examples(made.examples, made.batch_type, wide=vocabulary.wide)
+    examples = ListedExamples(made.examples, made.batch_type, wide=vocabulary.wide)
     lengths = ShardLengths()
     with dataset.open_shard(shard) as file:
         sink = HashingSink(file.write)

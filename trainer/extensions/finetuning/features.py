@@ -1,8 +1,10 @@
 """The command ``python -m trainer features``: features of a file as text for audits, or as a dataset."""
 
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from bertdata.cli.common.parser import Parser, positive
 from bertdata.config.settings import FORMATS
@@ -14,19 +16,13 @@ from bertdata.tokens.load import load_tokenizer
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.config.finetuning import SQUAD
 from trainer.extensions.finetuning.classification import features as pair_features
-from trainer.extensions.finetuning.classification.features import make_pair_set, settings_of
-from trainer.extensions.finetuning.classification.presets import ClassificationSettings, ClassificationTask
-from trainer.extensions.finetuning.classification.reading import (
-    Pairs,
-    label_ids,
-    parse_pairs,
-    read_pairs,
-    with_labels,
-)
-from trainer.extensions.finetuning.feature_set import FeatureSet, read_source
+from trainer.extensions.finetuning.classification.features import pair_examples, settings_of
+from trainer.extensions.finetuning.classification.presets import ClassificationSettings
+from trainer.extensions.finetuning.classification.reading import label_ids, parse_pairs, with_labels
+from trainer.extensions.finetuning.feature_set import FeatureSet, make_feature_set, read_source
 from trainer.extensions.finetuning.squad import features as squad_features
-from trainer.extensions.finetuning.squad.features import SquadSettings, feature_lines, make_squad_set
-from trainer.extensions.finetuning.squad.reading import read_squad
+from trainer.extensions.finetuning.squad.features import SquadSettings, feature_lines, squad_examples
+from trainer.extensions.finetuning.squad.reading import parse_squad
 from trainer.extensions.finetuning.task_flags import TABLE_FLAGS, add_columns, add_task, classification_of
 from trainer.run.predict_command import refuse
 
@@ -36,25 +32,18 @@ _EXAMPLE = """\
 _SUMMARY = """\
 Makes the features that a model is fine-tuned on: as text to compare them with another program's, or as a
 dataset with a manifest."""
+_OF_BOTH = ("format", "dialect", "lower_case", "max_seq_length")
 _SQUAD_FLAGS = ("doc_stride", "max_query_length", "shuffled", "version_2_with_negative")
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """Features that were written: a line about them, and warnings."""
-
-    line: str
-    warnings: list[str]
 
 
 def run(arguments: list[str]) -> None:
     """Write the features. Print what was written, and warn about what was left out."""
     given = _parser().parse_args(arguments)
     given.task = given.task.lower()
-    written = _write_squad(given) if given.task == SQUAD else _write_pairs(given)
-    for warning in written.warnings:
+    line, warnings = _write_squad(given) if given.task == SQUAD else _write_pairs(given)
+    for warning in warnings:
         say_error(f"trainer: warning: {warning}")
-    say(written.line)
+    say(line)
 
 
 def _parser() -> Parser:
@@ -108,65 +97,56 @@ def _parser() -> Parser:
     return parser
 
 
-def _write_squad(given: Namespace) -> Written:
-    """Write or keep the features of a SQuAD file."""
+def _write_squad(given: Namespace) -> tuple[str, list[str]]:
+    """Write or keep the features of a SQuAD file. A line about them, and warnings."""
     refuse(given, (*TABLE_FLAGS, "no_labels"))
-    names = ("max_seq_length", "doc_stride", "max_query_length")
-    settings = SquadSettings(
-        format=given.format,
-        dialect=given.dialect,
-        lower_case=given.lower_case,
-        training=given.training,
-        version_2_with_negative=given.version_2_with_negative,
-        **{name: value for name in names if (value := getattr(given, name)) is not None},
-    )
+    own = ("training", "version_2_with_negative", "doc_stride", "max_query_length")
+    settings = SquadSettings(**_values(given, *_OF_BOTH, *own))
     if given.dataset is not None:
         refuse(given, ("shuffled",))
     tokenizer, warnings = _open_tokenizer(given)
+    source = read_source(given.file)
     if given.dataset is not None:
-        made = make_squad_set(given.dataset, read_source(given.file), tokenizer, settings)
+        made = make_feature_set(given.dataset, source, tokenizer, settings, squad_examples)
         return _described(made, warnings)
-    found = read_squad(given.file, training=settings.training, negatives=settings.version_2_with_negative)
+    found = parse_squad(
+        source.data, source.path, training=settings.training, negatives=settings.version_2_with_negative
+    )
     questions = squad_features.shuffled(found.questions) if given.shuffled else found.questions
     features = squad_features.make_features(questions, tokenizer, settings)
     _write(given.output, feature_lines(features, tokenizer.vocabulary, settings.max_seq_length))
     line = f"{given.output}: {len(features)} features of {len(questions)} questions"
-    return Written(line, [*warnings, *found.warnings()])
+    return line, [*warnings, *found.warnings()]
 
 
-def _write_pairs(given: Namespace) -> Written:
-    """Write or keep the features of a table. A task without labels takes those of the table, sorted."""
+def _write_pairs(given: Namespace) -> tuple[str, list[str]]:
+    """The same of a table. A task without labels takes those of the table, sorted."""
     refuse(given, _SQUAD_FLAGS)
-    settings = ClassificationSettings(
-        format=given.format,
-        dialect=given.dialect,
-        lower_case=given.lower_case,
-        max_seq_length=given.max_seq_length or 128,
-    )
+    settings = ClassificationSettings(**_values(given, *_OF_BOTH))
+    length = settings.max_seq_length
     task, labelled = classification_of(given), not given.no_labels
     tokenizer, warnings = _open_tokenizer(given)
+    source = read_source(given.file)
+    found = parse_pairs(source.data, source.path, task, labelled=labelled)
+    task = with_labels(task, found) if labelled else replace(task, labels=task.labels or ())
     if given.dataset is not None:
-        source = read_source(given.file)
-        task = _labelled(task, parse_pairs(source.data, given.file, task, labelled=labelled), labelled)
         settings = settings_of(task, settings, labelled=labelled)
-        return _described(make_pair_set(given.dataset, source, tokenizer, task, settings), warnings)
-    found = read_pairs(given.file, task, labelled=labelled)
-    labels = label_ids(found.pairs, _labelled(task, found, labelled))
-    length = settings.max_seq_length
-    features = pair_features.make_features(found.pairs, labels, tokenizer, length)
-    _write(given.output, pair_features.feature_lines(features, tokenizer.vocabulary, length))
-    return Written(f"{given.output}: {len(features)} features", [*warnings, *found.warnings()])
+        make = partial(pair_examples, task)
+        made = make_feature_set(given.dataset, source, tokenizer, settings, make)
+        return _described(made, warnings)
+    features = pair_features.make_features(found.pairs, label_ids(found.pairs, task), tokenizer, length)
+    _write(given.output, pair_features.feature_lines(features, length))
+    return f"{given.output}: {len(features)} features", [*warnings, *found.warnings()]
 
 
-def _labelled(task: ClassificationTask, found: Pairs, labelled: bool) -> ClassificationTask:
-    """The task with labels: its own or the table's, or none where labels are not read."""
-    return with_labels(task, found) if labelled else replace(task, labels=task.labels or ())
+def _values(given: Namespace, *names: str) -> dict[str, Any]:
+    """The values of these flags that are given or have a default."""
+    return {name: value for name in names if (value := getattr(given, name)) is not None}
 
 
-def _described(found: FeatureSet, warnings: list[str]) -> Written:
-    (shard,) = found.manifest.shards
-    line = f"{found.directory}: {'kept' if found.kept else 'made'} {shard.examples} examples"
-    return Written(line, [*warnings, *found.warnings])
+def _described(found: FeatureSet, warnings: list[str]) -> tuple[str, list[str]]:
+    line = f"{found.directory}: {'kept' if found.kept else 'made'} {found.examples} examples"
+    return line, [*warnings, *found.warnings]
 
 
 def _open_tokenizer(given: Namespace) -> tuple[WordPieceTokenizer, list[str]]:
@@ -180,18 +160,5 @@ def _open_tokenizer(given: Namespace) -> tuple[WordPieceTokenizer, list[str]]:
 
 def _write(output: str, lines: Iterable[str]) -> None:
     with storage.open_output(output) as file:
-        for block in _blocks(lines):
-            file.write(block)
-
-
-def _blocks(lines: Iterable[str], size: int = 1 << 20) -> Iterator[bytes]:
-    """The lines in ASCII, about ``size`` bytes at a time."""
-    held: list[str] = []
-    length = 0
-    for line in lines:
-        held.append(line)
-        length += len(line)
-        if length >= size:
-            yield "".join(held).encode("ascii")
-            held, length = [], 0
-    yield "".join(held).encode("ascii")
+        for line in lines:
+            file.write(line.encode("ascii"))

@@ -5,16 +5,14 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from bertdata.config.dialects import find_dialect
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.io.assets import find_vocabulary
-from bertdata.tokens.load import load_vocabulary
-from bertdata.tokens.vocabulary import WordPieceVocabulary
+from bertdata.tokens.load import load_tokenizer
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.opening import open_for_training
-from trainer.model.task import RowLosses, Task
+from trainer.model.task import Outcome, RowLosses, Task
 
 
 class FineTuning(Task):
@@ -62,25 +60,21 @@ def target_of(batch: Batch, name: str) -> Tensor:
     return batch.targets[name].reshape(-1)
 
 
-def mean_of(values: Tensor, weights: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """The weighted mean with gradients, then the sums of weighted values and of weights without."""
-    total, weight = (values * weights).sum(), weights.sum()
-    return total / weight.clamp(min=1e-5), [total.detach(), weight]
+def outcome_of(weights: Tensor, losses: Tensor, *others: Tensor, outputs: Tensor | None) -> Outcome:
+    """The weighted mean of the losses with gradients, and the sums of all these metrics without.
 
-
-def sums_of(*pairs: list[Tensor]) -> Tensor:
-    """Outcome.sums of some (sum, weight)."""
-    return torch.stack([value for pair in pairs for value in pair]).float()
-
-
-_DIALECT = "google"
+    weights, losses, others: (examples,).
+    """
+    weight = weights.sum()
+    totals = [(values * weights).sum() for values in (losses, *others)]
+    sums = [value for total in totals for value in (total.detach(), weight)]
+    return Outcome(totals[0] / weight.clamp(min=1e-5), torch.stack(sums).float(), outputs)
 
 
 def configured_tokenizer(config: Config) -> WordPieceTokenizer:
     """WordPiece as Google's program has it, with the configured vocabulary and casing."""
     config.require("vocab")
-    vocabulary = load_vocabulary(find_vocabulary(str(config.masking.vocab)), _DIALECT)
-    assert isinstance(vocabulary, WordPieceVocabulary)
-    return WordPieceTokenizer(
-        vocabulary, find_dialect(_DIALECT), lower_case=config.finetuning.lower_case is not False
-    )
+    path = find_vocabulary(str(config.masking.vocab))
+    tokenizer = load_tokenizer(path, "google", config.finetuning.lower_case is not False)
+    assert isinstance(tokenizer, WordPieceTokenizer)
+    return tokenizer

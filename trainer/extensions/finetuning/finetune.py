@@ -2,7 +2,6 @@
 
 import math
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 from bertdata.errors import MissingInputError, SettingsError
@@ -29,9 +28,6 @@ from trainer.run.runtime import Runtime, begin, divide, make_model
 from trainer.run.tokenizer import find_tokenizer
 from trainer.update.inference import find_inference
 
-_PREDICTED = "predict"
-"""The folder of output_dir for predictions of a file without answers."""
-
 
 def finetune(config: Config) -> None:
     """Train the configured task from a checkpoint, evaluate it, and predict.
@@ -45,53 +41,30 @@ def finetune(config: Config) -> None:
     runtime = begin(config)
     with ExitStack() as locks:
         runtime.on_rank_0(lambda: lock_outputs([config], locks))
-        if config.run.do_train:
-            _train(prepare(runtime))
-        else:
+        if not config.run.do_train:
             runtime.log("do_train is false: nothing is trained")
-            _evaluate(prepare(runtime))
+        run_task(runtime)
     runtime.workers.close()
 
 
-def evaluate_task(runtime: Runtime, *, poll: bool = False, timeout: float = math.inf) -> None:
-    """Evaluate checkpoints of a fine-tuned model as ``evaluate`` does those of pre-training, and predict.
+def run_task(runtime: Runtime, *, poll: bool = False, timeout: float = math.inf) -> None:
+    """Train with evaluations, and predict at the end. Without do_train evaluate and predict.
 
-    Features, metrics and predictions are written to output_dir.
+    poll, timeout: of the checkpoints to evaluate, as ``evaluate`` takes them. Features, metrics and
+    predictions are written to output_dir.
     """
-    _evaluate(prepare(runtime), poll=poll, timeout=timeout)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Prepared:
-    """A worker that knows the model's shape and all files. predicted: the features to predict, if any."""
-
-    runtime: Runtime
-    shape: ModelConfig
-    predicted: str | None
-
-
-def prepare(runtime: Runtime) -> Prepared:
-    """The runtime with the task's files found and made into features, by rank 0."""
-    shape, keys, predicted = runtime.on_rank_0(lambda: _prepare(runtime))
+    model, keys, predicted = runtime.on_rank_0(lambda: _prepare(runtime))
     runtime = runtime.changed(runtime.config.changed(**keys))
-    return Prepared(runtime=runtime, shape=ModelConfig.from_dict(shape), predicted=predicted)
-
-
-def _train(prepared: Prepared) -> None:
-    """Train with evaluations, and predict at the end."""
-    runtime, config = prepared.runtime, prepared.runtime.config
-    data = runtime.task.open(config, config.data.train_data, prepared.shape.vocab_size)
-    runtime.rows(data)  # fails before the model is divided
-    training = train_phase(runtime, data, prepared.shape)
-    if training.is_over:
-        _predict(prepared)
-
-
-def _evaluate(prepared: Prepared, *, poll: bool = False, timeout: float = math.inf) -> None:
-    """Evaluate and predict with checkpoints that are there, or appear."""
-    if prepared.runtime.config.data.eval_data is not None:
-        evaluate_checkpoints(prepared.runtime, poll=poll, timeout=timeout)
-    _predict(prepared)
+    config, shape = runtime.config, ModelConfig.from_dict(model)
+    if config.run.do_train:
+        data = runtime.task.open(config, config.data.train_data, shape.vocab_size)
+        runtime.rows(data)  # fails before the model is divided
+        if not train_phase(runtime, data, shape).is_over:
+            return
+    elif config.data.eval_data is not None:
+        evaluate_checkpoints(runtime, poll=poll, timeout=timeout)
+    if predicted is not None:
+        _predict(runtime, shape, predicted)
 
 
 def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | None]:
@@ -110,23 +83,25 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
     if found is None:
         raise MissingInputError(f"{source}: its vocabulary is not at hand; give --vocab")
     vocabulary, lower_case = found
-    _check_length(config, shape)
+    length, longest = feature_length(config), shape.max_position_embeddings
+    if length > longest:
+        raise SettingsError(
+            f"max_seq_length is {length}, the model has max_position_embeddings {longest}; "
+            f"give --max-seq-length {longest} or less"
+        )
     files = find_files(config)
     if files.evaluation is None and config.finetuning.do_eval and config.finetuning.task_dir is not None:
         looked_for = names_looked_for(config, 1)
         runtime.log(f"{config.finetuning.task_dir}: holds no {looked_for}: nothing is evaluated")
     check_evaluation(config, files)
-    keys |= {"vocab": vocabulary.name, "lower_case": lower_case}
-    config = config.changed(**keys)
-    keys["labels"] = find_labels(config, files)
+    labels = find_labels(config, files)
+    keys |= {"vocab": vocabulary.name, "lower_case": lower_case, "labels": labels}
     config = config.changed(**keys)
     if files.train is not None and config.run.do_train:
         made = make_features(config, files.train, training=True, labelled=True, tell=runtime.log)
         keys["train_data"] = made.directory
-        examples = sum(shard.examples for shard in made.manifest.shards)
-        data = runtime.task.open(config, made.directory)
-        per_row = runtime.rows(data).examples_per_row
-        keys |= _schedule(config, examples, config.update.examples(runtime.copies, per_row))
+        per_row = runtime.rows(runtime.task.open(config, made.directory)).examples_per_row
+        keys |= _schedule(config, made.examples, config.update.examples(runtime.copies, per_row))
     if files.evaluation is not None:
         made = make_features(config, files.evaluation, training=False, labelled=True, tell=runtime.log)
         keys |= {"eval_data": made.directory, "task_eval_file": files.evaluation}
@@ -135,25 +110,10 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
         made = make_features(config, files.prediction, training=False, labelled=False, tell=runtime.log)
         predicted = made.directory
         keys["task_predict_file"] = files.prediction
-    return {**shape.as_json(), **_model_keys(config)}, keys, predicted
-
-
-def _model_keys(config: Config) -> dict[str, Any]:
-    """The configured keys of the model. A file's hidden_act gives GELU's form, else the checkpoint does."""
-    given = config.model.settings()
+    model_keys = config.model.settings()
     if config.model.values()["hidden_act"] is None and config.model.gelu is None:
-        given.pop("hidden_act", None)
-    return given
-
-
-def _check_length(config: Config, shape: ModelConfig) -> None:
-    """SettingsError for features that are longer than the model's longest sequence."""
-    length, longest = feature_length(config), shape.max_position_embeddings
-    if length > longest:
-        raise SettingsError(
-            f"max_seq_length is {length}, the model has max_position_embeddings {longest}; "
-            f"give --max-seq-length {longest} or less"
-        )
+        model_keys.pop("hidden_act", None)  # a file's gives GELU's form, else the checkpoint does
+    return {**shape.as_json(), **model_keys}, keys, predicted
 
 
 def _source(config: Config) -> str:
@@ -178,34 +138,29 @@ def _schedule(config: Config, examples: int, update_examples: int) -> dict[str, 
     epochs = config.schedule.num_train_epochs
     if epochs is None:
         return {}
-    each = max(1, round(examples / update_examples))
     steps = max(1, math.ceil(examples * epochs / update_examples))
     config.find_warmup(steps)
     keys: dict[str, Any] = {"steps": steps}
     if config.run.eval_every is None:
-        keys["eval_every"] = each
+        keys["eval_every"] = max(1, round(examples / update_examples))
     return keys
 
 
-def _predict(prepared: Prepared) -> None:
-    """Write the predictions of the file without answers, by the newest checkpoint or the given one."""
-    if prepared.predicted is None:
-        return
-    runtime, shape, config = prepared.runtime, prepared.shape, prepared.runtime.config
-    output_dir = str(config.run.output_dir)
+def _predict(runtime: Runtime, shape: ModelConfig, features: str) -> None:
+    """Write the predictions of the file without answers, by the newest checkpoint or the given one.
 
-    def choose() -> str:
-        if config.run.start_from_ckpt is not None and not config.run.do_train:
-            return config.run.start_from_ckpt
-        return str(choose_checkpoint(output_dir, config.run.resume_step))
-
-    path = runtime.on_rank_0(choose)
-    data = runtime.task.open(config, prepared.predicted, shape.vocab_size)
+    features: the dataset made of the file. They are in the folder ``predict`` of output_dir.
+    """
+    config = runtime.config
+    output_dir, path = str(config.run.output_dir), config.run.start_from_ckpt
+    if path is None or config.run.do_train:
+        path = runtime.on_rank_0(lambda: str(choose_checkpoint(output_dir, config.run.resume_step)))
+    data = runtime.task.open(config, features, shape.vocab_size)
     runtime = divide(runtime, shape, data.layout.max_seq_length)
     model = make_model(runtime, shape)
     inference = find_inference(runtime.worker(model))
     give_weights(runtime, model, inference, path)
-    folder = storage.join(output_dir, _PREDICTED)
+    folder = storage.join(output_dir, "predict")
     prediction = Evaluation(runtime, data, runtime.task.prediction(data), folder)
     prediction.measure(inference, step=0, trained=0)
     runtime.log(f"predictions by {path}: {folder}")

@@ -35,7 +35,6 @@ def run(arguments: list[str]) -> None:
 
 
 FINETUNE = "python -m trainer finetune"
-_OF_THE_RUN = ("max_seq_length", "vocab")
 _ASKED_FOR = ("task_train_file", "task_predict_file", "do_eval", "do_predict")
 """Keys of the section that say what a run did, not what its model is."""
 
@@ -86,12 +85,12 @@ def evaluate_fine_tuned(
     timeout: float,
 ) -> None:
     """Evaluate by the task. trained: the checkpoint's configuration, which the given keys override."""
-    from trainer.extensions.finetuning.finetune import evaluate_task
+    from trainer.extensions.finetuning.finetune import run_task
 
     known = runtime.on_rank_0(lambda: fine_tuned_keys(runtime.config, trained))
     runtime = runtime.changed(make_task_config(arguments, prog, known).changed(do_train=False))
     runtime.name_idle_keys()
-    evaluate_task(runtime, poll=poll, timeout=timeout)
+    run_task(runtime, poll=poll, timeout=timeout)
 
 
 def fine_tuned_keys(given: Config, found: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,5 +105,5 @@ def fine_tuned_keys(given: Config, found: Mapping[str, Any]) -> dict[str, Any]:
         left_out.add("task_eval_file")
     if not (storage.exists(str(found.get("vocab"))) or found.get("vocab") in VOCABULARIES):
         left_out.add("vocab")  # a copy lies beside the features
-    names = (*_OF_THE_RUN, *section_keys("finetuning"))
+    names = ("max_seq_length", "vocab", *section_keys("finetuning"))
     return {name: found[name] for name in names if name in found and name not in left_out}

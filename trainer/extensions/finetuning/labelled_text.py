@@ -1,7 +1,10 @@
-"""The text of a file of labelled data."""
+"""The text and the JSON of a file of labelled data."""
+
+from typing import Any
 
 from bertdata.errors import InputError
 from bertdata.io.file_kind import HEAD_BYTES, find_kind, utf8_remedy
+from bertdata.io.json_text import parse_json_text
 
 
 def decode_text(data: bytes, name: str, expected: str) -> str:
@@ -20,3 +23,11 @@ def decode_text(data: bytes, name: str, expected: str) -> str:
             found = f"is no text: byte 0x00 at offset {zero}"
             raise InputError(f"{name}: {found}, expected {expected}") from None
         raise InputError.not_utf8(name, data, error.start, utf8_remedy(data, name)) from None
+
+
+def parse_json(text: str, where: str, expected: str) -> Any:
+    """The JSON value of a text. InputError where it is none."""
+    try:
+        return parse_json_text(text)
+    except ValueError as error:
+        raise InputError(f"{where}: is not JSON: {error}; expected {expected}") from None

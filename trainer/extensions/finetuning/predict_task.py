@@ -3,17 +3,13 @@
 import json
 from argparse import Namespace
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from bertdata.config.dialects import find_dialect
-from bertdata.errors import DataError, InputError, MissingInputError, UsageError
+from bertdata.errors import InputError, MissingInputError, UsageError
 from bertdata.io import storage
 from bertdata.io.terminal import say, say_error
-from bertdata.tokens.wordpiece import WordPieceTokenizer
-from trainer.checkpoint.filling import Configured, fill_model
 from trainer.config.finetuning import SQUAD
 from trainer.data.single import single_sequence
 from trainer.extensions.finetuning.classification.features import make_features as make_pair_features
@@ -25,10 +21,10 @@ from trainer.extensions.finetuning.classification.presets import (
 from trainer.extensions.finetuning.classification.reading import TextPair
 from trainer.extensions.finetuning.classification.task import Classification
 from trainer.extensions.finetuning.labelled_text import decode_text
-from trainer.extensions.finetuning.squad.answers import predict_answers
+from trainer.extensions.finetuning.squad.answers import best_logits, predict_answers
 from trainer.extensions.finetuning.squad.features import make_features
 from trainer.extensions.finetuning.squad.reading import parse_squad
-from trainer.extensions.finetuning.squad.task import BertForQuestionAnswering, answer_settings, squad_settings
+from trainer.extensions.finetuning.squad.task import BertForQuestionAnswering, squad_settings
 from trainer.extensions.finetuning.task_files import feature_length
 from trainer.run.predict_command import refuse, single_text
 from trainer.run.trained_model import Trained
@@ -46,16 +42,6 @@ def predict_task(given: Namespace, opened: Trained, task: str) -> None:
         say(_label_line(given, opened))
 
 
-def _fill(model: Configured, opened: Trained, head: str, remedy: str) -> None:
-    """Fill the model from the checkpoint. DataError where that lacks the head of the task."""
-    if any(name.startswith(head) for name in fill_model(model, opened.checkpoint)):
-        raise DataError(f"{opened.source}: has no head for {remedy}")
-
-
-def _tokenizer(opened: Trained) -> WordPieceTokenizer:
-    return WordPieceTokenizer(opened.vocabulary, find_dialect("google"), lower_case=opened.lower_case)
-
-
 # --- the answer to a question about a text -----------------------------------------------------
 
 
@@ -67,60 +53,51 @@ def _print_answer(given: Namespace, opened: Trained) -> None:
         raise UsageError(
             f"{given.model}: the task squad answers from a text: give it, or its file, by --context"
         )
-    context = _find_context(given.context)
-    if context.name == _THE_TEXT:
+    name, context = _find_context(given.context)
+    if name == _THE_TEXT:
         say_error("trainer: --context names no file: it is taken as the text itself")
-    line = _answer_line(opened, question, context, as_json=given.json)
+    line = _answer_line(opened, question, name, context, as_json=given.json)
     say(line)
     if not line:
-        say_error(f"trainer: {context.name}: holds no answer to the question")
+        say_error(f"trainer: {name}: holds no answer to the question")
 
 
-class GivenText(NamedTuple):
-    """The text to find an answer in. name: of its file, or another name for messages."""
-
-    text: str
-    name: str
-
-
-def _find_context(given: str) -> GivenText:
-    """The text of a file of UTF-8, or the given text itself where it names no file and has several words.
+def _find_context(given: str) -> tuple[str, str]:
+    """The name and text of a file of UTF-8, or the given text itself where it is no file's name.
 
     MissingInputError for one word that names no file: a misspelt name must not be answered from.
     """
     if storage.exists(given):
-        return GivenText(decode_text(storage.read_bytes(given), given, "a text in UTF-8"), given)
+        return given, decode_text(storage.read_bytes(given), given, "a text in UTF-8")
     if len(given.split()) > 1:
-        return GivenText(given, _THE_TEXT)
+        return _THE_TEXT, given
     raise MissingInputError(f"{given}: no such file; a text is taken as it is where it has several words")
 
 
-def _answer_line(opened: Trained, question: str, context: GivenText, *, as_json: bool) -> str:
+def _answer_line(opened: Trained, question: str, name: str, context: str, *, as_json: bool) -> str:
     """The answer in one line, by the run's own settings. As JSON it has its probability among the best.
 
     The answer is empty where the run knows questions without one (SQuAD 2.0) and this is such.
     """
     model = BertForQuestionAnswering(opened.shape).eval()
-    _fill(model, opened, "qa_outputs.", "answers; fine-tune it with --task squad")
+    opened.fill(model, "qa_outputs.", "has no head for answers; fine-tune it with --task squad")
     config = opened.config.changed(task=SQUAD, lower_case=opened.lower_case)
     length = min(feature_length(config), opened.shape.max_position_embeddings)
     entry = {"id": "question", "question": question, "answers": []}
-    data = {"data": [{"paragraphs": [{"context": context.text, "qas": [entry]}]}]}
-    asked = parse_squad(json.dumps(data).encode(), context.name, training=False, negatives=False)
+    data = {"data": [{"paragraphs": [{"context": context, "qas": [entry]}]}]}
+    asked = parse_squad(json.dumps(data).encode(), name, training=False, negatives=False)
     settings = squad_settings(config, length, training=False)
-    features = make_features(asked.questions, _tokenizer(opened), settings)
+    features = make_features(asked.questions, opened.tokenizer, settings)
     if not features:
-        raise InputError(f"{context.name}: holds no words")
+        raise InputError(f"{name}: holds no words")
     logits = np.full((len(features), length, 2), np.finfo(np.float32).min, np.float32)
     with torch.no_grad():
         for row, feature in enumerate(features):
             batch = single_sequence(feature.ids(opened.vocabulary), first_length=feature.document)
             logits[row, : feature.length] = model(batch).numpy()
-    starts, ends = logits[:, :, 0], logits[:, :, 1]
-    predicted = predict_answers(
-        asked.questions, features, starts, ends, opened.vocabulary, answer_settings(config)
-    )
-    found = predicted[asked.questions[0].id]
+    best = best_logits(logits, config.finetuning.n_best_size)
+    predicted = predict_answers(asked.questions, features, best, opened.vocabulary, config.finetuning)
+    found = predicted["question"]
     if not as_json:
         return found.answer
     probability = next(probability for scored, probability in found.n_best if scored.text == found.answer)
@@ -145,15 +122,24 @@ def _label_line(given: Namespace, opened: Trained) -> str:
     of_its_own = opened.config.finetuning.is_finetuning or given.task != OWN_TABLE
     pair = _as_pair(given.text, learned.task, is_known=of_its_own)
     model = learned.new_model(opened.shape).eval()
-    _fill(model, opened, learned.head, f"labels; fine-tune it with --task {given.task}")
+    opened.fill(model, learned.head, f"has no head for labels; fine-tune it with --task {given.task}")
     length = min(feature_length(config), opened.shape.max_position_embeddings)
-    (feature,) = make_pair_features([pair], [0], _tokenizer(opened), length)
+    (feature,) = make_pair_features([pair], [0], opened.tokenizer, length)
     with torch.no_grad():
         logits = model(single_sequence(feature.ids, first_length=feature.first_length))[0].float()
     if learned.task.regression:
         score = float(logits[0])
         return json.dumps({"score": score}) if given.json else f"{score:.3f}"
-    return _label_text(learned.task.labels or (), logits.softmax(0).tolist(), as_json=given.json)
+    labels, probabilities = learned.task.labels or (), logits.softmax(0).tolist()
+    best = max(range(len(labels)), key=probabilities.__getitem__)
+    if not given.json:
+        return f"{labels[best]} {probabilities[best]:.1%}"
+    found = {
+        "label": labels[best],
+        "probability": probabilities[best],
+        "probabilities": dict(zip(labels, probabilities, strict=True)),
+    }
+    return json.dumps(found, ensure_ascii=False)
 
 
 def _as_pair(texts: Sequence[str], task: ClassificationTask, *, is_known: bool) -> TextPair:
@@ -167,16 +153,3 @@ def _as_pair(texts: Sequence[str], task: ClassificationTask, *, is_known: bool) 
         wanted = "one text" if count == 1 else "two texts"
         raise UsageError(f"the task {task.name} takes {wanted}, found {len(texts)}; put each into quotes")
     return TextPair(texts[0], texts[1] if count == 2 else None, None, _THE_TEXT)
-
-
-def _label_text(labels: Sequence[str], probabilities: Sequence[float], *, as_json: bool) -> str:
-    """The most probable label."""
-    best = max(range(len(probabilities)), key=probabilities.__getitem__)
-    if not as_json:
-        return f"{labels[best]} {probabilities[best]:.1%}"
-    found = {
-        "label": labels[best],
-        "probability": probabilities[best],
-        "probabilities": dict(zip(labels, probabilities, strict=True)),
-    }
-    return json.dumps(found, ensure_ascii=False)

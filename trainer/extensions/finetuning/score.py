@@ -9,13 +9,12 @@ from typing import Any
 from bertdata.cli.common.parser import Parser
 from bertdata.errors import InputError, UsageError
 from bertdata.io import storage
-from bertdata.io.json_text import parse_json_text
 from bertdata.io.terminal import say, say_error
 from trainer.config.finetuning import SQUAD
 from trainer.extensions.finetuning.classification.metrics import parse_predictions, score_labels
 from trainer.extensions.finetuning.classification.presets import ClassificationTask
 from trainer.extensions.finetuning.classification.reading import label_ids, read_pairs, with_labels
-from trainer.extensions.finetuning.labelled_text import decode_text
+from trainer.extensions.finetuning.labelled_text import decode_text, parse_json
 from trainer.extensions.finetuning.squad.metrics import score_answers, score_answers_or_none
 from trainer.extensions.finetuning.squad.reading import read_squad
 from trainer.extensions.finetuning.task_flags import TABLE_FLAGS, add_columns, add_task, classification_of
@@ -149,10 +148,7 @@ def _read_texts(path: str) -> dict[str, str]:
 
 def _read_object(path: str, expected: str) -> dict[str, Any]:
     text = decode_text(storage.read_bytes(path), path, f"JSON in UTF-8 with {expected}")
-    try:
-        value: Any = parse_json_text(text)
-    except ValueError as error:
-        raise InputError(f"{path}: is not JSON: {error}; expected {expected}") from None
+    value: Any = parse_json(text, path, expected)
     if not isinstance(value, dict):
         raise InputError(f"{path}: is no JSON object, expected {expected}")
     return value

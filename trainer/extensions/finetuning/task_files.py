@@ -2,27 +2,32 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from bertdata.errors import BertDataError, InputError, MissingInputError, SettingsError
 from bertdata.io import storage
 from trainer.config.finetuning import SQUAD
 from trainer.config.settings import Config
-from trainer.extensions.finetuning.classification.features import make_pair_set, settings_of
+from trainer.extensions.finetuning.classification.features import pair_examples, settings_of
 from trainer.extensions.finetuning.classification.presets import ClassificationSettings, FileNames
-from trainer.extensions.finetuning.classification.reading import parse_pairs, with_labels
+from trainer.extensions.finetuning.classification.reading import read_pairs, with_labels
 from trainer.extensions.finetuning.classification.task import configured_task
-from trainer.extensions.finetuning.feature_set import FeatureSet, feature_set_name, read_source
+from trainer.extensions.finetuning.feature_set import (
+    FeatureSet,
+    MakeExamples,
+    Settings,
+    feature_set_name,
+    make_feature_set,
+    read_source,
+)
 from trainer.extensions.finetuning.fine_tuning import configured_tokenizer
-from trainer.extensions.finetuning.squad.features import SquadSettings, make_squad_set
-from trainer.extensions.finetuning.squad.reading import check_scorable, read_squad
+from trainer.extensions.finetuning.squad.features import SquadSettings, squad_examples
+from trainer.extensions.finetuning.squad.reading import read_squad
 from trainer.extensions.finetuning.squad.task import squad_settings
 
 _SQUAD_NAMES = ("train-v1.1.json", "dev-v1.1.json", "dev-v1.1.json")
 _SQUAD_2_NAMES = ("train-v2.0.json", "dev-v2.0.json", "dev-v2.0.json")
 _KEYS = ("task_train_file", "task_eval_file", "task_predict_file")
-_FLAGS = ("train-file", "eval-file", "predict-file")
-
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +77,8 @@ def _missing(config: Config, kind: int, said: str) -> BertDataError:
         return SettingsError(said)
     if not storage.is_directory(folder):
         return MissingInputError(f"{folder}: no such directory")
-    return MissingInputError(f"{folder}: holds no {names_looked_for(config, kind)}; give --{_FLAGS[kind]}")
+    flag = _KEYS[kind].removeprefix("task_").replace("_", "-")
+    return MissingInputError(f"{folder}: holds no {names_looked_for(config, kind)}; give --{flag}")
 
 
 def names_looked_for(config: Config, kind: int) -> str:
@@ -109,9 +115,15 @@ def check_evaluation(config: Config, files: TaskFiles) -> None:
     By the rules of SQuAD 1.1 each question needs an answer; those of 2.0 take questions without one. The
     table of a classification is checked when its features are made.
     """
-    given = config.finetuning
-    if given.task == SQUAD and files.evaluation is not None and not given.version_2_with_negative:
-        check_scorable(read_squad(files.evaluation))
+    given, path = config.finetuning, files.evaluation
+    if given.task != SQUAD or path is None or given.version_2_with_negative:
+        return
+    for question in read_squad(path).questions:
+        if not question.golds:
+            raise InputError(
+                f"{path}: question {question.id}: has no answers, expected 1 or more to evaluate on; "
+                "--version-2-with-negative scores questions without any, --no-do-eval leaves evaluation out"
+            )
 
 
 def find_labels(config: Config, files: TaskFiles) -> list[str] | None:
@@ -119,17 +131,13 @@ def find_labels(config: Config, files: TaskFiles) -> list[str] | None:
     if config.finetuning.task == SQUAD:
         return None
     task = configured_task(config)
-    if task.regression:
-        return None
-    if task.labels is None:
+    if task.labels is None and not task.regression:
         if files.train is None:
             raise SettingsError(
                 f"task {task.name}: its labels are not known without a training file; give --labels"
             )
-        source = read_source(files.train)
-        task = with_labels(task, parse_pairs(source.data, source.path, task))
-    assert task.labels is not None
-    return list(task.labels)
+        task = with_labels(task, read_pairs(files.train, task))
+    return None if task.labels is None else list(task.labels)
 
 
 def feature_length(config: Config) -> int:
@@ -140,32 +148,30 @@ def feature_length(config: Config) -> int:
     return kind().max_seq_length
 
 
-def make_features(config: Config, path: str, *, training: bool, labelled: bool, tell: Tell) -> FeatureSet:
+def make_features(
+    config: Config, path: str, *, training: bool, labelled: bool, tell: Callable[[str], None]
+) -> FeatureSet:
     """The dataset of a file's features, below output_dir. An existing one is verified and kept.
 
     labelled: of a classification, whether its labels are read. tell: gets warnings, and a line.
     """
     source, tokenizer = read_source(path), configured_tokenizer(config)
+
+    def made_by(settings: Settings, make: MakeExamples[Settings]) -> FeatureSet:
+        name = feature_set_name(source, tokenizer.vocabulary, settings)
+        directory = storage.join(str(config.run.output_dir), f"features/{name}")
+        return make_feature_set(directory, source, tokenizer, settings, make)
+
+    length = feature_length(config)
     if config.finetuning.task == SQUAD:
-        settings = squad_settings(config, feature_length(config), training=training)
-        directory = _directory(config, feature_set_name(source, tokenizer.vocabulary, settings))
-        made = make_squad_set(directory, source, tokenizer, settings)
+        made = made_by(squad_settings(config, length, training=training), squad_examples)
     else:
-        task = configured_task(config)
-        lower_case, length = config.finetuning.lower_case is not False, feature_length(config)
-        pair_settings = settings_of(
-            task, ClassificationSettings(lower_case=lower_case, max_seq_length=length), labelled=labelled
-        )
-        directory = _directory(config, feature_set_name(source, tokenizer.vocabulary, pair_settings))
-        made = make_pair_set(directory, source, tokenizer, task, pair_settings)
+        task, lower_case = configured_task(config), config.finetuning.lower_case is not False
+        sizes = ClassificationSettings(lower_case=lower_case, max_seq_length=length)
+        made = made_by(settings_of(task, sizes, labelled=labelled), partial(pair_examples, task))
     for warning in made.warnings:
         tell(f"warning: {warning}")
-    examples = sum(shard.examples for shard in made.manifest.shards)
-    if not examples:
+    if not made.examples:
         raise InputError(f"{path}: gives no features")
-    tell(f"{path}: {examples} features {'kept' if made.kept else 'made'} in {made.directory}")
+    tell(f"{path}: {made.examples} features {'kept' if made.kept else 'made'} in {made.directory}")
     return made
-
-
-def _directory(config: Config, name: str) -> str:
-    return storage.join(str(config.run.output_dir), f"features/{name}")

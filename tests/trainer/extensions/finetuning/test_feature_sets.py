@@ -1,6 +1,7 @@
 """Features as datasets: made once, verified, read by the toolkit's commands as any other dataset."""
 
 import json
+from functools import partial
 
 import pytest
 
@@ -13,10 +14,10 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.tokens.load import load_tokenizer, load_vocabulary
 from trainer.__main__ import main
-from trainer.extensions.finetuning.classification.features import make_pair_set, settings_of
+from trainer.extensions.finetuning.classification.features import pair_examples, settings_of
 from trainer.extensions.finetuning.classification.presets import ClassificationSettings, find_classification
 from trainer.extensions.finetuning.feature_set import feature_set_name, make_feature_set, read_source
-from trainer.extensions.finetuning.squad.features import SquadSettings, make_features, make_squad_set
+from trainer.extensions.finetuning.squad.features import SquadSettings, make_features, squad_examples
 from trainer.extensions.finetuning.squad.reading import read_squad
 
 CONTEXT = "The keeper lit the lamp. " * 9 + "A ship passed the lighthouse in the evening."
@@ -32,6 +33,14 @@ def squad_file(tmp_path):
     path = tmp_path / "train.json"
     path.write_text(json.dumps({"data": [{"paragraphs": [{"context": CONTEXT, "qas": questions}]}]}))
     return path
+
+
+def make_squad_set(directory, source, tokenizer, settings):
+    return make_feature_set(directory, source, tokenizer, settings, squad_examples)
+
+
+def make_pair_set(directory, source, tokenizer, task, settings):
+    return make_feature_set(directory, source, tokenizer, settings, partial(pair_examples, task))
 
 
 SIZES = {"max_seq_length": 32, "doc_stride": 12, "max_query_length": 8, "training": True}
@@ -66,10 +75,10 @@ def test_a_dataset_is_made_once_and_mended_where_it_was_damaged(squad_file, toke
     settings = SquadSettings(**SIZES)
     first = make_squad_set(str(directory), source, tokenizer, settings)
 
-    def refuse(source):
+    def refuse(*_):
         raise AssertionError("made again")
 
-    again = make_feature_set(str(directory), source, tokenizer.vocabulary, settings, refuse)
+    again = make_feature_set(str(directory), source, tokenizer, settings, refuse)
     assert again.kept
     assert again.manifest == first.manifest
     (warning,) = first.warnings

@@ -20,7 +20,8 @@ from trainer.data.budgets import Budgets, ExampleSizes
 from trainer.data.examples import CompactExamples, gather
 from trainer.data.flat import flatten
 from trainer.extensions.finetuning.classification.task import Classification
-from trainer.extensions.finetuning.squad.task import Squad, best_logits, sequence_logits, spread_logits
+from trainer.extensions.finetuning.squad.answers import best_logits
+from trainer.extensions.finetuning.squad.task import Squad, sequence_logits
 from trainer.extensions.loading.padded_rows import pad_rows
 
 S, V = 16, 56  # a vocabulary that needs no padding
@@ -152,10 +153,13 @@ def test_the_logits_that_are_kept_are_the_best_and_that_of_position_0():
     draw = np.random.default_rng(5)
     logits = draw.normal(size=(4, 30, 2)).astype(np.float32)
     logits[2, 20:] = -np.inf
-    found = spread_logits(best_logits(logits, 6), 30)
+    found = best_logits(logits, 6)
+    assert found.shape == (4, 4, 7)
     for row in range(4):
         for side in range(2):
-            best = np.argsort(-logits[row, :, side], kind="stable")[:6]
-            assert np.array_equal(np.argsort(-found[row, side], kind="stable")[:6], best)
-            assert np.array_equal(found[row, side, best], logits[row, best, side])
-            assert found[row, side, 0] == logits[row, 0, side]
+            best = np.argsort(-logits[row, :, side], kind="stable")[:6].tolist()
+            places, kept = found[row, 2 * side], found[row, 2 * side + 1]
+            assert places.tolist() == [*best, 0]
+            assert np.array_equal(kept, logits[row, [*best, 0], side])
+    logits[2, 3:] = -np.inf
+    assert np.isfinite(best_logits(logits, 6)).all(), "JSON has no infinity"

@@ -13,13 +13,13 @@ from bertdata.errors import SettingsError
 from bertdata.tokens.basic import split_words
 from tests.support.squad_kit import line, made_up_logits, make_case, md5_of_lines, parse_case, read_oracle
 from tests.support.strategies import odd_words, plain_words, tries
+from trainer.config.finetuning import FinetuningSection
 from trainer.extensions.finetuning.squad.answers import (
-    AnswerSettings,
     answer_text,
+    best_logits,
     predict_answers,
     prediction_files,
 )
-from trainer.extensions.finetuning.squad.candidates import best_positions
 
 EN_384, EN_96 = "xquad.en__s384__d128__q64", "xquad.en__s96__d32__q24"
 DE_256 = "xquad.de__s256__d96__q40"
@@ -37,10 +37,13 @@ EDGES = (
 )
 
 
-def predict(made, dialect, logits, **settings):
+def predict(made, dialect, logits, *, negatives=False, **settings):
     start, end = made_up_logits(len(made.features), made.settings.max_seq_length, **logits)
-    chosen = AnswerSettings(dialect=dialect, lower_case=made.settings.lower_case, **settings)
-    return predict_answers(made.questions, made.features, start, end, made.tokenizer.vocabulary, chosen)
+    lower_case = made.settings.lower_case
+    chosen = FinetuningSection(lower_case=lower_case, version_2_with_negative=negatives, **settings)
+    best = best_logits(np.stack([start, end], axis=2), chosen.n_best_size)
+    words = made.tokenizer.vocabulary
+    return predict_answers(made.questions, made.features, best, words, chosen, dialect)
 
 
 def texts(predictions):
@@ -126,7 +129,8 @@ def test_a_context_without_tokens_is_answered_as_each_program_does(kit):
 @given(st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0, -3.0]), min_size=9, max_size=9), max_size=4))
 def test_the_best_positions_are_sorted_stably(rows):
     logits = np.array(rows, np.float32).reshape(-1, 9)
-    for row, places in zip(logits.tolist(), best_positions(logits, 4).tolist(), strict=True):
+    places_of_rows = best_logits(np.stack([logits, logits], axis=2), 4)[:, 0, :-1].tolist()
+    for row, places in zip(logits.tolist(), places_of_rows, strict=True):
         assert places == sorted(range(9), key=lambda place: -row[place])[:4]
 
 
@@ -167,8 +171,8 @@ def test_answers_are_aligned_as_character_by_character(case):
     assert answer_text(*case) == plain_answer_text(*case)
 
 
-def test_settings_out_of_range_are_refused():
+def test_settings_out_of_range_are_refused(kit):
     with pytest.raises(SettingsError, match="n_best_size is 0, expected 1 or more"):
-        AnswerSettings(n_best_size=0)
+        FinetuningSection(n_best_size=0)
     with pytest.raises(SettingsError, match="dialect 'bing' is not known"):
-        AnswerSettings(dialect="bing")
+        predict(make_case(kit, parse_case(EDGES[0], "google")), "bing", {"seed": 2, "ties": True})

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from bertdata.errors import InputError
 from tests.support.squad_kit import parse_case, read_questions
 from tests.support.strategies import tries
-from trainer.extensions.finetuning.squad.entries import split_context
-from trainer.extensions.finetuning.squad.reading import parse_squad
+from trainer.extensions.finetuning.squad.reading import parse_squad, split_context
 
 CONTEXT = "A keeper lit the lamp in\u202f1900."
 

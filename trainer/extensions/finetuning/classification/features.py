@@ -3,7 +3,6 @@
 As text for audits, and as a dataset of the toolkit.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,15 +13,15 @@ from bertdata.examples.classification.batch import (
     ScoredExample,
     split_score,
 )
-from bertdata.records import Example, Vocabulary
+from bertdata.records import Example
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.extensions.finetuning.classification.presets import ClassificationSettings, ClassificationTask
 from trainer.extensions.finetuning.classification.reading import TextPair, label_ids, parse_pairs
 from trainer.extensions.finetuning.feature_set import (
-    FeatureSet,
     FeatureSource,
     MadeExamples,
-    make_feature_set,
+    json_line,
+    padded_columns,
 )
 
 Ids = list[int]
@@ -73,18 +72,11 @@ def shorten_pair(first: Ids, second: Ids, limit: int) -> tuple[Ids, Ids]:
     return first[:first_length], second[:second_length]
 
 
-def feature_lines(features: Iterable[PairFeature], vocabulary: Vocabulary, length: int) -> Iterator[str]:
+def feature_lines(features: Iterable[PairFeature], length: int) -> Iterator[str]:
     """A JSON object a line for each feature, padded to ``length`` ids: keys sorted, no blanks."""
     for feature in features:
-        padding = [0] * (length - len(feature.ids))
-        second = len(feature.ids) - feature.first_length
-        value = {
-            "input_ids": feature.ids + padding,
-            "input_mask": [1] * len(feature.ids) + padding,
-            "segment_ids": [0] * feature.first_length + [1] * second + padding,
-            "label_id": feature.label,
-        }
-        yield json.dumps(value, sort_keys=True, separators=(",", ":")) + "\n"
+        columns = padded_columns(feature.ids, feature.first_length, length)
+        yield json_line({**columns, "label_id": feature.label})
 
 
 def settings_of(
@@ -103,28 +95,22 @@ def settings_of(
     )
 
 
-def make_pair_set(
-    directory: str,
+def pair_examples(
+    task: ClassificationTask,
     source: FeatureSource,
     tokenizer: WordPieceTokenizer,
-    task: ClassificationTask,
     settings: ClassificationSettings,
-) -> FeatureSet:
-    """The dataset of the table's features, in its order. settings: as settings_of returns them."""
-
-    def make(source: FeatureSource) -> MadeExamples:
-        found = parse_pairs(source.data, source.path, task, labelled=bool(settings.label_column))
-        labels = label_ids(found.pairs, task)
-        features = make_features(found.pairs, labels, tokenizer, settings.max_seq_length)
-        return MadeExamples(
-            examples=[_example(one, scored=task.regression) for one in features],
-            batch_type=ScoredBatch if task.regression else LabelledBatch,
-            documents=len(features),
-            sentences=len(features) * (2 if settings.second_column else 1),
-            warnings=found.warnings(),
-        )
-
-    return make_feature_set(directory, source, tokenizer.vocabulary, settings, make)
+) -> MadeExamples:
+    """The examples of the table's features, in its order. settings: as settings_of returns them."""
+    found = parse_pairs(source.data, source.path, task, labelled=bool(settings.label_column))
+    features = make_features(found.pairs, label_ids(found.pairs, task), tokenizer, settings.max_seq_length)
+    return MadeExamples(
+        examples=[_example(one, scored=task.regression) for one in features],
+        batch_type=ScoredBatch if task.regression else LabelledBatch,
+        documents=len(features),
+        sentences=len(features) * (2 if settings.second_column else 1),
+        warnings=found.warnings(),
+    )
 
 
 def _example(feature: PairFeature, *, scored: bool) -> Example:

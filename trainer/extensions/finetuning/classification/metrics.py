@@ -83,9 +83,7 @@ def predictions_text(predicted: Sequence[int | float], task: ClassificationTask)
     return "\n".join(lines) + "\n"
 
 
-def parse_predictions(
-    data: bytes, name: str, task: ClassificationTask, count: int
-) -> list[int] | list[float]:
+def parse_predictions(data: bytes, name: str, task: ClassificationTask, count: int) -> list[int | float]:
     """The predicted label numbers, or scores, of ``count`` examples in order.
 
     Three forms: a heading ``index prediction`` and such rows (run_glue.py); one label or score a line; a
@@ -97,33 +95,25 @@ def parse_predictions(
     rows = [(f"{name}: line {n}", line.split("\t")) for n, line in enumerate(lines, 1) if line][indexed:]
     if len(rows) != count:
         raise InputError(f"{name}: holds {len(rows)} predictions, expected {count}, one for each example")
-    if indexed:
-        rows = [(where, _without_index(row, number, where)) for number, (where, row) in enumerate(rows)]
-    if task.regression:
-        return [_number(_single(row, where), where) for where, row in rows]
-    return [_label(row, where, task.labels or ()) for where, row in rows]
+    for number, (where, row) in enumerate(rows if indexed else []):
+        if (index := row.pop(0)) != str(number):
+            raise InputError(f"{where}: has the index {index!r}, expected {number}")
+    return [_prediction(row, where, task.labels or ()) for where, row in rows]
 
 
-def _without_index(row: list[str], number: int, where: str) -> list[str]:
-    if row[0] != str(number):
-        raise InputError(f"{where}: has the index {row[0]!r}, expected {number}")
-    return row[1:]
-
-
-def _label(row: list[str], where: str, labels: Sequence[str]) -> int:
+def _prediction(row: list[str], where: str, labels: Sequence[str]) -> int | float:
+    """The number of a row's label. Where there are no labels, its score."""
     if len(row) == len(labels) > 1:
         probabilities = [_number(value, where) for value in row]
         return probabilities.index(max(probabilities))
-    found = _single(row, where)
+    if len(row) != 1:
+        raise InputError(f"{where}: has {len(row)} predictions, expected 1")
+    (found,) = row
+    if not labels:
+        return _number(found, where)
     if found not in labels:
         raise InputError(f"{where}: predicts {found!r}, expected one of {', '.join(labels)}")
     return labels.index(found)
-
-
-def _single(row: list[str], where: str) -> str:
-    if len(row) != 1:
-        raise InputError(f"{where}: has {len(row)} predictions, expected 1")
-    return row[0]
 
 
 def _number(text: str, where: str) -> float:

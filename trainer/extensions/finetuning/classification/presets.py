@@ -1,6 +1,6 @@
 """Classification tasks by name (columns, labels and metrics of GLUE's), and settings of their features."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bertdata.config.declared import setting
 from bertdata.config.settings import ExampleSettings
@@ -48,7 +48,12 @@ OWN_TABLE = "classification"
 _BINARY = ("0", "1")
 _SENTENCES = TableColumns(first="sentence1", second="sentence2")
 _ENTAILMENT = ("entailment", "not_entailment")
-_MNLI = ("contradiction", "entailment", "neutral")
+_MNLI = ClassificationTask(
+    name="mnli",
+    columns=TableColumns(first="sentence1", second="sentence2", label="gold_label"),
+    labels=("contradiction", "entailment", "neutral"),
+    files=("train.tsv", "dev_matched.tsv", "test_matched.tsv"),
+)
 
 TASKS = {
     task.name: task
@@ -82,18 +87,8 @@ TASKS = {
             metrics="accuracy_and_f1",
             skips_short=True,
         ),
-        ClassificationTask(
-            name="mnli",
-            columns=TableColumns(first="sentence1", second="sentence2", label="gold_label"),
-            labels=_MNLI,
-            files=("train.tsv", "dev_matched.tsv", "test_matched.tsv"),
-        ),
-        ClassificationTask(
-            name="mnli-mm",
-            columns=TableColumns(first="sentence1", second="sentence2", label="gold_label"),
-            labels=_MNLI,
-            files=("train.tsv", "dev_mismatched.tsv", "test_mismatched.tsv"),
-        ),
+        _MNLI,
+        replace(_MNLI, name="mnli-mm", files=("train.tsv", "dev_mismatched.tsv", "test_mismatched.tsv")),
         ClassificationTask(
             name="qnli", columns=TableColumns(first="question", second="sentence"), labels=_ENTAILMENT
         ),

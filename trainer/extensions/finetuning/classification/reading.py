@@ -9,34 +9,26 @@ from dataclasses import dataclass, replace
 
 from bertdata.errors import InputError
 from bertdata.io import storage
-from bertdata.io.json_text import parse_json_text
 from trainer.extensions.finetuning.classification.presets import ClassificationTask, TableColumns
-from trainer.extensions.finetuning.labelled_text import decode_text
+from trainer.extensions.finetuning.labelled_text import decode_text, parse_json
 
 Row = Mapping[str, str]
 """The values of a row by column: by the heading's names and, of TSV and CSV, by numbers from 0 too."""
 
-KINDS = ("tsv", "csv", "jsonl")
-_ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".json": "jsonl"}
 
-
-def table_kind(path: str) -> str:
-    """The kind of a file by its ending, or tsv for an unknown one."""
-    return next((kind for ending, kind in _ENDINGS.items() if path.endswith(ending)), "tsv")
-
-
-def parse_rows(data: bytes, name: str, kind: str, *, heading: bool = True) -> Iterator[tuple[str, Row]]:
-    """Each row of a table with its place (``FILE: line N``). kind: one of KINDS.
+def parse_rows(data: bytes, name: str, *, heading: bool = True) -> Iterator[tuple[str, Row]]:
+    """Each row of a table with its place (``FILE: line N``). By its name's ending it is CSV, JSON or TSV.
 
     heading: the first row of TSV and CSV names the columns. A byte-order mark is dropped, an empty line is no
     row. Values are texts; one of JSON that is none is written as JSON. InputError names line, what was found
     and what was expected.
     """
     text = decode_text(data, name, "a table in UTF-8")
-    if kind == "jsonl":
+    if name.endswith((".jsonl", ".json")):
         return _objects(text, name)
-    rows = _csv_rows(text, name) if kind == "csv" else _tsv_rows(text)
-    return _named_rows(rows, name, heading, strict=kind == "csv")
+    is_csv = name.endswith(".csv")
+    rows = _csv_rows(text, name) if is_csv else _tsv_rows(text)
+    return _named_rows(rows, name, heading, strict=is_csv)
 
 
 def _tsv_rows(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -82,10 +74,7 @@ def _objects(text: str, name: str) -> Iterator[tuple[str, Row]]:
         if not line.strip():
             continue
         where = f"{name}: line {number}"
-        try:
-            value = parse_json_text(line)
-        except ValueError as error:
-            raise InputError(f"{where}: is not JSON: {error}; expected one object a line") from None
+        value = parse_json(line, where, "one object a line")
         if not isinstance(value, dict):
             raise InputError(f"{where}: is {line.strip()!r:.40}, expected a JSON object")
         there = {key: item for key, item in value.items() if item is not None}
@@ -136,7 +125,7 @@ def parse_pairs(data: bytes, name: str, task: ClassificationTask, *, labelled: b
         columns, heading = task.test, True
     pairs: list[TextPair] = []
     skipped: list[str] = []
-    for where, row in parse_rows(data, name, table_kind(name), heading=heading):
+    for where, row in parse_rows(data, name, heading=heading):
         missing = _missing(columns, row, labelled)
         if missing is None:
             second = None if columns.second is None else row[columns.second]

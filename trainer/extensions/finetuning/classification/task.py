@@ -18,7 +18,7 @@ from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.extensions.finetuning.classification.metrics import METRICS, predictions_text, score_labels
 from trainer.extensions.finetuning.classification.presets import ClassificationTask, find_classification
-from trainer.extensions.finetuning.fine_tuning import FineTuning, is_there, mean_of, sums_of, target_of
+from trainer.extensions.finetuning.fine_tuning import FineTuning, is_there, outcome_of, target_of
 from trainer.model.bert import HeadedBert
 from trainer.model.evaluation import MetricTotals, TaskEvaluation
 from trainer.model.layers import Carried
@@ -71,20 +71,14 @@ class Classification(FineTuning):
         self.task = configured_task(config)
         self.name = self.task.name
         self.objective = "regression" if self.task.regression else "classification"
-        _, first = METRICS[self.task.metrics]
-        if self.task.regression:
-            self.metrics: tuple[str, ...] = ("score_loss",)
-            training, shown = {"score_loss": "score_loss"}, "score_loss"
-        else:
-            self.metrics = ("label_loss", "label_accuracy")
-            training = {"label_loss": "label_loss", "label_acc": "label_accuracy"}
-            shown = "label_accuracy"
+        _, scores = METRICS[self.task.metrics]
         kind = "score" if self.task.regression else "label"
+        self.metrics = ("score_loss",) if self.task.regression else ("label_loss", "label_accuracy")
         self.columns = Columns(
-            training=training,
-            evaluation=("loss", *self.metrics, *first),
-            shown=shown,
-            target=first[-1],
+            training={name.replace("accuracy", "acc"): name for name in self.metrics},
+            evaluation=("loss", *self.metrics, *scores),
+            shown=self.metrics[-1],
+            target=scores[-1],
             curves={f"{kind}s": (kind, kind)},
         )
 
@@ -100,12 +94,10 @@ class Classification(FineTuning):
         logits, weights = model(batch).float(), is_there(batch)
         outputs = None if model.training else logits
         if self.task.regression:
-            loss, sums = mean_of((logits[:, 0] - scores_of(batch)) ** 2, weights)
-            return Outcome(loss, sums_of(sums), outputs)
+            return outcome_of(weights, (logits[:, 0] - scores_of(batch)) ** 2, outputs=outputs)
         labels = target_of(batch, "label_ids").long()
-        loss, loss_sums = mean_of(F.cross_entropy(logits, labels, reduction="none"), weights)
-        _, right_sums = mean_of((logits.argmax(1) == labels).float(), weights)
-        return Outcome(loss, sums_of(loss_sums, right_sums), outputs)
+        losses = F.cross_entropy(logits, labels, reduction="none")
+        return outcome_of(weights, losses, (logits.argmax(1) == labels).float(), outputs=outputs)
 
     def evaluation(
         self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
@@ -129,6 +121,7 @@ class ClassificationEvaluation(TaskEvaluation):
         self._task = task
         self._scored = scored
         self._kept: list[list[float]] = []
+        _, self._names = METRICS[task.metrics]
         self._predicted: npt.NDArray[Any] = np.zeros(0)
         self.note = f"{'evaluating on' if scored else 'predicting'} {data.examples} examples of {data.name}"
 
@@ -149,16 +142,14 @@ class ClassificationEvaluation(TaskEvaluation):
         means = {name: total / max(weight, 1e-5) for name, (total, weight) in totals.items()}
         kind: type[Any] = float if self._task.regression else int
         self._predicted = found[:, 0].astype(kind)
-        _, names = METRICS[self._task.metrics]
-        scores = dict.fromkeys(names, 0.0)
+        scores = dict.fromkeys(self._names, 0.0)
         if self._scored:
             scores = score_labels(self._task.metrics, self._predicted, found[:, 1].astype(kind))
         first = next(iter(means))
         return {"loss": means[first], **means, **scores}
 
     def describe(self, results: Mapping[str, float]) -> str:
-        _, names = METRICS[self._task.metrics]
-        return ", ".join(f"{name} {results[name]:.4f}" for name in (*names, "loss"))
+        return ", ".join(f"{name} {results[name]:.4f}" for name in (*self._names, "loss"))
 
     def files(self) -> Mapping[str, str]:
         return {PREDICTIONS: predictions_text(self._predicted.tolist(), self._task)}

@@ -3,7 +3,7 @@
 import json
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -14,36 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bertdata.config.dialects import Dialect, find_dialect
-from bertdata.config.settings import check
 from bertdata.records import Vocabulary
 from bertdata.tokens.basic import split_words
-from trainer.extensions.finetuning.squad.candidates import Candidates, best_positions, find_candidates
+from trainer.config.finetuning import FinetuningSection
 from trainer.extensions.finetuning.squad.features import Feature
 from trainer.extensions.finetuning.squad.reading import Question
 
 Array = npt.NDArray[Any]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AnswerSettings:
-    """Settings of predictions.
-
-    n_best_size: answers that are kept, and starts and ends that are looked at. max_answer_length: in tokens.
-    negatives: a question may have no answer (version 2.0); it has none where the score of position 0 is
-    more than null_score_diff_threshold above the best answer's.
-    """
-
-    n_best_size: int = 20
-    max_answer_length: int = 30
-    negatives: bool = False
-    null_score_diff_threshold: float = 0.0
-    dialect: str = "google"
-    lower_case: bool = True
-
-    def __post_init__(self) -> None:
-        for name in ("n_best_size", "max_answer_length"):
-            check(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}, expected 1 or more")
-        find_dialect(self.dialect)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,57 +48,115 @@ class Prediction:
 def predict_answers(
     questions: Sequence[Question],
     features: Sequence[Feature],
-    start_logits: Array,
-    end_logits: Array,
+    best: Array,
     vocabulary: Vocabulary,
-    settings: AnswerSettings,
+    settings: FinetuningSection,
+    dialect: str = "google",
 ) -> dict[str, Prediction]:
     """The prediction of each question by its id.
 
-    start_logits, end_logits: (features, S), float32, rows in the order of the features. A question without a
-    feature gets the text ``empty`` in Google's way, and is left out in NVIDIA's.
+    best: of each feature the output of best_logits, n_best_size of them. dialect: google or nvidia, whose way
+    it is done in. A question without a feature gets the text ``empty`` in Google's way, and is left out in
+    NVIDIA's. With version_2_with_negative a question has no answer where the score of position 0 is more
+    than null_score_diff_threshold above the best answer's.
     """
-    starts, ends = (best_positions(logits, settings.n_best_size) for logits in (start_logits, end_logits))
-    candidates = [
-        find_candidates(*of_feature, settings.max_answer_length)
-        for of_feature in zip(features, starts, ends, start_logits, end_logits, strict=True)
-    ]
-    groups = _by_example(features, len(questions))
-    nulls = [_null(rows, start_logits, end_logits) if settings.negatives else None for rows in groups]
-    find_texts = _Texts(features, questions, vocabulary, settings)
-    is_nvidia = settings.dialect == "nvidia"
+    is_nvidia = dialect == "nvidia"
+    search = _Search(questions, features, best, vocabulary, settings, find_dialect(dialect), is_nvidia)
+    groups: list[list[int]] = [[] for _ in questions]
+    for row, feature in enumerate(features):
+        groups[feature.example].append(row)
+    nulls = [search.null(rows) for rows in groups]
     last = next((null for null in reversed(nulls) if null is not None), None)
     return {
-        question.id: _finish(_best(rows, candidates, find_texts, last if is_nvidia else null), null, settings)
+        question.id: _finish(search.best(rows, last if is_nvidia else null), null, settings)
         for question, rows, null in zip(questions, groups, nulls, strict=True)
         if rows or not is_nvidia
     }
 
 
-def _by_example(features: Sequence[Feature], questions: int) -> list[list[int]]:
-    """The numbers of each question's features."""
-    groups: list[list[int]] = [[] for _ in range(questions)]
-    for number, feature in enumerate(features):
-        groups[feature.example].append(number)
-    return groups
+def best_logits(logits: Array, count: int) -> Array:
+    """(features, 2 x 2, count + 1): places and logits of the best starts, then of the best ends.
 
-
-def _null(rows: Iterable[int], start_logits: Array, end_logits: Array) -> Scored | None:
-    """No answer, with the logits of position 0 in the feature where their sum is smallest."""
-    scored = [Scored("", float(start_logits[row, 0]), float(end_logits[row, 0])) for row in rows]
-    return min(scored, key=attrgetter("score"), default=None)
+    logits: (features, S, 2), float32, padding included. The best first, and the lower place among equals.
+    The last column is position 0.
+    """
+    parts = []
+    for side in np.moveaxis(logits, 2, 0):
+        places = np.argsort(-side, axis=1, kind="stable")[:, :count]
+        places = np.append(places, np.zeros((len(side), 1), places.dtype), axis=1)
+        parts += [places, np.take_along_axis(side, places, axis=1)]
+    # -inf is no JSON; no logit of a model comes near
+    return np.maximum(np.stack(parts, axis=1).astype(np.float64), np.finfo(np.float32).min)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Texts:
-    """Texts of candidates."""
+class _Search:
+    """The features of a file and the best logits of each. A row is a feature."""
 
-    features: Sequence[Feature]
     questions: Sequence[Question]
+    features: Sequence[Feature]
+    logits: Array
     vocabulary: Vocabulary
-    settings: AnswerSettings
+    settings: FinetuningSection
+    dialect: Dialect
+    is_nvidia: bool
 
-    def __call__(self, row: int, start: int, end: int) -> str:
+    def null(self, rows: list[int]) -> Scored | None:
+        """No answer, with the logits of position 0 in the row where their sum is smallest."""
+        if not rows or not self.settings.version_2_with_negative:
+            return None
+        scored = [Scored("", start, end) for start, end in self.logits[rows, 1::2, -1].tolist()]
+        return min(scored, key=attrgetter("score"))
+
+    def best(self, rows: list[int], null: Scored | None) -> list[Scored]:
+        """The n best texts of a question, without duplicates, with the null one in its place.
+
+        In Google's way over all features, and the null text is added at the end where it is not among them.
+        In NVIDIA's of each feature, merged and cut to n: a text may occur twice; null, which is that of the
+        last question of the file, may be cut off.
+        """
+        found: dict[tuple[int, str], Scored] = {}
+        for row, scored in self._by_score(rows, null):
+            if len(found) == self.settings.n_best_size:
+                break
+            found.setdefault((row if self.is_nvidia else 0, scored.text), scored)
+        if null is not None and not self.is_nvidia:
+            found.setdefault((0, ""), null)
+        return list(found.values())
+
+    def _by_score(self, rows: list[int], null: Scored | None) -> Iterator[tuple[int, Scored]]:
+        """Row and text of each candidate, best first, equals in their order. Null comes after its equals.
+
+        The row of null is -1. Texts are found one by one, as few of them are asked for.
+        """
+        if not rows:
+            return
+        found = np.concatenate([self._candidates(row) for row in rows], axis=1)
+        if null is not None:
+            found = np.append(found, [[-1], [0], [0], [null.start_logit], [null.end_logit]], axis=1)
+        for place in np.argsort(-(found[3] + found[4]), kind="stable").tolist():
+            row, start, end, *logits = found[:, place].tolist()
+            text = self._text(int(row), int(start), int(end)) if row >= 0 else ""
+            yield int(row), Scored(text, *logits)
+
+    def _candidates(self, row: int) -> Array:
+        """(5, n): row, start, end and both logits of each pair of a best start and end that is an answer.
+
+        It has at most max_answer_length tokens, all of the span, and its start has its maximum context there.
+        In the order of the starts' ranks, then of the ends'.
+        """
+        span, document = self.features[row].span, self.features[row].document
+        starts, ends = (
+            side.compress((side[0] >= document) & (side[0] < document + span.length), axis=1)
+            for side in (self.logits[row, :2, :-1], self.logits[row, 2:, :-1])
+        )
+        starts = starts.compress(span.is_max_context[starts[0].astype(int) - document], axis=1)
+        tokens = ends[0] - starts[0][:, None] + 1
+        first, last = np.nonzero((tokens >= 1) & (tokens <= self.settings.max_answer_length))
+        rows = np.full(len(first), float(row))
+        return np.array([rows, starts[0, first], ends[0, last], starts[1, first], ends[1, last]])
+
+    def _text(self, row: int, start: int, end: int) -> str:
         """The text of the answer from position start to end of the feature."""
         feature = self.features[row]
         offset = feature.span.first - feature.document
@@ -130,65 +165,16 @@ class _Texts:
         return answer_text(
             [self.vocabulary.words[token] for token in ids],
             words[feature.word(start) : feature.word(end) + 1],
-            find_dialect(self.settings.dialect),
-            self.settings.lower_case,
+            self.dialect,
+            self.settings.lower_case is not False,
         )
 
 
-def _best(
-    rows: list[int], candidates: list[Candidates], find_text: _Texts, null: Scored | None
-) -> list[Scored]:
-    """The n best texts of a question, without duplicates, with the null one in its place.
-
-    In Google's way over all features, and the null text is added at the end where it is not among them. In
-    NVIDIA's of each feature, merged and cut to n: a text may occur twice; null, which is that of the last
-    question of the file, may be cut off.
-    """
-    settings = find_text.settings
-    is_nvidia = settings.dialect == "nvidia"
-    found: dict[tuple[int, str], Scored] = {}
-    for row, scored in _by_score(rows, candidates, find_text, null):
-        if len(found) == settings.n_best_size:
-            break
-        found.setdefault((row if is_nvidia else 0, scored.text), scored)
-    if null is not None and not is_nvidia:
-        found.setdefault((0, ""), null)
-    return list(found.values())
-
-
-def _by_score(
-    rows: list[int], candidates: list[Candidates], find_text: _Texts, null: Scored | None
-) -> Iterator[tuple[int, Scored]]:
-    """Row and text of each candidate, best first, equals in their order. Null comes after its equals.
-
-    The row of null is -1. Texts are found one by one, as few of them are asked for.
-    """
-    if not rows:
-        return
-    each = [candidates[row] for row in rows]
-    owners = np.concatenate([np.full(len(one.starts), row) for row, one in zip(rows, each, strict=True)])
-    starts, ends, start_logits, end_logits = (
-        np.concatenate([getattr(one, name) for one in each])
-        for name in ("starts", "ends", "start_logits", "end_logits")
-    )
-    scores = start_logits + end_logits
-    if null is not None:
-        scores = np.append(scores, null.score)
-    for place in np.argsort(-scores, kind="stable").tolist():
-        if place == len(starts):
-            assert null is not None
-            yield -1, null
-        else:
-            row = int(owners[place])
-            text = find_text(row, int(starts[place]), int(ends[place]))
-            yield row, Scored(text, float(start_logits[place]), float(end_logits[place]))
-
-
-def _finish(found: list[Scored], null: Scored | None, settings: AnswerSettings) -> Prediction:
+def _finish(found: list[Scored], null: Scored | None, settings: FinetuningSection) -> Prediction:
     """The prediction of the n best. ``empty`` stands where there is none."""
     found = found or [Scored("empty", 0.0, 0.0)]
     n_best = list(zip(found, _softmax([one.score for one in found]), strict=True))
-    if not settings.negatives:
+    if not settings.version_2_with_negative:
         return Prediction(found[0].text, n_best)
     best = next((one for one in found if one.text), None)
     if best is None:

@@ -3,7 +3,6 @@
 Equal to those of Google's and NVIDIA's run_squad.py in every field.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -18,13 +17,12 @@ from bertdata.examples.squad.batch import SquadBatch, SquadExample
 from bertdata.records import Vocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.extensions.finetuning.feature_set import (
-    FeatureSet,
     FeatureSource,
     MadeExamples,
-    make_feature_set,
+    json_line,
+    padded_columns,
 )
-from trainer.extensions.finetuning.squad.entries import Context
-from trainer.extensions.finetuning.squad.reading import Answer, Question, parse_squad
+from trainer.extensions.finetuning.squad.reading import Answer, Context, Question, parse_squad
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -167,12 +165,12 @@ def make_features(
     contexts = _tokenize_contexts(questions, tokenizer)
     queries = tokenizer.encode_each([one.text for one in questions]).lists()
     answers = tokenizer.encode_each([one.answer.text if one.answer else "" for one in questions]).lists()
-    spans: dict[tuple[int, int], list[ContextSpan]] = {}
+    spans: dict[tuple[Context, int], list[ContextSpan]] = {}
     features: list[Feature] = []
     for example, (question, query, answer) in enumerate(zip(questions, queries, answers, strict=True)):
-        tokens, query = contexts[id(question.context)], query[: settings.max_query_length]
+        tokens, query = contexts[question.context], query[: settings.max_query_length]
         longest = settings.max_seq_length - len(query) - 3
-        key = id(question.context), longest
+        key = question.context, longest
         if key not in spans:
             spans[key] = make_spans(len(tokens.ids), longest, settings.doc_stride)
         place = _answer_tokens(question.answer, answer, tokens) if question.answer else None
@@ -187,18 +185,18 @@ def make_features(
 
 def _tokenize_contexts(
     questions: Sequence[Question], tokenizer: WordPieceTokenizer
-) -> dict[int, ContextTokens]:
-    """The tokens of each context, tokenised once, by the context's identity."""
-    contexts: dict[int, Context] = {id(question.context): question.context for question in questions}
-    found = tokenizer.encode_each([word for context in contexts.values() for word in context.words])
+) -> dict[Context, ContextTokens]:
+    """The tokens of each context, tokenised once. Contexts are told apart by identity."""
+    contexts = dict.fromkeys(question.context for question in questions)
+    found = tokenizer.encode_each([word for context in contexts for word in context.words])
     ids, ends = list(found.ids), np.concatenate(([0], np.asarray(found.ends, np.int64)))
-    tokens: dict[int, ContextTokens] = {}
+    tokens: dict[Context, ContextTokens] = {}
     first = 0
-    for key, context in contexts.items():
+    for context in contexts:
         bounds = ends[first : first + len(context.words) + 1]
         first += len(context.words)
         words = np.repeat(np.arange(len(context.words)), np.diff(bounds))
-        tokens[key] = ContextTokens(ids[bounds[0] : bounds[-1]], words, bounds[:-1] - bounds[0])
+        tokens[context] = ContextTokens(ids[bounds[0] : bounds[-1]], words, bounds[:-1] - bounds[0])
     return tokens
 
 
@@ -227,8 +225,7 @@ def _positions(place: tuple[int, int] | None, span: ContextSpan, document: int) 
 def feature_lines(features: Iterable[Feature], vocabulary: Vocabulary, length: int) -> Iterator[str]:
     """A line for each feature, padded to ``length`` ids, its line end included."""
     for feature in features:
-        value = feature_values(feature, vocabulary, length)
-        yield json.dumps(value, sort_keys=True, separators=(",", ":")) + "\n"
+        yield json_line(feature_values(feature, vocabulary, length))
 
 
 def feature_values(feature: Feature, vocabulary: Vocabulary, length: int) -> dict[str, Any]:
@@ -236,10 +233,8 @@ def feature_values(feature: Feature, vocabulary: Vocabulary, length: int) -> dic
 
     token_to_orig_map, token_is_max_context: pairs of a position and its word, or 0 or 1.
     """
-    ids, padding = feature.ids(vocabulary), [0] * (length - feature.length)
-    span, document = feature.span, feature.document
+    ids, span, document = feature.ids(vocabulary), feature.span, feature.document
     words = feature.context.words[span.first : span.first + span.length].tolist()
-    second = feature.length - document
     return {
         "unique_id": feature.unique_id,
         "example_index": feature.example,
@@ -249,45 +244,38 @@ def feature_values(feature: Feature, vocabulary: Vocabulary, length: int) -> dic
         "token_is_max_context": [
             [document + place, int(best)] for place, best in enumerate(span.is_max_context.tolist())
         ],
-        "input_ids": ids + padding,
-        "input_mask": [1] * len(ids) + padding,
-        "segment_ids": [0] * document + [1] * second + padding,
+        **padded_columns(ids, document, length),
         "start_position": feature.start,
         "end_position": feature.end,
         "is_impossible": feature.is_impossible,
     }
 
 
-def make_squad_set(
-    directory: str, source: FeatureSource, tokenizer: WordPieceTokenizer, settings: SquadSettings
-) -> FeatureSet:
-    """The dataset of the file's features, in order: example i has the unique id 1000000000 + i.
+def squad_examples(
+    source: FeatureSource, tokenizer: WordPieceTokenizer, settings: SquadSettings
+) -> MadeExamples:
+    """The examples of the file's features, in order: example i has the unique id 1000000000 + i.
 
     What predictions need beside (the words of the context, the features' spans) is made again from the file
     by ``parse_squad`` and ``make_features``, which takes a second for 10,000 questions.
     """
-
-    def make(source: FeatureSource) -> MadeExamples:
-        found = parse_squad(
-            source.data, source.path, training=settings.training, negatives=settings.version_2_with_negative
+    found = parse_squad(
+        source.data, source.path, training=settings.training, negatives=settings.version_2_with_negative
+    )
+    examples = [
+        SquadExample(
+            ids=one.ids(tokenizer.vocabulary),
+            first_length=one.document,
+            answer_start=one.start or 0,
+            answer_end=one.end or 0,
+            impossible=int(one.is_impossible),
         )
-        features = make_features(found.questions, tokenizer, settings)
-        examples = [
-            SquadExample(
-                ids=one.ids(tokenizer.vocabulary),
-                first_length=one.document,
-                answer_start=one.start or 0,
-                answer_end=one.end or 0,
-                impossible=int(one.is_impossible),
-            )
-            for one in features
-        ]
-        return MadeExamples(
-            examples=examples,
-            batch_type=SquadBatch,
-            documents=found.contexts,
-            sentences=len(found.questions),
-            warnings=found.warnings(),
-        )
-
-    return make_feature_set(directory, source, tokenizer.vocabulary, settings, make)
+        for one in make_features(found.questions, tokenizer, settings)
+    ]
+    return MadeExamples(
+        examples=examples,
+        batch_type=SquadBatch,
+        documents=found.contexts,
+        sentences=len(found.questions),
+        warnings=found.warnings(),
+    )

@@ -17,17 +17,15 @@ from trainer.extensions.finetuning.fine_tuning import (
     FineTuning,
     configured_tokenizer,
     is_there,
-    mean_of,
-    sums_of,
+    outcome_of,
     target_of,
 )
 from trainer.extensions.finetuning.squad.answers import (
-    AnswerSettings,
     Prediction,
+    best_logits,
     predict_answers,
     prediction_files,
 )
-from trainer.extensions.finetuning.squad.candidates import best_positions
 from trainer.extensions.finetuning.squad.features import SquadSettings, make_features
 from trainer.extensions.finetuning.squad.metrics import score_answers, score_answers_or_none
 from trainer.extensions.finetuning.squad.reading import read_squad
@@ -89,10 +87,7 @@ class Squad(FineTuning):
         places = torch.stack([target_of(batch, "answer_starts"), target_of(batch, "answer_ends")], 1).long()
         losses = -logs.gather(1, places[:, None]).squeeze(1).mean(1)
         right = (logits.argmax(1) == places).all(1).float()
-        weights = is_there(batch)
-        loss, loss_sums = mean_of(losses, weights)
-        _, right_sums = mean_of(right, weights)
-        return Outcome(loss, sums_of(loss_sums, right_sums), None if model.training else logits)
+        return outcome_of(is_there(batch), losses, right, outputs=None if model.training else logits)
 
     def evaluation(
         self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
@@ -151,15 +146,14 @@ class SquadEvaluation(TaskEvaluation):
 
     def __init__(self, config: Config, path: str, data: OpenedDataset, *, scored: bool = True) -> None:
         """scored: False for a file without answers, which has predictions only."""
-        self._settings = answer_settings(config)
+        self._settings = config.finetuning
         tokenizer = configured_tokenizer(config)
         settings = squad_settings(config, data.layout.max_seq_length, training=False)
         self._vocabulary: Vocabulary = tokenizer.vocabulary
         self._questions = read_squad(path, negatives=settings.version_2_with_negative).questions
         self._features = make_features(self._questions, tokenizer, settings)
-        self._length = settings.max_seq_length
         self._scored = scored
-        self._best: list[Array] = []
+        self._best: list[list[list[float]]] = []
         self._predictions: dict[str, Prediction] = {}
         verb = "evaluating on" if scored else "predicting"
         self.note = f"{verb} {len(self._questions)} questions of {path}, {data.examples} features"
@@ -169,68 +163,28 @@ class SquadEvaluation(TaskEvaluation):
 
     def add(self, batch: Batch, outputs: Tensor) -> None:
         there = is_there(batch).bool()
-        self._best.append(best_logits(outputs[there].numpy(), self._settings.n_best_size))
+        self._best += best_logits(outputs[there].numpy(), self._settings.n_best_size).tolist()
 
     def kept(self) -> list[list[list[float]]]:
-        rows: list[list[list[float]]] = [row for block in self._best for row in block.tolist()]
-        return rows
+        return self._best
 
     def results(self, totals: MetricTotals, kept: Sequence[Any]) -> dict[str, float]:
         rows = [row for worker in kept for row in worker]
-        logits = spread_logits(np.array(rows, np.float64), self._length)
-        features = self._features[: len(rows)]
-        self._predictions = predict_answers(
-            self._questions, features, logits[:, 0], logits[:, 1], self._vocabulary, self._settings
-        )
-        scores = {"exact_match": 0.0, "f1": 0.0}
+        features, best = self._features[: len(rows)], np.array(rows, np.float64)
+        self._predictions = predict_answers(self._questions, features, best, self._vocabulary, self._settings)
+        if not self._scored:
+            return {"exact_match": 0.0, "f1": 0.0}
         answers = {name: one.answer for name, one in self._predictions.items()}
-        if self._scored and self._settings.negatives:
+        if self._settings.version_2_with_negative:
             found = score_answers_or_none(self._questions, answers)
-            scores = {"exact_match": found["exact"], "f1": found["f1"]}
-        elif self._scored:
-            scores = score_answers(self._questions, answers)
-        return scores
+            return {"exact_match": found["exact"], "f1": found["f1"]}
+        return score_answers(self._questions, answers)
 
     def describe(self, results: Mapping[str, float]) -> str:
         return "exact_match {exact_match:.2f}, f1 {f1:.2f}".format(**results)
 
     def files(self) -> Mapping[str, str]:
-        return prediction_files(self._predictions, negatives=self._settings.negatives)
-
-
-def best_logits(logits: Array, count: int) -> Array:
-    """(features, 2 x 2, count + 1): places and logits of the best starts, then of the best ends.
-
-    logits: (features, S, 2). The last column is position 0.
-    """
-    parts = []
-    for side in range(2):
-        places = best_positions(logits[:, :, side], count)
-        places = np.concatenate([places, np.zeros((len(logits), 1), places.dtype)], axis=1)
-        parts += [places, np.take_along_axis(logits[:, :, side], places, axis=1)]
-    # -inf is no JSON; no logit of a model comes near
-    return np.maximum(np.stack(parts, axis=1).astype(np.float64), np.finfo(np.float32).min)
-
-
-def spread_logits(best: Array, length: int) -> Array:
-    """(features, 2, S) float32 logits from the output of best_logits. All others are the lowest number."""
-    logits = np.full((len(best), 2, length), np.finfo(np.float32).min, np.float32)
-    for side in range(2 if len(best) else 0):
-        places = best[:, 2 * side].astype(np.int64)
-        np.put_along_axis(logits[:, side], places, best[:, 2 * side + 1].astype(np.float32), axis=1)
-    return logits
-
-
-def answer_settings(config: Config) -> AnswerSettings:
-    """The settings of the predictions that the configuration asks for."""
-    given = config.finetuning
-    return AnswerSettings(
-        n_best_size=given.n_best_size,
-        max_answer_length=given.max_answer_length,
-        negatives=given.version_2_with_negative,
-        null_score_diff_threshold=given.null_score_diff_threshold,
-        lower_case=given.lower_case is not False,
-    )
+        return prediction_files(self._predictions, negatives=self._settings.version_2_with_negative)
 
 
 def squad_settings(config: Config, length: int, *, training: bool) -> SquadSettings:
