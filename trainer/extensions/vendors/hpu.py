@@ -6,7 +6,6 @@ Tests compare the calls and their order with golden/devices/hpu_*.txt, through a
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -21,7 +20,6 @@ from trainer.config.update import Preset
 from trainer.data.batches import Batch
 from trainer.devices.choice import Availability
 from trainer.devices.peaks import find_peak
-from trainer.extensions.loading.row_batches import RowBatch
 from trainer.extensions.vendors.device_step import SteppingDevice
 from trainer.extensions.vendors.keys import HpuSection
 
@@ -88,10 +86,7 @@ class Hpu(SteppingDevice):
 
     def move(self, batch: Batch) -> Batch:
         """All integers have 32 bits, and position ids are an input, so that the card generates no tensor."""
-        assert isinstance(batch, RowBatch)
-        if batch.position_ids is None:  # packed rows have their own
-            batch = replace(batch, position_ids=torch.arange(batch.input_ids.shape[1], dtype=torch.int32))
-        return batch.map(lambda tensor: tensor.to(self.torch_device, non_blocking=True))
+        return batch.with_positions().map(lambda tensor: tensor.to(self.torch_device, non_blocking=True))
 
     def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         """The bridge's optimiser if it has one with the preset's arithmetic, else ours.
