@@ -131,39 +131,37 @@ def _read_entries(block: bytes, keys: _KeyBudget) -> Iterator[tuple[bytes, bytes
 
 def write_table(file: BinaryIO, entries: Iterable[tuple[bytes, bytes]]) -> None:
     """Write a table without compression. The keys must be sorted and all different."""
-    index, block, last = _Block(), _Block(), b""
     offset = 0
+
+    def write(block: _Block) -> bytes:
+        """Write the block. Returns its offset and size, as index and footer hold them."""
+        nonlocal offset
+        body = block.finish()
+        place = varint(offset) + varint(len(body))
+        file.write(body + bytes([_PLAIN]))
+        file.write(struct.pack("<I", masked(body + bytes([_PLAIN]))))
+        offset += len(body) + _TRAILER_BYTES
+        return place
+
+    index, block = _Block(), _Block()
     for key, value in entries:
         if len(block) >= _BLOCK_BYTES:
-            offset = _write_block(file, offset, block, index, last)
+            index.add(block.last, write(block))
             block = _Block()
         block.add(key, value)
-        last = key
-    offset = _write_block(file, offset, block, index, last)
-    handles = _Block()
-    offset = _write_block(file, offset, _Block(), handles, b"1 metaindex")
-    _write_block(file, offset, index, handles, b"2 index")
-    footer = b"".join(value for _, value in _read_entries(handles.finish(), _KeyBudget(_FOOTER_BYTES)))
+    index.add(block.last, write(block))
+    footer = write(_Block()) + write(index)
     file.write(footer.ljust(_FOOTER_BYTES - 8, b"\0") + struct.pack("<Q", _MAGIC))
 
 
-def _write_block(file: BinaryIO, offset: int, block: "_Block", index: "_Block", key: bytes) -> int:
-    """Write the block and add its place under the key to the index. Returns the offset after the block."""
-    body = block.finish()
-    file.write(body)
-    file.write(bytes([_PLAIN]) + struct.pack("<I", masked(body + bytes([_PLAIN]))))
-    index.add(key, varint(offset) + varint(len(body)))
-    return offset + len(body) + _TRAILER_BYTES
-
-
 class _Block:
-    """A growing block. Every 16th key is written whole, as a restart point."""
+    """A growing block. Every 16th key is written whole, as a restart point. last: the key added last."""
 
     def __init__(self) -> None:
         self._data = bytearray()
         self._restarts: list[int] = []
         self._count = 0
-        self._last = b""
+        self.last = b""
 
     def __len__(self) -> int:
         return len(self._data)
@@ -173,10 +171,10 @@ class _Block:
         if self._count % _ENTRIES_A_RESTART == 0:
             self._restarts.append(len(self._data))
         else:
-            while shared < min(len(key), len(self._last)) and key[shared] == self._last[shared]:
+            while shared < min(len(key), len(self.last)) and key[shared] == self.last[shared]:
                 shared += 1
         self._data += varint(shared) + varint(len(key) - shared) + varint(len(value)) + key[shared:] + value
-        self._last = key
+        self.last = key
         self._count += 1
 
     def finish(self) -> bytes:
