@@ -12,7 +12,7 @@ from trainer.errors import CheckpointError
 from trainer.extensions.formats.absent_parts import completed
 from trainer.extensions.formats.config_file import read_config, write_bert_config
 from trainer.extensions.formats.graphcore import google_names, third
-from trainer.extensions.formats.names import TENSORFLOW, TENSORFLOW_MOMENTS, from_tensorflow, to_tensorflow
+from trainer.extensions.formats.names import TENSORFLOW_MOMENTS, from_tensorflow, to_tensorflow
 from trainer.extensions.formats.tensor_bundle.bundle import Bundle, BundleWriter, find_prefix, write_bundle
 from trainer.extensions.formats.tensor_bundle.object_graph import GRAPH_KEY
 
@@ -21,7 +21,6 @@ _ACCUMULATOR = "/GradientAccumulator"
 
 _STEP = "global_step"
 _POWERS = ("beta1_power", "beta2_power")
-_OURS = {name: ours for ours, name in TENSORFLOW.items()}
 _ACCUMULATED = (torch.float32, torch.int64)
 _OPTIMISERS = {"LAMB": "lamb-mlperf", "adam": "adamw-bert", "lamb": "lamb-graphcore"}
 """The optimisers by the beginnings of their slots' names."""
@@ -60,7 +59,7 @@ def _stored(bundle: Bundle, name: str, variable: str) -> Iterator[tuple[str, Sto
     whole = StoredTensor(bundle.entries[name].shape, lambda: bundle.read(name))
     names = google_names(variable)
     for number, googles in enumerate(names):
-        if found := from_tensorflow(googles, _OURS):
+        if found := from_tensorflow(googles):
             stored = third(whole, number) if len(names) > 1 else whole
             yield found[0], stored.transposed() if found[1] else stored
 

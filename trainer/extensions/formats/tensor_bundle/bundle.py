@@ -19,6 +19,7 @@ from torch import Tensor
 from bertdata.errors import DataError
 from bertdata.io import storage
 from bertdata.shards.checksum import masked
+from bertdata.shards.example_proto import varint
 from trainer.checkpoint.stored import MOST_UPDATES
 from trainer.errors import CheckpointError
 from trainer.extensions.formats.tensor_bundle.table import read_table, write_table
@@ -31,8 +32,8 @@ from trainer.extensions.formats.tensor_bundle.wire import (
     number_field,
     read_bytes,
     read_fields,
+    read_message,
     read_varint,
-    varint,
 )
 
 _ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
@@ -128,12 +129,8 @@ class BundleEntry:
 
 def _parse_shape(data: bytes) -> tuple[int, ...]:
     """The sizes of a TensorShapeProto."""
-    sizes = []
-    for number, dimension in read_fields(data):
-        if number == 2:
-            found = [expect_int(value) for inner, value in read_fields(expect_bytes(dimension)) if inner == 1]
-            sizes.append(found[-1] if found else 0)
-    return tuple(sizes)
+    dimensions = (value for number, value in read_fields(data) if number == 2)
+    return tuple(expect_int(read_message(one).get(1, 0)) for one in dimensions)
 
 
 def parse_header(data: bytes) -> tuple[int, bool]:
@@ -205,9 +202,8 @@ class Bundle:
         data = self._read(name, entry).tobytes()
         with _naming(where):
             size, place = read_varint(data, 0)
-            checksum, text = read_bytes(data, place, 4), read_bytes(data, place + 4, size)
-        length = struct.pack("<I" if size < 1 << 32 else "<Q", size)
-        if struct.pack("<I", masked(length)) != checksum or masked(length + checksum + text) != entry.crc:
+            found, text = read_bytes(data, place, 4), read_bytes(data, place + 4, size)
+        if (found, entry.crc) != _text_checksums(text):
             raise CheckpointError(f"{where}: {name}: the checksum does not fit: damaged")
         return text
 
@@ -227,6 +223,13 @@ class Bundle:
             data = np.empty(entry.size, np.uint8)
             file.readinto(data.data)  # type: ignore[attr-defined]
         return data
+
+
+def _text_checksums(text: bytes) -> tuple[bytes, int]:
+    """The checksum of a text's length, which stands before the text, and that of the entry."""
+    length = struct.pack("<I" if len(text) < 1 << 32 else "<Q", len(text))
+    checksum = struct.pack("<I", masked(length))
+    return checksum, masked(length + checksum + text)
 
 
 @contextmanager
@@ -253,10 +256,8 @@ class BundleWriter:
 
     def add_text(self, name: str, text: bytes) -> None:
         """Write bytes as a scalar of TensorFlow's type string."""
-        length = struct.pack("<I" if len(text) < 1 << 32 else "<Q", len(text))
-        checksum = struct.pack("<I", masked(length))
-        data = memoryview(varint(len(text)) + checksum + text)
-        self._add(name, _STRING, (), data, masked(length + checksum + text))
+        checksum, crc = _text_checksums(text)
+        self._add(name, _STRING, (), memoryview(varint(len(text)) + checksum + text), crc)
 
     def _add(self, name: str, dtype: int, shape: tuple[int, ...], data: memoryview, crc: int) -> None:
         self._file.write(data)

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from trainer.extensions.formats.tensor_bundle.wire import (
-    Value,
     WireError,
     bytes_field,
     expect_bytes,
@@ -12,6 +11,7 @@ from trainer.extensions.formats.tensor_bundle.wire import (
     expect_text,
     number_field,
     read_fields,
+    read_message,
     text_field,
 )
 
@@ -48,10 +48,8 @@ def parse_graph(data: bytes) -> list[Node]:
         raise WireError(f"a graph of more than {_MOST_NODES} objects")
     nodes = [_parse_node(expect_bytes(value)) for number, value in read_fields(data) if number == 1]
     for node in nodes:
-        numbers = [
-            *node.children.values(),
-            *(number for slot in node.slots for number in (slot.weight, slot.node)),
-        ]
+        slots = (number for slot in node.slots for number in (slot.weight, slot.node))
+        numbers = [*node.children.values(), *slots]
         if any(not 0 <= number < len(nodes) for number in numbers):
             raise WireError("an object that is not there")
     if not nodes:
@@ -63,22 +61,18 @@ def _parse_node(data: bytes) -> Node:
     node = Node()
     for number, value in read_fields(data):
         if number == 1:
-            child = _fields(value)
+            child = read_message(value)
             node.children[expect_text(child.get(2, b""))] = expect_int(child.get(1, 0))
         elif number == 2:
-            attribute = _fields(value)
+            attribute = read_message(value)
             if attribute.get(1) == _VALUE.encode():
                 node.key = expect_text(attribute.get(3, b""))
                 node.full_name = expect_text(attribute.get(2, b""))
         elif number == 3:
-            slot = _fields(value)
+            slot = read_message(value)
             name = expect_text(slot.get(2, b""))
             node.slots.append(Slot(expect_int(slot.get(1, 0)), name, expect_int(slot.get(3, 0))))
     return node
-
-
-def _fields(value: Value) -> dict[int, Value]:
-    return dict(read_fields(expect_bytes(value)))
 
 
 def encode_graph(nodes: list[Node]) -> bytes:

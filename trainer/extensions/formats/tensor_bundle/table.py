@@ -11,8 +11,9 @@ from typing import BinaryIO
 
 from bertdata.errors import MissingExtraError, install_extra
 from bertdata.shards.checksum import masked
+from bertdata.shards.example_proto import varint
 from trainer.errors import CheckpointError
-from trainer.extensions.formats.tensor_bundle.wire import WireError, read_bytes, read_varint, varint
+from trainer.extensions.formats.tensor_bundle.wire import WireError, read_bytes, read_varint
 
 _FOOTER_BYTES = 48
 _TRAILER_BYTES = 5

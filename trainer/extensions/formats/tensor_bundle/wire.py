@@ -3,6 +3,8 @@
 import struct
 from collections.abc import Iterator
 
+from bertdata.shards.example_proto import varint
+
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _FIXED = {_FIXED64: ("<Q", 8), _FIXED32: ("<I", 4)}
 _LONGEST_VARINT = 10
@@ -54,6 +56,11 @@ def read_fields(data: bytes) -> Iterator[tuple[int, Value]]:
             raise WireError(f"a field of kind {kind}")
 
 
+def read_message(value: Value) -> dict[int, Value]:
+    """The fields of a message within another one. Of equal numbers the last counts."""
+    return dict(read_fields(expect_bytes(value)))
+
+
 def expect_int(value: Value) -> int:
     """The value as a signed number of 64 bits."""
     if not isinstance(value, int):
@@ -74,16 +81,6 @@ def expect_text(value: Value) -> str:
         return expect_bytes(value).decode()
     except UnicodeDecodeError:
         raise WireError("a text that is not UTF-8") from None
-
-
-def varint(value: int) -> bytes:
-    """The number as a varint."""
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def number_field(number: int, value: int) -> bytes:
