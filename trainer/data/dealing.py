@@ -154,14 +154,16 @@ class Dealer:
 
 
 class LoadMasks(Protocol):
-    """Masks that are drawn when examples are gathered. counts_vary: not as many as the rate says."""
+    """Masks that are drawn when examples are gathered.
+
+    counts_vary: not as many as the rate says. masked: the examples with as many masks as are ever drawn.
+    """
 
     @property
     def counts_vary(self) -> bool: ...
 
-    def sample(self) -> OpenedDataset:
-        """The examples with as many masks as are ever drawn."""
-        ...
+    @property
+    def masked(self) -> OpenedDataset: ...
 
     def draw(
         self, gathered: GatheredExamples, own: OwnRows, pieces: list[Piece], update: int
@@ -205,7 +207,7 @@ class Rows:
 
     def sizes(self) -> ExampleSizes:
         """The sizes of a sample of the rows."""
-        return sample_sizes(self.data, self.masks.sample() if self.masks else None)
+        return sample_sizes(self.data, self.masks.masked if self.masks else None)
 
     def decode(self, shard: Shard) -> CompactExamples:
         return CompactExamples(self.data.batches(shard), self.data.layout)

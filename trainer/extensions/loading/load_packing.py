@@ -25,6 +25,7 @@ from trainer.data.examples import CompactExamples, Piece
 from trainer.data.order import FileRows, Position, numbers
 from trainer.extensions.loading.best_fit import pack_best_fit
 from trainer.extensions.loading.packs import expand
+from trainer.extensions.loading.windows import Window, lengths_of
 
 ROW_LAYOUT = "load"
 """The name, in a ShardLayout, of rows that are packed at load."""
@@ -105,36 +106,25 @@ def _compare(shard: Shard, found: Array, listed: Array) -> None:
         raise ShardError(f"{shard.path}: record {first}: {tokens}")
 
 
-class PackedWindow:
+class PackedWindow(Window):
     """Some examples of one epoch of the order in packed rows.
 
-    files: those that hold the examples. coming: those of the examples behind the window. bounds: 0, then the
-    example after each row.
+    coming: the files of the examples behind the window. bounds: 0, then the example after each row.
     """
 
     def __init__(self, parts: list[FileRows], coming: list[int], rows: Array, shuffle: Array) -> None:
         """parts: the examples. rows: the row of each. shuffle: a number a row, by which rows are sorted."""
-        self.files = [part.file for part in parts]
-        self._epoch = parts[0].epoch
-        self.coming = coming
-        file, place = np.empty((2, len(rows)), np.int64)
-        for part in parts:
-            file[part.targets], place[part.targets] = part.file, part.rows
         ranks = np.argsort(np.argsort(shuffle, kind="stable"), kind="stable")
-        order = np.argsort(ranks[rows], kind="stable")
-        self._file, self._place = file[order], place[order]
+        super().__init__(parts, np.argsort(ranks[rows], kind="stable"))
+        self.coming = coming
         self.bounds = np.insert(np.cumsum(np.bincount(ranks[rows], minlength=len(shuffle))), 0, 0)
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
 
-    def find(self, rows: Array, ends: Array) -> Iterator[FileRows]:
+    def find_rows(self, rows: Array, ends: Array) -> list[FileRows]:
         """The examples of the rows, file by file. targets: places such that each row ends at its end."""
-        chosen, places = expand(self.bounds, rows, ends)
-        files = self._file[chosen]
-        for file in np.unique(files):
-            here = np.flatnonzero(files == file)
-            yield FileRows(int(file), self._place[chosen[here]], places[here], self._epoch)
+        return [part for part in self.find(*expand(self.bounds, rows, ends)) if len(part.rows)]
 
 
 class PackedOrder:
@@ -164,7 +154,9 @@ class PackedOrder:
                 sizes[places] = window.bounds[rows + 1] - window.bounds[rows]
             ends = np.cumsum(sizes)
             yield OwnRows(
-                parts=[part for one in stretches for part in one.window.find(one.rows, ends[one.places])],
+                parts=[
+                    part for one in stretches for part in one.window.find_rows(one.rows, ends[one.places])
+                ],
                 row_ends=ends,
                 now=[file for one in stretches for file in one.window.files],
                 coming=stretches[-1].window.coming,
@@ -196,10 +188,7 @@ class PackedOrder:
         parts = list(self._order.find(position, np.arange(count)))
         behind = count + np.arange(self._rows.window)
         offsets = np.concatenate([behind, behind + self._dealer.ahead])
-        lengths = np.empty(count, np.int64)
-        for part in parts:
-            lengths[part.targets] = self._dealer.lengths(part.file)[part.rows]
-        rows = self._rows.pack(lengths)
+        rows = self._rows.pack(lengths_of(parts, count, self._dealer.lengths))
         shuffle = numbers(int(rows.max()) + 1, self._dealer.seed, epoch, "packed rows", start)
         coming = [part.file for part in self._order.find(position, offsets)]
         return PackedWindow(parts, coming, rows, shuffle)
