@@ -34,23 +34,21 @@ class JobLauncher:
     needs: str | None = None
 
 
+def _mpirun(prefix: str, *jobs: str) -> JobLauncher:
+    """An mpirun whose variables have names of one form."""
+    return JobLauncher(
+        name="mpirun",
+        rank=f"{prefix}_RANK",
+        size=(f"{prefix}_SIZE",),
+        local_rank=f"{prefix}_LOCAL_RANK",
+        local_size=(f"{prefix}_LOCAL_SIZE",),
+        jobs=jobs,
+    )
+
+
 JOB_LAUNCHERS = (
-    JobLauncher(
-        name="mpirun",
-        rank="OMPI_COMM_WORLD_RANK",
-        size=("OMPI_COMM_WORLD_SIZE",),
-        local_rank="OMPI_COMM_WORLD_LOCAL_RANK",
-        local_size=("OMPI_COMM_WORLD_LOCAL_SIZE",),
-        jobs=("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"),
-    ),
-    JobLauncher(
-        name="mpirun",
-        rank="MV2_COMM_WORLD_RANK",
-        size=("MV2_COMM_WORLD_SIZE",),
-        local_rank="MV2_COMM_WORLD_LOCAL_RANK",
-        local_size=("MV2_COMM_WORLD_LOCAL_SIZE",),
-        jobs=("MPIRUN_ID",),
-    ),
+    _mpirun("OMPI_COMM_WORLD", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"),
+    _mpirun("MV2_COMM_WORLD", "MPIRUN_ID"),
     JobLauncher(
         name="mpirun",
         rank="PMI_RANK",

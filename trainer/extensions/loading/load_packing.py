@@ -10,8 +10,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import groupby
-from typing import NamedTuple
 
 import numpy as np
 
@@ -127,6 +125,10 @@ class PackedWindow(Window):
         return [part for part in self.find(*expand(self.bounds, rows, ends)) if len(part.rows)]
 
 
+Stretch = tuple[PackedWindow, Array, Array]
+"""Rows of a window, and the place of each among a worker's own."""
+
+
 class PackedOrder:
     """Consecutive packed rows, of which row i of an update goes to micro-batch i mod their number."""
 
@@ -141,42 +143,45 @@ class PackedOrder:
             raise DatasetError(
                 f"{self._rows.data.name}: rows packed at load have no position {tuple(position)}"
             )
-        updates = self._dealer.updates
+        count, update_rows = self._dealer.updates, self._dealer.deal.update_rows
+        numbers = np.arange(count)[:, np.newaxis]
+        offsets = (numbers * update_rows + self._offsets).ravel()
+        ends = (numbers.ravel() + 1) * update_rows
         while True:
-            stretches, positions = list[Stretch](), list[Position]()
-            for update in range(updates):
-                found, position = self._advance(position, update * len(self._offsets))
-                stretches += found
-                positions.append(position)
-            stretches = _joined(stretches)
-            sizes = np.empty(updates * len(self._offsets), np.int64)
+            stretches, positions = self._find(position, offsets, ends)
+            sizes = np.empty(len(offsets), np.int64)
             for window, rows, places in stretches:
                 sizes[places] = window.bounds[rows + 1] - window.bounds[rows]
-            ends = np.cumsum(sizes)
+            row_ends = np.cumsum(sizes)
             yield OwnRows(
                 parts=[
-                    part for one in stretches for part in one.window.find_rows(one.rows, ends[one.places])
+                    part
+                    for window, rows, places in stretches
+                    for part in window.find_rows(rows, row_ends[places])
                 ],
-                row_ends=ends,
-                now=[file for one in stretches for file in one.window.files],
-                coming=stretches[-1].window.coming,
+                row_ends=row_ends,
+                now=[file for window, _, _ in stretches for file in window.files],
+                coming=stretches[-1][0].coming,
                 positions=positions,
             )
+            position = positions[-1]
 
-    def _advance(self, position: Position, first: int) -> tuple[list["Stretch"], Position]:
-        """The rows of the update at the position, to places from ``first`` on, and the next position."""
-        found, before = list[Stretch](), 0
-        while before < self._dealer.deal.update_rows:
-            window = self._window(position.epoch, position.examples)
-            count = min(len(window) - position.rows, self._dealer.deal.update_rows - before)
-            own = np.flatnonzero((before <= self._offsets) & (self._offsets < before + count))
-            found.append(Stretch(window, self._offsets[own] - before + position.rows, first + own))
-            before += count
-            position = position._replace(rows=position.rows + count)
-            if position.rows == len(window):
-                start = Position(position.epoch, position.examples)
-                position = self._order.advance(start, self._count(position.examples))
-        return found, position
+    def _find(self, position: Position, offsets: Array, ends: Array) -> tuple[list[Stretch], list[Position]]:
+        """The rows at the offsets from the position, window by window, and the positions at the ends."""
+        stretches, positions, before = list[Stretch](), list[Position](), 0
+        offsets, ends = position.rows + offsets, position.rows + ends
+        start = position._replace(rows=0)
+        while before < ends[-1]:
+            window = self._window(start.epoch, start.examples)
+            after = before + len(window)
+            places = np.flatnonzero((before <= offsets) & (offsets < after))
+            stretches.append((window, offsets[places] - before, places))
+            reached = ends[(before <= ends) & (ends < after)] - before
+            positions += [start._replace(rows=rows) for rows in reached.tolist()]
+            start, before = self._order.advance(start, self._count(start.examples)), after
+        if before == ends[-1]:
+            positions.append(start)
+        return stretches, positions
 
     def _count(self, start: int) -> int:
         """The examples of the window that begins at that example of an epoch."""
@@ -192,21 +197,3 @@ class PackedOrder:
         shuffle = numbers(int(rows.max()) + 1, self._dealer.seed, epoch, "packed rows", start)
         coming = [part.file for part in self._order.find(position, offsets)]
         return PackedWindow(parts, coming, rows, shuffle)
-
-
-class Stretch(NamedTuple):
-    """Rows of a window, and the place of each among a worker's own."""
-
-    window: PackedWindow
-    rows: Array
-    places: Array
-
-
-def _joined(stretches: list[Stretch]) -> list[Stretch]:
-    """The same rows in one stretch a window, which is found faster."""
-    joined = list[Stretch]()
-    for window, same in groupby(stretches, key=lambda one: one.window):
-        parts = list(same)
-        rows, places = (np.concatenate(arrays) for arrays in zip(*(part[1:] for part in parts), strict=True))
-        joined.append(Stretch(window, rows, places))
-    return joined

@@ -29,6 +29,7 @@ from trainer.extensions.formats.tensor_bundle.wire import (
     expect_bytes,
     expect_int,
     fixed32_field,
+    message_field,
     number_field,
     read_bytes,
     read_fields,
@@ -114,23 +115,15 @@ class BundleEntry:
         return cls(dtype, shape, shard, offset, size, crc, sliced)
 
     def encode(self) -> bytes:
-        shape = b"".join(bytes_field(2, number_field(1, size)) for size in self.shape)
-        return b"".join(
-            (
-                number_field(1, self.dtype),
-                bytes_field(2, shape),
-                number_field(3, self.shard),
-                number_field(4, self.offset),
-                number_field(5, self.size),
-                fixed32_field(6, self.crc),
-            )
-        )
+        shape = b"".join(message_field(2, size) for size in self.shape)
+        place = (self.shard, self.offset, self.size)
+        numbers = b"".join(number_field(number, value) for number, value in enumerate(place, 3))
+        return number_field(1, self.dtype) + bytes_field(2, shape) + numbers + fixed32_field(6, self.crc)
 
 
 def _parse_shape(data: bytes) -> tuple[int, ...]:
     """The sizes of a TensorShapeProto."""
-    dimensions = (value for number, value in read_fields(data) if number == 2)
-    return tuple(expect_int(read_message(one).get(1, 0)) for one in dimensions)
+    return tuple(size for number, one in read_fields(data) if number == 2 for size in read_message(one, int))
 
 
 def parse_header(data: bytes) -> tuple[int, bool]:
@@ -144,7 +137,7 @@ def parse_header(data: bytes) -> tuple[int, bool]:
 
 def encode_header(shards: int) -> bytes:
     """The header of little-endian data files, of version 1."""
-    return number_field(1, shards) + bytes_field(3, number_field(1, 1))
+    return number_field(1, shards) + message_field(3, 1)
 
 
 class Bundle:

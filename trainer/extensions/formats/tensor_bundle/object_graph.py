@@ -2,17 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from trainer.extensions.formats.tensor_bundle.wire import (
     WireError,
     bytes_field,
     expect_bytes,
-    expect_int,
-    expect_text,
-    number_field,
+    message_field,
     read_fields,
     read_message,
-    text_field,
 )
 
 GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
@@ -23,8 +21,7 @@ _VALUE = "VARIABLE_VALUE"
 _MOST_NODES = 1 << 18
 
 
-@dataclass(slots=True)
-class Slot:
+class Slot(NamedTuple):
     """An optimiser's variable beside a weight: the numbers of the weight's node and of its own."""
 
     weight: int
@@ -61,17 +58,14 @@ def _parse_node(data: bytes) -> Node:
     node = Node()
     for number, value in read_fields(data):
         if number == 1:
-            child = read_message(value)
-            node.children[expect_text(child.get(2, b""))] = expect_int(child.get(1, 0))
+            child, name = read_message(value, int, str)
+            node.children[name] = child
         elif number == 2:
-            attribute = read_message(value)
-            if attribute.get(1) == _VALUE.encode():
-                node.key = expect_text(attribute.get(3, b""))
-                node.full_name = expect_text(attribute.get(2, b""))
+            name, full_name, key = read_message(value, str, str, str)
+            if name == _VALUE:
+                node.key, node.full_name = key, full_name
         elif number == 3:
-            slot = read_message(value)
-            name = expect_text(slot.get(2, b""))
-            node.slots.append(Slot(expect_int(slot.get(1, 0)), name, expect_int(slot.get(3, 0))))
+            node.slots.append(Slot(*read_message(value, int, str, int)))
     return node
 
 
@@ -81,17 +75,10 @@ def encode_graph(nodes: list[Node]) -> bytes:
 
 
 def _encode_node(node: Node) -> bytes:
-    parts = [
-        bytes_field(1, number_field(1, number) + text_field(2, name))
-        for name, number in node.children.items()
-    ]
+    parts = [message_field(1, child, name) for name, child in node.children.items()]
     if node.key is not None:
-        value = text_field(1, _VALUE) + text_field(2, node.full_name) + text_field(3, node.key)
-        parts.append(bytes_field(2, value))
-    for slot in node.slots:
-        value = number_field(1, slot.weight) + text_field(2, slot.name) + number_field(3, slot.node)
-        parts.append(bytes_field(3, value))
-    return b"".join(parts)
+        parts.append(message_field(2, _VALUE, node.full_name, node.key))
+    return b"".join([*parts, *(message_field(3, *slot) for slot in node.slots)])
 
 
 def value_key(path: str) -> str:

@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Iterator
+from typing import Any
 
 from bertdata.shards.example_proto import varint
 
@@ -56,11 +57,6 @@ def read_fields(data: bytes) -> Iterator[tuple[int, Value]]:
             raise WireError(f"a field of kind {kind}")
 
 
-def read_message(value: Value) -> dict[int, Value]:
-    """The fields of a message within another one. Of equal numbers the last counts."""
-    return dict(read_fields(expect_bytes(value)))
-
-
 def expect_int(value: Value) -> int:
     """The value as a signed number of 64 bits."""
     if not isinstance(value, int):
@@ -81,6 +77,24 @@ def expect_text(value: Value) -> str:
         return expect_bytes(value).decode()
     except UnicodeDecodeError:
         raise WireError("a text that is not UTF-8") from None
+
+
+def read_message(value: Value, *kinds: type) -> list[Any]:
+    """The fields 1, 2, ... of a message within another one: numbers (int) or texts (str)."""
+    found = dict(read_fields(expect_bytes(value)))  # of equal numbers the last counts
+    return [
+        expect_int(found.get(number, 0)) if kind is int else expect_text(found.get(number, b""))
+        for number, kind in enumerate(kinds, 1)
+    ]
+
+
+def message_field(number: int, *values: int | str) -> bytes:
+    """A field with a message, whose fields 1, 2, ... are these."""
+    made = (
+        number_field(place, value) if isinstance(value, int) else text_field(place, value)
+        for place, value in enumerate(values, 1)
+    )
+    return bytes_field(number, b"".join(made))
 
 
 def number_field(number: int, value: int) -> bytes:

@@ -11,9 +11,13 @@ from trainer.config.update import Preset
 from trainer.extensions.vendors.ipu.stages import IpuPipeline
 from trainer.extensions.vendors.keys import IpuSection
 
-_STRATEGIES = {"Grouped": "PipelinedExecution", "Sequential": "ShardedExecution"}
-_TYPES = {"half": torch.half, "float": torch.float}
-_REDUCTIONS = {"mean": "Mean", "sum": "Sum"}
+_CHOICES: dict[str, tuple[str, dict[str, Any]]] = {
+    "reduction_type": ("mean", {"mean": "Mean", "sum": "Sum"}),
+    "partials_type": ("float", {"half": torch.half, "float": torch.float}),
+    "pipeline_schedule": ("Grouped", {"Grouped": "PipelinedExecution", "Sequential": "ShardedExecution"}),
+}
+"""The usual value of a key, and PopTorch's value for each."""
+
 _PIPELINED_RECOMPUTATION = 3  # popart.RecomputationType.Pipeline; PopTorch knows its enumerations by number
 
 
@@ -50,17 +54,19 @@ def check_training(config: Config, pipeline: IpuPipeline, accumulation: int) -> 
     for applies, message in refused:
         if applies:
             raise SettingsError(f"device 'ipu': {message}")
-    choose("reduction_type", keys.reduction_type, _REDUCTIONS, "mean")
-    choose("partials_type", keys.partials_type, _TYPES, "float")
+    _choose(keys, "reduction_type")
+    _choose(keys, "partials_type")
     _memory_shares(keys, pipeline)
-    strategy = choose("pipeline_schedule", keys.pipeline_schedule, _STRATEGIES, "Grouped")
+    strategy = _choose(keys, "pipeline_schedule")
     if strategy == "PipelinedExecution" and accumulation < pipeline.least_accumulation:
         wanted = f"expected {pipeline.least_accumulation} or more to fill a pipeline of IPUs {pipeline.ipus}"
         raise SettingsError(f"device 'ipu': accumulation (pipeline_depth) is {accumulation}, {wanted}")
 
 
-def choose(key: str, given: str | None, choices: dict[str, Any], usual: str) -> Any:
+def _choose(keys: IpuSection, key: str) -> Any:
     """PopTorch's value for the key's value. SettingsError lists the choices."""
+    usual, choices = _CHOICES[key]
+    given = getattr(keys, key)
     value = usual if given is None else given
     if value not in choices:
         raise SettingsError(f"device 'ipu': {key} is {value!r}, expected one of {', '.join(choices)}")
@@ -72,12 +78,11 @@ def training_options(
 ) -> Any:
     """The given fresh options with everything set for training."""
     keys = config.section(IpuSection)
-    strategy = choose("pipeline_schedule", keys.pipeline_schedule, _STRATEGIES, "Grouped")
     options.deviceIterations(keys.batches_per_step or 1)
     options.Training.gradientAccumulation(accumulation)
-    reduction = choose("reduction_type", keys.reduction_type, _REDUCTIONS, "mean")
-    options.Training.accumulationAndReplicationReductionType(getattr(poptorch.ReductionType, reduction))
-    _shared_options(poptorch, options, config, pipeline, strategy)
+    reduction = getattr(poptorch.ReductionType, _choose(keys, "reduction_type"))
+    options.Training.accumulationAndReplicationReductionType(reduction)
+    _shared_options(poptorch, options, config, pipeline, _choose(keys, "pipeline_schedule"))
     # Graphcore's programs round stochastically wherever they train in 16 bits.
     rounds = (
         config.update.precision == "fp16" if keys.stochastic_rounding is None else keys.stochastic_rounding
@@ -115,7 +120,7 @@ def _shared_options(
     if shares := _memory_shares(keys, pipeline):
         options.setAvailableMemoryProportion(shares)
     if keys.partials_type is not None:
-        options.Precision.setPartialsType(choose("partials_type", keys.partials_type, _TYPES, "float"))
+        options.Precision.setPartialsType(_choose(keys, "partials_type"))
     if keys.disable_graph_outlining or keys.no_outlining:
         options._Popart.set("enableOutlining", False)
     if keys.executable_cache_dir is not None:
