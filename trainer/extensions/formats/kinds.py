@@ -35,22 +35,17 @@ def read_checkpoint(path: str, kind: str | None = None, model_config: str | None
     bert_config.json or config.json beside the weights. CheckpointError or DataError for a damaged file.
     """
     if kind in (None, *_TENSORFLOW) and (prefix := find_prefix(path)) is not None:
-        return _read_tensorflow(prefix, kind, model_config)
+        bundle = Bundle(prefix)
+        found, read = ("tf2", read_tensorflow2) if GRAPH_KEY in bundle.entries else ("tf1", read_tensorflow1)
+        if kind not in (None, found):
+            raise SettingsError(f"{prefix}: is a checkpoint of kind {found}, not {kind}")
+        return read(bundle, model_config)
     if kind in _TENSORFLOW:
         raise MissingInputError(f"{path}: no TensorFlow checkpoint: found no .index file")
     file = _torch_file(path, kind)
     if file is not None:
         return read_nvidia(file, model_config, kind or "nvidia")
     return read_huggingface(path, model_config, kind or "huggingface")
-
-
-def _read_tensorflow(prefix: str, kind: str | None, model_config: str | None) -> Checkpoint:
-    bundle = Bundle(prefix)
-    found = "tf2" if GRAPH_KEY in bundle.entries else "tf1"
-    if kind not in (None, found):
-        raise SettingsError(f"{prefix}: is a checkpoint of kind {found}, not {kind}")
-    read = read_tensorflow2 if found == "tf2" else read_tensorflow1
-    return read(bundle, model_config)
 
 
 def _torch_file(path: str, kind: str | None) -> str | None:

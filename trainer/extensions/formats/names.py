@@ -8,9 +8,6 @@ PYTORCH = {
 }
 """Parts of older names in PyTorch programs: NVIDIA's and Habana's layers, early ports, a tied bias."""
 
-PYTORCH_PREFIX = "module."
-"""The beginning of the names of a model that was saved in PyTorch's wrapper for several devices."""
-
 PYTORCH_DROPPED = (
     "cls.predictions.decoder.weight",
     "bert.embeddings.position_ids",
@@ -48,7 +45,7 @@ TENSORFLOW_MOMENTS = {
 
 def from_pytorch(name: str) -> str | None:
     """This model's name of a tensor of a PyTorch program, or None for a copy or what is no parameter."""
-    name = name.removeprefix(PYTORCH_PREFIX)
+    name = name.removeprefix("module.")  # of PyTorch's wrapper for several devices
     if not name.startswith(("bert.", "cls.", "qa_outputs.", "classifier.")):
         name = f"bert.{name}"
     for old, new in PYTORCH.items():

@@ -6,14 +6,14 @@ import torch
 
 from bertdata.errors import DatasetError, MissingInputError
 from bertdata.io import storage
-from trainer.checkpoint.stored import MEAN, Checkpoint, StoredTensor
+from trainer.checkpoint.stored import MEAN, SQUARE, Checkpoint, StoredTensor
 from trainer.checkpoint.vocabulary_rows import unpadded
 from trainer.errors import CheckpointError
 from trainer.extensions.formats.absent_parts import completed
 from trainer.extensions.formats.config_file import read_config, write_bert_config
 from trainer.extensions.formats.graphcore import google_names, third
 from trainer.extensions.formats.names import TENSORFLOW_MOMENTS, from_tensorflow, to_tensorflow
-from trainer.extensions.formats.tensor_bundle.bundle import Bundle, BundleWriter, find_prefix, write_bundle
+from trainer.extensions.formats.tensor_bundle.bundle import Bundle, find_prefix, write_bundle
 from trainer.extensions.formats.tensor_bundle.object_graph import GRAPH_KEY
 
 _ACCUMULATOR = "/GradientAccumulator"
@@ -68,30 +68,25 @@ def write_tensorflow1(checkpoint: Checkpoint, directory: str) -> str:
     """Write model.ckpt-N, ``checkpoint`` and bert_config.json. Returns the prefix."""
     checkpoint = completed(checkpoint, "TensorFlow's BERT")
     config = checkpoint.expect_config()
-    name = f"model.ckpt-{checkpoint.updates or 0}"
-    prefix = storage.join(directory, name)
+    newest = f"model.ckpt-{checkpoint.updates or 0}"
+    prefix = storage.join(directory, newest)
     storage.make_directory(directory)
     with write_bundle(prefix) as bundle:
-        for ours, tensor in unpadded(checkpoint.weights, config).items():
-            _write(bundle, ours, "", tensor)
         is_lamb = (checkpoint.optimiser or "").startswith("lamb")
-        slots = ("LAMB", "LAMB_1") if is_lamb else ("adam_m", "adam_v")
-        for key, tensor in unpadded(checkpoint.moments, config).items():
-            kind, _, ours = key.partition("/")
-            _write(bundle, ours, f"/{slots[kind != MEAN]}", tensor)
+        mean, square = ("/LAMB", "/LAMB_1") if is_lamb else ("/adam_m", "/adam_v")
+        endings = {"": "", MEAN: mean, SQUARE: square}
+        for key, tensor in unpadded({**checkpoint.weights, **checkpoint.moments}, config).items():
+            kind, _, ours = key.rpartition("/")
+            name, is_transposed = to_tensorflow(ours)
+            bundle.add(name + endings[kind], (tensor.transposed() if is_transposed else tensor).read())
         if checkpoint.updates is not None:
             bundle.add(_STEP, torch.tensor(checkpoint.updates))
             if is_lamb and checkpoint.moments:
                 for power, beta in zip(_POWERS, checkpoint.betas, strict=True):
                     bundle.add(power, torch.tensor(beta ** (checkpoint.updates + 1)))
     write_bert_config(config, directory)
-    write_state_file(directory, name)
+    write_state_file(directory, newest)
     return prefix
-
-
-def _write(bundle: BundleWriter, ours: str, ending: str, tensor: StoredTensor) -> None:
-    name, is_transposed = to_tensorflow(ours)
-    bundle.add(f"{name}{ending}", (tensor.transposed() if is_transposed else tensor).read())
 
 
 def write_state_file(directory: str, name: str) -> None:

@@ -133,11 +133,10 @@ def refuse_unknown_launchers() -> None:
     """SettingsError under a launcher that tells a rank, but not which workers there are on which machine."""
     if any(_first(os.environ, *launcher.size) == "1" for launcher in JOB_LAUNCHERS):
         return
-    for variable in _OTHERS:
-        if variable in os.environ:
-            lacks = "and nothing tells the number of workers, or a worker's number on its machine"
-            remedy = "start by torchrun, set RANK, WORLD_SIZE, LOCAL_RANK and MASTER_ADDR, or train alone"
-            raise SettingsError(f"a launcher set {variable}, {lacks}: {remedy} with --collective single")
+    if variable := next((name for name in _OTHERS if name in os.environ), None):
+        lacks = "and nothing tells the number of workers, or a worker's number on its machine"
+        remedy = "start by torchrun, set RANK, WORLD_SIZE, LOCAL_RANK and MASTER_ADDR, or train alone"
+        raise SettingsError(f"a launcher set {variable}, {lacks}: {remedy} with --collective single")
 
 
 def _first(environment: Mapping[str, str], *names: str) -> str | None:

@@ -85,7 +85,11 @@ class RowsPackedAtLoad(Rows):
         """The shard's examples. ShardError where the lengths file is another shard's."""
         held = super().decode(shard)
         if self.data.has_lengths:
-            _compare(shard, held.lengths, np.asarray(self.data.lengths(shard)))
+            found, listed = held.lengths, np.asarray(self.data.lengths(shard))
+            if len(wrong := np.flatnonzero(found != listed)):
+                first = wrong[0]
+                tokens = f"{found[first]} tokens, but {listed[first]} in {shard.lengths_path}"
+                raise ShardError(f"{shard.path}: record {first}: {tokens}")
         return held
 
     def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
@@ -94,14 +98,6 @@ class RowsPackedAtLoad(Rows):
     def expand(self, own: OwnRows, pieces: list[Piece], count: int) -> tuple[list[Piece], Array]:
         assert own.row_ends is not None
         return pieces, own.row_ends
-
-
-def _compare(shard: Shard, found: Array, listed: Array) -> None:
-    """ShardError where an example has another length than the one listed for it."""
-    if len(wrong := np.flatnonzero(found != listed)):
-        first = wrong[0]
-        tokens = f"{found[first]} tokens, but {listed[first]} in {shard.lengths_path}"
-        raise ShardError(f"{shard.path}: record {first}: {tokens}")
 
 
 class PackedWindow(Window):
@@ -144,9 +140,8 @@ class PackedOrder:
                 f"{self._rows.data.name}: rows packed at load have no position {tuple(position)}"
             )
         count, update_rows = self._dealer.updates, self._dealer.deal.update_rows
-        numbers = np.arange(count)[:, np.newaxis]
-        offsets = (numbers * update_rows + self._offsets).ravel()
-        ends = (numbers.ravel() + 1) * update_rows
+        starts = np.arange(count) * update_rows
+        offsets, ends = np.add.outer(starts, self._offsets).ravel(), starts + update_rows
         while True:
             stretches, positions = self._find(position, offsets, ends)
             sizes = np.empty(len(offsets), np.int64)

@@ -17,9 +17,14 @@ from trainer.update.step import LossScale, WeightStep
 class SteppingDevice(Device):
     """A device whose optimiser's ``step`` is called, with the rate as a number of the host.
 
-    clips_in_step: that optimiser clips gradients itself, once an update.
+    It collects operations and runs them as one graph. clips_in_step: that optimiser clips gradients itself,
+    once an update.
     """
 
+    collectives = ("single", "torch_distributed")
+    needs_rows = True
+    averages_in_backward = False
+    seeds_parts = False  # one graph would become several
     own_step = True
     clips_in_step = False
 

@@ -41,12 +41,8 @@ class Hpu(SteppingDevice):
     """
 
     name = "hpu"
-    process_group = "hccl"
-    collectives = ("single", "torch_distributed")  # Horovod supports Gaudi for TensorFlow only
+    process_group = "hccl"  # Horovod supports Gaudi for TensorFlow only
     bucket_mb = 230
-    needs_rows = True
-    averages_in_backward = False  # not tried on a card
-    seeds_parts = False  # one graph would become several
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         self.mode = find_mode(config.section(HpuSection))

@@ -98,21 +98,14 @@ class BundleEntry:
 
     @classmethod
     def parse(cls, data: bytes) -> "BundleEntry":
-        numbers = dict.fromkeys((1, 3, 4, 5, 6), 0)
-        shape: tuple[int, ...] = ()
-        sliced = False
-        for number, value in read_fields(data):
-            if number in numbers:
-                numbers[number] = expect_int(value)
-            elif number == 2:
-                shape = _parse_shape(expect_bytes(value))
-            sliced = sliced or number == 7
-        if min(numbers.values()) < 0 or min(shape, default=0) < 0:
+        found = dict(read_fields(data))
+        dtype, shard, offset, size, crc = (expect_int(found.get(number, 0)) for number in (1, 3, 4, 5, 6))
+        shape = _parse_shape(expect_bytes(found.get(2, b"")))
+        if min(dtype, shard, offset, size, crc, *shape) < 0:
             raise WireError("an entry with a negative number")
         if len(shape) > _MOST_DIMENSIONS or math.prod(size or 1 for size in shape) > _LARGEST:
             raise WireError("a shape that no tensor has")
-        dtype, shard, offset, size, crc = numbers.values()
-        return cls(dtype, shape, shard, offset, size, crc, sliced)
+        return cls(dtype, shape, shard, offset, size, crc, sliced=7 in found)
 
     def encode(self) -> bytes:
         shape = b"".join(message_field(2, size) for size in self.shape)
@@ -128,11 +121,8 @@ def _parse_shape(data: bytes) -> tuple[int, ...]:
 
 def parse_header(data: bytes) -> tuple[int, bool]:
     """(number of data files, True if their numbers are little-endian)."""
-    numbers = {1: 0, 2: 0}
-    for number, value in read_fields(data):
-        if number in numbers:
-            numbers[number] = expect_int(value)
-    return numbers[1], numbers[2] == 0
+    found = dict(read_fields(data))
+    return expect_int(found.get(1, 0)), expect_int(found.get(2, 0)) == 0
 
 
 def encode_header(shards: int) -> bytes:

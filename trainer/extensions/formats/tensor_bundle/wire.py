@@ -28,6 +28,15 @@ def read_varint(data: bytes, start: int) -> tuple[int, int]:
     raise WireError("a number without an end")
 
 
+def read_varints(data: bytes, start: int, count: int) -> tuple[list[int], int]:
+    """(so many numbers, the offset after them)."""
+    numbers = []
+    for _ in range(count):
+        number, start = read_varint(data, start)
+        numbers.append(number)
+    return numbers, start
+
+
 def read_bytes(data: bytes, start: int, size: int) -> bytes:
     """So many bytes from the offset on."""
     found = data[start : start + size]

@@ -62,7 +62,10 @@ class Ipu(Device):
             remedy = "give --precision fp16 --loss-scaling 1024"
             raise SettingsError(f"device 'ipu': precision bf16: IPUs have fp16; {remedy}")
         self.torch_device = torch.device("cpu")
-        self.poptorch = _find_poptorch()
+        try:
+            self.poptorch = import_module("poptorch")
+        except ImportError as error:
+            raise SettingsError(f"device 'ipu' is not there: no PopTorch ({error}); {_SDK}") from None
         if not config.run.compile_only and not self.poptorch.ipuHardwareIsAvailable():
             raise SettingsError(f"device 'ipu' is not there: PopTorch finds no IPU; {_NO_IPU}")
         self._popdist = _find_popdist()
@@ -135,13 +138,6 @@ def examine() -> Availability:
     return Availability(
         "ipu", True, f"at least {pods} IPUs {generation}; PopTorch {poptorch.__version__}; fp16"
     )
-
-
-def _find_poptorch() -> ModuleType:
-    try:
-        return import_module("poptorch")
-    except ImportError as error:
-        raise SettingsError(f"device 'ipu' is not there: no PopTorch ({error}); {_SDK}") from None
 
 
 @cache
