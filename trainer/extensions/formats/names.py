@@ -32,16 +32,6 @@ TENSORFLOW = {
 }
 """TensorFlow 1's names of embeddings and heads, none of which is transposed; the others follow a rule."""
 
-TENSORFLOW_MOMENTS = {
-    "adam_m": "exp_avg",
-    "adam_v": "exp_avg_sq",
-    "LAMB": "exp_avg",
-    "LAMB_1": "exp_avg_sq",
-    "lamb_m": "exp_avg",
-    "lamb_v": "exp_avg_sq",
-}
-"""TensorFlow 1's slots of a variable: those of Google's optimiser, of MLPerf's LAMB, and of Graphcore's."""
-
 
 def from_pytorch(name: str) -> str | None:
     """This model's name of a tensor of a PyTorch program, or None for a copy or what is no parameter."""

@@ -12,7 +12,7 @@ from trainer.errors import CheckpointError
 from trainer.extensions.formats.absent_parts import completed
 from trainer.extensions.formats.config_file import read_config, write_bert_config
 from trainer.extensions.formats.graphcore import google_names, third
-from trainer.extensions.formats.names import TENSORFLOW_MOMENTS, from_tensorflow, to_tensorflow
+from trainer.extensions.formats.names import from_tensorflow, to_tensorflow
 from trainer.extensions.formats.tensor_bundle.bundle import Bundle, find_prefix, write_bundle
 from trainer.extensions.formats.tensor_bundle.object_graph import GRAPH_KEY
 
@@ -22,22 +22,28 @@ _ACCUMULATOR = "/GradientAccumulator"
 _STEP = "global_step"
 _POWERS = ("beta1_power", "beta2_power")
 _ACCUMULATED = (torch.float32, torch.int64)
-_OPTIMISERS = {"LAMB": "lamb-mlperf", "adam": "adamw-bert", "lamb": "lamb-graphcore"}
-"""The optimisers by the beginnings of their slots' names."""
+_SLOTS = {
+    "adamw-bert": ("adam_m", "adam_v"),
+    "lamb-mlperf": ("LAMB", "LAMB_1"),
+    "lamb-graphcore": ("lamb_m", "lamb_v"),
+}
+"""The ends of the names of a variable's mean and square: Google's optimiser, MLPerf's LAMB, Graphcore's."""
 
 
 def read_tensorflow1(bundle: Bundle, model_config: str | None = None) -> Checkpoint:
     """The checkpoint of a bundle. model_config: a file in place of the bert_config.json beside it."""
     weights, moments = dict[str, StoredTensor](), dict[str, StoredTensor]()
     optimiser = None
+    slots = {mean: (MEAN, owner) for owner, (mean, _) in _SLOTS.items()}
+    slots |= {square: (SQUARE, owner) for owner, (_, square) in _SLOTS.items()}
     for name in bundle.entries:
         variable, _, slot = name.rpartition("/")
         if name.endswith(_ACCUMULATOR):
             continue
-        if slot in TENSORFLOW_MOMENTS:
+        if slot in slots:
             for ours, moment in _stored(bundle, name, variable):
-                moments[f"{TENSORFLOW_MOMENTS[slot]}/{ours}"] = moment
-                optimiser = _OPTIMISERS[slot.partition("_")[0]]
+                kind, optimiser = slots[slot]
+                moments[f"{kind}/{ours}"] = moment
         else:
             weights |= _stored(bundle, name, name)
     if not weights:
@@ -73,8 +79,8 @@ def write_tensorflow1(checkpoint: Checkpoint, directory: str) -> str:
     storage.make_directory(directory)
     with write_bundle(prefix) as bundle:
         is_lamb = (checkpoint.optimiser or "").startswith("lamb")
-        mean, square = ("/LAMB", "/LAMB_1") if is_lamb else ("/adam_m", "/adam_v")
-        endings = {"": "", MEAN: mean, SQUARE: square}
+        mean, square = _SLOTS["lamb-mlperf" if is_lamb else "adamw-bert"]
+        endings = {"": "", MEAN: f"/{mean}", SQUARE: f"/{square}"}
         for key, tensor in unpadded({**checkpoint.weights, **checkpoint.moments}, config).items():
             kind, _, ours = key.rpartition("/")
             name, is_transposed = to_tensorflow(ours)

@@ -85,12 +85,9 @@ def _heads_axis(name: str) -> int | None:
 
 def _iterations(bundle: Bundle, nodes: list[Node]) -> int | None:
     """The number of updates that an optimiser has counted."""
-    for node in nodes:
-        number = node.children.get(_ITERATIONS) if node.slots else None
-        if number is not None and (key := nodes[number].key) in bundle.entries:
-            assert key is not None
-            return bundle.read_count(key)
-    return None
+    counters = (node.children[_ITERATIONS] for node in nodes if node.slots and _ITERATIONS in node.children)
+    keys = (nodes[counter].key for counter in counters)
+    return next((bundle.read_count(key) for key in keys if key and key in bundle.entries), None)
 
 
 def write_tensorflow2(checkpoint: Checkpoint, directory: str) -> str:

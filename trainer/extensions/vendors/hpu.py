@@ -125,10 +125,6 @@ class Hpu(SteppingDevice):
         if self.mode == "lazy":
             self._core.mark_step()
 
-    def after_step(self) -> None:
-        if self.mode == "lazy":
-            self._core.mark_step()
-
     def find_peak(self, description: str) -> float | None:
         return find_peak(description)
 

@@ -95,9 +95,6 @@ class Xla(SteppingDevice):
     def after_backward(self) -> None:
         self._xla.sync()  # one graph for each micro-batch instead of one for all
 
-    def after_step(self) -> None:
-        self._xla.sync()
-
     def release(self) -> None:
         """Free the profiler's port for the next phase."""
         self._server = None

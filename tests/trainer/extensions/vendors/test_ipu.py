@@ -163,7 +163,7 @@ MUTATIONS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
         ),
     ),
     "an option is left out": (
-        *(options, "_shared_options"),
+        *(options, "shared_options"),
         lambda plain: lambda poptorch, made, *rest: made.outputMode(poptorch.OutputMode.All),
     ),
     "the rate is set after the update": (programs.IpuPrograms, "update", lambda plain: late_update),

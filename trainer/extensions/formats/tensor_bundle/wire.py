@@ -7,7 +7,7 @@ from typing import Any
 from bertdata.shards.example_proto import varint
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_FIXED = {_FIXED64: ("<Q", 8), _FIXED32: ("<I", 4)}
+_FIXED = {_FIXED64: 8, _FIXED32: 4}
 _LONGEST_VARINT = 10
 
 Value = int | bytes
@@ -54,16 +54,25 @@ def read_fields(data: bytes) -> Iterator[tuple[int, Value]]:
         if kind == _VARINT:
             value, place = read_varint(data, place)
             yield number, value
-        elif kind == _BYTES:
+            continue
+        if kind == _BYTES:
             size, place = read_varint(data, place)
-            yield number, read_bytes(data, place, size)
-            place += size
         elif kind in _FIXED:
-            layout, size = _FIXED[kind]
-            yield number, int(struct.unpack(layout, read_bytes(data, place, size))[0])
-            place += size
+            size = _FIXED[kind]
         else:
             raise WireError(f"a field of kind {kind}")
+        found = read_bytes(data, place, size)
+        yield number, found if kind == _BYTES else int.from_bytes(found, "little")
+        place += size
+
+
+def read_message(value: Value, *kinds: type) -> list[Any]:
+    """The fields 1, 2, ... of a message within another one: numbers (int) or texts (str)."""
+    found = dict(read_fields(expect_bytes(value)))  # of equal numbers the last counts
+    return [
+        expect_int(found.get(number, 0)) if kind is int else expect_text(found.get(number, b""))
+        for number, kind in enumerate(kinds, 1)
+    ]
 
 
 def expect_int(value: Value) -> int:
@@ -86,15 +95,6 @@ def expect_text(value: Value) -> str:
         return expect_bytes(value).decode()
     except UnicodeDecodeError:
         raise WireError("a text that is not UTF-8") from None
-
-
-def read_message(value: Value, *kinds: type) -> list[Any]:
-    """The fields 1, 2, ... of a message within another one: numbers (int) or texts (str)."""
-    found = dict(read_fields(expect_bytes(value)))  # of equal numbers the last counts
-    return [
-        expect_int(found.get(number, 0)) if kind is int else expect_text(found.get(number, b""))
-        for number, kind in enumerate(kinds, 1)
-    ]
 
 
 def message_field(number: int, *values: int | str) -> bytes:

@@ -13,7 +13,6 @@ from bertdata.errors import SettingsError
 from trainer.config.settings import Config
 from trainer.devices.choice import Availability
 from trainer.devices.device import Device
-from trainer.extensions.vendors.ipu.options import check_training
 from trainer.extensions.vendors.ipu.stages import (
     IpuPipeline,
     checkpoint_layers,
@@ -90,17 +89,11 @@ class Ipu(Device):
     def compile(self, learner: nn.Module) -> None:
         """Nothing: PopTorch compiles whole programs."""
 
-    def check_training(self, workers: int) -> None:
-        """SettingsError for settings that PopTorch cannot train with, or processes that it did not start."""
-        _, accumulation = self.config.update.micro_batches(workers * self.replicas)
-        self.check_accumulation(accumulation)
+    def check_workers(self, workers: int) -> None:
+        """SettingsError for processes that poprun did not start."""
         if workers != (self._popdist.getNumInstances() if self._popdist else 1):
             found = f"{workers} processes that poprun did not start"
             raise SettingsError(f"device 'ipu': {found}; replicas need no processes, or start by poprun")
-
-    def check_accumulation(self, accumulation: int) -> None:
-        """SettingsError where PopTorch cannot train with so few micro-batches of an update."""
-        check_training(self.config, self.pipeline, accumulation)
 
     def fresh_options(self) -> Any:
         """Options with only the number of replicas set. Those of popdist where poprun started the process."""

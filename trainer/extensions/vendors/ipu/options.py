@@ -82,7 +82,7 @@ def training_options(
     options.Training.gradientAccumulation(accumulation)
     reduction = getattr(poptorch.ReductionType, _choose(keys, "reduction_type"))
     options.Training.accumulationAndReplicationReductionType(reduction)
-    _shared_options(poptorch, options, config, pipeline, _choose(keys, "pipeline_schedule"))
+    shared_options(poptorch, options, config, pipeline, _choose(keys, "pipeline_schedule"))
     # Graphcore's programs round stochastically wherever they train in 16 bits.
     rounds = (
         config.update.precision == "fp16" if keys.stochastic_rounding is None else keys.stochastic_rounding
@@ -104,15 +104,10 @@ def training_options(
     return options
 
 
-def inference_options(poptorch: ModuleType, options: Any, config: Config, pipeline: IpuPipeline) -> Any:
-    """The given fresh options with everything set for evaluation: the stages run one after another."""
-    _shared_options(poptorch, options, config, pipeline, "ShardedExecution")
-    return options
-
-
-def _shared_options(
+def shared_options(
     poptorch: ModuleType, options: Any, config: Config, pipeline: IpuPipeline, strategy: str
-) -> None:
+) -> Any:
+    """The given options with everything set for training and evaluation. strategy: of the pipeline."""
     keys = config.section(IpuSection)
     options.autoRoundNumIPUs(True)
     options.outputMode(poptorch.OutputMode.All)
@@ -125,6 +120,7 @@ def _shared_options(
         options._Popart.set("enableOutlining", False)
     if keys.executable_cache_dir is not None:
         options.enableExecutableCaching(keys.executable_cache_dir)
+    return options
 
 
 def _memory_shares(keys: IpuSection, pipeline: IpuPipeline) -> dict[str, float]:

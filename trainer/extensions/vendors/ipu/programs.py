@@ -13,9 +13,10 @@ from trainer.data.batches import Batch
 from trainer.errors import CheckpointError
 from trainer.extensions.vendors.ipu.device import Ipu
 from trainer.extensions.vendors.ipu.options import (
-    inference_options,
+    check_training,
     loss_scale,
     make_optimiser,
+    shared_options,
     training_options,
 )
 from trainer.extensions.vendors.keys import IpuSection
@@ -59,9 +60,10 @@ class ModelWithLoss(nn.Module):
 class IpuStep(WeightStep):
     """The end of an update within the program: the optimiser's settings, and the count of updates."""
 
+    applied = 0
+    gradient_norm: Tensor | None = None
+
     def __init__(self, config: Config, optimiser: Any) -> None:
-        self.applied = 0
-        self.gradient_norm: Tensor | None = None
         self.optimiser = optimiser
         fixed = loss_scale(config, 0)  # for the checkpoint only: PopTorch's optimisers scale the loss
         self.scale = AdaptiveScale(fixed, fixed, fixed)
@@ -92,7 +94,9 @@ class IpuPrograms(Strategy, Inference):
     def to_train(cls, worker: Worker) -> "IpuPrograms":
         """The programs of a training. SettingsError for settings that PopTorch cannot train with."""
         made = cls(worker)
-        made._device.check_training(worker.workers.size)
+        _, accumulation = worker.config.update.micro_batches(worker.workers.size * made._device.replicas)
+        made.check_accumulation(accumulation)
+        made._device.check_workers(worker.workers.size)
         preset = configured_preset(worker.config)
         groups = group_parameters(preset, worker.model.named_parameters())
         optimiser = make_optimiser(made._poptorch, worker.config, preset, groups)
@@ -188,7 +192,7 @@ class IpuPrograms(Strategy, Inference):
         self._moments, self.step.applied = moments, applied
 
     def check_accumulation(self, accumulation: int) -> None:
-        self._device.check_accumulation(accumulation)
+        check_training(self.worker.config, self._device.pipeline, accumulation)
 
     @contextmanager
     def evaluating(self) -> Iterator[Callable[[Batch], Measured]]:
@@ -219,8 +223,8 @@ class IpuPrograms(Strategy, Inference):
             tensors = {name: torch.cat([one, padding[name]]) for name, one in tensors.items()}
             tensors["next_sentence_labels"][-missing:] = -1
         if self._inference is None:
-            made = self._device.fresh_options()
-            options = inference_options(self._poptorch, made, self.worker.config, self._device.pipeline)
+            given = self._device.fresh_options(), self.worker.config, self._device.pipeline
+            options = shared_options(self._poptorch, *given, "ShardedExecution")  # stages take turns
             self._inference = self._poptorch.inferenceModel(self._module, options)
             self._inference.compile(*tensors.values())
         sums = self._added_up(self._inference(*tensors.values()))
