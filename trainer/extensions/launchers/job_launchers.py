@@ -5,16 +5,14 @@ Sources: the manuals of Open MPI, MPICH and Intel MPI (hydra), MVAPICH, HPE's PA
 
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import md5
 
 from bertdata.errors import SettingsError
 
 _FIRST_PORT, _PORTS = 20000, 10000  # below the ports that systems give to clients
-_NO_STEP = (
-    0xFFFFFFF0  # Slurm's numbers from here on are batch scripts and interactive shells, not srun's steps
-)
+_NO_STEP = 0xFFFFFFF0
+"""Slurm's numbers from here on are batch scripts and interactive shells, not srun's steps."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,12 +89,11 @@ class JobPlace:
     local_rank: int
 
 
-def find_place(environment: Mapping[str, str] = os.environ) -> JobPlace | None:
+def find_place() -> JobPlace | None:
     """This worker's place where mpirun or srun started several, or None for one process alone."""
     for launcher in JOB_LAUNCHERS:
-        found = [_first(environment, launcher.rank), _first(environment, *launcher.size)]
-        found.append(_first(environment, launcher.local_rank))
-        if None in found or (launcher.needs and not _is_step(environment.get(launcher.needs))):
+        found = [_first(launcher.rank), _first(*launcher.size), _first(launcher.local_rank)]
+        if None in found or (launcher.needs and not _is_step(os.environ.get(launcher.needs))):
             continue
         rank, size, local_rank = (int(value or 0) for value in found)
         return JobPlace(launcher, rank, size, local_rank) if size > 1 else None
@@ -131,7 +128,7 @@ def join_environment() -> None:
 
 def refuse_unknown_launchers() -> None:
     """SettingsError under a launcher that tells a rank, but not which workers there are on which machine."""
-    if any(_first(os.environ, *launcher.size) == "1" for launcher in JOB_LAUNCHERS):
+    if any(_first(*launcher.size) == "1" for launcher in JOB_LAUNCHERS):
         return
     if variable := next((name for name in _OTHERS if name in os.environ), None):
         lacks = "and nothing tells the number of workers, or a worker's number on its machine"
@@ -139,8 +136,8 @@ def refuse_unknown_launchers() -> None:
         raise SettingsError(f"a launcher set {variable}, {lacks}: {remedy} with --collective single")
 
 
-def _first(environment: Mapping[str, str], *names: str) -> str | None:
-    return next((environment[name] for name in names if environment.get(name, "").isdecimal()), None)
+def _first(*names: str) -> str | None:
+    return next((os.environ[name] for name in names if os.environ.get(name, "").isdecimal()), None)
 
 
 def _is_step(number: str | None) -> bool:
@@ -150,8 +147,8 @@ def _is_step(number: str | None) -> bool:
 def _find_address(place: JobPlace) -> str | None:
     """Rank 0's address: this machine if it has all workers, else the first of Slurm's nodes."""
     launcher = place.launcher
-    local_size = _first(os.environ, *launcher.local_size)
-    if local_size == str(place.size) or _first(os.environ, *launcher.nodes) == "1":
+    local_size = _first(*launcher.local_size)
+    if local_size == str(place.size) or _first(*launcher.nodes) == "1":
         return "127.0.0.1"
     if launcher.nodes:
         return next((first_host(os.environ[name]) for name in _NODE_LISTS if name in os.environ), None)

@@ -84,10 +84,8 @@ def training_options(
     options.Training.accumulationAndReplicationReductionType(reduction)
     shared_options(poptorch, options, config, pipeline, _choose(keys, "pipeline_schedule"))
     # Graphcore's programs round stochastically wherever they train in 16 bits.
-    rounds = (
-        config.update.precision == "fp16" if keys.stochastic_rounding is None else keys.stochastic_rounding
-    )
-    options.Precision.enableStochasticRounding(rounds)
+    given = keys.stochastic_rounding
+    options.Precision.enableStochasticRounding(config.update.precision == "fp16" if given is None else given)
     if keys.fp_exceptions is not None:
         options.Precision.enableFloatingPointExceptions(keys.fp_exceptions)
     location = (keys.variable_offloading, keys.replicated_tensor_sharding, keys.min_remote_tensor_size)
@@ -153,9 +151,8 @@ def loss_scales(config: Config) -> dict[int, float]:
     if config.update.precision != "fp16":
         return {0: 1.0}
     by_step = config.section(IpuSection).loss_scaling_by_step or {}
-    return {0: float(config.update.loss_scaling)} | {
-        int(since): float(scale) for since, scale in by_step.items()
-    }
+    changes = {int(since): float(scale) for since, scale in by_step.items()}
+    return {0: float(config.update.loss_scaling), **changes}
 
 
 def loss_scale(config: Config, step: int) -> float:
