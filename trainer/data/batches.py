@@ -95,10 +95,6 @@ class Batch(ABC):
         targets = {name: function(one) for name, one in self.targets.items()}
         return self.changed(targets=targets, **{name: function(one) for name, one in self.tensors().items()})
 
-    def with_positions(self) -> Self:
-        """The batch with its position ids among its tensors, for a device that generates no tensors."""
-        return self
-
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class FlatBatch(Batch):

@@ -154,16 +154,15 @@ class Dealer:
 
 
 class LoadMasks(Protocol):
-    """Masks that are drawn when examples are gathered.
-
-    counts_vary: not as many as the rate says. masked: the examples with as many masks as are ever drawn.
-    """
+    """Masks that are drawn when examples are gathered. counts_vary: not as many as the rate says."""
 
     @property
     def counts_vary(self) -> bool: ...
 
     @property
-    def masked(self) -> OpenedDataset: ...
+    def masked(self) -> OpenedDataset:
+        """The examples with as many masks as are ever drawn."""
+        ...
 
     def draw(
         self, gathered: GatheredExamples, own: OwnRows, pieces: list[Piece], update: int

@@ -49,11 +49,6 @@ class RowBatch(Batch):
         shared = self.position_ids
         return replace(cut, position_ids=shared) if shared is not None and shared.dim() == 1 else cut
 
-    def with_positions(self) -> "RowBatch":
-        if self.position_ids is not None:  # packed rows have their own
-            return self
-        return replace(self, position_ids=torch.arange(self.most_tokens(), dtype=torch.int32))
-
     def positions(self) -> Tensor:
         positions = self.position_ids
         if positions is None:

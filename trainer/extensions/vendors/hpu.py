@@ -82,7 +82,9 @@ class Hpu(SteppingDevice):
 
     def move(self, batch: Batch) -> Batch:
         """All integers have 32 bits, and position ids are an input, so that the card generates no tensor."""
-        return batch.with_positions().map(lambda tensor: tensor.to(self.torch_device, non_blocking=True))
+        if "position_ids" not in batch.tensors():  # packed rows have their own
+            batch = batch.changed(position_ids=torch.arange(batch.most_tokens(), dtype=torch.int32))
+        return batch.map(lambda tensor: tensor.to(self.torch_device, non_blocking=True))
 
     def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         """The bridge's optimiser if it has one with the preset's arithmetic, else ours.
