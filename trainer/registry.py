@@ -69,7 +69,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "pipelined": f"{_SPLITTING}.pipelined:PIPELINED",
         "replicated": "trainer.update.replicated:REPLICATED",
         "sharded": f"{_SPLITTING}.sharded:SHARDED",
-        "whole_updates": f"{_VENDORS}.whole_updates:WHOLE_UPDATES",
+        "whole_updates": f"{_VENDORS}.ipu.programs:WHOLE_UPDATES",
     },
     "split model": {
         "plan": f"{_SPLITTING}.divide:divide",

@@ -82,18 +82,22 @@ class Batch(ABC):
     def lengths(self) -> Array:
         """The real tokens of each sequence of a batch in host memory, as int64."""
 
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensors that are there, by name and in order, without the task's own columns."""
+        batch: Any = self
+        values = {item.name: getattr(batch, item.name) for item in fields(batch)}
+        return {name: value for name, value in values.items() if isinstance(value, Tensor)}
+
+    def changed(self, **values: Any) -> Self:
+        """The batch with other values in the place of some of its own."""
+        batch: Any = self
+        made: Self = replace(batch, **values)
+        return made
+
     def map(self, function: Callable[[Tensor], Tensor]) -> Self:
         """A batch with the function applied to each tensor that is there."""
-        batch: Any = self
-        changed: dict[str, Any] = {}
-        for item in fields(batch):
-            value = getattr(batch, item.name)
-            if isinstance(value, Tensor):
-                changed[item.name] = function(value)
-            elif isinstance(value, Mapping):
-                changed[item.name] = {name: function(one) for name, one in value.items()}
-        made: Self = replace(batch, **changed)
-        return made
+        targets = {name: function(one) for name, one in self.targets.items()}
+        return self.changed(targets=targets, **{name: function(one) for name, one in self.tensors().items()})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

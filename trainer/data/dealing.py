@@ -159,7 +159,8 @@ class LoadMasks(Protocol):
     @property
     def counts_vary(self) -> bool: ...
 
-    def sample(self) -> OpenedDataset:
+    @property
+    def masked(self) -> OpenedDataset:
         """The examples with as many masks as are ever drawn."""
         ...
 
@@ -205,7 +206,7 @@ class Rows:
 
     def sizes(self) -> ExampleSizes:
         """The sizes of a sample of the rows."""
-        return sample_sizes(self.data, self.masks.sample() if self.masks else None)
+        return sample_sizes(self.data, self.masks.masked if self.masks else None)
 
     def decode(self, shard: Shard) -> CompactExamples:
         return CompactExamples(self.data.batches(shard), self.data.layout)

@@ -28,7 +28,10 @@ def completed(checkpoint: Checkpoint, program: str) -> Checkpoint:
     zeros = missing_biases(config, heads)
     if not zeros:
         return checkpoint
-    weights = {name: checkpoint.weights.get(name) or _zeros(size) for name, size in zeros.items()}
+    weights = {
+        name: checkpoint.weights.get(name) or StoredTensor.of(torch.zeros(size))
+        for name, size in zeros.items()
+    }
     whole = replace(config, use_qkv_bias=True, use_attention_projection_bias=True, use_prediction_bias=True)
     return replace(checkpoint, config=whole, weights={**checkpoint.weights, **weights})
 
@@ -43,7 +46,3 @@ def told(checkpoint: Checkpoint) -> str:
 
 def _has_heads(checkpoint: Checkpoint) -> bool:
     return any(name.startswith("cls.") for name in checkpoint.weights)
-
-
-def _zeros(size: int) -> StoredTensor:
-    return StoredTensor((size,), lambda: torch.zeros(size))

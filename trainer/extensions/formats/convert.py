@@ -38,7 +38,7 @@ def convert(
     kind: str | None = None,
     to: str | None = None,
     model_config: str | None = None,
-    vocabulary: str | None = None,
+    vocab: str | None = None,
     train_data: str | None = None,
     lower_case: bool | None = None,
     moments: bool = True,
@@ -68,7 +68,7 @@ def convert(
     to = to or ("huggingface" if checkpoint.kind == OURS else OURS)
     if to == OURS:
         return _write_own(checkpoint, shape, target)
-    found = find_tokenizer(checkpoint, shape, vocabulary, train_data, lower_case)
+    found = find_tokenizer(checkpoint, shape, vocab, train_data, lower_case)
     checkpoint = _held(checkpoint, shape)
     what = "weights" if checkpoint.updates is None else f"update {checkpoint.updates}"
     kept = " with moments" if checkpoint.moments and to != "huggingface" else ""
@@ -132,20 +132,17 @@ def _write_own(checkpoint: Checkpoint, shape: ModelConfig, target: str) -> str:
     own = _own_shapes(checkpoint, shape)
     weights, missing = match_weights(own, shape, checkpoint)
     weights = {name: weights[name] for name in own if name in weights}
-    has_other_head = any(name.startswith(HEADS[1:]) for name in weights)
-    if missing and not has_other_head:
+    lacks = ""
+    if missing and not any(name.startswith(HEADS[1:]) for name in weights):
         with torch.device("meta"):
             model = BertForPreTraining(shape)
-        weights |= {
-            name: StoredTensor.of(values) for name, values in model.first_weights() if name in missing
-        }
+        first = {name: StoredTensor.of(values) for name, values in model.first_weights() if name in missing}
+        weights |= first
+        lacks = f", without {len(missing)} tensors of the heads, which keep random values"
     moments = match_moments(own, shape, checkpoint)
     updates = checkpoint.updates or 0
     state = new_state(Config.of(), shape)
     state = replace(state, step=updates, applied=updates, optimiser=checkpoint.optimiser or state.optimiser)
     write_checkpoint(Path(target), state, weights, moments)
-    lacks = ""
-    if missing and not has_other_head:
-        lacks = f", without {len(missing)} tensors of the heads, which keep random values"
     what = f"weights and moments of update {updates}" if moments else "weights"
     return f"{target}: {what} to start from (--start-from-ckpt){lacks}"

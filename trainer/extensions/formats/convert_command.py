@@ -23,22 +23,10 @@ Converts a checkpoint, or a run's newest: weights, moments and number of updates
                         help="form to write (default: huggingface for our own, else bertdata)")  # fmt: skip
     parser.add_argument("--model-config", metavar="FILE",
                         help="bert_config.json (default: the one beside the weights)")  # fmt: skip
-    parser.add_argument("--without-moments", action="store_true",
+    parser.add_argument("--without-moments", dest="moments", action="store_false",
                         help="leave out the optimiser's moments, two thirds of a checkpoint")  # fmt: skip
     add_tokenizer(parser)
     given = parser.parse_args(arguments)
     from trainer.extensions.formats.convert import convert
 
-    say(
-        convert(
-            given.source,
-            given.target,
-            kind=given.kind,
-            to=given.to,
-            model_config=given.model_config,
-            vocabulary=given.vocab,
-            train_data=given.train_data,
-            lower_case=given.lower_case,
-            moments=not given.without_moments,
-        )
-    )
+    say(convert(**vars(given)))

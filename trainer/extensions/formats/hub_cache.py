@@ -21,7 +21,8 @@ def find_pretrained(name: str, environment: Mapping[str, str] = os.environ) -> s
     if not _is_name(name) or storage.exists(name) or storage.exists(f"{name}.index"):  # of TensorFlow
         return name
     model = SIZES.get(name, name)
-    cache = cache_directory(environment)
+    home = environment.get("HF_HOME") or str(Path.home() / ".cache" / "huggingface")
+    cache = Path(environment.get("HF_HUB_CACHE") or f"{home}/hub")
     for repository in (model, f"{_ORGANISATION}/{model}"):
         found = _newest(cache / f"models--{repository.replace('/', '--')}")
         if found is not None:
@@ -30,12 +31,6 @@ def find_pretrained(name: str, environment: Mapping[str, str] = os.environ) -> s
         f"{name}: no such checkpoint, and {model} is not among the models in {cache}; "
         "give the path of a checkpoint as --start-from-ckpt"
     )
-
-
-def cache_directory(environment: Mapping[str, str]) -> Path:
-    """The directory of downloaded models, by the variables that Hugging Face's programs read."""
-    home = environment.get("HF_HOME") or str(Path.home() / ".cache" / "huggingface")
-    return Path(environment.get("HF_HUB_CACHE") or f"{home}/hub")
 
 
 def _is_name(text: str) -> bool:

@@ -26,13 +26,7 @@ _ARCHITECTURES = {
 }
 """transformers' classes by a head that they have; the first that fits."""
 
-_SPECIAL_TOKENS = {
-    "unk_token": "[UNK]",
-    "sep_token": "[SEP]",
-    "pad_token": "[PAD]",
-    "cls_token": "[CLS]",
-    "mask_token": "[MASK]",
-}
+_SPECIAL_TOKENS = {f"{kind}_token": f"[{kind.upper()}]" for kind in ("unk", "sep", "pad", "cls", "mask")}
 
 
 def read_huggingface(path: str, model_config: str | None = None, kind: str = "huggingface") -> Checkpoint:
@@ -40,18 +34,21 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
 
     model_config: a file in place of the config.json beside the weights.
     """
-    directory, file = path, path
+    directory, file = storage.parent(path), path
     if storage.is_directory(path):
-        paths = [storage.join(path, name) for name in WEIGHT_FILES]
-        file = next((one for one in paths if storage.exists(one)), paths[0])
-    else:
-        directory = storage.parent(path)
+        directory, file = path, find_weights(path) or storage.join(path, WEIGHT_FILES[0])
     return Checkpoint(
         kind=kind,
         path=path,
         config=read_config(directory, model_config),
         weights=from_pytorch_names(_tensors(file), file),
     )
+
+
+def find_weights(directory: str) -> str | None:
+    """The path of the directory's file of weights, or None where there is none."""
+    paths = (storage.join(directory, name) for name in WEIGHT_FILES)
+    return next((path for path in paths if storage.exists(path)), None)
 
 
 def _tensors(file: str) -> Stored:

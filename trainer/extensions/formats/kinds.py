@@ -1,19 +1,19 @@
-"""The kinds of other programs' checkpoints: recognised by their files, read, written."""
+"""The kinds of other programs' checkpoints: recognised by their files, read, written.
+
+They are tf1, tf2, nvidia, habana, graphcore and huggingface.
+"""
 
 from collections.abc import Callable
 
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
 from trainer.checkpoint.stored import Checkpoint
-from trainer.extensions.formats.huggingface import WEIGHT_FILES, read_huggingface, write_huggingface
+from trainer.extensions.formats.huggingface import find_weights, read_huggingface, write_huggingface
 from trainer.extensions.formats.nvidia import read_nvidia, write_nvidia
 from trainer.extensions.formats.tensor_bundle.bundle import Bundle, find_prefix
 from trainer.extensions.formats.tensor_bundle.object_graph import GRAPH_KEY
 from trainer.extensions.formats.tensorflow1 import read_tensorflow1, write_tensorflow1
 from trainer.extensions.formats.tensorflow2 import read_tensorflow2, write_tensorflow2
-
-KINDS = ("tf1", "tf2", "nvidia", "habana", "graphcore", "huggingface")
-"""The kinds that are read."""
 
 WRITERS: dict[str, Callable[[Checkpoint, str], str]] = {
     "huggingface": write_huggingface,
@@ -23,7 +23,7 @@ WRITERS: dict[str, Callable[[Checkpoint, str], str]] = {
 }
 """The kinds that are written, by functions of a checkpoint and a new directory that return the path."""
 
-_TORCH_KINDS = KINDS[2:]
+_TENSORFLOW = ("tf1", "tf2")
 _TORCH_FILES = (".pt", ".pth")
 
 
@@ -31,12 +31,16 @@ def read_checkpoint(path: str, kind: str | None = None, model_config: str | None
     """The checkpoint at a path. Only names, shapes and configuration are read yet.
 
     path: a directory; a file of weights; for TensorFlow also the prefix of its files, or one of them.
-    kind: one of KINDS; None: what the files look like. model_config: a file in place of the
+    kind: None: what the files look like. model_config: a file in place of the
     bert_config.json or config.json beside the weights. CheckpointError or DataError for a damaged file.
     """
-    if kind not in _TORCH_KINDS and (prefix := find_prefix(path)) is not None:
-        return _read_tensorflow(prefix, kind, model_config)
-    if kind in ("tf1", "tf2"):
+    if kind in (None, *_TENSORFLOW) and (prefix := find_prefix(path)) is not None:
+        bundle = Bundle(prefix)
+        found, read = ("tf2", read_tensorflow2) if GRAPH_KEY in bundle.entries else ("tf1", read_tensorflow1)
+        if kind not in (None, found):
+            raise SettingsError(f"{prefix}: is a checkpoint of kind {found}, not {kind}")
+        return read(bundle, model_config)
+    if kind in _TENSORFLOW:
         raise MissingInputError(f"{path}: no TensorFlow checkpoint: found no .index file")
     file = _torch_file(path, kind)
     if file is not None:
@@ -44,31 +48,19 @@ def read_checkpoint(path: str, kind: str | None = None, model_config: str | None
     return read_huggingface(path, model_config, kind or "huggingface")
 
 
-def _read_tensorflow(prefix: str, kind: str | None, model_config: str | None) -> Checkpoint:
-    bundle = Bundle(prefix)
-    found = "tf2" if GRAPH_KEY in bundle.entries else "tf1"
-    if kind not in (None, found):
-        raise SettingsError(f"{prefix}: is a checkpoint of kind {found}, not {kind}")
-    read = read_tensorflow2 if found == "tf2" else read_tensorflow1
-    return read(bundle, model_config)
-
-
 def _torch_file(path: str, kind: str | None) -> str | None:
     """The path of NVIDIA's or Habana's file, or None for Hugging Face's form."""
-    if storage.is_directory(path):
-        if kind in (None, "huggingface", "graphcore"):
-            has_weights = any(storage.exists(storage.join(path, name)) for name in WEIGHT_FILES)
-            if kind is not None or has_weights:
-                return None
-        files = [name for name in storage.list_files(path) if name.endswith(_TORCH_FILES) and "/" not in name]
-        if len(files) == 1:
-            return storage.join(path, files[0])
-        if kind in ("nvidia", "habana"):
-            raise MissingInputError(f"{path}: holds {len(files)} .pt files, expected one; name the file")
+    is_asked = kind in ("nvidia", "habana")
+    if not storage.is_directory(path):
+        return path if is_asked or (kind is None and path.endswith(_TORCH_FILES)) else None
+    if not is_asked and (kind is not None or find_weights(path)):
         return None
-    if kind is None:
-        return path if path.endswith(_TORCH_FILES) else None
-    return path if kind in ("nvidia", "habana") else None
+    files = [name for name in storage.list_files(path) if name.endswith(_TORCH_FILES) and "/" not in name]
+    if len(files) == 1:
+        return storage.join(path, files[0])
+    if is_asked:
+        raise MissingInputError(f"{path}: holds {len(files)} .pt files, expected one; name the file")
+    return None
 
 
 def is_recognised(path: str) -> bool:
@@ -77,5 +69,5 @@ def is_recognised(path: str) -> bool:
         return True
     if not storage.is_directory(path):
         return storage.exists(path)
-    there = any(storage.exists(storage.join(path, name)) for name in (*WEIGHT_FILES, "config.json"))
-    return there or _torch_file(path, None) is not None
+    has_config = storage.exists(storage.join(path, "config.json"))
+    return has_config or (find_weights(path) or _torch_file(path, None)) is not None

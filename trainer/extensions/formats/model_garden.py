@@ -7,28 +7,51 @@ and segments, a norm, the layers, the pooler.
 
 from collections.abc import Iterator
 
-from trainer.extensions.formats.names import MODEL_GARDEN_HEADS, MODEL_GARDEN_LAYER
+from trainer.checkpoint.stored import WORD_BIAS, WORDS
 from trainer.extensions.formats.tensor_bundle.object_graph import Node, holders, walk
 
-ENDS = {"weight": ("kernel", "gamma", "embeddings"), "bias": ("bias", "beta")}
+_ENDS = {"weight": ("kernel", "gamma", "embeddings"), "bias": ("bias", "beta")}
 """Local names of the variables of a layer, for this model's ends of names."""
 
 _NUMBERED = "layer_with_weights-"
-_TABLES = ("word_embeddings", "position_embeddings", "token_type_embeddings")
+_FIRST = {
+    "bert.embeddings.word_embeddings": "_embedding_layer",
+    "bert.embeddings.position_embeddings": "_position_embedding_layer",
+    "bert.embeddings.token_type_embeddings": "_type_embedding_layer",
+    "bert.embeddings.LayerNorm": "_embedding_norm_layer",
+}
+"""The encoder's objects before its layers, in order, with their local names in versions that give them."""
+
+_POOLER, _POOLERS_NAME = "bert.pooler.dense", "_pooler_layer"
+_LAYERS = "bert.encoder.layer."
+_LAYER = {
+    "attention.self.query": ("_attention_layer", "_query_dense"),
+    "attention.self.key": ("_attention_layer", "_key_dense"),
+    "attention.self.value": ("_attention_layer", "_value_dense"),
+    "attention.output.dense": ("_attention_layer", "_output_dense"),
+    "attention.output.LayerNorm": ("_attention_layer_norm",),
+    "intermediate.dense": ("_intermediate_dense",),
+    "output.dense": ("_output_dense",),
+    "output.LayerNorm": ("_output_layer_norm",),
+}
+"""The objects of a layer, as the local names that lead to them from the layer's object."""
+
+_PROJECTION, _PROJECTION_OF_2_3 = "attention.output.dense", "_attention_output_dense"
+_MASKED = "masked_lm"
+_HEADS = {
+    "cls.predictions": (_MASKED,),
+    "cls.predictions.transform.dense": (_MASKED, "dense"),
+    "cls.predictions.transform.LayerNorm": (_MASKED, "layer_norm"),
+    "cls.seq_relationship": ("model", "classification_heads", "0", "out_proj"),
+}
+"""The objects of the heads, as the local names that lead to them from the root."""
+
+_BIAS = "output_bias/bias"
 _PAIRS = {
     "predictions/transform/logits/kernel": "cls.seq_relationship.weight",
     "predictions/transform/logits/bias": "cls.seq_relationship.bias",
 }
 """Full names of the next-sentence head's variables in versions that convert it."""
-
-_NAMED = {
-    "_embedding_layer": "bert.embeddings.word_embeddings",
-    "_position_embedding_layer": "bert.embeddings.position_embeddings",
-    "_type_embedding_layer": "bert.embeddings.token_type_embeddings",
-    "_embedding_norm_layer": "bert.embeddings.LayerNorm",
-    "_pooler_layer": "bert.pooler.dense",
-}
-"""Local names of the encoder's objects in versions that give them."""
 
 
 def find_variables(nodes: list[Node]) -> dict[str, int]:
@@ -37,27 +60,29 @@ def find_variables(nodes: list[Node]) -> dict[str, int]:
     for encoder in range(len(nodes)):
         parts = dict(_numbered_parts(nodes, encoder)) or dict(_named_parts(nodes, encoder))
         if any(".layer.0." in name for name in parts):
-            found |= _variables(nodes, parts)
+            found = _variables(nodes, parts)
             break
     if not found:
         return found
     for head in holders(nodes, "dense", "layer_norm", "embedding_table"):
-        parts = {
-            name: number for name, way in MODEL_GARDEN_HEADS.items() if (number := walk(nodes, head, *way))
-        }
-        found |= _variables(nodes, parts)
-        bias = walk(nodes, head, "output_bias/bias") or walk(nodes, head, "bias")
-        table = walk(nodes, head, "embedding_table")
-        found |= {"cls.predictions.bias": bias} if bias else {}
-        if table:
-            found.setdefault("bert.embeddings.word_embeddings.weight", table)
+        found |= _variables(nodes, _head_parts(nodes, head, _MASKED))
+        children = nodes[head].children
+        found.setdefault(WORDS, children["embedding_table"])
+        if bias := children.get(_BIAS) or children.get("bias"):
+            found[WORD_BIAS] = bias
     for heads in holders(nodes, "classification_heads"):
-        out = walk(nodes, heads, "classification_heads", "0", "out_proj")
-        found |= _variables(nodes, {"cls.seq_relationship": out} if out else {})
-    named = {node.full_name: number for number, node in enumerate(nodes) if node.full_name in _PAIRS}
-    for full_name, number in named.items():
-        found.setdefault(_PAIRS[full_name], number)
+        found |= _variables(nodes, _head_parts(nodes, heads, "model"))
+    for number, node in enumerate(nodes):
+        if node.full_name in _PAIRS:
+            found.setdefault(_PAIRS[node.full_name], number)
     return found
+
+
+def _head_parts(nodes: list[Node], owner: int, name: str) -> dict[str, int]:
+    """The nodes of the parts of heads that the object, of that name in the root, leads to."""
+    ways = {part: rest for part, (first, *rest) in _HEADS.items() if first == name and rest}
+    found = {part: walk(nodes, owner, *way) for part, way in ways.items()}
+    return {part: number for part, number in found.items() if number is not None}
 
 
 def _numbered_parts(nodes: list[Node], encoder: int) -> Iterator[tuple[str, int]]:
@@ -66,19 +91,19 @@ def _numbered_parts(nodes: list[Node], encoder: int) -> Iterator[tuple[str, int]
     numbered = [
         name for name in children if name.startswith(_NUMBERED) and _is_number(name[len(_NUMBERED) :])
     ]
-    tables, layers = iter(_TABLES), 0
+    tables, layers = iter(list(_FIRST)[:3]), 0
     for name in sorted(numbered, key=lambda name: int(name[len(_NUMBERED) :])):
         number = children[name]
         held = nodes[number].children
         if "embeddings" in held and (table := next(tables, None)):
-            yield f"bert.embeddings.{table}", number
+            yield table, number
         elif "_attention_layer" in held:
             yield from _layer_parts(nodes, number, layers)
             layers += 1
         elif "gamma" in held and not layers:
             yield "bert.embeddings.LayerNorm", number
         elif "kernel" in held and layers:
-            yield "bert.pooler.dense", number
+            yield _POOLER, number
 
 
 def _named_parts(nodes: list[Node], encoder: int) -> Iterator[tuple[str, int]]:
@@ -88,7 +113,8 @@ def _named_parts(nodes: list[Node], encoder: int) -> Iterator[tuple[str, int]]:
     first = None if layers is None else nodes[layers].children.get("0")
     if layers is None or first is None or not any(_layer_parts(nodes, first, 0)):
         return  # many objects may lead to these layers: all of them are looked at for one only
-    yield from ((name, children[local]) for local, name in _NAMED.items() if local in children)
+    named = _FIRST | {_POOLER: _POOLERS_NAME}
+    yield from ((name, children[local]) for name, local in named.items() if local in children)
     for local, number in nodes[layers].children.items():
         if _is_number(local):
             yield from _layer_parts(nodes, number, int(local))
@@ -101,19 +127,19 @@ def _is_number(text: str) -> bool:
 
 def _layer_parts(nodes: list[Node], layer: int, place: int) -> Iterator[tuple[str, int]]:
     """(name of a part, its node) of an encoder's layer."""
-    for name, way in MODEL_GARDEN_LAYER.items():
+    for name, way in _LAYER.items():
         number = walk(nodes, layer, *way)
-        if number is None and name == "attention.output.dense":
-            number = walk(nodes, layer, "_attention_output_dense")
+        if number is None and name == _PROJECTION:
+            number = walk(nodes, layer, _PROJECTION_OF_2_3)
         if number is not None:
-            yield f"bert.encoder.layer.{place}.{name}", number
+            yield f"{_LAYERS}{place}.{name}", number
 
 
 def _variables(nodes: list[Node], parts: dict[str, int]) -> dict[str, int]:
     """The nodes of the variables of these parts that have a value, by this model's names."""
     found = {}
     for part, number in parts.items():
-        for end, locals_ in ENDS.items():
+        for end, locals_ in _ENDS.items():
             for local in locals_:
                 variable = nodes[number].children.get(local)
                 if variable is not None and nodes[variable].key is not None:
@@ -132,10 +158,14 @@ class Objects:
         for name in names:
             children = self.nodes[parent].children
             if name not in children:
-                self.nodes.append(Node())
-                children[name] = len(self.nodes) - 1
+                children[name] = self.add()
             parent = children[name]
         return parent
+
+    def add(self) -> int:
+        """A node without a parent."""
+        self.nodes.append(Node())
+        return len(self.nodes) - 1
 
     def link(self, parent: int, name: str, node: int) -> None:
         """Give a node another parent."""
@@ -148,52 +178,46 @@ def place_variables(objects: Objects, names: list[str], layers: int) -> dict[str
     Under ``model`` stands what is at once an encoder (its layers) and a pre-trainer (its encoder_network,
     masked_lm and classification_heads), under ``encoder`` the encoder again: programs restore either.
     """
-    encoder = objects.child(0, "encoder")
-    masked = objects.child(0, "masked_lm")
+    encoder, masked = objects.child(0, "encoder"), objects.child(0, _MASKED)
     found = {}
     for name in names:
         part, _, end = name.rpartition(".")
-        owner = _owner(objects, encoder, masked, part, layers)
-        local = _local(part, end)
-        found[name] = objects.child(owner, local)
-        if name == "cls.predictions.bias":
+        way = _way(part, layers)
+        owner = objects.child(0, *way)
+        if part.endswith(_PROJECTION):
+            objects.link(objects.child(0, *way[:2]), _PROJECTION_OF_2_3, owner)
+        found[name] = objects.child(owner, _local(part, end))
+        if name == WORD_BIAS:
             objects.link(masked, "bias", found[name])
-        if name == "bert.embeddings.word_embeddings.weight":
+        if name == WORDS:
             objects.link(masked, "embedding_table", found[name])
     model = objects.child(0, "model")
     objects.nodes[model].children |= objects.nodes[encoder].children
     objects.link(model, "encoder_network", encoder)
-    objects.link(model, "masked_lm", masked)
+    objects.link(model, _MASKED, masked)
     return found
 
 
-def _owner(objects: Objects, encoder: int, masked: int, part: str, layers: int) -> int:
-    """The object of a part of the model."""
-    if part.startswith("bert.encoder.layer."):
-        number, _, rest = part.removeprefix("bert.encoder.layer.").partition(".")
-        layer = objects.child(encoder, f"{_NUMBERED}{4 + int(number)}")
-        owner = objects.child(layer, *MODEL_GARDEN_LAYER[rest])
-        if rest == "attention.output.dense":  # its other name, in version 2.3
-            objects.link(layer, "_attention_output_dense", owner)
-        return owner
-    if part == "bert.pooler.dense":
-        return objects.child(encoder, f"{_NUMBERED}{4 + layers}")
-    if part == "bert.embeddings.LayerNorm":
-        return objects.child(encoder, f"{_NUMBERED}3")
-    if part.startswith("bert.embeddings."):
-        return objects.child(encoder, f"{_NUMBERED}{_TABLES.index(part.rpartition('.')[2])}")
-    if part == "cls.seq_relationship":
-        return objects.child(0, "model", "classification_heads", "0", "out_proj")
-    return objects.child(masked, *MODEL_GARDEN_HEADS.get(part, ()))
+def _way(part: str, layers: int) -> tuple[str, ...]:
+    """The local names that lead from the root to the object of a part of the model."""
+    if part in _HEADS:
+        return _HEADS[part]
+    first = list(_FIRST)
+    if part in first:
+        return "encoder", f"{_NUMBERED}{first.index(part)}"
+    if part == _POOLER:
+        return "encoder", f"{_NUMBERED}{len(first) + layers}"
+    number, _, rest = part.removeprefix(_LAYERS).partition(".")
+    return "encoder", f"{_NUMBERED}{len(first) + int(number)}", *_LAYER[rest]
 
 
 def _local(part: str, end: str) -> str:
     """The local name of a variable in its object."""
     if part == "cls.predictions":
-        return "output_bias/bias"
+        return _BIAS
+    kernel, gamma, table = _ENDS["weight"]
     if part.endswith("_embeddings"):
-        return "embeddings"
-    weight, _, _ = ENDS["weight"]
+        return table
     if part.endswith("LayerNorm"):
-        return "gamma" if end == "weight" else "beta"
-    return weight if end == "weight" else "bias"
+        return gamma if end == "weight" else "beta"
+    return kernel if end == "weight" else "bias"

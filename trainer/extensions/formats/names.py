@@ -1,7 +1,5 @@
 """Names of tensors in other programs, as tables: what is exchanged to get this model's name."""
 
-from collections.abc import Mapping
-
 PYTORCH = {
     ".dense_act.": ".dense.",
     ".gamma": ".weight",
@@ -9,9 +7,6 @@ PYTORCH = {
     "cls.predictions.decoder.bias": "cls.predictions.bias",
 }
 """Parts of older names in PyTorch programs: NVIDIA's and Habana's layers, early ports, a tied bias."""
-
-PYTORCH_PREFIX = "module."
-"""The beginning of the names of a model that was saved in PyTorch's wrapper for several devices."""
 
 PYTORCH_DROPPED = (
     "cls.predictions.decoder.weight",
@@ -37,38 +32,10 @@ TENSORFLOW = {
 }
 """TensorFlow 1's names of embeddings and heads, none of which is transposed; the others follow a rule."""
 
-TENSORFLOW_MOMENTS = {
-    "adam_m": "exp_avg",
-    "adam_v": "exp_avg_sq",
-    "LAMB": "exp_avg",
-    "LAMB_1": "exp_avg_sq",
-    "lamb_m": "exp_avg",
-    "lamb_v": "exp_avg_sq",
-}
-"""TensorFlow 1's slots of a variable: those of Google's optimiser, of MLPerf's LAMB, and of Graphcore's."""
-
-MODEL_GARDEN_LAYER = {
-    "attention.self.query": ("_attention_layer", "_query_dense"),
-    "attention.self.key": ("_attention_layer", "_key_dense"),
-    "attention.self.value": ("_attention_layer", "_value_dense"),
-    "attention.output.dense": ("_attention_layer", "_output_dense"),
-    "attention.output.LayerNorm": ("_attention_layer_norm",),
-    "intermediate.dense": ("_intermediate_dense",),
-    "output.dense": ("_output_dense",),
-    "output.LayerNorm": ("_output_layer_norm",),
-}
-"""TensorFlow 2's objects of a layer, as the local names that lead to them from the layer's object."""
-
-MODEL_GARDEN_HEADS = {
-    "cls.predictions.transform.dense": ("dense",),
-    "cls.predictions.transform.LayerNorm": ("layer_norm",),
-}
-"""TensorFlow 2's objects of the masked-word head."""
-
 
 def from_pytorch(name: str) -> str | None:
     """This model's name of a tensor of a PyTorch program, or None for a copy or what is no parameter."""
-    name = name.removeprefix(PYTORCH_PREFIX)
+    name = name.removeprefix("module.")  # of PyTorch's wrapper for several devices
     if not name.startswith(("bert.", "cls.", "qa_outputs.", "classifier.")):
         name = f"bert.{name}"
     for old, new in PYTORCH.items():
@@ -92,13 +59,11 @@ def to_tensorflow(name: str) -> tuple[str, bool]:
     return f"{path}.{kinds[last]}".replace(".", "/"), last == "weight" and not is_norm
 
 
-def from_tensorflow(name: str, table: Mapping[str, str]) -> tuple[str, bool] | None:
-    """(this model's name of a variable of TensorFlow 1, True if it is transposed), or None for another's.
-
-    table: TENSORFLOW the other way round.
-    """
-    if name in table:
-        return table[name], False
+def from_tensorflow(name: str) -> tuple[str, bool] | None:
+    """(this model's name of a variable of TensorFlow 1, True if it is transposed), or None for another's."""
+    ours = next((ours for ours, theirs in TENSORFLOW.items() if theirs == name), None)
+    if ours is not None:
+        return ours, False
     path, _, last = name.replace("encoder/layer_", "encoder/layer/").rpartition("/")
     ends = {"kernel": "weight", "gamma": "weight", "bias": "bias", "beta": "bias"}
     if not path.startswith(("bert/", "cls/")) or last not in ends:

@@ -1,6 +1,6 @@
 """NVIDIA's and Habana's PyTorch checkpoints: weights under "model", moments under "optimizer"."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 import torch
@@ -19,11 +19,13 @@ from trainer.checkpoint.stored import (
     StoredTensor,
 )
 from trainer.checkpoint.vocabulary_rows import padded
+from trainer.config.model import ModelConfig
 from trainer.extensions.formats.absent_parts import completed
 from trainer.extensions.formats.config_file import read_config, write_bert_config
 from trainer.extensions.formats.graphcore import joined
 from trainer.extensions.formats.names import from_pytorch, to_nvidia
 from trainer.extensions.formats.pytorch_file import check_plain, read_torch, tensors_of
+from trainer.model.bert import BertForPreTraining
 
 _NO_DECAY = ("bias", "gamma", "beta", "LayerNorm")
 _DECAY = 0.01
@@ -63,48 +65,30 @@ def _read_moments(optimiser: Any, weights: Stored, path: str) -> tuple[dict[str,
     DataError for moments or counts that are of these weights, and no numbers.
     """
     names = [name for part in split_by_decay(weights) for name in part]
-    found = _states_of(optimiser)
-    if found is None or len(found) != len(names):
+    try:
+        groups, by_number = optimiser["param_groups"], optimiser["state"]
+        states = [by_number[number] for group in groups for number in group["params"]]
+        found = {
+            (kind, name): state[kind]
+            for name, state in zip(names, states, strict=True)
+            for kind in (MEAN, SQUARE)
+        }
+        counts = [place[name] for place in (groups[0], states[0]) for name in _COUNTS if name in place]
+    except (TypeError, LookupError, ValueError):  # another form of state, or one of other weights
         return {}, None
     moments = {}
-    for name, state in zip(names, found, strict=True):
-        for kind in (MEAN, SQUARE):
-            moment = state.get(kind)
-            if not isinstance(moment, Tensor):
-                return {}, None
-            check_plain(moment, f"{kind} of {name}", path)
-            if tuple(moment.shape) != weights[name].shape:
-                return {}, None
-            moments[f"{kind}/{name}"] = StoredTensor.of(moment)
-    return moments, _updates((optimiser["param_groups"][0], found[0]), path) if found else None
+    for (kind, name), moment in found.items():
+        if not isinstance(moment, Tensor):
+            return {}, None
+        check_plain(moment, f"{kind} of {name}", path)
+        if tuple(moment.shape) != weights[name].shape:
+            return {}, None
+        moments[f"{kind}/{name}"] = StoredTensor.of(moment)
+    return moments, _updates(counts[0], path) if counts else None
 
 
-def _states_of(optimiser: Any) -> list[Mapping[str, Any]] | None:
-    """The state of each weight in the order of an optimiser's groups, or None for another form of state."""
-    if not isinstance(optimiser, Mapping):
-        return None
-    states, groups = optimiser.get("state"), optimiser.get("param_groups")
-    if not isinstance(states, Mapping) or not isinstance(groups, list) or not groups:
-        return None
-    found = []
-    for group in groups:
-        numbers = group.get("params") if isinstance(group, Mapping) else None
-        if not isinstance(numbers, list):
-            return None
-        for number in numbers:
-            state = states.get(number) if isinstance(number, int) else None
-            if not isinstance(state, Mapping):
-                return None
-            found.append(state)
-    return found
-
-
-def _updates(places: Sequence[Mapping[str, Any]], path: str) -> int | None:
+def _updates(count: Any, path: str) -> int:
     """The updates that an optimiser counted, in its group or in a weight's state. DataError for no number."""
-    counts = [place[name] for place in places for name in _COUNTS if name in place]
-    if not counts:
-        return None
-    count = counts[0]
     if isinstance(count, Tensor):
         check_plain(count, "the number of updates", path)
         count = count.item() if count.numel() == 1 else count.tolist()
@@ -124,7 +108,7 @@ def write_nvidia(checkpoint: Checkpoint, directory: str) -> str:
     """Write ckpt_N.pt and bert_config.json, the vocabulary padded as the program does. Returns the path."""
     checkpoint = completed(checkpoint, "NVIDIA's BERT")
     config = checkpoint.expect_config()
-    weights = in_order(padded(checkpoint.weights, config))
+    weights = _in_order(padded(checkpoint.weights, config), config)
     values = {to_nvidia(name): tensor.read() for name, tensor in weights.items()}
     if WORDS in values and any(name.startswith("cls.predictions.") for name in values):
         values[_TIED] = values[WORDS]
@@ -156,8 +140,8 @@ def _optimiser(weights: Stored, moments: Stored, checkpoint: Checkpoint) -> dict
     states: dict[int, dict[str, Any]] = {}
     groups = []
     for names, decay in zip(split_by_decay(weights), (_DECAY, 0.0), strict=True):
-        numbers = list(range(len(states), len(states) + len(names)))
-        for number, name in zip(numbers, names, strict=True):
+        first = len(states)
+        for number, name in enumerate(names, first):
             found = {kind: moments.get(f"{kind}/{name}") for kind in (MEAN, SQUARE)}
             states[number] = {
                 kind: torch.zeros(weights[name].shape) if moment is None else moment.read()
@@ -165,7 +149,7 @@ def _optimiser(weights: Stored, moments: Stored, checkpoint: Checkpoint) -> dict
             }
         groups.append(
             {
-                "params": numbers,
+                "params": list(range(first, len(states))),
                 "weight_decay": decay,
                 "lr": 0.0,
                 "betas": checkpoint.betas,
@@ -179,29 +163,12 @@ def _optimiser(weights: Stored, moments: Stored, checkpoint: Checkpoint) -> dict
     return {"state": states, "param_groups": groups}
 
 
-def in_order(weights: Stored) -> dict[str, StoredTensor]:
-    """The weights in the order of the program's model, which numbers its optimiser's state."""
-    return dict(sorted(weights.items(), key=lambda item: _place(item[0])))
+def _in_order(weights: Stored, config: ModelConfig) -> dict[str, StoredTensor]:
+    """The weights in the order of the program's model, which numbers its optimiser's state.
 
-
-_PARTS = (
-    *("bert.embeddings.word", "bert.embeddings.position", "bert.embeddings.token", "bert.embeddings.Layer"),
-    *("bert.encoder.layer.", "bert.pooler.", "cls.predictions.bias", "cls.predictions.transform."),
-    *("cls.seq_relationship.", *HEADS[1:]),
-)
-_LAYER = (
-    *("attention.self.query.", "attention.self.key.", "attention.self.value.", "attention.output.dense."),
-    *("attention.output.LayerNorm.", "intermediate.", "output.dense.", "output.LayerNorm.", "dense.", ""),
-)
-
-
-def _place(name: str) -> tuple[int, int, int, int]:
-    """(part, layer, part of the layer, 0 for the weight and 1 for the bias) of a tensor."""
-    part = next(number for number, beginning in enumerate(_PARTS) if name.startswith(beginning))
-    rest = name.removeprefix(_PARTS[part])
-    layer = 0
-    if _PARTS[part] == "bert.encoder.layer.":
-        number, _, rest = rest.partition(".")
-        layer = int(number)
-    inner = next(number for number, beginning in enumerate(_LAYER) if rest.startswith(beginning))
-    return part, layer, inner, int(name.endswith(".bias"))
+    It is that of this trainer's model, with other heads at the end.
+    """
+    with torch.device("meta"):
+        names = [*BertForPreTraining(config).state_dict()]
+    names += [f"{head}{end}" for head in HEADS[1:] for end in ("weight", "bias")]
+    return {name: weights[name] for name in dict.fromkeys([*names, *weights]) if name in weights}

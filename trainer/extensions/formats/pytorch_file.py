@@ -102,17 +102,15 @@ def check_plain(tensor: Tensor, name: str, path: str) -> None:
 
 def _oddity(tensor: Tensor) -> str | None:
     """The kind of a tensor whose memory is no array of numbers, or None for a plain one."""
-    if tensor.is_nested:
-        return "nested"
-    if tensor.layout is not torch.strided:
-        return "sparse"
-    if tensor.is_quantized:
-        return "quantised"
-    if tensor.is_meta:
-        return "without values (meta)"
-    if tensor.dtype not in _PLAIN_TYPES:
-        return f"of the type {str(tensor.dtype).removeprefix('torch.')}"
-    return "a view with its sign turned" if tensor.is_neg() else None
+    kinds = {
+        "nested": tensor.is_nested,
+        "sparse": tensor.layout is not torch.strided,
+        "quantised": tensor.is_quantized,
+        "without values (meta)": tensor.is_meta,
+        f"of the type {str(tensor.dtype).removeprefix('torch.')}": tensor.dtype not in _PLAIN_TYPES,
+        "a view with its sign turned": tensor.is_neg(),
+    }
+    return next((kind for kind, applies in kinds.items() if applies), None)
 
 
 def _unreadable(path: str, error: Exception, remedy: str = "") -> DataError:

@@ -6,14 +6,14 @@ import torch
 
 from bertdata.errors import DatasetError, MissingInputError
 from bertdata.io import storage
-from trainer.checkpoint.stored import MEAN, Checkpoint, StoredTensor
+from trainer.checkpoint.stored import MEAN, SQUARE, Checkpoint, StoredTensor
 from trainer.checkpoint.vocabulary_rows import unpadded
 from trainer.errors import CheckpointError
 from trainer.extensions.formats.absent_parts import completed
 from trainer.extensions.formats.config_file import read_config, write_bert_config
 from trainer.extensions.formats.graphcore import google_names, third
-from trainer.extensions.formats.names import TENSORFLOW, TENSORFLOW_MOMENTS, from_tensorflow, to_tensorflow
-from trainer.extensions.formats.tensor_bundle.bundle import Bundle, BundleWriter, find_prefix, write_bundle
+from trainer.extensions.formats.names import from_tensorflow, to_tensorflow
+from trainer.extensions.formats.tensor_bundle.bundle import Bundle, find_prefix, write_bundle
 from trainer.extensions.formats.tensor_bundle.object_graph import GRAPH_KEY
 
 _ACCUMULATOR = "/GradientAccumulator"
@@ -21,24 +21,29 @@ _ACCUMULATOR = "/GradientAccumulator"
 
 _STEP = "global_step"
 _POWERS = ("beta1_power", "beta2_power")
-_OURS = {name: ours for ours, name in TENSORFLOW.items()}
 _ACCUMULATED = (torch.float32, torch.int64)
-_OPTIMISERS = {"LAMB": "lamb-mlperf", "adam": "adamw-bert", "lamb": "lamb-graphcore"}
-"""The optimisers by the beginnings of their slots' names."""
+_SLOTS = {
+    "adamw-bert": ("adam_m", "adam_v"),
+    "lamb-mlperf": ("LAMB", "LAMB_1"),
+    "lamb-graphcore": ("lamb_m", "lamb_v"),
+}
+"""The ends of the names of a variable's mean and square: Google's optimiser, MLPerf's LAMB, Graphcore's."""
 
 
 def read_tensorflow1(bundle: Bundle, model_config: str | None = None) -> Checkpoint:
     """The checkpoint of a bundle. model_config: a file in place of the bert_config.json beside it."""
     weights, moments = dict[str, StoredTensor](), dict[str, StoredTensor]()
     optimiser = None
+    slots = {mean: (MEAN, owner) for owner, (mean, _) in _SLOTS.items()}
+    slots |= {square: (SQUARE, owner) for owner, (_, square) in _SLOTS.items()}
     for name in bundle.entries:
         variable, _, slot = name.rpartition("/")
         if name.endswith(_ACCUMULATOR):
             continue
-        if slot in TENSORFLOW_MOMENTS:
+        if slot in slots:
             for ours, moment in _stored(bundle, name, variable):
-                moments[f"{TENSORFLOW_MOMENTS[slot]}/{ours}"] = moment
-                optimiser = _OPTIMISERS[slot.partition("_")[0]]
+                kind, optimiser = slots[slot]
+                moments[f"{kind}/{ours}"] = moment
         else:
             weights |= _stored(bundle, name, name)
     if not weights:
@@ -60,7 +65,7 @@ def _stored(bundle: Bundle, name: str, variable: str) -> Iterator[tuple[str, Sto
     whole = StoredTensor(bundle.entries[name].shape, lambda: bundle.read(name))
     names = google_names(variable)
     for number, googles in enumerate(names):
-        if found := from_tensorflow(googles, _OURS):
+        if found := from_tensorflow(googles):
             stored = third(whole, number) if len(names) > 1 else whole
             yield found[0], stored.transposed() if found[1] else stored
 
@@ -69,30 +74,25 @@ def write_tensorflow1(checkpoint: Checkpoint, directory: str) -> str:
     """Write model.ckpt-N, ``checkpoint`` and bert_config.json. Returns the prefix."""
     checkpoint = completed(checkpoint, "TensorFlow's BERT")
     config = checkpoint.expect_config()
-    name = f"model.ckpt-{checkpoint.updates or 0}"
-    prefix = storage.join(directory, name)
+    newest = f"model.ckpt-{checkpoint.updates or 0}"
+    prefix = storage.join(directory, newest)
     storage.make_directory(directory)
     with write_bundle(prefix) as bundle:
-        for ours, tensor in unpadded(checkpoint.weights, config).items():
-            _write(bundle, ours, "", tensor)
         is_lamb = (checkpoint.optimiser or "").startswith("lamb")
-        slots = ("LAMB", "LAMB_1") if is_lamb else ("adam_m", "adam_v")
-        for key, tensor in unpadded(checkpoint.moments, config).items():
-            kind, _, ours = key.partition("/")
-            _write(bundle, ours, f"/{slots[kind != MEAN]}", tensor)
+        mean, square = _SLOTS["lamb-mlperf" if is_lamb else "adamw-bert"]
+        endings = {"": "", MEAN: f"/{mean}", SQUARE: f"/{square}"}
+        for key, tensor in unpadded({**checkpoint.weights, **checkpoint.moments}, config).items():
+            kind, _, ours = key.rpartition("/")
+            name, is_transposed = to_tensorflow(ours)
+            bundle.add(name + endings[kind], (tensor.transposed() if is_transposed else tensor).read())
         if checkpoint.updates is not None:
             bundle.add(_STEP, torch.tensor(checkpoint.updates))
             if is_lamb and checkpoint.moments:
                 for power, beta in zip(_POWERS, checkpoint.betas, strict=True):
                     bundle.add(power, torch.tensor(beta ** (checkpoint.updates + 1)))
     write_bert_config(config, directory)
-    write_state_file(directory, name)
+    write_state_file(directory, newest)
     return prefix
-
-
-def _write(bundle: BundleWriter, ours: str, ending: str, tensor: StoredTensor) -> None:
-    name, is_transposed = to_tensorflow(ours)
-    bundle.add(f"{name}{ending}", (tensor.transposed() if is_transposed else tensor).read())
 
 
 def write_state_file(directory: str, name: str) -> None:

@@ -1,7 +1,5 @@
 """TensorFlow 2's checkpoints, as the model garden writes them: variables in a graph of objects."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
@@ -13,7 +11,7 @@ from trainer.errors import CheckpointError
 from trainer.extensions.formats.absent_parts import completed
 from trainer.extensions.formats.config_file import read_config, write_bert_config
 from trainer.extensions.formats.model_garden import Objects, find_variables, place_variables
-from trainer.extensions.formats.tensor_bundle.bundle import Bundle, BundleWriter, write_bundle
+from trainer.extensions.formats.tensor_bundle.bundle import Bundle, write_bundle
 from trainer.extensions.formats.tensor_bundle.object_graph import (
     GRAPH_KEY,
     Node,
@@ -28,6 +26,7 @@ from trainer.extensions.formats.tensor_bundle.wire import WireError
 from trainer.extensions.formats.tensorflow1 import write_state_file
 
 _SLOTS = {"m": MEAN, "v": SQUARE}
+_SLOT_NAMES = {kind: name for name, kind in _SLOTS.items()}
 _HEADS_THERE = "cls."
 _OPTIMISER, _ITERATIONS, _COUNTER = "optimizer", "iter", "save_counter"
 
@@ -64,51 +63,31 @@ def _stored(bundle: Bundle, node: Node, name: str) -> StoredTensor:
     if node.key not in bundle.entries:
         raise CheckpointError(f"{bundle.index}: holds no {node.key}, which its graph of objects names")
     key = node.key
-    shape = bundle.entries[key].shape
-    flat = _Layout.of(name).flat(shape)
+    flat = shape = bundle.entries[key].shape
+    axis = _heads_axis(name)
+    if axis is not None and len(shape) == 2 + _is_kernel(name):
+        flat = (shape[0] * shape[1], shape[2]) if axis == 0 else (*shape[:-2], shape[-2] * shape[-1])
     stored = StoredTensor(shape, lambda: bundle.read(key)).changed(flat, lambda tensor: tensor.reshape(flat))
-    return stored.transposed() if _Layout.of(name).is_kernel else stored
+    return stored.transposed() if _is_kernel(name) else stored
+
+
+def _is_kernel(name: str) -> bool:
+    """True for a matrix that is transposed there."""
+    return name.endswith(".weight") and "LayerNorm" not in name and "_embeddings" not in name
+
+
+def _heads_axis(name: str) -> int | None:
+    """The axis that attention keeps as two, heads and size of a head: of query, key and value the last."""
+    if ".attention.self." in name:
+        return -1
+    return 0 if name.endswith(".attention.output.dense.weight") else None
 
 
 def _iterations(bundle: Bundle, nodes: list[Node]) -> int | None:
     """The number of updates that an optimiser has counted."""
-    for node in nodes:
-        number = node.children.get(_ITERATIONS) if node.slots else None
-        if number is not None and (key := nodes[number].key) in bundle.entries:
-            assert key is not None
-            return bundle.read_count(key)
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """The form of a variable: a kernel is transposed, attention keeps its heads apart."""
-
-    is_kernel: bool
-    ends_in_heads: bool  # query, key, value: [.., heads, size of a head]
-    begins_with_heads: bool  # output of the attention: [heads, size of a head, ..]
-
-    @classmethod
-    def of(cls, name: str) -> "_Layout":
-        is_matrix = name.endswith(".weight") and "LayerNorm" not in name and "_embeddings" not in name
-        is_output = ".attention.output.dense." in name
-        return cls(is_matrix, ".attention.self." in name, is_matrix and is_output)
-
-    def flat(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape with the heads joined. Unchanged where they are not apart."""
-        if self.ends_in_heads and len(shape) == 2 + self.is_kernel:
-            return (*shape[:-2], shape[-2] * shape[-1])
-        if self.begins_with_heads and len(shape) == 3:
-            return shape[0] * shape[1], shape[2]
-        return shape
-
-    def apart(self, shape: tuple[int, ...], heads: int) -> tuple[int, ...]:
-        """The shape with the heads apart."""
-        if self.ends_in_heads:
-            return (*shape[:-1], heads, shape[-1] // heads)
-        if self.begins_with_heads:
-            return heads, shape[0] // heads, shape[1]
-        return shape
+    counters = (node.children[_ITERATIONS] for node in nodes if node.slots and _ITERATIONS in node.children)
+    keys = (nodes[counter].key for counter in counters)
+    return next((bundle.read_count(key) for key in keys if key and key in bundle.entries), None)
 
 
 def write_tensorflow2(checkpoint: Checkpoint, directory: str) -> str:
@@ -127,58 +106,38 @@ def write_tensorflow2(checkpoint: Checkpoint, directory: str) -> str:
     paths = _paths(objects.nodes)
     storage.make_directory(directory)
     with write_bundle(prefix) as bundle:
+
+        def write(number: int, key: str, tensor: Tensor) -> None:
+            node = objects.nodes[number]
+            node.key = node.full_name = key
+            bundle.add(key, tensor)
+
         for name, number in variables.items():
-            key = value_key(paths[number])
-            _write(bundle, objects.nodes[number], key, _in_shape(weights[name], name, config))
-        _write_optimiser(bundle, objects, variables, paths, checkpoint, config)
-        counter = objects.nodes[objects.child(0, _COUNTER)]
-        _write(bundle, counter, value_key(_COUNTER), torch.tensor(1))
+            write(number, value_key(paths[number]), _in_shape(weights[name], name, config))
+        if checkpoint.moments:  # slots of an optimiser, which counts its updates
+            optimiser = objects.child(0, _OPTIMISER)
+            iterations = objects.child(optimiser, _ITERATIONS)
+            write(iterations, value_key(f"{_OPTIMISER}/{_ITERATIONS}"), torch.tensor(checkpoint.updates or 0))
+        for key, moment in unpadded(checkpoint.moments, config).items():
+            kind, _, name = key.partition("/")
+            if name in variables:
+                slot = Slot(variables[name], _SLOT_NAMES[kind], objects.add())
+                objects.nodes[optimiser].slots.append(slot)
+                place = slot_key(paths[slot.weight], _OPTIMISER, slot.name)
+                write(slot.node, place, _in_shape(moment, name, config))
+        write(objects.child(0, _COUNTER), value_key(_COUNTER), torch.tensor(1))
         bundle.add_text(GRAPH_KEY, encode_graph(objects.nodes))
     write_bert_config(config, directory)
     write_state_file(directory, storage.base_name(prefix))
     return prefix
 
 
-def _write_optimiser(
-    bundle: BundleWriter,
-    objects: Objects,
-    variables: dict[str, int],
-    paths: dict[int, str],
-    checkpoint: Checkpoint,
-    config: ModelConfig,
-) -> None:
-    """Write the moments as slots of an optimiser, and the number of its updates."""
-    if not checkpoint.moments:
-        return
-    optimiser = objects.child(0, _OPTIMISER)
-    iterations = objects.nodes[objects.child(optimiser, _ITERATIONS)]
-    _write(
-        bundle, iterations, value_key(f"{_OPTIMISER}/{_ITERATIONS}"), torch.tensor(checkpoint.updates or 0)
-    )
-    names = {kind: slot for slot, kind in _SLOTS.items()}
-    for key, moment in unpadded(checkpoint.moments, config).items():
-        kind, _, name = key.partition("/")
-        if name not in variables:
-            continue
-        node = Node()
-        objects.nodes.append(node)
-        slot = Slot(variables[name], names[kind], len(objects.nodes) - 1)
-        objects.nodes[optimiser].slots.append(slot)
-        place = slot_key(paths[slot.weight], _OPTIMISER, slot.name)
-        _write(bundle, node, place, _in_shape(moment, name, config))
-
-
 def _in_shape(tensor: StoredTensor, name: str, config: ModelConfig) -> Tensor:
     """The tensor in the shape of its variable."""
-    layout = _Layout.of(name)
     whole = tensor.read()
-    whole = whole.t() if layout.is_kernel else whole
-    return whole.reshape(layout.apart(tuple(whole.shape), config.num_attention_heads))
-
-
-def _write(bundle: BundleWriter, node: Node, key: str, tensor: Tensor) -> None:
-    node.key = node.full_name = key
-    bundle.add(key, tensor)
+    whole = whole.t() if _is_kernel(name) else whole
+    axis = _heads_axis(name)
+    return whole if axis is None else torch.unflatten(whole, axis, (config.num_attention_heads, -1))
 
 
 def _paths(nodes: list[Node]) -> dict[int, str]:

@@ -5,16 +5,14 @@ Sources: the manuals of Open MPI, MPICH and Intel MPI (hydra), MVAPICH, HPE's PA
 
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import md5
 
 from bertdata.errors import SettingsError
 
 _FIRST_PORT, _PORTS = 20000, 10000  # below the ports that systems give to clients
-_NO_STEP = (
-    0xFFFFFFF0  # Slurm's numbers from here on are batch scripts and interactive shells, not srun's steps
-)
+_NO_STEP = 0xFFFFFFF0
+"""Slurm's numbers from here on are batch scripts and interactive shells, not srun's steps."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,23 +32,21 @@ class JobLauncher:
     needs: str | None = None
 
 
+def _mpirun(prefix: str, *jobs: str) -> JobLauncher:
+    """An mpirun whose variables have names of one form."""
+    return JobLauncher(
+        name="mpirun",
+        rank=f"{prefix}_RANK",
+        size=(f"{prefix}_SIZE",),
+        local_rank=f"{prefix}_LOCAL_RANK",
+        local_size=(f"{prefix}_LOCAL_SIZE",),
+        jobs=jobs,
+    )
+
+
 JOB_LAUNCHERS = (
-    JobLauncher(
-        name="mpirun",
-        rank="OMPI_COMM_WORLD_RANK",
-        size=("OMPI_COMM_WORLD_SIZE",),
-        local_rank="OMPI_COMM_WORLD_LOCAL_RANK",
-        local_size=("OMPI_COMM_WORLD_LOCAL_SIZE",),
-        jobs=("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"),
-    ),
-    JobLauncher(
-        name="mpirun",
-        rank="MV2_COMM_WORLD_RANK",
-        size=("MV2_COMM_WORLD_SIZE",),
-        local_rank="MV2_COMM_WORLD_LOCAL_RANK",
-        local_size=("MV2_COMM_WORLD_LOCAL_SIZE",),
-        jobs=("MPIRUN_ID",),
-    ),
+    _mpirun("OMPI_COMM_WORLD", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"),
+    _mpirun("MV2_COMM_WORLD", "MPIRUN_ID"),
     JobLauncher(
         name="mpirun",
         rank="PMI_RANK",
@@ -93,12 +89,11 @@ class JobPlace:
     local_rank: int
 
 
-def find_place(environment: Mapping[str, str] = os.environ) -> JobPlace | None:
+def find_place() -> JobPlace | None:
     """This worker's place where mpirun or srun started several, or None for one process alone."""
     for launcher in JOB_LAUNCHERS:
-        found = [_first(environment, launcher.rank), _first(environment, *launcher.size)]
-        found.append(_first(environment, launcher.local_rank))
-        if None in found or (launcher.needs and not _is_step(environment.get(launcher.needs))):
+        found = [_first(launcher.rank), _first(*launcher.size), _first(launcher.local_rank)]
+        if None in found or (launcher.needs and not _is_step(os.environ.get(launcher.needs))):
             continue
         rank, size, local_rank = (int(value or 0) for value in found)
         return JobPlace(launcher, rank, size, local_rank) if size > 1 else None
@@ -133,17 +128,16 @@ def join_environment() -> None:
 
 def refuse_unknown_launchers() -> None:
     """SettingsError under a launcher that tells a rank, but not which workers there are on which machine."""
-    if any(_first(os.environ, *launcher.size) == "1" for launcher in JOB_LAUNCHERS):
+    if any(_first(*launcher.size) == "1" for launcher in JOB_LAUNCHERS):
         return
-    for variable in _OTHERS:
-        if variable in os.environ:
-            lacks = "and nothing tells the number of workers, or a worker's number on its machine"
-            remedy = "start by torchrun, set RANK, WORLD_SIZE, LOCAL_RANK and MASTER_ADDR, or train alone"
-            raise SettingsError(f"a launcher set {variable}, {lacks}: {remedy} with --collective single")
+    if variable := next((name for name in _OTHERS if name in os.environ), None):
+        lacks = "and nothing tells the number of workers, or a worker's number on its machine"
+        remedy = "start by torchrun, set RANK, WORLD_SIZE, LOCAL_RANK and MASTER_ADDR, or train alone"
+        raise SettingsError(f"a launcher set {variable}, {lacks}: {remedy} with --collective single")
 
 
-def _first(environment: Mapping[str, str], *names: str) -> str | None:
-    return next((environment[name] for name in names if environment.get(name, "").isdecimal()), None)
+def _first(*names: str) -> str | None:
+    return next((os.environ[name] for name in names if os.environ.get(name, "").isdecimal()), None)
 
 
 def _is_step(number: str | None) -> bool:
@@ -153,8 +147,8 @@ def _is_step(number: str | None) -> bool:
 def _find_address(place: JobPlace) -> str | None:
     """Rank 0's address: this machine if it has all workers, else the first of Slurm's nodes."""
     launcher = place.launcher
-    local_size = _first(os.environ, *launcher.local_size)
-    if local_size == str(place.size) or _first(os.environ, *launcher.nodes) == "1":
+    local_size = _first(*launcher.local_size)
+    if local_size == str(place.size) or _first(*launcher.nodes) == "1":
         return "127.0.0.1"
     if launcher.nodes:
         return next((first_host(os.environ[name]) for name in _NODE_LISTS if name in os.environ), None)

@@ -17,9 +17,8 @@ def pack_best_fit(lengths: Array, room: int, most: int) -> Array:
     tokens = lengths.tolist()
     rows = [0] * len(tokens)
     sizes = list[int]()  # examples of each row
-    by_room: list[list[int]] = [
-        [] for _ in range(room + 1)
-    ]  # the rows with so much room, changed last at the end
+    # The rows with so much room, the one that was changed last at the end.
+    by_room: list[list[int]] = [[] for _ in range(room + 1)]
     rooms = list[int]()  # those that some row has, ascending
     for example in np.argsort(-lengths.astype(np.int64), kind="stable").tolist():
         length = tokens[example]

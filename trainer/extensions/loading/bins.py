@@ -16,6 +16,7 @@ that are consumed.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from bertdata.examples.columns import Array
 from trainer.data.dealing import Dealer, OwnRows, Rows, group_size
 from trainer.data.order import FileRows, Order, Position, numbers
 from trainer.extensions.loading.bin_edges import bin_edges
+from trainer.extensions.loading.windows import Window, lengths_of
 
 LEAST_WINDOW = 8192  # examples
 _UNITS_OF_A_BIN = 2  # so that few units have examples of two padded widths
@@ -48,36 +50,16 @@ def sort_into_bins(lengths: Array, unit_rows: int, bins: int, *key: object) -> A
     return order
 
 
-class BinnedWindow:
-    """The examples of a window in the order of its bins. parts: as the order of the examples gives them."""
-
-    def __init__(self, parts: list[FileRows], order: Array) -> None:
-        part, place = np.empty((2, len(order)), np.int64)
-        for number, one in enumerate(parts):
-            part[one.targets], place[one.targets] = number, one.rows
-        self._parts = parts
-        self._part, self._place = part[order], place[order]
-
-    def find(self, index: Array, targets: Array) -> Iterator[FileRows]:
-        """The examples at the index, for the targets. None of a file too, as others of it are needed soon."""
-        own, place = self._part[index], self._place[index]
-        for number, part in enumerate(self._parts):
-            here = np.flatnonzero(own == number)
-            yield FileRows(part.file, place[here], targets[here], part.epoch)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class UpdateShape:
-    """An update of all workers: its micro-batches, their examples, and the micro-batches of a group."""
+class UpdateShape(NamedTuple):
+    """An update of all workers: its micro-batches and their examples."""
 
     micro_batches: int
     batch_size: int
-    group: int
 
-    @classmethod
-    def of(cls, micro_batches: int, batch_size: int) -> "UpdateShape":
-        group = group_size(micro_batches, batch_size)
-        return cls(micro_batches=micro_batches, batch_size=batch_size, group=group)
+    @property
+    def group(self) -> int:
+        """The micro-batches of a group."""
+        return group_size(self.micro_batches, self.batch_size)
 
     @property
     def rows(self) -> int:
@@ -143,17 +125,15 @@ class BinnedOrder(Order):
             before += size
             start = self._order.advance(start, size)
 
-    def _sort(self, epoch: int, start: int) -> BinnedWindow:
+    def _sort(self, epoch: int, start: int) -> Window:
         """The window that begins at an example of an epoch."""
         size = self.size(start)
         parts = list(self._order.find(Position(epoch, start), np.arange(size)))
         if start + size > self._order.examples:
-            return BinnedWindow(parts, np.arange(size))
-        lengths = np.empty(size, np.int64)
-        for part in parts:
-            lengths[part.targets] = self._lengths(part.file)[part.rows]
+            return Window(parts, np.arange(size))
+        lengths = lengths_of(parts, size, self._lengths)
         key = (self._seed, epoch, "length bins", start)
-        return BinnedWindow(parts, sort_into_bins(lengths, self._shape.unit_rows, self._bins, *key))
+        return Window(parts, sort_into_bins(lengths, self._shape.unit_rows, self._bins, *key))
 
 
 @dataclass(frozen=True)
@@ -174,7 +154,7 @@ class RowsFromBins(Rows):
         return f"from {self.bins} length bins of least padding, updates of {update}"
 
     def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
-        shape = UpdateShape.of(dealer.deal.micro_batches, dealer.deal.batch_size)
+        shape = UpdateShape(dealer.deal.micro_batches, dealer.deal.batch_size)
         order = BinnedOrder(
             dealer.order, bins=self.bins, shape=shape, lengths=dealer.lengths, seed=dealer.seed
         )

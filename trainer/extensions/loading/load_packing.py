@@ -10,8 +10,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import groupby
-from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +23,7 @@ from trainer.data.examples import CompactExamples, Piece
 from trainer.data.order import FileRows, Position, numbers
 from trainer.extensions.loading.best_fit import pack_best_fit
 from trainer.extensions.loading.packs import expand
+from trainer.extensions.loading.windows import Window, lengths_of
 
 ROW_LAYOUT = "load"
 """The name, in a ShardLayout, of rows that are packed at load."""
@@ -86,7 +85,11 @@ class RowsPackedAtLoad(Rows):
         """The shard's examples. ShardError where the lengths file is another shard's."""
         held = super().decode(shard)
         if self.data.has_lengths:
-            _compare(shard, held.lengths, np.asarray(self.data.lengths(shard)))
+            found, listed = held.lengths, np.asarray(self.data.lengths(shard))
+            if len(wrong := np.flatnonzero(found != listed)):
+                first = wrong[0]
+                tokens = f"{found[first]} tokens, but {listed[first]} in {shard.lengths_path}"
+                raise ShardError(f"{shard.path}: record {first}: {tokens}")
         return held
 
     def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
@@ -97,44 +100,29 @@ class RowsPackedAtLoad(Rows):
         return pieces, own.row_ends
 
 
-def _compare(shard: Shard, found: Array, listed: Array) -> None:
-    """ShardError where an example has another length than the one listed for it."""
-    if len(wrong := np.flatnonzero(found != listed)):
-        first = wrong[0]
-        tokens = f"{found[first]} tokens, but {listed[first]} in {shard.lengths_path}"
-        raise ShardError(f"{shard.path}: record {first}: {tokens}")
-
-
-class PackedWindow:
+class PackedWindow(Window):
     """Some examples of one epoch of the order in packed rows.
 
-    files: those that hold the examples. coming: those of the examples behind the window. bounds: 0, then the
-    example after each row.
+    coming: the files of the examples behind the window. bounds: 0, then the example after each row.
     """
 
     def __init__(self, parts: list[FileRows], coming: list[int], rows: Array, shuffle: Array) -> None:
         """parts: the examples. rows: the row of each. shuffle: a number a row, by which rows are sorted."""
-        self.files = [part.file for part in parts]
-        self._epoch = parts[0].epoch
-        self.coming = coming
-        file, place = np.empty((2, len(rows)), np.int64)
-        for part in parts:
-            file[part.targets], place[part.targets] = part.file, part.rows
         ranks = np.argsort(np.argsort(shuffle, kind="stable"), kind="stable")
-        order = np.argsort(ranks[rows], kind="stable")
-        self._file, self._place = file[order], place[order]
+        super().__init__(parts, np.argsort(ranks[rows], kind="stable"))
+        self.coming = coming
         self.bounds = np.insert(np.cumsum(np.bincount(ranks[rows], minlength=len(shuffle))), 0, 0)
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
 
-    def find(self, rows: Array, ends: Array) -> Iterator[FileRows]:
+    def find_rows(self, rows: Array, ends: Array) -> list[FileRows]:
         """The examples of the rows, file by file. targets: places such that each row ends at its end."""
-        chosen, places = expand(self.bounds, rows, ends)
-        files = self._file[chosen]
-        for file in np.unique(files):
-            here = np.flatnonzero(files == file)
-            yield FileRows(int(file), self._place[chosen[here]], places[here], self._epoch)
+        return [part for part in self.find(*expand(self.bounds, rows, ends)) if len(part.rows)]
+
+
+Stretch = tuple[PackedWindow, Array, Array]
+"""Rows of a window, and the place of each among a worker's own."""
 
 
 class PackedOrder:
@@ -151,40 +139,44 @@ class PackedOrder:
             raise DatasetError(
                 f"{self._rows.data.name}: rows packed at load have no position {tuple(position)}"
             )
-        updates = self._dealer.updates
+        count, update_rows = self._dealer.updates, self._dealer.deal.update_rows
+        starts = np.arange(count) * update_rows
+        offsets, ends = np.add.outer(starts, self._offsets).ravel(), starts + update_rows
         while True:
-            stretches, positions = list[Stretch](), list[Position]()
-            for update in range(updates):
-                found, position = self._advance(position, update * len(self._offsets))
-                stretches += found
-                positions.append(position)
-            stretches = _joined(stretches)
-            sizes = np.empty(updates * len(self._offsets), np.int64)
+            stretches, positions = self._find(position, offsets, ends)
+            sizes = np.empty(len(offsets), np.int64)
             for window, rows, places in stretches:
                 sizes[places] = window.bounds[rows + 1] - window.bounds[rows]
-            ends = np.cumsum(sizes)
+            row_ends = np.cumsum(sizes)
             yield OwnRows(
-                parts=[part for one in stretches for part in one.window.find(one.rows, ends[one.places])],
-                row_ends=ends,
-                now=[file for one in stretches for file in one.window.files],
-                coming=stretches[-1].window.coming,
+                parts=[
+                    part
+                    for window, rows, places in stretches
+                    for part in window.find_rows(rows, row_ends[places])
+                ],
+                row_ends=row_ends,
+                now=[file for window, _, _ in stretches for file in window.files],
+                coming=stretches[-1][0].coming,
                 positions=positions,
             )
+            position = positions[-1]
 
-    def _advance(self, position: Position, first: int) -> tuple[list["Stretch"], Position]:
-        """The rows of the update at the position, to places from ``first`` on, and the next position."""
-        found, before = list[Stretch](), 0
-        while before < self._dealer.deal.update_rows:
-            window = self._window(position.epoch, position.examples)
-            count = min(len(window) - position.rows, self._dealer.deal.update_rows - before)
-            own = np.flatnonzero((before <= self._offsets) & (self._offsets < before + count))
-            found.append(Stretch(window, self._offsets[own] - before + position.rows, first + own))
-            before += count
-            position = position._replace(rows=position.rows + count)
-            if position.rows == len(window):
-                start = Position(position.epoch, position.examples)
-                position = self._order.advance(start, self._count(position.examples))
-        return found, position
+    def _find(self, position: Position, offsets: Array, ends: Array) -> tuple[list[Stretch], list[Position]]:
+        """The rows at the offsets from the position, window by window, and the positions at the ends."""
+        stretches, positions, before = list[Stretch](), list[Position](), 0
+        offsets, ends = position.rows + offsets, position.rows + ends
+        start = position._replace(rows=0)
+        while before < ends[-1]:
+            window = self._window(start.epoch, start.examples)
+            after = before + len(window)
+            places = np.flatnonzero((before <= offsets) & (offsets < after))
+            stretches.append((window, offsets[places] - before, places))
+            reached = ends[(before <= ends) & (ends < after)] - before
+            positions += [start._replace(rows=rows) for rows in reached.tolist()]
+            start, before = self._order.advance(start, self._count(start.examples)), after
+        if before == ends[-1]:
+            positions.append(start)
+        return stretches, positions
 
     def _count(self, start: int) -> int:
         """The examples of the window that begins at that example of an epoch."""
@@ -196,28 +188,7 @@ class PackedOrder:
         parts = list(self._order.find(position, np.arange(count)))
         behind = count + np.arange(self._rows.window)
         offsets = np.concatenate([behind, behind + self._dealer.ahead])
-        lengths = np.empty(count, np.int64)
-        for part in parts:
-            lengths[part.targets] = self._dealer.lengths(part.file)[part.rows]
-        rows = self._rows.pack(lengths)
+        rows = self._rows.pack(lengths_of(parts, count, self._dealer.lengths))
         shuffle = numbers(int(rows.max()) + 1, self._dealer.seed, epoch, "packed rows", start)
         coming = [part.file for part in self._order.find(position, offsets)]
         return PackedWindow(parts, coming, rows, shuffle)
-
-
-class Stretch(NamedTuple):
-    """Rows of a window, and the place of each among a worker's own."""
-
-    window: PackedWindow
-    rows: Array
-    places: Array
-
-
-def _joined(stretches: list[Stretch]) -> list[Stretch]:
-    """The same rows in one stretch a window, which is found faster."""
-    joined = list[Stretch]()
-    for window, same in groupby(stretches, key=lambda one: one.window):
-        parts = list(same)
-        rows, places = (np.concatenate(arrays) for arrays in zip(*(part[1:] for part in parts), strict=True))
-        joined.append(Stretch(window, rows, places))
-    return joined

@@ -1,9 +1,6 @@
 """Row batches of packs: the examples of a row one behind the other, padded to S ids."""
 
-from typing import Any
-
 import numpy as np
-import torch
 
 from bertdata.errors import ShardError
 from bertdata.examples.columns import Array
@@ -42,13 +39,10 @@ def pack_rows(gathered: GatheredExamples, count: int, slots: int) -> RowBatch:
         "next_sentence_positions": first,
         "next_sentence_labels": labels,
     }
-    tensors: dict[str, Any] = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    targets = {}
+    targets = {name: np.zeros_like(labels) for name in gathered.targets}
     for name, values in gathered.targets.items():
-        placed = np.zeros_like(labels)
-        placed[row, number] = values
-        targets[name] = torch.from_numpy(placed)
-    return RowBatch(**tensors, targets=targets)
+        targets[name][row, number] = values
+    return RowBatch.of(arrays, targets)
 
 
 def _check(gathered: GatheredExamples, sizes: Array, tokens: Array, masks: Array, slots: int) -> None:

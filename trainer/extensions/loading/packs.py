@@ -1,7 +1,7 @@
 """Rows that are packs of several examples: those of a dataset that was packed, and their sizes."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,7 +42,7 @@ class PackRows(Rows):
         return False
 
     def sizes(self) -> ExampleSizes:
-        tokens, masks = first_examples(self.masks.sample() if self.masks else self.data)
+        tokens, masks = first_examples(self.masks.masked if self.masks else self.data)
         rows = _first_rows(self.data, len(tokens))
         return ExampleSizes.of(np.bincount(rows, tokens), np.bincount(rows, masks))
 
@@ -50,7 +50,18 @@ class PackRows(Rows):
         return PackedExamples(self.data.packs(shard), self.data.layout)
 
     def expand(self, own: OwnRows, pieces: list[Piece], count: int) -> tuple[list[Piece], Array]:
-        return expand_rows(pieces, count)
+        """The examples of ``count`` packed rows, whose pieces hold rows, and the example after each row."""
+        sizes, bounds = np.zeros(count, np.int64), list[Array]()
+        for held, rows, targets in pieces:
+            assert isinstance(held, PackedExamples)
+            bounds.append(held.row_bounds)
+            sizes[targets] = held.row_bounds[rows + 1] - held.row_bounds[rows]
+        ends = np.cumsum(sizes)
+        expanded = [
+            (held, *expand(of_file, rows, ends[targets]))
+            for of_file, (held, rows, targets) in zip(bounds, pieces, strict=True)
+        ]
+        return expanded, ends
 
 
 def mask_slots(rows: Rows) -> int:
@@ -63,7 +74,7 @@ def mask_slots(rows: Rows) -> int:
     room = known.mask_room(layout) if known and rows.masks is None else None
     if room is not None:
         return room
-    tokens, masks = first_examples(rows.masks.sample() if rows.masks else rows.data)
+    tokens, masks = first_examples(rows.masks.masked if rows.masks else rows.data)
     if not masks.any():
         return 0
     mean = float(np.max((masks - 0.5) / tokens)) * layout.max_seq_length  # of a row that is full
@@ -83,21 +94,6 @@ def _first_rows(data: OpenedDataset, examples: int) -> Array:
             break
     counts = np.concatenate(sizes)
     return np.repeat(np.arange(len(counts)), counts)[:examples]
-
-
-def expand_rows(pieces: Sequence[Piece], count: int) -> tuple[list[Piece], Array]:
-    """The examples of ``count`` packed rows, whose pieces hold rows, and the example after each row."""
-    sizes, bounds = np.zeros(count, np.int64), list[Array]()
-    for held, rows, targets in pieces:
-        assert isinstance(held, PackedExamples)
-        bounds.append(held.row_bounds)
-        sizes[targets] = held.row_bounds[rows + 1] - held.row_bounds[rows]
-    ends = np.cumsum(sizes)
-    expanded = [
-        (held, *expand(of_file, rows, ends[targets]))
-        for of_file, (held, rows, targets) in zip(bounds, pieces, strict=True)
-    ]
-    return expanded, ends
 
 
 def expand(bounds: Array, rows: Array, ends: Array) -> tuple[Array, Array]:

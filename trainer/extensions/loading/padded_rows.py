@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import torch
 
 from bertdata.examples.columns import Array
 from trainer.data.batches import Prepare
@@ -34,7 +32,7 @@ class RowForm:
         if self.width_step is not None:
             for start in range(0, max(gathered.rows, 1), size):
                 own = gathered.cut(start, start + size)
-                yield prepare(pad_rows(_narrowed(own, self._width(own)), size))
+                yield prepare(pad_rows(_narrowed(own, self.width_step), size))
             return
         count = max(-(-gathered.rows // size), 1) * size
         whole = pad_rows(gathered, count) if self.slots is None else pack_rows(gathered, count, self.slots)
@@ -54,11 +52,6 @@ class RowForm:
             return f"rows padded to the longest of a micro-batch, to a multiple of {self.width_step} tokens"
         return "padded rows" if self.slots is None else f"packed rows with {self.slots} masked slots"
 
-    def _width(self, gathered: GatheredExamples) -> int:
-        assert self.width_step is not None
-        longest = int(gathered.lengths.max(initial=1))
-        return min(-(-longest // self.width_step) * self.width_step, gathered.layout.max_seq_length)
-
 
 def row_form(rows: Rows, few_widths: bool = False) -> RowForm:
     """The form that suits the rows.
@@ -77,8 +70,10 @@ def width_step(longest: int, widths: int | None) -> int:
     return WIDTH_STEP if widths is None else -(-longest // (widths * WIDTH_STEP)) * WIDTH_STEP
 
 
-def _narrowed(gathered: GatheredExamples, width: int) -> GatheredExamples:
-    """The same examples in windows of ``width`` ids, copied. None is longer."""
+def _narrowed(gathered: GatheredExamples, step: int) -> GatheredExamples:
+    """The same examples in windows of the longest one, rounded up to a multiple of the step. Copied."""
+    longest = int(gathered.lengths.max(initial=1))
+    width = min(-(-longest // step) * step, gathered.layout.max_seq_length)
     layout = replace(gathered.layout, max_seq_length=width)
     return replace(gathered, ids=np.ascontiguousarray(gathered.ids[:, :width]), layout=layout)
 
@@ -105,9 +100,8 @@ def pad_rows(gathered: GatheredExamples, count: int) -> RowBatch:
     if count > len(gathered):
         arrays = {name: _lengthen(array, count) for name, array in arrays.items()}
         arrays["next_sentence_labels"][len(gathered) :] = -1
-    tensors: dict[str, Any] = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    targets = {name: torch.from_numpy(_lengthen(values, count)) for name, values in gathered.targets.items()}
-    return RowBatch(**tensors, targets=targets)
+    targets = {name: _lengthen(values, count) for name, values in gathered.targets.items()}
+    return RowBatch.of(arrays, targets)
 
 
 def _lengthen(array: Array, count: int) -> Array:

@@ -1,6 +1,6 @@
 """Batches of padded rows, for devices that need rows, and attention within the rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,6 +33,12 @@ class RowBatch(Batch):
     position_ids: Tensor | None = None  # (S,) or (B, S): for packs, and devices that need them as input
     next_sentence_positions: Tensor | None = None  # (B, K), for packs
     targets: Targets = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Array], targets: Mapping[str, Array]) -> "RowBatch":
+        """The batch of these arrays, whose memory it shares."""
+        tensors: dict[str, Any] = {name: torch.from_numpy(array) for name, array in columns.items()}
+        return cls(**tensors, targets={name: torch.from_numpy(array) for name, array in targets.items()})
 
     def __len__(self) -> int:
         return len(self.input_ids)

@@ -17,9 +17,14 @@ from trainer.update.step import LossScale, WeightStep
 class SteppingDevice(Device):
     """A device whose optimiser's ``step`` is called, with the rate as a number of the host.
 
-    clips_in_step: that optimiser clips gradients itself, once an update.
+    It collects operations and runs them as one graph. clips_in_step: that optimiser clips gradients itself,
+    once an update.
     """
 
+    collectives = ("single", "torch_distributed")
+    needs_rows = True
+    averages_in_backward = False
+    seeds_parts = False  # one graph would become several
     own_step = True
     clips_in_step = False
 
@@ -37,17 +42,19 @@ class SteppingDevice(Device):
         return clip_(gradients, max_norm)
 
     def after_step(self) -> None:
-        """Called after each step of the optimiser."""
+        """Called after each step of the optimiser. By default as after each backward pass."""
+        self.after_backward()
 
 
 class DeviceStep(WeightStep):
     """Clipping by the device, then the optimiser's ``step``. No update is skipped."""
 
+    applied = 0
+    gradient_norm: Tensor | None = None
+
     def __init__(
         self, config: Config, device: SteppingDevice, preset: Preset, groups: list[dict[str, Any]]
     ) -> None:
-        self.applied = 0
-        self.gradient_norm: Tensor | None = None
         self.scale = LossScale()
         self.optimiser = device.optimiser(preset, groups)
         self._device, self.own_clip = device, device.clip_

@@ -6,7 +6,6 @@ Tests compare the calls and their order with golden/devices/hpu_*.txt, through a
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -21,7 +20,6 @@ from trainer.config.update import Preset
 from trainer.data.batches import Batch
 from trainer.devices.choice import Availability
 from trainer.devices.peaks import find_peak
-from trainer.extensions.loading.row_batches import RowBatch
 from trainer.extensions.vendors.device_step import SteppingDevice
 from trainer.extensions.vendors.keys import HpuSection
 
@@ -43,12 +41,8 @@ class Hpu(SteppingDevice):
     """
 
     name = "hpu"
-    process_group = "hccl"
-    collectives = ("single", "torch_distributed")  # Horovod supports Gaudi for TensorFlow only
+    process_group = "hccl"  # Horovod supports Gaudi for TensorFlow only
     bucket_mb = 230
-    needs_rows = True
-    averages_in_backward = False  # not tried on a card
-    seeds_parts = False  # one graph would become several
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         self.mode = find_mode(config.section(HpuSection))
@@ -88,9 +82,8 @@ class Hpu(SteppingDevice):
 
     def move(self, batch: Batch) -> Batch:
         """All integers have 32 bits, and position ids are an input, so that the card generates no tensor."""
-        assert isinstance(batch, RowBatch)
-        if batch.position_ids is None:  # packed rows have their own
-            batch = replace(batch, position_ids=torch.arange(batch.input_ids.shape[1], dtype=torch.int32))
+        if "position_ids" not in batch.tensors():  # packed rows have their own
+            batch = batch.changed(position_ids=torch.arange(batch.most_tokens(), dtype=torch.int32))
         return batch.map(lambda tensor: tensor.to(self.torch_device, non_blocking=True))
 
     def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
@@ -131,10 +124,6 @@ class Hpu(SteppingDevice):
         return norm.reshape(())
 
     def after_backward(self) -> None:
-        if self.mode == "lazy":
-            self._core.mark_step()
-
-    def after_step(self) -> None:
         if self.mode == "lazy":
             self._core.mark_step()
 

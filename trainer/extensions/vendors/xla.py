@@ -34,12 +34,8 @@ class Xla(SteppingDevice):
 
     name = "xla"
     process_group = "xla"
-    collectives = ("single", "torch_distributed")
     idle = ("compile",)
-    needs_rows = True
     compiles_always = True
-    seeds_parts = False
-    averages_in_backward = False  # operations are collected, and run at the next mark
     updates_to_compile = 2  # the first creates the moments, so the second has graphs of its own
     _server: object = None
     """The profiler's server, which ends when the last reference to it goes."""
@@ -98,9 +94,6 @@ class Xla(SteppingDevice):
 
     def after_backward(self) -> None:
         self._xla.sync()  # one graph for each micro-batch instead of one for all
-
-    def after_step(self) -> None:
-        self._xla.sync()
 
     def release(self) -> None:
         """Free the profiler's port for the next phase."""

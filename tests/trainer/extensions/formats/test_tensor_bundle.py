@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from bertdata.errors import BertDataError, MissingExtraError
 from bertdata.shards.checksum import masked
 from bertdata.shards.crc32c import masked_crc32c
+from bertdata.shards.example_proto import varint
 from tests.support.checkpoint_outputs import with_snappy_blocks
 from trainer.errors import CheckpointError
 from trainer.extensions.formats.kinds import read_checkpoint
@@ -74,8 +75,8 @@ def test_a_table_gives_back_its_entries(tmp_path_factory, entries, block_bytes):
 def test_varints_are_those_of_protocol_buffers(value):
     from google.protobuf.internal.encoder import _VarintBytes
 
-    assert wire.varint(value) == _VarintBytes(value)
-    assert wire.read_varint(wire.varint(value), 0) == (value, len(wire.varint(value)))
+    assert varint(value) == _VarintBytes(value)
+    assert wire.read_varint(varint(value), 0) == (value, len(varint(value)))
 
 
 @given(st.binary(max_size=300))

@@ -41,7 +41,7 @@ def small(files: int = 5, examples: int = 97) -> OpenedDataset:
 def binned(data: OpenedDataset, update_rows: int, bins: int = BINS) -> BinnedOrder:
     order = Order([(shard.name, shard.examples) for shard in data.shards], seed=7, open_files=3)
     lengths = [np.asarray(data.lengths(shard)) for shard in data.shards]
-    shape = UpdateShape.of(1, update_rows)
+    shape = UpdateShape(1, update_rows)
     return BinnedOrder(order, bins=bins, shape=shape, lengths=lengths.__getitem__, seed=7)
 
 
@@ -160,7 +160,7 @@ def test_no_window_is_much_shorter_than_the_others():
 
 @pytest.mark.parametrize(("micro_batches", "batch_size"), [(64, 32), (96, 64), (8, 4), (1, 7)])
 def test_the_units_of_an_update_are_the_groups_that_are_dealt_together(micro_batches, batch_size):
-    shape = UpdateShape.of(micro_batches, batch_size)
+    shape = UpdateShape(micro_batches, batch_size)
     places = shape.in_units(np.arange(3 * shape.rows))
     assert sorted(places) == list(range(3 * shape.rows))
     for rank in range(micro_batches):

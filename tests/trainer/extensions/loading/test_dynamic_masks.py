@@ -34,7 +34,7 @@ from trainer.data.flat import make_form
 from trainer.data.loader import Loader
 from trainer.data.opening import for_training, open_configured
 from trainer.extensions.loading.bins import RowsFromBins
-from trainer.extensions.loading.dynamic_masks import DynamicMasks, UnmaskedData
+from trainer.extensions.loading.dynamic_masks import UnmaskedData
 from trainer.extensions.loading.load_packing import RowsPackedAtLoad
 from trainer.extensions.loading.mask_rate import MaskRate
 from trainer.extensions.loading.packs import PackRows
@@ -74,7 +74,7 @@ def opened(place: object, **keys: Any) -> UnmaskedData:
 
 
 def rows_of(data: UnmaskedData) -> Rows:
-    return Rows(data, DynamicMasks(data))
+    return Rows(data, data)
 
 
 def masked_rows(batch: RowBatch) -> Iterator[Masked]:
@@ -132,7 +132,7 @@ def expected(data: UnmaskedData, epoch: int, vocabulary: Path) -> Counter[Masked
     found = Counter[Masked]()
     for shard in data.shards:
         first = 0
-        for batch in data.source.batches(shard):
+        for batch in data.masked.source.batches(shard):
             assert isinstance(batch, BertBatch)
             count = len(batch)
             draws = Draws(
@@ -169,7 +169,7 @@ def test_masks_do_not_depend_on_workers_or_form(workers, rows, datasets):
 @pytest.mark.parametrize("make", [partial(RowsFromBins, bins=3), partial(RowsPackedAtLoad, window=200)])
 def test_masks_do_not_depend_on_bins_or_packs(make, datasets, small_vocabulary_file):
     data = opened(datasets["tfrecord-unmasked"], seed=SEED)
-    rows = make(data, DynamicMasks(data))
+    rows = make(data, data)
     loader = Loader(rows, form=make_form(rows, batch_size=4), batch_size=4, open_files=2, seed=SEED)
     found = Counter[Masked]()
     while True:
@@ -237,8 +237,9 @@ def test_a_schedule_changes_the_number_of_masks(datasets):
     ],
 )
 def test_rates_go_from_the_first_to_the_last(schedule, expected_rates):
-    end = 0.3 if schedule == "constant" else 0.15
-    rate = MaskRate(start=0.3, end=end, schedule=schedule, levels=3, updates=6)
+    end = None if schedule == "constant" else 0.15
+    ends = {"masked_lm_prob": 0.3, "masked_lm_prob_end": end, "masked_lm_prob_steps": 3}
+    rate = MaskRate(MaskingSection(masking="dynamic", masked_lm_prob_schedule=schedule, **ends), 6)
     assert [rate.at(update) for update in range(7)] == pytest.approx(expected_rates, abs=1e-6)
     assert rate.largest == 0.3
 
@@ -256,7 +257,7 @@ def test_packed_rows_have_masks_by_the_number_of_the_sequence(datasets, tmp_path
     data = opened(path, seed=SEED, unverified=True, vocab=str(small_vocabulary_file))
     rows = sum(shard.rows or 0 for shard in data.shards)
     assert (data.examples, rows) == (len(batch), len(ends))
-    packs = PackRows(data, DynamicMasks(data))
+    packs = PackRows(data, data)
     found = updates(data, 2, make_form(packs, batch_size=rows), packs, batch_size=rows)
     assert found == [expected(data, epoch, small_vocabulary_file) for epoch in (0, 1)]
 
@@ -264,7 +265,7 @@ def test_packed_rows_have_masks_by_the_number_of_the_sequence(datasets, tmp_path
 def test_masks_do_not_depend_on_packing_at_load(datasets):
     """An epoch in windows of packed rows has the masked examples that the plain order has."""
     data, found = opened(datasets["tfrecord-unmasked"]), []
-    for rows in (rows_of(data), RowsPackedAtLoad(data, DynamicMasks(data), window=60)):
+    for rows in (rows_of(data), RowsPackedAtLoad(data, data, window=60)):
         form = make_form(rows, batch_size=1)
         loader, seen = Loader(rows, form=form, batch_size=1), Counter[Masked]()
         while sum(seen.values()) < data.examples:

@@ -163,7 +163,7 @@ MUTATIONS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
         ),
     ),
     "an option is left out": (
-        *(options, "_shared_options"),
+        *(options, "shared_options"),
         lambda plain: lambda poptorch, made, *rest: made.outputMode(poptorch.OutputMode.All),
     ),
     "the rate is set after the update": (programs.IpuPrograms, "update", lambda plain: late_update),
@@ -187,9 +187,9 @@ MUTATIONS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
 }
 
 
-def late_update(self: Any, updates: Any, optimiser: Any, step: int, total: int) -> list[torch.Tensor]:
-    values = plain_update(self, updates, optimiser, step, total)
-    self._training.setOptimizer(optimiser)
+def late_update(self: Any, updates: Any, learning_rate: float, first: Any) -> list[torch.Tensor]:
+    values = plain_update(self, updates, learning_rate, first)
+    self._training.setOptimizer(self.step.optimiser)
     return values
 
 
@@ -202,8 +202,9 @@ def test_another_call_order_or_option_than_the_golden_files_is_seen(monkeypatch,
     place, attribute, mutate = MUTATIONS[name]
     mutant = mutate(getattr(place, attribute))
     monkeypatch.setattr(place, attribute, mutant)
-    if hasattr(ipu, attribute):
-        monkeypatch.setattr(ipu, attribute, mutant)
+    for module in (ipu, programs):
+        if hasattr(module, attribute):
+            monkeypatch.setattr(module, attribute, mutant)
     record = recorded_run(monkeypatch, tmp_path, long_set, *TINY, "--batch-size=8")
     with pytest.raises(AssertionError, match="ipu_tiny"):
         compare("ipu_tiny", record)
@@ -276,7 +277,7 @@ def test_phase_2_goes_on_from_phase_1s_weights_and_moments_and_counts_anew(train
     forget()
     loaded = []
     monkeypatch.setattr(
-        programs.IpuPrograms, "_restore", lambda self: loaded.append((self._moments, self._applied))
+        programs.IpuPrograms, "_restore", lambda self: loaded.append((self._moments, self.step.applied))
     )
     sizes = ["--max-seq-length=96", "--max-predictions-per-seq=12", "--phase2", "--steps-this-run=1"]
     assert trainer(*words(tmp_path / "run", *common, *sizes)).status == 0

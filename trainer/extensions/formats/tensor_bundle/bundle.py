@@ -19,6 +19,7 @@ from torch import Tensor
 from bertdata.errors import DataError
 from bertdata.io import storage
 from bertdata.shards.checksum import masked
+from bertdata.shards.example_proto import varint
 from trainer.checkpoint.stored import MOST_UPDATES
 from trainer.errors import CheckpointError
 from trainer.extensions.formats.tensor_bundle.table import read_table, write_table
@@ -28,11 +29,12 @@ from trainer.extensions.formats.tensor_bundle.wire import (
     expect_bytes,
     expect_int,
     fixed32_field,
+    message_field,
     number_field,
     read_bytes,
     read_fields,
+    read_message,
     read_varint,
-    varint,
 )
 
 _ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
@@ -96,58 +98,36 @@ class BundleEntry:
 
     @classmethod
     def parse(cls, data: bytes) -> "BundleEntry":
-        numbers = dict.fromkeys((1, 3, 4, 5, 6), 0)
-        shape: tuple[int, ...] = ()
-        sliced = False
-        for number, value in read_fields(data):
-            if number in numbers:
-                numbers[number] = expect_int(value)
-            elif number == 2:
-                shape = _parse_shape(expect_bytes(value))
-            sliced = sliced or number == 7
-        if min(numbers.values()) < 0 or min(shape, default=0) < 0:
+        found = dict(read_fields(data))
+        dtype, shard, offset, size, crc = (expect_int(found.get(number, 0)) for number in (1, 3, 4, 5, 6))
+        shape = _parse_shape(expect_bytes(found.get(2, b"")))
+        if min(dtype, shard, offset, size, crc, *shape) < 0:
             raise WireError("an entry with a negative number")
         if len(shape) > _MOST_DIMENSIONS or math.prod(size or 1 for size in shape) > _LARGEST:
             raise WireError("a shape that no tensor has")
-        dtype, shard, offset, size, crc = numbers.values()
-        return cls(dtype, shape, shard, offset, size, crc, sliced)
+        return cls(dtype, shape, shard, offset, size, crc, sliced=7 in found)
 
     def encode(self) -> bytes:
-        shape = b"".join(bytes_field(2, number_field(1, size)) for size in self.shape)
-        return b"".join(
-            (
-                number_field(1, self.dtype),
-                bytes_field(2, shape),
-                number_field(3, self.shard),
-                number_field(4, self.offset),
-                number_field(5, self.size),
-                fixed32_field(6, self.crc),
-            )
-        )
+        shape = b"".join(message_field(2, size) for size in self.shape)
+        place = (self.shard, self.offset, self.size)
+        numbers = b"".join(number_field(number, value) for number, value in enumerate(place, 3))
+        return number_field(1, self.dtype) + bytes_field(2, shape) + numbers + fixed32_field(6, self.crc)
 
 
 def _parse_shape(data: bytes) -> tuple[int, ...]:
     """The sizes of a TensorShapeProto."""
-    sizes = []
-    for number, dimension in read_fields(data):
-        if number == 2:
-            found = [expect_int(value) for inner, value in read_fields(expect_bytes(dimension)) if inner == 1]
-            sizes.append(found[-1] if found else 0)
-    return tuple(sizes)
+    return tuple(size for number, one in read_fields(data) if number == 2 for size in read_message(one, int))
 
 
 def parse_header(data: bytes) -> tuple[int, bool]:
     """(number of data files, True if their numbers are little-endian)."""
-    numbers = {1: 0, 2: 0}
-    for number, value in read_fields(data):
-        if number in numbers:
-            numbers[number] = expect_int(value)
-    return numbers[1], numbers[2] == 0
+    found = dict(read_fields(data))
+    return expect_int(found.get(1, 0)), expect_int(found.get(2, 0)) == 0
 
 
 def encode_header(shards: int) -> bytes:
     """The header of little-endian data files, of version 1."""
-    return number_field(1, shards) + bytes_field(3, number_field(1, 1))
+    return number_field(1, shards) + message_field(3, 1)
 
 
 class Bundle:
@@ -205,9 +185,8 @@ class Bundle:
         data = self._read(name, entry).tobytes()
         with _naming(where):
             size, place = read_varint(data, 0)
-            checksum, text = read_bytes(data, place, 4), read_bytes(data, place + 4, size)
-        length = struct.pack("<I" if size < 1 << 32 else "<Q", size)
-        if struct.pack("<I", masked(length)) != checksum or masked(length + checksum + text) != entry.crc:
+            found, text = read_bytes(data, place, 4), read_bytes(data, place + 4, size)
+        if (found, entry.crc) != _text_checksums(text):
             raise CheckpointError(f"{where}: {name}: the checksum does not fit: damaged")
         return text
 
@@ -227,6 +206,13 @@ class Bundle:
             data = np.empty(entry.size, np.uint8)
             file.readinto(data.data)  # type: ignore[attr-defined]
         return data
+
+
+def _text_checksums(text: bytes) -> tuple[bytes, int]:
+    """The checksum of a text's length, which stands before the text, and that of the entry."""
+    length = struct.pack("<I" if len(text) < 1 << 32 else "<Q", len(text))
+    checksum = struct.pack("<I", masked(length))
+    return checksum, masked(length + checksum + text)
 
 
 @contextmanager
@@ -253,10 +239,8 @@ class BundleWriter:
 
     def add_text(self, name: str, text: bytes) -> None:
         """Write bytes as a scalar of TensorFlow's type string."""
-        length = struct.pack("<I" if len(text) < 1 << 32 else "<Q", len(text))
-        checksum = struct.pack("<I", masked(length))
-        data = memoryview(varint(len(text)) + checksum + text)
-        self._add(name, _STRING, (), data, masked(length + checksum + text))
+        checksum, crc = _text_checksums(text)
+        self._add(name, _STRING, (), memoryview(varint(len(text)) + checksum + text), crc)
 
     def _add(self, name: str, dtype: int, shape: tuple[int, ...], data: memoryview, crc: int) -> None:
         self._file.write(data)

@@ -2,17 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from trainer.extensions.formats.tensor_bundle.wire import (
-    Value,
     WireError,
     bytes_field,
     expect_bytes,
-    expect_int,
-    expect_text,
-    number_field,
+    message_field,
     read_fields,
-    text_field,
+    read_message,
 )
 
 GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
@@ -23,8 +21,7 @@ _VALUE = "VARIABLE_VALUE"
 _MOST_NODES = 1 << 18
 
 
-@dataclass(slots=True)
-class Slot:
+class Slot(NamedTuple):
     """An optimiser's variable beside a weight: the numbers of the weight's node and of its own."""
 
     weight: int
@@ -48,10 +45,8 @@ def parse_graph(data: bytes) -> list[Node]:
         raise WireError(f"a graph of more than {_MOST_NODES} objects")
     nodes = [_parse_node(expect_bytes(value)) for number, value in read_fields(data) if number == 1]
     for node in nodes:
-        numbers = [
-            *node.children.values(),
-            *(number for slot in node.slots for number in (slot.weight, slot.node)),
-        ]
+        slots = (number for slot in node.slots for number in (slot.weight, slot.node))
+        numbers = [*node.children.values(), *slots]
         if any(not 0 <= number < len(nodes) for number in numbers):
             raise WireError("an object that is not there")
     if not nodes:
@@ -63,22 +58,15 @@ def _parse_node(data: bytes) -> Node:
     node = Node()
     for number, value in read_fields(data):
         if number == 1:
-            child = _fields(value)
-            node.children[expect_text(child.get(2, b""))] = expect_int(child.get(1, 0))
+            child, name = read_message(value, int, str)
+            node.children[name] = child
         elif number == 2:
-            attribute = _fields(value)
-            if attribute.get(1) == _VALUE.encode():
-                node.key = expect_text(attribute.get(3, b""))
-                node.full_name = expect_text(attribute.get(2, b""))
+            name, full_name, key = read_message(value, str, str, str)
+            if name == _VALUE:
+                node.key, node.full_name = key, full_name
         elif number == 3:
-            slot = _fields(value)
-            name = expect_text(slot.get(2, b""))
-            node.slots.append(Slot(expect_int(slot.get(1, 0)), name, expect_int(slot.get(3, 0))))
+            node.slots.append(Slot(*read_message(value, int, str, int)))
     return node
-
-
-def _fields(value: Value) -> dict[int, Value]:
-    return dict(read_fields(expect_bytes(value)))
 
 
 def encode_graph(nodes: list[Node]) -> bytes:
@@ -87,17 +75,10 @@ def encode_graph(nodes: list[Node]) -> bytes:
 
 
 def _encode_node(node: Node) -> bytes:
-    parts = [
-        bytes_field(1, number_field(1, number) + text_field(2, name))
-        for name, number in node.children.items()
-    ]
+    parts = [message_field(1, child, name) for name, child in node.children.items()]
     if node.key is not None:
-        value = text_field(1, _VALUE) + text_field(2, node.full_name) + text_field(3, node.key)
-        parts.append(bytes_field(2, value))
-    for slot in node.slots:
-        value = number_field(1, slot.weight) + text_field(2, slot.name) + number_field(3, slot.node)
-        parts.append(bytes_field(3, value))
-    return b"".join(parts)
+        parts.append(message_field(2, _VALUE, node.full_name, node.key))
+    return b"".join([*parts, *(message_field(3, *slot) for slot in node.slots)])
 
 
 def value_key(path: str) -> str:

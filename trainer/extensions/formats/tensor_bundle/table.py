@@ -7,12 +7,14 @@ footer     (offset, size) of the metaindex block and of the index block, zeros u
 
 import struct
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import BinaryIO
 
 from bertdata.errors import MissingExtraError, install_extra
 from bertdata.shards.checksum import masked
+from bertdata.shards.example_proto import varint
 from trainer.errors import CheckpointError
-from trainer.extensions.formats.tensor_bundle.wire import WireError, read_bytes, read_varint, varint
+from trainer.extensions.formats.tensor_bundle.wire import WireError, read_bytes, read_varint, read_varints
 
 _FOOTER_BYTES = 48
 _TRAILER_BYTES = 5
@@ -27,27 +29,19 @@ _KEY_RATIO = 64
 """Bytes of all keys, at most, for a byte of the file; an entry has 15 bytes or more beside its name."""
 
 
-class _KeyBudget:
+@dataclass(slots=True)
+class _Keys:
     """Bytes of keys that a table may still have, and the last key: they grow, in the whole table.
 
     A key is stored as what differs from the one before, so that a small file could name terabytes.
     """
 
-    def __init__(self, file_bytes: int) -> None:
-        self._left = _KEY_RATIO * file_bytes
-        self._last: bytes | None = None
+    left: int
+    last: bytes | None = None
 
-    def count(self, size: int) -> None:
-        """Count a key before it is made."""
-        self._left -= size
-        if self._left < 0:
-            raise WireError(f"its keys have more than {_KEY_RATIO} bytes for each byte of the file")
-
-    def follow(self, key: bytes) -> None:
-        """WireError for a key that is not larger than the one before: a block that is used twice."""
-        if self._last is not None and key <= self._last:
-            raise WireError("its keys are not in order")
-        self._last = key
+    @classmethod
+    def of(cls, table: bytes) -> "_Keys":
+        return cls(_KEY_RATIO * len(table))
 
 
 def read_table(data: bytes, name: str) -> Iterator[tuple[bytes, bytes]]:
@@ -56,34 +50,26 @@ def read_table(data: bytes, name: str) -> Iterator[tuple[bytes, bytes]]:
         raise CheckpointError(f"{name}: no TensorFlow index, or a truncated one: its last 8 bytes differ")
     try:
         footer = data[-_FOOTER_BYTES:-8]
-        place, handles = 0, []
-        for _ in range(2):
-            offset, place = read_varint(footer, place)
-            size, place = read_varint(footer, place)
-            handles.append((offset, size))
-        shortest = b"".join(varint(number) for handle in handles for number in handle)
+        places, _ = read_varints(footer, 0, 4)
+        shortest = b"".join(map(varint, places))
         if footer != shortest.ljust(len(footer), b"\0"):  # a longer form of a number has the same value
             raise WireError("its footer is damaged")
         blocks = data[:-_FOOTER_BYTES]
-        metaindex, index = (_read_block(blocks, handle, name) for handle in handles)
-        for _ in _read_entries(metaindex, _KeyBudget(len(data))):
+        for _ in _read_entries(_read_block(blocks, name, *places[:2]), _Keys.of(data)):  # the metaindex
             pass
-        keys = _KeyBudget(len(data))
-        end = 0
-        for _, value in _read_entries(index, _KeyBudget(len(data))):
-            offset, place = read_varint(value, 0)
-            size, _ = read_varint(value, place)
+        keys, end = _Keys.of(data), 0
+        for _, value in _read_entries(_read_block(blocks, name, *places[2:]), _Keys.of(data)):
+            (offset, size), _ = read_varints(value, 0, 2)
             if offset < end:
                 raise WireError("its blocks overlap")
             end = offset + size
-            yield from _read_entries(_read_block(blocks, (offset, size), name), keys)
+            yield from _read_entries(_read_block(blocks, name, offset, size), keys)
     except WireError as error:
         raise CheckpointError(f"{name}: is damaged: {error}") from None
 
 
-def _read_block(blocks: bytes, handle: tuple[int, int], name: str) -> bytes:
+def _read_block(blocks: bytes, name: str, offset: int, size: int) -> bytes:
     """The entries and restart points of a block, decompressed, its checksum checked."""
-    offset, size = handle
     block = read_bytes(blocks, offset, size + _TRAILER_BYTES)
     body, kind = block[:size], block[size]
     if masked(block[:-4]) != struct.unpack("<I", block[-4:])[0]:
@@ -109,21 +95,23 @@ def _decompress(body: bytes, name: str) -> bytes:
         raise WireError(f"a block that Snappy cannot decompress ({error})") from None
 
 
-def _read_entries(block: bytes, keys: _KeyBudget) -> Iterator[tuple[bytes, bytes]]:
+def _read_entries(block: bytes, keys: _Keys) -> Iterator[tuple[bytes, bytes]]:
     """(key, value) of each entry of a block."""
     restarts = struct.unpack("<I", read_bytes(block, len(block) - 4, 4))[0] if len(block) >= 4 else None
     if restarts is None or (end := len(block) - 4 - 4 * restarts) < 0:
         raise WireError("a block without its restart points")
     key, place = b"", 0
     while place < end:
-        shared, place = read_varint(block, place)
-        rest, place = read_varint(block, place)
-        size, place = read_varint(block, place)
+        (shared, rest, size), place = read_varints(block, place, 3)
         if shared > len(key) or place + rest + size > end:
             raise WireError("an entry that is longer than its block")
-        keys.count(shared + rest)
+        keys.left -= shared + rest
+        if keys.left < 0:
+            raise WireError(f"its keys have more than {_KEY_RATIO} bytes for each byte of the file")
         key = key[:shared] + block[place : place + rest]
-        keys.follow(key)
+        if keys.last is not None and key <= keys.last:  # a block that is used twice
+            raise WireError("its keys are not in order")
+        keys.last = key
         place += rest
         yield key, block[place : place + size]
         place += size
@@ -131,39 +119,37 @@ def _read_entries(block: bytes, keys: _KeyBudget) -> Iterator[tuple[bytes, bytes
 
 def write_table(file: BinaryIO, entries: Iterable[tuple[bytes, bytes]]) -> None:
     """Write a table without compression. The keys must be sorted and all different."""
-    index, block, last = _Block(), _Block(), b""
     offset = 0
+
+    def write(block: _Block) -> bytes:
+        """Write the block. Returns its offset and size, as index and footer hold them."""
+        nonlocal offset
+        body = block.finish()
+        place = varint(offset) + varint(len(body))
+        file.write(body + bytes([_PLAIN]))
+        file.write(struct.pack("<I", masked(body + bytes([_PLAIN]))))
+        offset += len(body) + _TRAILER_BYTES
+        return place
+
+    index, block = _Block(), _Block()
     for key, value in entries:
         if len(block) >= _BLOCK_BYTES:
-            offset = _write_block(file, offset, block, index, last)
+            index.add(block.last, write(block))
             block = _Block()
         block.add(key, value)
-        last = key
-    offset = _write_block(file, offset, block, index, last)
-    handles = _Block()
-    offset = _write_block(file, offset, _Block(), handles, b"1 metaindex")
-    _write_block(file, offset, index, handles, b"2 index")
-    footer = b"".join(value for _, value in _read_entries(handles.finish(), _KeyBudget(_FOOTER_BYTES)))
+    index.add(block.last, write(block))
+    footer = write(_Block()) + write(index)
     file.write(footer.ljust(_FOOTER_BYTES - 8, b"\0") + struct.pack("<Q", _MAGIC))
 
 
-def _write_block(file: BinaryIO, offset: int, block: "_Block", index: "_Block", key: bytes) -> int:
-    """Write the block and add its place under the key to the index. Returns the offset after the block."""
-    body = block.finish()
-    file.write(body)
-    file.write(bytes([_PLAIN]) + struct.pack("<I", masked(body + bytes([_PLAIN]))))
-    index.add(key, varint(offset) + varint(len(body)))
-    return offset + len(body) + _TRAILER_BYTES
-
-
 class _Block:
-    """A growing block. Every 16th key is written whole, as a restart point."""
+    """A growing block. Every 16th key is written whole, as a restart point. last: the key added last."""
 
     def __init__(self) -> None:
         self._data = bytearray()
         self._restarts: list[int] = []
         self._count = 0
-        self._last = b""
+        self.last = b""
 
     def __len__(self) -> int:
         return len(self._data)
@@ -173,10 +159,10 @@ class _Block:
         if self._count % _ENTRIES_A_RESTART == 0:
             self._restarts.append(len(self._data))
         else:
-            while shared < min(len(key), len(self._last)) and key[shared] == self._last[shared]:
+            while shared < min(len(key), len(self.last)) and key[shared] == self.last[shared]:
                 shared += 1
         self._data += varint(shared) + varint(len(key) - shared) + varint(len(value)) + key[shared:] + value
-        self._last = key
+        self.last = key
         self._count += 1
 
     def finish(self) -> bytes:

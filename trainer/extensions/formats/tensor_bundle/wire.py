@@ -2,9 +2,12 @@
 
 import struct
 from collections.abc import Iterator
+from typing import Any
+
+from bertdata.shards.example_proto import varint
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_FIXED = {_FIXED64: ("<Q", 8), _FIXED32: ("<I", 4)}
+_FIXED = {_FIXED64: 8, _FIXED32: 4}
 _LONGEST_VARINT = 10
 
 Value = int | bytes
@@ -25,6 +28,15 @@ def read_varint(data: bytes, start: int) -> tuple[int, int]:
     raise WireError("a number without an end")
 
 
+def read_varints(data: bytes, start: int, count: int) -> tuple[list[int], int]:
+    """(so many numbers, the offset after them)."""
+    numbers = []
+    for _ in range(count):
+        number, start = read_varint(data, start)
+        numbers.append(number)
+    return numbers, start
+
+
 def read_bytes(data: bytes, start: int, size: int) -> bytes:
     """So many bytes from the offset on."""
     found = data[start : start + size]
@@ -42,16 +54,25 @@ def read_fields(data: bytes) -> Iterator[tuple[int, Value]]:
         if kind == _VARINT:
             value, place = read_varint(data, place)
             yield number, value
-        elif kind == _BYTES:
+            continue
+        if kind == _BYTES:
             size, place = read_varint(data, place)
-            yield number, read_bytes(data, place, size)
-            place += size
         elif kind in _FIXED:
-            layout, size = _FIXED[kind]
-            yield number, int(struct.unpack(layout, read_bytes(data, place, size))[0])
-            place += size
+            size = _FIXED[kind]
         else:
             raise WireError(f"a field of kind {kind}")
+        found = read_bytes(data, place, size)
+        yield number, found if kind == _BYTES else int.from_bytes(found, "little")
+        place += size
+
+
+def read_message(value: Value, *kinds: type) -> list[Any]:
+    """The fields 1, 2, ... of a message within another one: numbers (int) or texts (str)."""
+    found = dict(read_fields(expect_bytes(value)))  # of equal numbers the last counts
+    return [
+        expect_int(found.get(number, 0)) if kind is int else expect_text(found.get(number, b""))
+        for number, kind in enumerate(kinds, 1)
+    ]
 
 
 def expect_int(value: Value) -> int:
@@ -76,14 +97,13 @@ def expect_text(value: Value) -> str:
         raise WireError("a text that is not UTF-8") from None
 
 
-def varint(value: int) -> bytes:
-    """The number as a varint."""
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+def message_field(number: int, *values: int | str) -> bytes:
+    """A field with a message, whose fields 1, 2, ... are these."""
+    made = (
+        number_field(place, value) if isinstance(value, int) else text_field(place, value)
+        for place, value in enumerate(values, 1)
+    )
+    return bytes_field(number, b"".join(made))
 
 
 def number_field(number: int, value: int) -> bytes:

@@ -7,14 +7,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from bertdata.errors import SettingsError
 from trainer.config.settings import Config
-from trainer.config.update import Preset
 from trainer.devices.choice import Availability
-from trainer.extensions.vendors.ipu.losses import cross_entropy
-from trainer.extensions.vendors.ipu.options import check_training, loss_scale, make_optimiser
-from trainer.extensions.vendors.ipu.programs import IpuPrograms, Setup
+from trainer.devices.device import Device
 from trainer.extensions.vendors.ipu.stages import (
     IpuPipeline,
     checkpoint_layers,
@@ -23,21 +21,32 @@ from trainer.extensions.vendors.ipu.stages import (
     serialize_projection,
 )
 from trainer.extensions.vendors.keys import IpuSection
-from trainer.extensions.vendors.programs import LossAndSums, ProgramDevice
 from trainer.model.bert import BertForPreTraining, HeadedBert
-from trainer.update.adaptive_scale import AdaptiveScale
 
 _SDK = "source the Poplar SDK's enable scripts and install its PopTorch wheel"
 _NO_IPU = "see gc-info --list-devices and IPUOF_VIPU_API_PARTITION_ID"
+_LEAST_LOGIT = -1e4
 
 
-class Ipu(ProgramDevice):
+def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+    """For each row its loss in fp32, and 1.0 where the label has the largest logit, else 0.0.
+
+    In operations that PopART can differentiate. Logits are clamped: the minus infinity of the padded
+    vocabulary would give 0 * inf.
+    """
+    logits = logits.float().clamp(min=_LEAST_LOGIT)
+    losses = F.cross_entropy(logits, ids, reduction="none")
+    return losses, (logits.detach().argmax(dim=1) == ids).float()
+
+
+class Ipu(Device):
     """The IPUs of one process: replicas of the model, each on the IPUs of its pipeline.
 
     Tensors stay in host memory between calls.
     """
 
     name = "ipu"
+    strategy = "whole_updates"
     process_group = "gloo"
     collectives = ("single", "poprun")
     idle = ("compile", "deterministic", "init_loss_scale", "min_loss_scale", "max_loss_scale")
@@ -52,7 +61,10 @@ class Ipu(ProgramDevice):
             remedy = "give --precision fp16 --loss-scaling 1024"
             raise SettingsError(f"device 'ipu': precision bf16: IPUs have fp16; {remedy}")
         self.torch_device = torch.device("cpu")
-        self.poptorch = _find_poptorch()
+        try:
+            self.poptorch = import_module("poptorch")
+        except ImportError as error:
+            raise SettingsError(f"device 'ipu' is not there: no PopTorch ({error}); {_SDK}") from None
         if not config.run.compile_only and not self.poptorch.ipuHardwareIsAvailable():
             raise SettingsError(f"device 'ipu' is not there: PopTorch finds no IPU; {_NO_IPU}")
         self._popdist = _find_popdist()
@@ -77,26 +89,11 @@ class Ipu(ProgramDevice):
     def compile(self, learner: nn.Module) -> None:
         """Nothing: PopTorch compiles whole programs."""
 
-    def check_training(self, workers: int) -> None:
-        """SettingsError for settings that PopTorch cannot train with, or processes that it did not start."""
-        _, accumulation = self.config.update.micro_batches(workers * self.replicas)
-        self.check_accumulation(accumulation)
+    def check_workers(self, workers: int) -> None:
+        """SettingsError for processes that poprun did not start."""
         if workers != (self._popdist.getNumInstances() if self._popdist else 1):
             found = f"{workers} processes that poprun did not start"
             raise SettingsError(f"device 'ipu': {found}; replicas need no processes, or start by poprun")
-
-    def check_accumulation(self, accumulation: int) -> None:
-        check_training(self.config, self.pipeline, accumulation)
-
-    def programs(self, model: nn.Module, loss_and_sums: LossAndSums, width: int) -> IpuPrograms:
-        setup = Setup(
-            poptorch=self.poptorch,
-            config=self.config,
-            pipeline=self.pipeline,
-            replicas=self.replicas,
-            fresh_options=self.fresh_options,
-        )
-        return IpuPrograms(setup, model, loss_and_sums, width)
 
     def fresh_options(self) -> Any:
         """Options with only the number of replicas set. Those of popdist where poprun started the process."""
@@ -108,15 +105,6 @@ class Ipu(ProgramDevice):
             wanted = f"give poprun --ipus-per-replica {self.pipeline.ipus_per_replica}"
             raise SettingsError(f"device 'ipu': poprun was told {given} IPUs a replica; {wanted}")
         return import_module("popdist.poptorch").Options(ipus_per_replica=self.pipeline.ipus_per_replica)
-
-    def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-        made: torch.optim.Optimizer = make_optimiser(self.poptorch, self.config, preset, groups)
-        return made
-
-    def loss_scale(self) -> AdaptiveScale:
-        """The fixed scale, for the checkpoint only: PopTorch's optimisers scale the loss themselves."""
-        fixed = loss_scale(self.config, 0)
-        return AdaptiveScale(fixed, fixed, fixed)
 
     def to_host(self, tensor: Tensor) -> Tensor:
         """A plain tensor in fp32. Any access to PopTorch's own tensor class reads from the IPU."""
@@ -143,13 +131,6 @@ def examine() -> Availability:
     return Availability(
         "ipu", True, f"at least {pods} IPUs {generation}; PopTorch {poptorch.__version__}; fp16"
     )
-
-
-def _find_poptorch() -> ModuleType:
-    try:
-        return import_module("poptorch")
-    except ImportError as error:
-        raise SettingsError(f"device 'ipu' is not there: no PopTorch ({error}); {_SDK}") from None
 
 
 @cache

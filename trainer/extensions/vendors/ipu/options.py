@@ -11,9 +11,13 @@ from trainer.config.update import Preset
 from trainer.extensions.vendors.ipu.stages import IpuPipeline
 from trainer.extensions.vendors.keys import IpuSection
 
-_STRATEGIES = {"Grouped": "PipelinedExecution", "Sequential": "ShardedExecution"}
-_TYPES = {"half": torch.half, "float": torch.float}
-_REDUCTIONS = {"mean": "Mean", "sum": "Sum"}
+_CHOICES: dict[str, tuple[str, dict[str, Any]]] = {
+    "reduction_type": ("mean", {"mean": "Mean", "sum": "Sum"}),
+    "partials_type": ("float", {"half": torch.half, "float": torch.float}),
+    "pipeline_schedule": ("Grouped", {"Grouped": "PipelinedExecution", "Sequential": "ShardedExecution"}),
+}
+"""The usual value of a key, and PopTorch's value for each."""
+
 _PIPELINED_RECOMPUTATION = 3  # popart.RecomputationType.Pipeline; PopTorch knows its enumerations by number
 
 
@@ -50,17 +54,19 @@ def check_training(config: Config, pipeline: IpuPipeline, accumulation: int) -> 
     for applies, message in refused:
         if applies:
             raise SettingsError(f"device 'ipu': {message}")
-    choose("reduction_type", keys.reduction_type, _REDUCTIONS, "mean")
-    choose("partials_type", keys.partials_type, _TYPES, "float")
+    _choose(keys, "reduction_type")
+    _choose(keys, "partials_type")
     _memory_shares(keys, pipeline)
-    strategy = choose("pipeline_schedule", keys.pipeline_schedule, _STRATEGIES, "Grouped")
+    strategy = _choose(keys, "pipeline_schedule")
     if strategy == "PipelinedExecution" and accumulation < pipeline.least_accumulation:
         wanted = f"expected {pipeline.least_accumulation} or more to fill a pipeline of IPUs {pipeline.ipus}"
         raise SettingsError(f"device 'ipu': accumulation (pipeline_depth) is {accumulation}, {wanted}")
 
 
-def choose(key: str, given: str | None, choices: dict[str, Any], usual: str) -> Any:
+def _choose(keys: IpuSection, key: str) -> Any:
     """PopTorch's value for the key's value. SettingsError lists the choices."""
+    usual, choices = _CHOICES[key]
+    given = getattr(keys, key)
     value = usual if given is None else given
     if value not in choices:
         raise SettingsError(f"device 'ipu': {key} is {value!r}, expected one of {', '.join(choices)}")
@@ -72,17 +78,14 @@ def training_options(
 ) -> Any:
     """The given fresh options with everything set for training."""
     keys = config.section(IpuSection)
-    strategy = choose("pipeline_schedule", keys.pipeline_schedule, _STRATEGIES, "Grouped")
     options.deviceIterations(keys.batches_per_step or 1)
     options.Training.gradientAccumulation(accumulation)
-    reduction = choose("reduction_type", keys.reduction_type, _REDUCTIONS, "mean")
-    options.Training.accumulationAndReplicationReductionType(getattr(poptorch.ReductionType, reduction))
-    _shared_options(poptorch, options, config, pipeline, strategy)
+    reduction = getattr(poptorch.ReductionType, _choose(keys, "reduction_type"))
+    options.Training.accumulationAndReplicationReductionType(reduction)
+    shared_options(poptorch, options, config, pipeline, _choose(keys, "pipeline_schedule"))
     # Graphcore's programs round stochastically wherever they train in 16 bits.
-    rounds = (
-        config.update.precision == "fp16" if keys.stochastic_rounding is None else keys.stochastic_rounding
-    )
-    options.Precision.enableStochasticRounding(rounds)
+    given = keys.stochastic_rounding
+    options.Precision.enableStochasticRounding(config.update.precision == "fp16" if given is None else given)
     if keys.fp_exceptions is not None:
         options.Precision.enableFloatingPointExceptions(keys.fp_exceptions)
     location = (keys.variable_offloading, keys.replicated_tensor_sharding, keys.min_remote_tensor_size)
@@ -99,15 +102,10 @@ def training_options(
     return options
 
 
-def inference_options(poptorch: ModuleType, options: Any, config: Config, pipeline: IpuPipeline) -> Any:
-    """The given fresh options with everything set for evaluation: the stages run one after another."""
-    _shared_options(poptorch, options, config, pipeline, "ShardedExecution")
-    return options
-
-
-def _shared_options(
+def shared_options(
     poptorch: ModuleType, options: Any, config: Config, pipeline: IpuPipeline, strategy: str
-) -> None:
+) -> Any:
+    """The given options with everything set for training and evaluation. strategy: of the pipeline."""
     keys = config.section(IpuSection)
     options.autoRoundNumIPUs(True)
     options.outputMode(poptorch.OutputMode.All)
@@ -115,11 +113,12 @@ def _shared_options(
     if shares := _memory_shares(keys, pipeline):
         options.setAvailableMemoryProportion(shares)
     if keys.partials_type is not None:
-        options.Precision.setPartialsType(choose("partials_type", keys.partials_type, _TYPES, "float"))
+        options.Precision.setPartialsType(_choose(keys, "partials_type"))
     if keys.disable_graph_outlining or keys.no_outlining:
         options._Popart.set("enableOutlining", False)
     if keys.executable_cache_dir is not None:
         options.enableExecutableCaching(keys.executable_cache_dir)
+    return options
 
 
 def _memory_shares(keys: IpuSection, pipeline: IpuPipeline) -> dict[str, float]:
@@ -152,9 +151,8 @@ def loss_scales(config: Config) -> dict[int, float]:
     if config.update.precision != "fp16":
         return {0: 1.0}
     by_step = config.section(IpuSection).loss_scaling_by_step or {}
-    return {0: float(config.update.loss_scaling)} | {
-        int(since): float(scale) for since, scale in by_step.items()
-    }
+    changes = {int(since): float(scale) for since, scale in by_step.items()}
+    return {0: float(config.update.loss_scaling), **changes}
 
 
 def loss_scale(config: Config, step: int) -> float:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, fields
 from types import ModuleType
 from typing import Any
 
@@ -12,148 +11,170 @@ from torch import Tensor, nn
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.errors import CheckpointError
-from trainer.extensions.loading.row_batches import RowBatch
-from trainer.extensions.vendors.ipu.options import inference_options, loss_scale, training_options
-from trainer.extensions.vendors.ipu.stages import IpuPipeline
+from trainer.extensions.vendors.ipu.device import Ipu
+from trainer.extensions.vendors.ipu.options import (
+    check_training,
+    loss_scale,
+    make_optimiser,
+    shared_options,
+    training_options,
+)
 from trainer.extensions.vendors.keys import IpuSection
-from trainer.extensions.vendors.programs import LossAndSums
+from trainer.update.adaptive_scale import AdaptiveScale
+from trainer.update.inference import Inference, Measured
+from trainer.update.micro_batch import replica_count
+from trainer.update.optimiser import configured_preset, group_parameters
+from trainer.update.step import WeightStep
+from trainer.update.strategy import Strategy, StrategyKind, UpdateNumber, Worker, loss_and_sums
 
-TENSORS = tuple(field.name for field in fields(RowBatch) if field.default is field.default_factory is MISSING)
-PACKED_TENSORS = (*TENSORS, "position_ids", "next_sentence_positions")
 _STEP = "Step"
 
 
 class ModelWithLoss(nn.Module):
     """The model as PopTorch needs it: from a batch's tensors to the loss, in fp32, and its sums.
 
-    In evaluation only the sums are returned.
+    In evaluation only the sums are returned. batch: one whose tensors are replaced by the given ones. A loss
+    that is added up is so over the replicas too, over which this trainer averages.
     """
 
-    def __init__(self, poptorch: ModuleType, model: nn.Module, loss_and_sums: LossAndSums) -> None:
+    batch: Batch
+
+    def __init__(self, poptorch: ModuleType, worker: Worker) -> None:
         super().__init__()
-        self.model = model
-        self._loss_and_sums = loss_and_sums
+        self.model = worker.model
+        self._task = worker.task
+        there = worker.workers.size * worker.device.replicas
+        self._divisor = replica_count(worker.config, there) if worker.config.sums_micro_batches else 1
         self._identity_loss = poptorch.identity_loss
 
-    def forward(
-        self,
-        input_ids: Tensor,
-        token_type_ids: Tensor,
-        attention_mask: Tensor,
-        masked_lm_positions: Tensor,
-        masked_lm_ids: Tensor,
-        masked_lm_weights: Tensor,
-        next_sentence_labels: Tensor,
-        position_ids: Tensor | None = None,
-        next_sentence_positions: Tensor | None = None,
-    ) -> Any:
-        batch = RowBatch(
-            input_ids=input_ids,
-            token_type_ids=token_type_ids,
-            attention_mask=attention_mask,
-            masked_lm_positions=masked_lm_positions,
-            masked_lm_ids=masked_lm_ids,
-            masked_lm_weights=masked_lm_weights,
-            next_sentence_labels=next_sentence_labels,
-            position_ids=position_ids,
-            next_sentence_positions=next_sentence_positions,
-        )
-        loss, sums = self._loss_and_sums(batch)
-        return (self._identity_loss(loss, reduction="none"), sums) if self.training else sums
+    def forward(self, *tensors: Tensor) -> Any:
+        batch = self.batch.changed(**dict(zip(self.batch.tensors(), tensors, strict=True)))
+        outcome = self._task.outcome(self.model, batch)
+        sums = loss_and_sums(outcome)
+        if not self.training:
+            return sums
+        loss = outcome.loss / self._divisor if self._divisor > 1 else outcome.loss
+        return self._identity_loss(loss, reduction="none"), sums
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Setup:
-    """Everything that a program is made with. fresh_options makes options with the replicas set."""
+class IpuStep(WeightStep):
+    """The end of an update within the program: the optimiser's settings, and the count of updates."""
 
-    poptorch: ModuleType
-    config: Config
-    pipeline: IpuPipeline
-    replicas: int
-    fresh_options: Callable[[], Any]
+    applied = 0
+    gradient_norm: Tensor | None = None
+
+    def __init__(self, config: Config, optimiser: Any) -> None:
+        self.optimiser = optimiser
+        fixed = loss_scale(config, 0)  # for the checkpoint only: PopTorch's optimisers scale the loss
+        self.scale = AdaptiveScale(fixed, fixed, fixed)
+
+    def take(self, gradients: list[Tensor], rate: float, number: int) -> None:
+        raise AssertionError("the program ends its updates itself")
 
 
-class IpuPrograms:
-    """Both programs of a model, which take turns on the same IPUs.
+class IpuPrograms(Strategy, Inference):
+    """Both programs of a worker's model, which take turns on the same IPUs.
 
-    width: the number of sums.
+    The training program is compiled at the first update, when the model has the weights that the run starts
+    from. Between updates weights and moments are on the IPUs.
     """
 
-    def __init__(self, setup: Setup, model: nn.Module, loss_and_sums: LossAndSums, width: int) -> None:
-        self._setup = setup
-        self._module = ModelWithLoss(setup.poptorch, model, loss_and_sums)
-        self._width = width
-        self._names = {name for name, _ in model.named_parameters()}
-        self._optimiser: Any = None
+    def __init__(self, worker: Worker) -> None:
+        assert isinstance(worker.device, Ipu)
+        self.worker = worker
+        self._device, self._poptorch = worker.device, worker.device.poptorch
+        self._module = ModelWithLoss(self._poptorch, worker)
+        self._width = 2 * (1 + len(worker.task.metrics))  # the number of sums
+        self._names = {name for name, _ in worker.model.named_parameters()}
         self._training: Any = None
         self._inference: Any = None
         self._moments: dict[str, Tensor] = {}
-        self._applied = 0
+
+    @classmethod
+    def to_train(cls, worker: Worker) -> "IpuPrograms":
+        """The programs of a training. SettingsError for settings that PopTorch cannot train with."""
+        made = cls(worker)
+        _, accumulation = worker.config.update.micro_batches(worker.workers.size * made._device.replicas)
+        made.check_accumulation(accumulation)
+        made._device.check_workers(worker.workers.size)
+        preset = configured_preset(worker.config)
+        groups = group_parameters(preset, worker.model.named_parameters())
+        optimiser = make_optimiser(made._poptorch, worker.config, preset, groups)
+        made.step = IpuStep(worker.config, optimiser)
+        return made
 
     def update(
-        self, updates: Sequence[Sequence[Batch]], optimiser: torch.optim.Optimizer, step: int, total: int
+        self, updates: Sequence[Sequence[Batch]], learning_rate: float, first: UpdateNumber
     ) -> list[Tensor]:
-        tensors = _joined(updates)
+        config, optimiser = self.worker.config, self.step.optimiser
+        for group in optimiser.param_groups:
+            group["lr"] = learning_rate
         if self._training is None:
-            self._compile(tensors, len(updates[0]), optimiser, total)
-        optimiser.loss_scaling = loss_scale(self._setup.config, step)  # type: ignore[attr-defined]
+            self.compile(updates, first)
+        optimiser.loss_scaling = loss_scale(config, first.step)  # type: ignore[attr-defined]
         self._training.setOptimizer(optimiser)
-        _, values = self._training(*tensors)
-        if self._setup.config.section(IpuSection).synthetic_data:
+        _, values = self._training(*self._joined(updates))
+        if config.section(IpuSection).synthetic_data:
             values = torch.zeros_like(values)  # the IPU then sends no results back
+        self.step.applied += len(updates)
         return [self._added_up(rows) for rows in values.reshape(len(updates), -1)]
 
-    def compile(
-        self, updates: Sequence[Sequence[Batch]], optimiser: torch.optim.Optimizer, total: int
-    ) -> None:
-        self._compile(_joined(updates), len(updates[0]), optimiser, total)
-
-    def _compile(
-        self, tensors: list[Tensor], micro_batches: int, optimiser: torch.optim.Optimizer, total: int
-    ) -> None:
-        setup = self._setup
+    def compile(self, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
+        config, optimiser = self.worker.config, self.step.optimiser
         options = training_options(
-            setup.poptorch,
-            setup.fresh_options(),
-            setup.config,
-            setup.pipeline,
-            accumulation=micro_batches // setup.replicas,
+            self._poptorch,
+            self._device.fresh_options(),
+            config,
+            self._device.pipeline,
+            accumulation=len(updates[0]) // self._device.replicas,
             # Depends on the updates made, so that a resumed run does not repeat the dropout of the first.
-            seed=setup.config.data.seed + total,
+            seed=config.data.seed + first.total,
         )
-        executor = setup.poptorch.trainingModel(self._module, options, optimizer=optimiser)
-        executor.compile(*tensors)
-        self._optimiser = optimiser
+        executor = self._poptorch.trainingModel(self._module, options, optimizer=optimiser)
+        executor.compile(*self._joined(updates))
         self._training = executor
         if self._moments:
             self._restore()
 
+    def _joined(self, updates: Sequence[Sequence[Batch]]) -> list[Tensor]:
+        """The tensors of all micro-batches, concatenated by update, by accumulation and by replica."""
+        batches = [batch for update in updates for batch in update]
+        self._module.batch = batches[0]
+        columns = zip(*(batch.tensors().values() for batch in batches), strict=True)
+        return [torch.cat(column) for column in columns]
+
     def _restore(self) -> None:
         """Fill PopTorch's state from the checkpoint. PopTorch names its tensors when it compiles."""
-        state = self._optimiser.state_dict()
-        moments, kinds = self._moments, self._kinds()
-        held = {self._split(key): value for key, value in state["ipu_state"].items()}
+        optimiser, moments, kinds = self.step.optimiser, self._moments, self._kinds()
+        state = optimiser.state_dict()
+        held = self._held(state)
         targets = {f"{kinds[kind]}/{name}": one for (kind, name), one in held.items() if kind in kinds}
         if foreign := sorted(moments.keys() ^ targets.keys()):
-            whose = f"checkpoint and PopTorch's {type(self._optimiser).__name__} differ in {foreign[0]}"
+            whose = f"checkpoint and PopTorch's {type(optimiser).__name__} differ in {foreign[0]}"
             raise CheckpointError(f"{whose}; continue with the checkpoint's optimiser, or --start-from-ckpt")
         for key, target in targets.items():
             target.copy_(moments[key])
         for (kind, _), target in held.items():
             if kind == _STEP:
-                target.fill_(self._applied)
-        self._optimiser.load_state_dict(state)
+                target.fill_(self.step.applied)
+        optimiser.load_state_dict(state)
 
-    def _split(self, key: str) -> tuple[str, str]:
-        """(kind, our name) of PopTorch's tensor: "Accl1___", the names of wrapping modules, our name."""
-        kind, _, name = key.partition("___")
-        while name not in self._names and name:
-            name = name.partition(".")[2]
-        return kind, name
+    def _held(self, state: dict[str, Any]) -> dict[tuple[str, str], Tensor]:
+        """PopTorch's tensors by kind and our name.
+
+        PopTorch's name is "Accl1___", the names of wrapping modules, our name.
+        """
+        found = {}
+        for key, value in state["ipu_state"].items():
+            kind, _, name = key.partition("___")
+            while name not in self._names and name:
+                name = name.partition(".")[2]
+            found[kind, name] = value
+        return found
 
     def _kinds(self) -> dict[str, str]:
         """PyTorch's name of each kind of PopTorch's moments, for the optimiser."""
-        if "betas" in self._optimiser.defaults:
+        if "betas" in self.step.optimiser.defaults:
             return {"Accl1": "exp_avg", "Accl2": "exp_avg_sq"}
         return {"Accl1": "momentum_buffer"}
 
@@ -164,21 +185,22 @@ class IpuPrograms:
     def moments(self) -> dict[str, Tensor]:
         if self._training is None:
             return self._moments
-        state = self._optimiser.state_dict()["ipu_state"]
-        found = {self._split(key): value for key, value in state.items()}
-        kinds = self._kinds()
-        return {f"{kinds[kind]}/{name}": value for (kind, name), value in found.items() if kind in kinds}
+        kinds, held = self._kinds(), self._held(self.step.optimiser.state_dict())
+        return {f"{kinds[kind]}/{name}": value for (kind, name), value in held.items() if kind in kinds}
 
     def load_moments(self, moments: dict[str, Tensor], applied: int) -> None:
-        self._moments, self._applied = moments, applied
+        self._moments, self.step.applied = moments, applied
+
+    def check_accumulation(self, accumulation: int) -> None:
+        check_training(self.worker.config, self._device.pipeline, accumulation)
 
     @contextmanager
-    def evaluating(self) -> Iterator[Callable[[Batch], Tensor]]:
+    def evaluating(self) -> Iterator[Callable[[Batch], Measured]]:
         self._module.eval()
         with self._training_off_the_ipus():
             if self._inference is not None:
                 self._inference.attachToDevice()
-            yield self._evaluate
+            yield self._measure
             if self._inference is not None:
                 self._inference.detachFromDevice()
         self._module.train()
@@ -192,34 +214,36 @@ class IpuPrograms:
         if self._training is not None:
             self._training.attachToDevice()
 
-    def _evaluate(self, batch: Batch) -> Tensor:
+    def _measure(self, batch: Batch) -> Measured:
         """The sums of a batch over all replicas, padded with rows of weight 0 to a multiple of them."""
-        setup = self._setup
-        rows = -(-len(batch) // setup.replicas) * setup.replicas
-        tensors = [getattr(batch, name) for name in TENSORS]
-        if missing := rows - len(batch):
-            tensors = [torch.cat([one, one.new_zeros(missing, *one.shape[1:])]) for one in tensors]
-            tensors[-1][-missing:] = -1
+        self._module.batch = batch
+        tensors = batch.tensors()
+        if missing := -len(batch) % self._device.replicas:
+            padding = {name: one.new_zeros(missing, *one.shape[1:]) for name, one in tensors.items()}
+            tensors = {name: torch.cat([one, padding[name]]) for name, one in tensors.items()}
+            tensors["next_sentence_labels"][-missing:] = -1
         if self._inference is None:
-            options = inference_options(setup.poptorch, setup.fresh_options(), setup.config, setup.pipeline)
-            self._inference = setup.poptorch.inferenceModel(self._module, options)
-            self._inference.compile(*tensors)
-        return self._added_up(self._inference(*tensors))
+            given = self._device.fresh_options(), self.worker.config, self._device.pipeline
+            options = shared_options(self._poptorch, *given, "ShardedExecution")  # stages take turns
+            self._inference = self._poptorch.inferenceModel(self._module, options)
+            self._inference.compile(*tensors.values())
+        sums = self._added_up(self._inference(*tensors.values()))
+        return Measured(sums[2:], None)  # without the loss
 
     def _added_up(self, values: Tensor) -> Tensor:
         """One row of sums from one for each micro-batch."""
         return values.reshape(-1, self._width).float().sum(0)
 
     def release(self) -> None:
-        if self._training is not None:
-            self._training.destroy()
-        if self._inference is not None:
-            self._inference.destroy()
+        for program in (self._training, self._inference):
+            if program is not None:
+                program.destroy()
 
 
-def _joined(updates: Sequence[Sequence[Batch]]) -> list[Tensor]:
-    """The tensors of all micro-batches, concatenated: by update, then by accumulation, then by replica."""
-    batches = [batch for update in updates for batch in update]
-    is_packed = getattr(batches[0], "next_sentence_positions", None) is not None
-    names = PACKED_TENSORS if is_packed else TENSORS
-    return [torch.cat([getattr(batch, name) for batch in batches]) for name in names]
+def find_inference(worker: Worker, strategy: Strategy | None = None) -> Inference:
+    """The programs of the training where there is one, else programs that only evaluate."""
+    assert strategy is None or isinstance(strategy, IpuPrograms)
+    return strategy or IpuPrograms(worker)
+
+
+WHOLE_UPDATES = StrategyKind(IpuPrograms.to_train, inference=find_inference)
