@@ -13,7 +13,7 @@ from bertdata.errors import UsageError
 from trainer.collectives.launchers import find_rank
 from trainer.extensions.like.checkpoints import last_checkpoint
 from trainer.extensions.like.constants import sizes_of
-from trainer.extensions.like.habana_tf.constants import LAMB
+from trainer.extensions.like.habana_tf.pretraining import LAMB
 from trainer.extensions.like.nvidia_tf import CLIPS_EACH, COMMON, check_work
 from trainer.extensions.like.program import Meaning, Program, phase_keys
 
