@@ -170,12 +170,6 @@ SQUAD = Program(
     commands={"": _SQUAD_FLAGS},
     resolve=_squad,
     syntax=ABSL,
-    published=(
-        "--vocab_file=large/vocab.txt --bert_config_file=large/bert_config.json "
-        "--init_checkpoint=large/bert_model.ckpt --do_train=True --train_file=squad/train-v1.1.json "
-        "--do_predict=True --predict_file=squad/dev-v1.1.json --train_batch_size=24 --learning_rate=3e-5 "
-        "--num_train_epochs=2.0 --max_seq_length=384 --doc_stride=128 --output_dir=squad_large",
-    ),
 )
 
 CLASSIFIER = Program(
@@ -185,10 +179,4 @@ CLASSIFIER = Program(
     commands={"": _CLASSIFIER_FLAGS},
     resolve=_classifier,
     syntax=ABSL,
-    published=(
-        "--task_name=MRPC --do_train=true --do_eval=true --data_dir=glue/MRPC --vocab_file=base/vocab.txt "
-        "--bert_config_file=base/bert_config.json --init_checkpoint=base/bert_model.ckpt "
-        "--max_seq_length=128 --train_batch_size=32 --learning_rate=2e-5 --num_train_epochs=3.0 "
-        "--output_dir=/tmp/mrpc_output",
-    ),
 )

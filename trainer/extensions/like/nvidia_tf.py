@@ -145,11 +145,4 @@ PROGRAM = Program(
     commands={"": _FLAGS},
     resolve=resolve,
     syntax=ABSL,
-    published=(
-        "--input_files_dir=tfrecord/training --eval_files_dir=tfrecord/test --output_dir=results/phase_1 "
-        "--bert_config_file=bert_config.json --do_train=True --do_eval=True --train_batch_size=64 "
-        "--eval_batch_size=8 --max_seq_length=128 --max_predictions_per_seq=20 --num_train_steps=7038 "
-        "--num_accumulation_steps=128 --num_warmup_steps=2000 --save_checkpoints_steps=100 "
-        "--learning_rate=7.5e-4 --horovod --use_fp16 --allreduce_post_accumulation=True",
-    ),
 )

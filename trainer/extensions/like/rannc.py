@@ -195,5 +195,4 @@ PROGRAM = Program(
     f"{', '.join((*_PLACES, *_DEFAULTS, 'DEPLOYMENT_FILE'))} from the environment",
     commands={"": []},
     resolve=resolve,
-    published=("BERT_CONFIG=my_bert_config.json CODEDIR=. BERT_PREP_WORKING_DIR=data/prep",),
 )

@@ -231,15 +231,4 @@ PROGRAM = _Pretraining(
     source=f"{_SOURCE}, applications/tensorflow/bert/run_pretraining.py",
     commands={"": TABLE},
     resolve=resolve,
-    published=(
-        "--config configs/pretrain_tiny_128_lamb.json --train-file ./Datasets/sample.tfrecord",
-        "--config configs/pretrain_large_384_phase2.json --start-from-ckpt phase1 --wandb",
-    ),
-    also_published=(
-        "--config configs/pretrain_tiny_128_lamb.json --train-file ./Dataset/sample.tfrecord --wandb",
-        "--config configs/pretrain_large_128_phase1.json --wandb",
-        "--config configs/pretrain_tiny_128_lamb.json --sequence-length 384",
-        "--config configs/pretrain_tiny_128_lamb.json --compile-only --generated-data",
-        "--config configs/pretrain_large_128_phase1.json --steps 1 --batches-per-step 1 --pipeline-depth 10",
-    ),
 )

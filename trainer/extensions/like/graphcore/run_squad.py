@@ -152,8 +152,4 @@ PROGRAM = Program(
     source=f"{_SOURCE} (SDK 2.6), nlp/bert/tensorflow1/run_squad.py",
     commands={"": TABLE},
     resolve=resolve,
-    published=(
-        "--config configs/squad_large.json --do-training --do-predict --do-evaluation "
-        "--init-checkpoint phase2/model.ckpt",
-    ),
 )

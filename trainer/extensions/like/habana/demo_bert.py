@@ -15,7 +15,7 @@ from trainer.extensions.like.constants import (
     product,
     sizes_of,
 )
-from trainer.extensions.like.habana.demo_bert_flags import FIRST, LATER, printed_commands
+from trainer.extensions.like.habana.demo_bert_flags import FIRST, LATER
 from trainer.extensions.like.habana.run_pretraining import ALWAYS, count_packs
 from trainer.extensions.like.program import Meaning, Program, phase_keys
 
@@ -193,13 +193,4 @@ PROGRAM = Program(
     commands=FIRST,
     versions=LATER,
     resolve=resolve,
-    published=(
-        "pretraining --model_name_or_path large --mode graph --data_type bf16 --world_size 8 "
-        "--batch_size 64 8 --accumulate_gradients --allreduce_post_accumulation "
-        "--allreduce_post_accumulation_fp16 --dist --data_dir phase1 phase2",
-        "finetuning --model_name_or_path large --task_name squad --mode graph --data_type bf16 "
-        "--num_train_epochs 2 --batch_size 24 --max_seq_length 384 --learning_rate 3e-5 --do_eval "
-        "--data_dir Squad",
-    ),
-    also_published=printed_commands(),
 )

@@ -1,7 +1,6 @@
-"""Flags of Habana's demo_bert.py by version and sub-command, and the commands that its README prints."""
+"""Flags of Habana's demo_bert.py by version and sub-command."""
 
 from collections.abc import Mapping, Sequence
-from itertools import product
 
 from bertdata.cli.common.program_flags import SWITCH, Flag
 
@@ -141,39 +140,3 @@ LATER: Mapping[str, Tables] = {
     },
 }  # fmt: skip
 """The versions after it whose flags or defaults differ. From 1.5.0 on the program fine-tunes only."""
-
-_ALL_REDUCE = "--accumulate_gradients --allreduce_post_accumulation --allreduce_post_accumulation_fp16"
-_BATCHES = {"bf16": "64 8", "fp32": "32 4"}
-_SQUAD_BATCHES = {"bf16": 24, "fp32": 10}
-_SMALL = (
-    ("base", "eager", "mrpc", 3, 32, 128, "2e-5", "MRPC"),
-    ("large", "eager", "mrpc", 3, 32, 128, "3e-5", "MRPC"),
-    ("large", "graph", "mrpc", 3, 32, 128, "3e-5", "MRPC"),
-    ("base", "eager", "squad", 2, 12, 384, "3e-5", "Squad"),
-    ("large", "eager", "squad", 2, 10, 384, "3e-5", "Squad"),
-)
-
-
-def printed_commands() -> tuple[str, ...]:
-    """Each command line of the README once, without the launcher, in the README's order of tasks."""
-    runs = list(product(("", " --world_size 8"), ("graph", "lazy"), ("bf16", "fp32")))
-    return (
-        *(
-            f"pretraining --model_name_or_path large --mode {mode} --data_type {kind}{cards} "
-            f"--batch_size {_BATCHES[kind]} {_ALL_REDUCE}{' --dist' if cards else ''} "
-            "--data_dir phase1 phase2"
-            for cards, mode, kind in runs
-        ),
-        *(
-            f"finetuning --model_name_or_path {size} --mode {mode} --task_name {task} --data_type fp32 "
-            f"--num_train_epochs {epochs} --batch_size {batch} --max_seq_length {length} "
-            f"--learning_rate {rate} --do_eval --data_dir {data}"
-            for size, mode, task, epochs, batch, length, rate, data in _SMALL
-        ),
-        *(
-            f"finetuning --model_name_or_path large --task_name squad --mode {mode} --data_type {kind} "
-            f"--num_train_epochs 2{cards} --batch_size {_SQUAD_BATCHES[kind]} --max_seq_length 384 "
-            f"--learning_rate 3e-5 {'--dist ' if cards else ''}--do_eval --data_dir Squad"
-            for cards, mode, kind in runs
-        ),
-    )

@@ -233,10 +233,4 @@ PROGRAM = Program(
     commands=FIRST,
     versions=LATER,
     resolve=resolve,
-    published=(
-        "--do_train --use_habana --hmp --use_lazy_mode --use_fused_lamb --config_file bert_config.json "
-        "--input_dir phase1 --output_dir results/checkpoints --train_batch_size 8192 "
-        "--gradient_accumulation_steps 128 --max_seq_length 128 --max_predictions_per_seq 20 "
-        "--max_steps 7038 --warmup_proportion 0.2843 --learning_rate 6e-3 --num_steps_per_checkpoint 200",
-    ),
 )

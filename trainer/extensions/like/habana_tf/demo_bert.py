@@ -147,10 +147,4 @@ PROGRAM: Program = _DemoBert(
     commands=_SCRIPT,
     versions={_SHELL_VERSION: _SHELL},
     resolve=resolve,
-    published=(
-        "--command pretraining --model_variant large --data_type bf16 --test_set bookswiki "
-        "--dataset_path books_wiki_en_corpus/tfrecord --use_horovod 8",
-        "--command finetuning --model_variant large --data_type bf16 --test_set squad --dataset_path SQuAD",
-        "finetuning -d bf16 -m base -t mrpc -e 0.5",
-    ),
 )

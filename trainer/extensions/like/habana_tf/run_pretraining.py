@@ -119,11 +119,4 @@ PROGRAM = Program(
     commands={"": _FLAGS},
     resolve=resolve,
     syntax=ABSL,
-    published=(
-        "--input_files_dir=training --eval_files_dir=test --output_dir=phase_1 --do_train=True "
-        "--bert_config_file=bert_config.json --train_batch_size=32 --max_seq_length=128 "
-        "--max_predictions_per_seq=20 --num_train_steps=7038 --num_accumulation_steps=256 "
-        "--num_warmup_steps=2000 --learning_rate=7.5e-4 --horovod --noamp --nouse_xla "
-        "--allreduce_post_accumulation=True",
-    ),
 )

@@ -199,13 +199,6 @@ SQUAD = Program(
     source="NVIDIA/DeepLearningExamples 65211bd9, PyTorch/LanguageModeling/BERT/run_squad.py",
     commands={"": _SQUAD_FLAGS},
     resolve=_squad,
-    published=(
-        "--init_checkpoint bert_large.pt --do_train --train_file train-v1.1.json --train_batch_size 4 "
-        "--do_predict --predict_file dev-v1.1.json --predict_batch_size 4 --eval_script evaluate-v1.1.py "
-        "--do_eval --do_lower_case --bert_model bert-large-uncased --learning_rate 3e-5 --seed 1 "
-        "--num_train_epochs 2 --max_seq_length 384 --doc_stride 128 --output_dir results/SQuAD "
-        "--vocab_file vocab.txt --config_file bert_config.json --max_steps -1 --fp16",
-    ),
 )
 
 GLUE = Program(
@@ -214,11 +207,4 @@ GLUE = Program(
     source="NVIDIA/DeepLearningExamples 65211bd9, PyTorch/LanguageModeling/BERT/run_glue.py",
     commands={"": _GLUE_FLAGS},
     resolve=_glue,
-    published=(
-        "--task_name mrpc --do_train --train_batch_size 8 --do_eval --eval_batch_size 8 "
-        "--gradient_accumulation_steps 1 --do_lower_case --data_dir MRPC --bert_model bert-large-uncased "
-        "--seed 2 --init_checkpoint bert_large.pt --warmup_proportion 0.01 --max_seq_length 128 "
-        "--learning_rate 2e-5 --num_train_epochs 3 --max_steps -1 --vocab_file vocab.txt "
-        "--config_file bert_config.json --output_dir results/MRPC --fp16",
-    ),
 )
