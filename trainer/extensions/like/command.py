@@ -71,10 +71,8 @@ def run(arguments: Sequence[str]) -> None:
             _print(words[0], meaning, phases)
     elif meaning.convert is not None:
         _convert(meaning.convert)
-    elif meaning.evaluate is not None:
-        _evaluate(meaning.evaluate, phases[0], arguments)
     else:
-        _train(phases, arguments)
+        _work(meaning, phases, arguments)
 
 
 def _override(
@@ -115,13 +113,21 @@ def _print(program: str, meaning: Meaning, phases: Sequence[Config]) -> None:
         print_config(program, phases)
 
 
-def _train(phases: Sequence[Config], arguments: Sequence[str]) -> None:
-    """Pre-train or fine-tune. The workers that the program starts are started here."""
+def _work(meaning: Meaning, phases: Sequence[Config], arguments: Sequence[str]) -> None:
+    """Pre-train, fine-tune or evaluate. The workers that the program starts are started here."""
     _check_device(phases[0])
-    check_paths(phases)
-    if not _begins_here(phases[0], arguments):
+    if meaning.evaluate is None:
+        check_paths(phases)
+    if launched(phases[0], "like", *arguments):
         return
-    if phases[0].finetuning.is_finetuning:
+    if "torch" not in sys.modules and find_rank()[0] == 0:
+        say_error("trainer: importing torch")
+    if meaning.evaluate is not None:
+        from trainer.run.evaluate import evaluate
+
+        poll, until = meaning.evaluate["poll"], meaning.evaluate.get("until_step")
+        evaluate(_verified_where_listed(phases[0]), poll=poll, until_step=until)
+    elif phases[0].finetuning.is_finetuning:
         from trainer.extensions.finetuning.finetune import finetune
 
         finetune(phases[0])
@@ -143,25 +149,6 @@ def _verified_where_listed(config: Config) -> Config:
         for path in plain:
             say_error(f"trainer: warning: {path}: no manifest lists its files; they are taken as they are")
     return config.changed(unverified=bool(plain))
-
-
-def _evaluate(settings: Mapping[str, Any], config: Config, arguments: Sequence[str]) -> None:
-    """Evaluate checkpoints of pre-training, as the program does."""
-    _check_device(config)
-    if not _begins_here(config, arguments):
-        return
-    from trainer.run.evaluate import evaluate
-
-    evaluate(_verified_where_listed(config), poll=settings["poll"], until_step=settings.get("until_step"))
-
-
-def _begins_here(config: Config, arguments: Sequence[str]) -> bool:
-    """True in a process that does the work itself. False where it started the workers, which have ended."""
-    if launched(config, "like", *arguments):
-        return False
-    if "torch" not in sys.modules and find_rank()[0] == 0:
-        say_error("trainer: importing torch")
-    return True
 
 
 def _check_device(config: Config) -> None:

@@ -62,10 +62,15 @@ class Program:
     def read(self, arguments: Sequence[str], version: str = "") -> Given:
         """The command line's values. UsageError, in the program's words, for what the program refuses."""
         tables = self._tables(version)
-        name, rest = "", list(arguments)
-        if "" not in tables:
-            name, rest = self._sub_command(rest, tables)
-        return self.flags(name, version).read(rest, name, version)
+        if "" in tables:
+            return self.flags("", version).read(arguments, "", version)
+        expected = " or ".join(tables)
+        if arguments and arguments[0] in tables:
+            return self.flags(arguments[0], version).read(arguments[1:], arguments[0], version)
+        if arguments and arguments[0] in ("-h", "--help"):
+            raise UsageError(f"{self.name}: name the sub-command first: {expected}, then --help")
+        found = f"found {arguments[0]!r}" if arguments else "found none"
+        raise UsageError(f"{self.name}: expected a sub-command, {expected}; {found}")
 
     def flags(self, command: str = "", version: str = "") -> ProgramFlags:
         """The flags of a sub-command."""
@@ -92,15 +97,6 @@ class Program:
             known = ", ".join(f"@{one}" for one in self.versions) or "none"
             raise UsageError(f"{self.name}@{version}: no such version; known besides the default are {known}")
         return self.versions[version] if version else self.commands
-
-    def _sub_command(self, words: list[str], tables: Mapping[str, Sequence[Flag]]) -> tuple[str, list[str]]:
-        expected = " or ".join(tables)
-        if not words or words[0] not in tables:
-            if words and words[0] in ("-h", "--help"):
-                raise UsageError(f"{self.name}: name the sub-command first: {expected}, then --help")
-            found = f"found {words[0]!r}" if words else "found none"
-            raise UsageError(f"{self.name}: expected a sub-command, {expected}; {found}")
-        return words[0], words[1:]
 
 
 @cache

@@ -5,7 +5,6 @@ apex FusedAdam and a division of the model; the GELU of its modeling.py is the e
 """
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 from bertdata.cli.common.program_flags import Given
@@ -108,14 +107,14 @@ def _shape(path: str) -> tuple[dict[str, Any], list[str]]:
 
 def _phase(settings: dict[str, str], number: int, *, alone: bool) -> dict[str, Any]:
     """The keys of a phase. alone: phase 2 without phase 1, which starts with new weights."""
-    size, count = (_integer(settings, f"{name}_P{number}") for name in ("BATCH_SIZE_PROC", "ACC_STEPS"))
+    size, count = (_number(settings, f"{name}_P{number}", int) for name in ("BATCH_SIZE_PROC", "ACC_STEPS"))
     length, masks = _SIZES[number - 1]
-    workers, results = _integer(settings, "NP"), storage.join(settings["CODEDIR"], "results")
+    workers, results = _number(settings, "NP", int), storage.join(settings["CODEDIR"], "results")
     keys: dict[str, Any] = {
         "train_data": storage.join(settings["BERT_PREP_WORKING_DIR"], f"{HDF5_DATA}/".format(length, masks)),
         "max_seq_length": length,
         "max_predictions_per_seq": masks,
-        "steps": _integer(settings, f"TRAIN_STEPS_P{number}"),
+        "steps": _number(settings, f"TRAIN_STEPS_P{number}", int),
         "batch_size": micro_batch(size, count),
         "accumulation": count,
         "world_size": workers,
@@ -123,13 +122,13 @@ def _phase(settings: dict[str, str], number: int, *, alone: bool) -> dict[str, A
         "output_dir": storage.join(results, f"rannc_{_name(settings)}/checkpoints"),
         "json_summary": storage.join(results, "dllogger.json"),
         "precision": settings["PREC"],
-        "base_learning_rate": _number(settings, "LR"),
-        "memory_margin": _number(settings, "MEM_MARGIN"),
-        "min_micro_batches": _integer(settings, "MIN_PIPELINE"),
-        "max_micro_batches": _integer(settings, "MAX_PIPELINE"),
+        "base_learning_rate": _number(settings, "LR", float),
+        "memory_margin": _number(settings, "MEM_MARGIN", float),
+        "min_micro_batches": _number(settings, "MIN_PIPELINE", int),
+        "max_micro_batches": _number(settings, "MAX_PIPELINE", int),
     }
     if number == 2 and not alone:
-        keys |= {"phase2": True, "phase1_end_step": _integer(settings, "TRAIN_STEPS_P1")}
+        keys |= {"phase2": True, "phase1_end_step": _number(settings, "TRAIN_STEPS_P1", int)}
     return _FIXED | keys | _plans(settings)
 
 
@@ -175,16 +174,11 @@ def _plans(settings: dict[str, str]) -> dict[str, Any]:
     return keys
 
 
-def _integer(settings: dict[str, str], name: str) -> int:
-    return int(_number(settings, name, int, "an integer"))
-
-
-def _number(
-    settings: dict[str, str], name: str, kind: Callable[[str], float] = float, expected: str = "a number"
-) -> float:
+def _number(settings: dict[str, str], name: str, kind: type[int] | type[float]) -> Any:
     try:
         return kind(settings[name])
     except ValueError:
+        expected = "an integer" if kind is int else "a number"
         raise UsageError(f"{name} is {settings[name]!r}, expected {expected}") from None
 
 

@@ -57,7 +57,14 @@ def resolve(given: Given) -> Meaning:
         warnings.append("--compile-only: on IPUs give a directory too: -- --executable-cache-dir DIR")
     if opts["seed"] is None:
         warnings.append("no seed is given: the program draws one, here it is 42")
-    return Meaning(summary=_summary(opts, keys), phases=[keys], warnings=warnings)
+    size = product(opts["replicas"], opts["batch_size"], opts["pipeline_depth"])
+    length = f"{keys['steps']:,} updates" if "steps" in keys else f"{opts['epochs']:g} epochs"
+    summed = ", gradients of micro-batches added up" if opts["reduction_type"] == "sum" else ""
+    return Meaning(
+        summary=f"{length}, {size} examples each, {keys['precision']}, {opts['optimiser']}{summed}, ipu",
+        phases=[keys],
+        warnings=warnings,
+    )
 
 
 def _check(opts: Given) -> None:
@@ -173,15 +180,13 @@ def _updates(opts: Given) -> int | None:
 
 
 def _data(opts: Given, warnings: list[str]) -> dict[str, Any]:
-    files = opts["train_file"]
-    if opts["generated_data"]:
-        if files:
-            warnings.append("generated-data flag passed: train_file is left out")
-        return {"train_data": None}
-    if not files:
+    if opts["generated_data"] and opts["train_file"]:
+        warnings.append("generated-data flag passed: train_file is left out")
+    if opts["train_file"] and not opts["generated_data"]:
+        return {"train_data": "+".join(name for name in opts["train_file"].split(",") if name)}
+    if not opts["generated_data"]:
         warnings.append(_NO_DATA)
-        return {"train_data": None}
-    return {"train_data": "+".join(name for name in files.split(",") if name)}
+    return {"train_data": None}
 
 
 def _start(opts: Given, warnings: list[str]) -> dict[str, Any]:
@@ -192,10 +197,11 @@ def _start(opts: Given, warnings: list[str]) -> dict[str, Any]:
         return {"start_moments": opts["restore_optimiser_from_ckpt"]}
     if not opts["restore_path"]:
         return {}
-    folder, step = _restored(opts["restore_path"])
     keys: dict[str, Any] = {"resume": True}
-    if step is not None:
-        keys["resume_step"] = step * opts["batches_per_step"]
+    folder = opts["restore_path"]  # the newest checkpoint there, or one of a directory by its step
+    if one := re.fullmatch(r"(.*)/ckpt[^/]*-([0-9]+)", folder):
+        folder = one[1]
+        keys["resume_step"] = int(one[2]) * opts["batches_per_step"]
     own = opts["checkpoint_path"]
     if own is None or not _is_within(folder, own):
         warnings.append(f"the run in {folder} goes on, and writes its checkpoints there")
@@ -205,24 +211,10 @@ def _start(opts: Given, warnings: list[str]) -> dict[str, Any]:
     return keys
 
 
-def _restored(path: str) -> tuple[str, int | None]:
-    """(directory, step) of a checkpoint to continue from. None: the newest there."""
-    if found := re.fullmatch(r"(.*)/ckpt[^/]*-([0-9]+)", path):
-        return found[1], int(found[2])
-    return path, None
-
-
 def _is_within(path: str, folder: str) -> bool:
     """True if the path is the folder or below it."""
     path, folder = (name.removeprefix("./").rstrip("/") for name in (path, folder))
     return path == folder or path.startswith(f"{folder}/")
-
-
-def _summary(opts: Given, keys: dict[str, Any]) -> str:
-    size = product(opts["replicas"], opts["batch_size"], opts["pipeline_depth"])
-    length = f"{keys['steps']:,} updates" if "steps" in keys else f"{opts['epochs']:g} epochs"
-    summed = ", gradients of micro-batches added up" if opts["reduction_type"] == "sum" else ""
-    return f"{length}, {size} examples each, {keys['precision']}, {opts['optimiser']}{summed}, ipu"
 
 
 PROGRAM = _Pretraining(

@@ -31,7 +31,13 @@ def resolve(given: Given) -> Meaning:
         keys |= {"accumulation": opts["gradient_accumulation_count"] * opts["replicas"], "replicas": 1}
     if opts["seed"] is None:
         warnings.append("no seed is given: the program draws one, here it is 42")
-    return Meaning(summary=_summary(opts, keys), phases=[keys], warnings=warnings)
+    if opts["do_training"]:
+        size = product(opts["replicas"], opts["micro_batch_size"], opts["gradient_accumulation_count"])
+        length = f"{keys['steps']:,} updates" if "steps" in keys else f"{opts['epochs']:g} epochs"
+        what = f"{length}, {size} features each, {keys['precision']}, {opts['optimizer']}"
+    else:
+        what = f"predictions for {opts['predict_file']}, {keys['precision']}"
+    return Meaning(summary=f"SQuAD, {what}, ipu", phases=[keys], warnings=warnings)
 
 
 def _check(opts: Given) -> None:
@@ -104,12 +110,11 @@ def _optimiser(opts: Given, warnings: list[str]) -> dict[str, Any]:
 
 def _updates(opts: Given) -> dict[str, Any]:
     """Keys of the number of updates and of the learning rate."""
-    name = {"polynomial_decay": "polynomial_decay"}.get(opts["lr_schedule"])
-    if name is None or opts["lr_power"] not in (1, [1]):
+    if opts["lr_schedule"] != "polynomial_decay" or opts["lr_power"] not in (1, [1]):
         found = f"lr_schedule {opts['lr_schedule']}, lr_power {opts['lr_power']}"
         raise UsageError(f"{found}: of run_squad.py polynomial_decay with lr_power 1 is offered, in the file")
     rate, warmup = opts["base_learning_rate"], warmup_of(opts["warmup"], 1)
-    keys: dict[str, Any] = {"lr_schedule": name}
+    keys: dict[str, Any] = {"lr_schedule": "polynomial_decay"}
     if opts["num_train_steps"]:
         keys["steps"] = opts["num_train_steps"] * opts["device_iterations"]
         rate, warmup = capped(rate, warmup, keys["steps"])
@@ -136,14 +141,6 @@ def _places(opts: Given, warnings: list[str]) -> dict[str, Any]:
         warnings.append(f"the run in {opts['restore_dir']} goes on, and writes its checkpoints there")
         keys |= {"resume": True, "output_dir": opts["restore_dir"]}
     return keys
-
-
-def _summary(opts: Given, keys: dict[str, Any]) -> str:
-    if not opts["do_training"]:
-        return f"SQuAD, predictions for {opts['predict_file']}, {keys['precision']}, ipu"
-    size = product(opts["replicas"], opts["micro_batch_size"], opts["gradient_accumulation_count"])
-    length = f"{keys['steps']:,} updates" if "steps" in keys else f"{opts['epochs']:g} epochs"
-    return f"SQuAD, {length}, {size} features each, {keys['precision']}, {opts['optimizer']}, ipu"
 
 
 PROGRAM = Program(

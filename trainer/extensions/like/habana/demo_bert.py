@@ -92,35 +92,23 @@ def _phase(given: Given, number: int, warnings: list[str]) -> dict[str, Any]:
         "output_dir": storage.join(given["output_dir"], "results/checkpoints"),
         "json_summary": storage.join(given["output_dir"], "results/dllogger.json"),
         "log_every": 1,
-        **_batches(given, number, warnings),
     }
-    return keys | _start(given, number, keys["output_dir"])
-
-
-def _batches(given: Given, number: int, warnings: list[str]) -> dict[str, Any]:
-    """Micro-batches of one card in an update."""
     update: int = given["train_batch_size"][number]
     if given.version in _SHARED_BY_VERSION:
         update //= given["world_size"]
     count = update // given["batch_size"][number] if given["accumulate_gradients"] else 1
-    keys: dict[str, Any] = {"batch_size": micro_batch(update, count), "accumulation": count}
+    keys |= {"batch_size": micro_batch(update, count), "accumulation": count}
     if given.values.get("enable_packed_data_mode"):
         mean = given["avg_seq_per_pack"][number]
         keys |= {"accumulation": count_packs(count, mean, warnings), "packed_accumulation": "rows"}
-    return keys
-
-
-def _start(given: Given, number: int, output_dir: str) -> dict[str, Any]:
-    """The checkpoint that a phase starts from."""
     until = given["steps_this_run"][number]
     start = given["init_checkpoint"] and given["init_checkpoint"][number]
     if start and start != "None":
-        return started(start=start, phase2=number == 1, until=until)
-    if number == 1:
-        return continued(output_dir, phase1_end_step=given["max_steps"][0], until=until)
-    if given.values.get("resume_from_checkpoint"):
-        return continued(output_dir, phase1_end_step=None, until=until)
-    return started(until=until)
+        return keys | started(start=start, phase2=number == 1, until=until)
+    if number == 1 or given.values.get("resume_from_checkpoint"):
+        end = given["max_steps"][0] if number == 1 else None
+        return keys | continued(keys["output_dir"], phase1_end_step=end, until=until)
+    return keys | started(until=until)
 
 
 # --- fine-tuning --------------------------------------------------------------------------------

@@ -98,45 +98,41 @@ _OF_LATER_FINETUNING = [
 ]  # fmt: skip
 
 
-def _seed(value: int) -> Flag:
-    return Flag("--seed", int, value, "seed of weights, dropout and order", key="seed")
+def _counted(per: str, update: tuple[int, int], seed: int) -> list[Flag]:
+    """The flags of pre-training whose defaults differ between versions."""
+    return [
+        Flag("--train_batch_size", int, update, f"examples of an update of {per}", count=2),
+        Flag("--seed", int, seed, "seed of weights, dropout and order", key="seed"),
+    ]
 
-
-def _update(per: str, default: tuple[int, int]) -> Flag:
-    return Flag("--train_batch_size", int, default, f"examples of an update of {per}", count=2)
-
-
-_ONE_CARD = _update("one card", (8192, 4096))
-_ALL_CARDS = _update("all cards", (65536, 32768))
 
 FIRST: Tables = {
     "pretraining": [
-        *_common(_SIZES, _BY_SIZE), *_OF_PRETRAINING, *_OF_FIRST_PRETRAINING, _ONE_CARD, _seed(42),
+        *_common(_SIZES, _BY_SIZE), *_OF_PRETRAINING, *_OF_FIRST_PRETRAINING,
+        *_counted("one card", (8192, 4096), 42),
     ],
     "finetuning": [*_common(_SIZES, _BY_SIZE), *_OF_FINETUNING, *_OF_FIRST_FINETUNING],
 }  # fmt: skip
 """Version 0.15.4."""
 
+_SECOND_COMMON = _common(_SIZES, _GRAPH_IS_EAGER)
 _LATER_COMMON = [*_common(_LATER_SIZES, _GRAPH_IS_EAGER), _SEVERAL_HOSTS]
-_LATER_FINETUNING = [*_LATER_COMMON, *_OF_FINETUNING, *_OF_LATER_FINETUNING]
+_LAST_COMMON = [*_common(_LATER_SIZES, _GRAPH_IS_LAZY, "lazy"), _SEVERAL_HOSTS]
+_LATER_PRETRAINING = [*_OF_PRETRAINING, *_OF_LATER_PRETRAINING]
+_LATER_FINETUNING = [*_OF_FINETUNING, *_OF_LATER_FINETUNING]
+_BY_ALL_CARDS = _counted("all cards", (65536, 32768), 12439)
 LATER: Mapping[str, Tables] = {
     "1.0.0": {
-        "pretraining": [
-            *_common(_SIZES, _GRAPH_IS_EAGER), *_OF_PRETRAINING, *_OF_LATER_PRETRAINING, _ONE_CARD,
-            _seed(12439),
-        ],
-        "finetuning": [*_common(_SIZES, _GRAPH_IS_EAGER), *_OF_FINETUNING, *_OF_LATER_FINETUNING],
+        "pretraining": [*_SECOND_COMMON, *_LATER_PRETRAINING, *_counted("one card", (8192, 4096), 12439)],
+        "finetuning": [*_SECOND_COMMON, *_LATER_FINETUNING],
     },
     "1.1.0": {
-        "pretraining": [*_LATER_COMMON, *_OF_PRETRAINING, *_OF_LATER_PRETRAINING, _ALL_CARDS, _seed(12439)],
-        "finetuning": _LATER_FINETUNING,
+        "pretraining": [*_LATER_COMMON, *_LATER_PRETRAINING, *_BY_ALL_CARDS],
+        "finetuning": [*_LATER_COMMON, *_LATER_FINETUNING],
     },
     "1.4.1": {
-        "pretraining": [
-            *_common(_LATER_SIZES, _GRAPH_IS_LAZY, "lazy"), _SEVERAL_HOSTS, *_OF_PRETRAINING,
-            *_OF_LATER_PRETRAINING, *_OF_PACKS, _ALL_CARDS, _seed(12439),
-        ],
-        "finetuning": _LATER_FINETUNING,
+        "pretraining": [*_LAST_COMMON, *_LATER_PRETRAINING, *_OF_PACKS, *_BY_ALL_CARDS],
+        "finetuning": [*_LATER_COMMON, *_LATER_FINETUNING],
     },
-}  # fmt: skip
+}
 """The versions after it whose flags or defaults differ. From 1.5.0 on the program fine-tunes only."""

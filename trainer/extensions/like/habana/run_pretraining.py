@@ -117,7 +117,6 @@ FusedLamb is a binary that is given the rate and two groups, of decay 0.01 and 0
 clipping and trust ratio are taken from NVLAMB, the program's optimiser without --use_fused_lamb.
 """
 
-_KEY = "avg_seq_per_sample"
 _USUAL_MEANS = {128: 1.2, 512: 2.0}
 """Sequences of a pack by length, where the packer's metadata file is missing."""
 
@@ -130,10 +129,11 @@ def resolve(given: Given) -> Meaning:
     if not given["do_train"]:
         raise UsageError(f"{PROGRAM.name}: `do_train` must be True")
     keys |= start_of_phase(given, warnings)
+    is_bf16 = given.values.get("hmp") or given.values.get("autocast")
     keys |= {
         "steps": _whole(given, "max_steps"),
         "log_every": _whole(given, "log_freq"),
-        "precision": _precision(given),
+        "precision": "fp16" if given["fp16"] or given["amp"] else "bf16" if is_bf16 else "fp32",
         "max_loss_scale": max(LARGEST_SCALE, float(given["init_loss_scale"])),
     }
     if keys["precision"] != "fp16":
@@ -173,12 +173,6 @@ def _mode(given: Given) -> str:
     return "graph" if given["use_jit_trace"] else "eager"
 
 
-def _precision(given: Given) -> str:
-    if given["fp16"] or given["amp"]:
-        return "fp16"
-    return "bf16" if given.values.get("hmp") or given.values.get("autocast") else "fp32"
-
-
 def _batches(given: Given, warnings: list[str]) -> dict[str, Any]:
     """Micro-batches of one card in an update. There are fewer of packed rows."""
     count = given["gradient_accumulation_steps"]
@@ -211,9 +205,9 @@ def read_mean(directory: str, length: int, warnings: list[str]) -> float:
     """Sequences of a pack on average: the packer's number, else the program's for data of that length."""
     path = metadata_path(directory)
     if storage.exists(path):
-        found = read_object(path).get(_KEY)
+        found = read_object(path).get("avg_seq_per_sample")
         if not isinstance(found, int | float) or found <= 0:
-            raise UsageError(f"Key {_KEY} not present in packed dataset metadata file: {path}")
+            raise UsageError(f"Key avg_seq_per_sample not present in packed dataset metadata file: {path}")
         return float(found)
     if length not in _USUAL_MEANS:
         known = " or ".join(map(str, _USUAL_MEANS))

@@ -50,13 +50,17 @@ def resolve(given: Given) -> Meaning:
     warnings = list[str]()
     asked = any(os.environ.get(name, "0") not in ("", "0") for name in _VARIABLES)
     is_bf16 = asked or given["bf16_config_path"] is not None
+    there = last_checkpoint(given["output_dir"]) > 0
     keys = LAMB | phase_keys(given, _FLAGS) | _optimiser(given, workers, warnings)
     keys |= {
         "device": "hpu",
         "world_size": workers,
         "precision": "bf16" if is_bf16 else "fp32",
         "phase2": False,
-        **_checkpoints(given),
+        # A checkpoint in output_dir goes before --init_checkpoint and is continued unasked.
+        "resume": there and given["do_train"],
+        "start_from_ckpt": given["init_checkpoint"] if not there or given["do_train"] else None,
+        "start_moments": False,
     }
     if count == 1 and workers > 1:
         keys["clipping"] = "per_update"  # without accumulation Horovod sums before the clipping
@@ -99,17 +103,6 @@ def _optimiser(given: Given, workers: int, warnings: list[str]) -> dict[str, Any
     warnings.append(f"optimizer_type {name}: the program takes lamb for LAMB and any other word for Adam")
     rate = given["learning_rate"] * workers
     return {"optimiser": "adamw-bert", "lr_schedule": "mlperf", "power": 0.5, "base_learning_rate": rate}
-
-
-def _checkpoints(given: Given) -> dict[str, Any]:
-    """The start: a checkpoint in output_dir goes before --init_checkpoint and is continued unasked."""
-    there = last_checkpoint(given["output_dir"]) > 0
-    starts = not there or given["do_train"]
-    return {
-        "resume": there and given["do_train"],
-        "start_from_ckpt": given["init_checkpoint"] if starts else None,
-        "start_moments": False,
-    }
 
 
 PROGRAM = Program(

@@ -173,7 +173,11 @@ def _training_keys(given: Given, table: Sequence[Flag], warnings: list[str]) -> 
         "wandb": "wandb" in reports or "all" in reports,
         "log_every": max(1, _count(given, "logging_steps")),
     }
-    return keys | _optimiser(given) | _schedule(given) | _intervals(given, warnings) | _files(given)
+    name = "adamw" if given["optim"] in _ADAMW else given["optim"]
+    if name not in ("adamw", "sgd"):
+        raise UsageError(f"optim {name}: this trainer has {', '.join(_ADAMW)} and sgd")
+    keys |= {"optimiser": name, "decay_skips": ["bias", "LayerNorm"]}
+    return keys | _schedule(given) | _intervals(given, warnings) | _files(given)
 
 
 def _devices(given: Given) -> dict[str, Any]:
@@ -194,13 +198,6 @@ def _files(given: Given) -> dict[str, Any]:
         name = given["tokenizer_name"]
         keys["vocab"] = f"{name}/vocab.txt" if is_here(f"{name}/vocab.txt") else name
     return keys
-
-
-def _optimiser(given: Given) -> dict[str, Any]:
-    name = "adamw" if given["optim"] in _ADAMW else given["optim"]
-    if name not in ("adamw", "sgd"):
-        raise UsageError(f"optim {name}: this trainer has {', '.join(_ADAMW)} and sgd")
-    return {"optimiser": name, "decay_skips": ["bias", "LayerNorm"]}
 
 
 def _schedule(given: Given) -> dict[str, Any]:
