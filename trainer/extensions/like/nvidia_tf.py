@@ -62,6 +62,7 @@ _OPTIMISER: dict[str, Any] = {
     "lr_schedule": "habana-tf",
     "max_grad_norm": 1.0,
 }
+
 CLIPS_EACH = "each worker clips its micro-batches; the program clips them after their all-reduce"
 
 
@@ -70,7 +71,8 @@ def resolve(given: Given) -> Meaning:
     check_work(given)
     workers = find_rank()[1] if given["horovod"] else 1
     whole = given["num_accumulation_steps"] == 1 and workers > 1
-    fp16, scale = given["use_fp16"] or given["amp"] or given["manual_fp16"], float(given["init_loss_scale"])
+    fp16 = given["use_fp16"] or given["amp"] or given["manual_fp16"]
+    scale = float(given["init_loss_scale"])
     keys = _OPTIMISER | phase_keys(given, _FLAGS)
     keys |= {
         "precision": "fp16" if fp16 else "fp32",

@@ -129,7 +129,12 @@ def _phase(settings: dict[str, str], number: int, *, alone: bool) -> dict[str, A
     }
     if number == 2 and not alone:
         keys |= {"phase2": True, "phase1_end_step": _number(settings, "TRAIN_STEPS_P1", int)}
-    return _FIXED | keys | _plans(settings)
+    for name, key in (("SAVE_DEPLOYMENT", "save_plan"), ("LOAD_DEPLOYMENT", "plan")):
+        # DEPLOYMENT_FILE where the variable is "true", else the variable's own
+        file = settings[name] if settings[name] != "true" else os.environ.get("DEPLOYMENT_FILE")
+        if file and file != "false":
+            keys[key] = file
+    return _FIXED | keys
 
 
 _FIXED: dict[str, Any] = {
@@ -162,16 +167,6 @@ def _name(settings: dict[str, str]) -> str:
         for number in (1, 2)
     )
     return f"NP{settings['NP']}_{'_'.join(phases)}_PREC{settings['PREC']}"
-
-
-def _plans(settings: dict[str, str]) -> dict[str, Any]:
-    """The files of the division: DEPLOYMENT_FILE where a variable is "true", else the variable's own."""
-    keys = dict[str, Any]()
-    for name, key in (("SAVE_DEPLOYMENT", "save_plan"), ("LOAD_DEPLOYMENT", "plan")):
-        file = settings[name] if settings[name] != "true" else os.environ.get("DEPLOYMENT_FILE")
-        if file and file != "false":
-            keys[key] = file
-    return keys
 
 
 def _number(settings: dict[str, str], name: str, kind: type[int] | type[float]) -> Any:

@@ -4,27 +4,14 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
 from trainer.extensions.like.constants import product
-from trainer.extensions.like.graphcore.pretraining_flags import (
-    ANY_WORD,
-    FILE_KEYS,
-    IDLE_FILE_KEYS,
-    PRINTED,
-    TABLE,
-)
-from trainer.extensions.like.graphcore.values import (
-    KEPT,
-    NORM_EPSILON,
-    capped,
-    device_options,
-    layered,
-    said_no,
-    warmup_of,
-)
+from trainer.extensions.like.graphcore import pretraining_flags as flags
+from trainer.extensions.like.graphcore import values
 from trainer.extensions.like.program import Meaning, Program, phase_keys
 
 _SOURCE = "graphcore/examples 553b90b5"
@@ -40,18 +27,23 @@ class _Pretraining(Program):
         words = {word.partition("=")[0] for word in arguments}
         printed = [
             f"{word}: the README prints it, but the program refuses it; taken as {meant}"
-            for word, meant in PRINTED.items()
+            for word, meant in flags.PRINTED.items()
             if word in words
         ]
-        return replace(given, warnings=[*given.warnings, *printed, *said_no(arguments, ANY_WORD)])
+        said_no = [
+            f"{flag} {value}: the program takes any word as true"
+            for flag, value in pairwise(" ".join(arguments).replace("=", " ").split(" "))
+            if flag.removeprefix("--") in flags.ANY_WORD and value.lower() in ("false", "0", "no", "none")
+        ]
+        return replace(given, warnings=[*given.warnings, *printed, *said_no])
 
 
 def resolve(given: Given) -> Meaning:
     """The phase that the command line and its file ask for."""
-    opts = layered(given, TABLE, _SOURCE, FILE_KEYS, IDLE_FILE_KEYS)
+    opts = values.layered(given, flags.TABLE, _SOURCE, flags.FILE_KEYS, flags.IDLE_FILE_KEYS)
     _check(opts)
     warnings = list(opts.warnings)
-    keys = phase_keys(opts, TABLE) | _usual(opts) | _model(opts, warnings) | _optimiser(opts)
+    keys = phase_keys(opts, flags.TABLE) | _usual(opts) | _model(opts, warnings) | _optimiser(opts)
     keys |= _schedule(opts, warnings) | _data(opts, warnings) | _start(opts, warnings)
     if opts["compile_only"]:
         warnings.append("--compile-only: on IPUs give a directory too: -- --executable-cache-dir DIR")
@@ -83,10 +75,10 @@ def _usual(opts: Given) -> dict[str, Any]:
         "device": "ipu",
         "precision": "fp32" if opts["precision"] == 32 else "fp16",
         "output_dir": opts["checkpoint_path"],
-        "keep_checkpoints": KEPT,
+        "keep_checkpoints": values.KEPT,
         "unverified": True,
         **({"wandb_project": "tf-bert"} if opts["wandb"] else {}),
-        "device_options": device_options(
+        "device_options": values.device_options(
             opts,
             *("reduction_type", "batches_per_step", "pipeline_schedule", "available_memory_proportion"),
             *("embeddings_placement", "hidden_layers_per_stage", "disable_graph_outlining"),
@@ -106,7 +98,7 @@ def _model(opts: Given, warnings: list[str]) -> dict[str, Any]:
         "hidden_act": "gelu",
         "gelu": "tanh",
         "intermediate_size": 4 * opts["hidden_size"],
-        "layer_norm_eps": NORM_EPSILON,
+        "layer_norm_eps": values.NORM_EPSILON,
         "use_prediction_bias": False,
     }
 
@@ -152,10 +144,13 @@ def _schedule(opts: Given, warnings: list[str]) -> dict[str, Any]:
         warnings.append("updates of epochs are counted in the data and rounded up; the program rounds down")
     else:
         keys["steps"] = updates
-    rate, warmup = opts["base_learning_rate"], 0 if name == "custom" else warmup_of(opts["warmup"], each)
+    rate, warmup = (
+        opts["base_learning_rate"],
+        0 if name == "custom" else values.warmup_of(opts["warmup"], each),
+    )
     if updates is not None and isinstance(warmup, int) and warmup >= updates:
         found = f"{updates} updates end within the warm-up of {warmup}"
-        rate, warmup = capped(rate, warmup, updates)
+        rate, warmup = values.capped(rate, warmup, updates)
         warnings.append(f"{found}: the rate goes up to {rate:g}")
     keys |= {"base_learning_rate": rate, "warmup": warmup}
     if name == "custom":
@@ -221,6 +216,6 @@ PROGRAM = _Pretraining(
     name="graphcore/run_pretraining.py",
     title="Graphcore run_pretraining.py",
     source=f"{_SOURCE}, applications/tensorflow/bert/run_pretraining.py",
-    commands={"": TABLE},
+    commands={"": flags.TABLE},
     resolve=resolve,
 )

@@ -5,15 +5,8 @@ from typing import Any
 from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
 from trainer.extensions.like.constants import product
+from trainer.extensions.like.graphcore import values
 from trainer.extensions.like.graphcore.squad_flags import TABLE
-from trainer.extensions.like.graphcore.values import (
-    KEPT,
-    NORM_EPSILON,
-    capped,
-    device_options,
-    layered,
-    warmup_of,
-)
 from trainer.extensions.like.program import Meaning, Program, phase_keys
 
 _SOURCE = "graphcore/examples 09b7c672"
@@ -21,7 +14,7 @@ _SOURCE = "graphcore/examples 09b7c672"
 
 def resolve(given: Given) -> Meaning:
     """The fine-tuning, the predictions or both, that the command line and its file ask for."""
-    opts = layered(given, TABLE, _SOURCE)
+    opts = values.layered(given, TABLE, _SOURCE)
     _check(opts)
     warnings = list(opts.warnings)
     keys = phase_keys(opts, TABLE) | _usual(opts) | _optimiser(opts, warnings)
@@ -57,7 +50,7 @@ def _check(opts: Given) -> None:
 
 def _usual(opts: Given) -> dict[str, Any]:
     """Keys that no flag sets as it is."""
-    options = device_options(
+    options = values.device_options(
         opts,
         *("reduction_type", "pipeline_schedule", "available_memory_proportion", "partials_type"),
         *("stochastic_rounding", "fp_exceptions", "no_outlining", "variable_offloading"),
@@ -70,8 +63,8 @@ def _usual(opts: Given) -> dict[str, Any]:
         "device_options": {"batches_per_step": opts["device_iterations"], **options},
         "hidden_act": "gelu",
         "gelu": "tanh",
-        "layer_norm_eps": NORM_EPSILON,
-        "keep_checkpoints": KEPT,
+        "layer_norm_eps": values.NORM_EPSILON,
+        "keep_checkpoints": values.KEPT,
         "checkpoint_every": opts["steps_per_ckpts"] * opts["device_iterations"],
         "log_every": opts["steps_per_logs"] * opts["device_iterations"],
         "eval_every": 0,
@@ -113,11 +106,11 @@ def _updates(opts: Given) -> dict[str, Any]:
     if opts["lr_schedule"] != "polynomial_decay" or opts["lr_power"] not in (1, [1]):
         found = f"lr_schedule {opts['lr_schedule']}, lr_power {opts['lr_power']}"
         raise UsageError(f"{found}: of run_squad.py polynomial_decay with lr_power 1 is offered, in the file")
-    rate, warmup = opts["base_learning_rate"], warmup_of(opts["warmup"], 1)
+    rate, warmup = opts["base_learning_rate"], values.warmup_of(opts["warmup"], 1)
     keys: dict[str, Any] = {"lr_schedule": "polynomial_decay"}
     if opts["num_train_steps"]:
         keys["steps"] = opts["num_train_steps"] * opts["device_iterations"]
-        rate, warmup = capped(rate, warmup, keys["steps"])
+        rate, warmup = values.capped(rate, warmup, keys["steps"])
     else:
         keys["num_train_epochs"] = float(opts["epochs"])
     return keys | {"base_learning_rate": rate, "warmup": warmup}

@@ -12,12 +12,10 @@ _LOGGED = "logs, and runs by name and time"
 _READING = "SQuAD's files are read, by this trainer's own threads and in its own order"
 
 
-_MAIN = [
+TABLE = [
     Flag("--task", values=("pretraining",), meaning="the program has one task, SQuAD, whatever it says"),
     Flag("--config", required=True, meaning="JSON file with values for flags; those given as flags go first"),
-]
-
-_TRAINING = [
+    # training
     Flag("--micro-batch-size", int, meaning="features of a micro-batch of one replica", key="batch_size"),
     Flag("--gradient-accumulation-count", int, meaning="micro-batches of a replica in an update",
          key="accumulation"),
@@ -51,9 +49,7 @@ _TRAINING = [
          meaning="gradients of an update's micro-batches, of all replicas, are averaged or added up"),
     Flag("--precision", default="16", values={"16": "fp16", "32": "fp32"}, key="precision",
          meaning="bits of weights and products"),
-]  # fmt: skip
-
-_MODEL = [
+    # model
     Flag("--vocab-size", int, meaning="size of the vocabulary", key="vocab_size"),
     Flag("--hidden-size", int, meaning="width of the encoder", key="hidden_size"),
     Flag("--num-hidden-layers", int, meaning="layers of the encoder", key="num_hidden_layers"),
@@ -71,9 +67,7 @@ _MODEL = [
     Flag("--use-qkv-bias", SWITCH, meaning="biases of query, key and value", key="use_qkv_bias"),
     Flag("--use-attention-projection-bias", yes_or_no, True, "a bias in the attention's projection",
          key="use_attention_projection_bias"),
-]  # fmt: skip
-
-_SQUAD = [
+    # SQuAD
     Flag("--train-file", meaning="SQuAD file to fine-tune on", key="task_train_file"),
     Flag("--predict-file", meaning="SQuAD file to predict, and to evaluate on"),
     Flag("--output-dir", meaning="directory for predictions"),
@@ -91,9 +85,7 @@ _SQUAD = [
     Flag("--do-training", SWITCH, meaning="fine-tune", key="do_train"),
     Flag("--do-predict", SWITCH, meaning="predict", key="do_predict"),
     Flag("--do-evaluation", SWITCH, meaning="score the predictions; only with --do-predict"),
-]  # fmt: skip
-
-_IPU = [
+    # IPUs
     Flag("--device-iterations", int, 1, "updates of a step"),
     Flag("--available-memory-proportion", float, 0.23, "share of the IPUs' memory for products", count="+"),
     Flag("--pipeline-schedule", default="Interleaved", values=("Grouped", "Interleaved", "Sequential"),
@@ -108,11 +100,9 @@ _IPU = [
     Flag("--partials-type", default="half", values=("half", "float"), meaning="type of partial sums on IPUs"),
     Flag("--matmul-serialize-factor", int, 6, "parts of the product with the word embeddings"),
     Flag("--compile-only", SWITCH, key="compile_only", meaning="compile for IPUs and stop"),
-]  # fmt: skip
-
-_LOGS = [Flag("--steps-per-logs", int, 1, "steps between two log lines")]
-
-_WITHOUT_EFFECT = [
+    # logs
+    Flag("--steps-per-logs", int, 1, "steps between two log lines"),
+    # without effect
     Flag("--global-batch-size", int, meaning=_PRETRAINING, idle=True),
     Flag("--loss-scaling-by-step", meaning=_PRETRAINING, idle=True),
     Flag("--static-mask", SWITCH, meaning=_PRETRAINING, idle=True),
@@ -158,6 +148,4 @@ _WITHOUT_EFFECT = [
     Flag("--tfrecord-dir", meaning=_READING, idle=True),
     Flag("--num-synthetic-dataset-samples", int, 1000000, meaning=_READING, idle=True),
     Flag("--ipu-replica-identical-seed", bool, False, meaning=_READING, idle=True),
-]
-
-TABLE = [*_MAIN, *_TRAINING, *_MODEL, *_SQUAD, *_IPU, *_LOGS, *_WITHOUT_EFFECT]
+]  # fmt: skip

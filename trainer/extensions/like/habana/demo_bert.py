@@ -61,9 +61,6 @@ def _mode(given: Given) -> str:
     return mode
 
 
-# --- pre-training -------------------------------------------------------------------------------
-
-
 def _pretraining(given: Given) -> Meaning:
     numbers = [given["phase"] - 1] if given["phase"] else [0, 1]
     warnings = list[str]()
@@ -111,9 +108,6 @@ def _phase(given: Given, number: int, warnings: list[str]) -> dict[str, Any]:
     return keys | started(until=until)
 
 
-# --- fine-tuning --------------------------------------------------------------------------------
-
-
 def _finetuning(given: Given) -> Meaning:
     cards = 8 if given["dist"] and given["world_size"] == 1 else given["world_size"]
     task, steps = given["task_name"], given["max_steps"] or 0
@@ -133,7 +127,15 @@ def _finetuning(given: Given) -> Meaning:
         keys |= {"steps": steps, "num_train_epochs": None}
     epochs = given["num_train_epochs"]
     length = f"{steps} updates" if steps > 0 else "1 epoch" if epochs == 1 else f"{epochs} epochs"
-    warnings += _differences(given, steps)
+    is_lazy = _mode(given) == "lazy" and given["device"] == "hpu"
+    if task == "mrpc" and not given.version and is_lazy:
+        warnings.append(
+            "MRPC in lazy mode: the original stops here, as its run_glue.py has no --use_lazy_mode"
+        )
+    if steps <= 0 and task == "squad" and not given.version:
+        warnings.append("the original drops the last partial batch of an epoch, here the next epoch fills it")
+    if given.values.get("model_type", "bert") != "bert":
+        warnings.append(f"model_type {given['model_type']}: the model trained here is BERT")
     return Meaning(
         summary=f"{task}, {length}, {product(cards, given['batch_size'])} features an update, "
         f"{given['data_type']}, adamw, {keys['device']}",
@@ -158,20 +160,6 @@ def _files(given: Given, warnings: list[str]) -> dict[str, Any]:
         "task_train_file": storage.join(given["data_dir"], names[0]),
         "task_eval_file": storage.join(given["data_dir"], names[1]),
     }
-
-
-def _differences(given: Given, steps: int) -> list[str]:
-    """Lines for a person on what the original does otherwise."""
-    found = []
-    is_first = not given.version
-    is_lazy = _mode(given) == "lazy" and given["device"] == "hpu"
-    if given["task_name"] == "mrpc" and is_first and is_lazy:
-        found.append("MRPC in lazy mode: the original stops here, as its run_glue.py has no --use_lazy_mode")
-    if steps <= 0 and given["task_name"] == "squad" and is_first:
-        found.append("the original drops the last partial batch of an epoch, here the next epoch fills it")
-    if given.values.get("model_type", "bert") != "bert":
-        found.append(f"model_type {given['model_type']}: the model trained here is BERT")
-    return found
 
 
 PROGRAM = Program(

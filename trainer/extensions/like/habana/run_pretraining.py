@@ -125,7 +125,12 @@ def resolve(given: Given) -> Meaning:
     """The phase that the command line asks for."""
     warnings = list[str]()
     keys = ALWAYS | phase_keys(given, PROGRAM.flags(version=given.version).table)
-    keys |= _device(given, warnings) | _batches(given, warnings)
+    count = given["gradient_accumulation_steps"]
+    keys |= _device(given, warnings)
+    keys |= {"batch_size": micro_batch(given["train_batch_size"], count), "accumulation": count}
+    if given.values.get("enable_packed_data_mode"):
+        mean = read_mean(given["input_dir"], given["max_seq_length"], warnings)
+        keys |= {"accumulation": count_packs(count, mean, warnings), "packed_accumulation": "rows"}
     if not given["do_train"]:
         raise UsageError(f"{PROGRAM.name}: `do_train` must be True")
     keys |= start_of_phase(given, warnings)
@@ -171,19 +176,6 @@ def _mode(given: Given) -> str:
     if given["use_lazy_mode"]:
         return "lazy"
     return "graph" if given["use_jit_trace"] else "eager"
-
-
-def _batches(given: Given, warnings: list[str]) -> dict[str, Any]:
-    """Micro-batches of one card in an update. There are fewer of packed rows."""
-    count = given["gradient_accumulation_steps"]
-    keys: dict[str, Any] = {
-        "batch_size": micro_batch(given["train_batch_size"], count),
-        "accumulation": count,
-    }
-    if given.values.get("enable_packed_data_mode"):
-        mean = read_mean(given["input_dir"], given["max_seq_length"], warnings)
-        keys |= {"accumulation": count_packs(count, mean, warnings), "packed_accumulation": "rows"}
-    return keys
 
 
 def _whole(given: Given, name: str) -> int:

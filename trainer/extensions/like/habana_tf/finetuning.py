@@ -41,8 +41,11 @@ def finetuning(given: Given) -> Meaning:
     size = _whole(given, "batch_size", _BATCH_SIZES[task, precision])
     epochs = given["epochs"] or _EPOCHS[task]
     data = _find_data(given, task)
-    weights = given["checkpoint_folder"] or given["bert_config_dir"] or _unpacked(given["model_variant"])
-    folder = "mrpc_output" if task == "mrpc" else f"squad_{given['model_variant']}"
+    variant = given["model_variant"]
+    layers, width, heads = SIZES[variant]
+    unpacked = f"{'wwm_' * (variant == 'large')}uncased_L-{layers}_H-{width}_A-{heads}"
+    weights = given["checkpoint_folder"] or given["bert_config_dir"] or unpacked
+    folder = "mrpc_output" if task == "mrpc" else f"squad_{variant}"
     keys = _FIXED | workers | {
         "precision": precision,
         "task": task,
@@ -87,9 +90,3 @@ def _find_data(given: Given, task: str) -> str:
     below = storage.join(folder, "MRPC")
     inside = task == "mrpc" and not storage.exists(storage.join(folder, "train.tsv"))
     return below if inside and storage.exists(storage.join(below, "train.tsv")) else folder
-
-
-def _unpacked(variant: str) -> str:
-    """The directory that Google's model is unpacked into; large is the one with whole-word masking."""
-    layers, width, heads = SIZES[variant]
-    return f"{'wwm_' * (variant == 'large')}uncased_L-{layers}_H-{width}_A-{heads}"

@@ -102,9 +102,6 @@ def _common(given: Given, workers: dict[str, Any]) -> dict[str, Any]:
     return keys
 
 
-# --- bookswiki ----------------------------------------------------------------------------------
-
-
 def _bookswiki(given: Given, counted: int, workers: dict[str, Any]) -> list[dict[str, Any]]:
     """Both phases, or one of them where Kubernetes runs several workers."""
     phases = [_phase(given, counted, workers, number) for number in (0, 1)]
@@ -168,9 +165,6 @@ def _pair(given: Given, name: str, usual: Sequence[int]) -> Sequence[int]:
     except ValueError:
         raise UsageError(f"--{name} {value}: expected a number, or two with a comma between them") from None
     return found if len(found) > 1 else [found[0], usual[1]]
-
-
-# --- overfit ------------------------------------------------------------------------------------
 
 
 def _overfit(given: Given, counted: int, workers: dict[str, Any]) -> dict[str, Any]:

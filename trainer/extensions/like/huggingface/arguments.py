@@ -40,19 +40,16 @@ def hf_flag(
     return Flag(spellings, kind, default, meaning, **more)
 
 
-def negated(name: str) -> Flag:
-    """The ``--no_`` form of a flag that is true by default."""
-    return Flag(
-        f"--no_{name} --no-{name.replace('_', '-')}", SWITCH, meaning=f"the opposite of {name}", idle=True
-    )
-
-
 def idle_flags(
     names: str, kind: Callable[[str], Any], reason: str, default: Any = None, **more: Any
 ) -> list[Flag]:
-    """Flags without effect here, for one reason."""
+    """Flags without effect here, for one reason. Those that are true by default have a ``--no_`` form."""
     found = [hf_flag(name, kind, default, reason, idle=True, **more) for name in names.split()]
-    return found + ([negated(name) for name in names.split()] if default is True else [])
+    if default is True:
+        for name in names.split():
+            no = f"--no_{name} --no-{name.replace('_', '-')}"
+            found.append(Flag(no, SWITCH, meaning=f"the opposite of {name}", idle=True))
+    return found
 
 
 _MEMORY = "memory and speed only: --strategy of this trainer divides what a device cannot hold"

@@ -86,8 +86,6 @@ _ADAM: dict[str, Any] = {
     "decay_skips": ["bias", "LayerNorm.bias", "LayerNorm.weight"],
     "lr_schedule": "nvidia-linear",
 }
-_EPSILONS = {"fp16": 1e-8, "fp32": 1e-6}
-"""Epsilon of apex FusedAdam, which trains in 16 bits, and of BertAdam."""
 
 
 def _squad(given: Given) -> Meaning:
@@ -150,7 +148,7 @@ def _tuning_keys(given: Given, size: int) -> dict[str, Any]:
     """The keys beside those that flags set as they are: optimiser, update, device, checkpoints."""
     precision = "fp16" if given["fp16"] or given["amp"] else "fp32"
     keys = _ADAM | {
-        "optimiser_epsilon": _EPSILONS[precision],
+        "optimiser_epsilon": 1e-8 if precision == "fp16" else 1e-6,  # of FusedAdam, of BertAdam
         "precision": precision,
         "device": "cpu" if given["no_cuda"] else "cuda",
         "gelu": "tanh",
