@@ -75,8 +75,6 @@ _CLASSIFIER_FLAGS = [
     Flag("--predict_batch_size", integer, 8, idle=True, meaning="as eval_batch_size"),
 ]  # fmt: skip
 
-_TASKS = ("cola", "mnli", "mrpc")
-
 
 def _squad(given: Given) -> Meaning:
     """The fine-tuning and the predictions that a command line of run_squad.py asks for."""
@@ -104,7 +102,7 @@ def _classifier(given: Given) -> Meaning:
     task = given["task_name"].lower()
     if task == "xnli":
         raise UsageError(f"task_name {given['task_name']}: the program knows it, this trainer does not")
-    if task not in _TASKS:
+    if task not in ("cola", "mnli", "mrpc"):
         raise UsageError(f"Task not found: {task}")
     return _meaning(given, _CLASSIFIER_FLAGS, {"task": task}, "eval_batch_size")
 

@@ -110,6 +110,11 @@ def _phase(settings: dict[str, str], number: int, *, alone: bool) -> dict[str, A
     size, count = (_number(settings, f"{name}_P{number}", int) for name in ("BATCH_SIZE_PROC", "ACC_STEPS"))
     length, masks = _SIZES[number - 1]
     workers, results = _number(settings, "NP", int), storage.join(settings["CODEDIR"], "results")
+    both = "_".join(
+        f"P{one}BS{settings[f'BATCH_SIZE_PROC_P{one}']}_P{one}ACC{settings[f'ACC_STEPS_P{one}']}_"
+        f"P{one}STEPS{settings[f'TRAIN_STEPS_P{one}']}"
+        for one in (1, 2)
+    )
     keys: dict[str, Any] = {
         "train_data": storage.join(settings["BERT_PREP_WORKING_DIR"], f"{HDF5_DATA}/".format(length, masks)),
         "max_seq_length": length,
@@ -119,7 +124,9 @@ def _phase(settings: dict[str, str], number: int, *, alone: bool) -> dict[str, A
         "accumulation": count,
         "world_size": workers,
         "dist": workers > 1,
-        "output_dir": storage.join(results, f"rannc_{_name(settings)}/checkpoints"),
+        "output_dir": storage.join(
+            results, f"rannc_NP{settings['NP']}_{both}_PREC{settings['PREC']}/checkpoints"
+        ),
         "json_summary": storage.join(results, "dllogger.json"),
         "precision": settings["PREC"],
         "base_learning_rate": _number(settings, "LR", float),
@@ -157,16 +164,6 @@ _FIXED: dict[str, Any] = {
     "unverified": True,
 }
 """The keys that no variable changes."""
-
-
-def _name(settings: dict[str, str]) -> str:
-    """The settings in the name of the directory of results."""
-    phases = (
-        f"P{number}BS{settings[f'BATCH_SIZE_PROC_P{number}']}_P{number}ACC{settings[f'ACC_STEPS_P{number}']}_"
-        f"P{number}STEPS{settings[f'TRAIN_STEPS_P{number}']}"
-        for number in (1, 2)
-    )
-    return f"NP{settings['NP']}_{'_'.join(phases)}_PREC{settings['PREC']}"
 
 
 def _number(settings: dict[str, str], name: str, kind: type[int] | type[float]) -> Any:

@@ -41,7 +41,11 @@ class _Pretraining(Program):
 def resolve(given: Given) -> Meaning:
     """The phase that the command line and its file ask for."""
     opts = values.layered(given, flags.TABLE, _SOURCE, flags.FILE_KEYS, flags.IDLE_FILE_KEYS)
-    _check(opts)
+    if not opts["batch_size"]:
+        raise UsageError(f"{opts['config']}: batch_size is missing; give --batch-size")
+    if opts["pipeline_depth"] <= 1:
+        said = "Single-stage pipeline not supported by BERT pretraining."
+        raise UsageError(f"{said} pipeline_depth is {opts['pipeline_depth']}, expected 2 or more")
     warnings = list(opts.warnings)
     keys = phase_keys(opts, flags.TABLE) | _usual(opts) | _model(opts, warnings) | _optimiser(opts)
     keys |= _schedule(opts, warnings) | _data(opts, warnings) | _start(opts, warnings)
@@ -57,15 +61,6 @@ def resolve(given: Given) -> Meaning:
         phases=[keys],
         warnings=warnings,
     )
-
-
-def _check(opts: Given) -> None:
-    """UsageError for what the program stops at, in its words where it has some."""
-    if not opts["batch_size"]:
-        raise UsageError(f"{opts['config']}: batch_size is missing; give --batch-size")
-    if opts["pipeline_depth"] <= 1:
-        said = "Single-stage pipeline not supported by BERT pretraining."
-        raise UsageError(f"{said} pipeline_depth is {opts['pipeline_depth']}, expected 2 or more")
 
 
 def _usual(opts: Given) -> dict[str, Any]:
@@ -144,10 +139,8 @@ def _schedule(opts: Given, warnings: list[str]) -> dict[str, Any]:
         warnings.append("updates of epochs are counted in the data and rounded up; the program rounds down")
     else:
         keys["steps"] = updates
-    rate, warmup = (
-        opts["base_learning_rate"],
-        0 if name == "custom" else values.warmup_of(opts["warmup"], each),
-    )
+    rate = opts["base_learning_rate"]
+    warmup = 0 if name == "custom" else values.warmup_of(opts["warmup"], each)
     if updates is not None and isinstance(warmup, int) and warmup >= updates:
         found = f"{updates} updates end within the warm-up of {warmup}"
         rate, warmup = values.capped(rate, warmup, updates)

@@ -4,7 +4,6 @@ demo_bert.py runs this program, and has its rules.
 """
 
 import os
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bertdata.build.packs.metadata import metadata_path
@@ -68,41 +67,36 @@ _COMMON = [
     Flag("--use_fused_lamb", SWITCH, meaning="the vendor's LAMB in place of PyTorch operations"),
 ]  # fmt: skip
 
-FIRST: Mapping[str, Sequence[Flag]] = {
-    "": [
-        *_COMMON,
-        Flag("--tqdm_smoothing", float, idle=True),
-        Flag("--use_jit_trace", SWITCH, meaning="graph mode"),
-        Flag("--use_lazy_mode", SWITCH, meaning="lazy mode; without it and --use_jit_trace: eager"),
-        Flag("--hmp", SWITCH, meaning="bf16"),
-        Flag("--hmp_bf16", default="", idle=True, meaning="the device chooses the operations in bf16"),
-        Flag("--hmp_fp32", default="", idle=True, meaning="the device chooses the operations in fp32"),
-        Flag("--hmp_opt_level", default="O1", idle=True),
-        Flag("--hmp_verbose", SWITCH, idle=True),
-    ]
-}
+_FIRST = [
+    *_COMMON,
+    Flag("--tqdm_smoothing", float, idle=True),
+    Flag("--use_jit_trace", SWITCH, meaning="graph mode"),
+    Flag("--use_lazy_mode", SWITCH, meaning="lazy mode; without it and --use_jit_trace: eager"),
+    Flag("--hmp", SWITCH, meaning="bf16"),
+    Flag("--hmp_bf16", default="", idle=True, meaning="the device chooses the operations in bf16"),
+    Flag("--hmp_fp32", default="", idle=True, meaning="the device chooses the operations in fp32"),
+    Flag("--hmp_opt_level", default="O1", idle=True),
+    Flag("--hmp_verbose", SWITCH, idle=True),
+]  # fmt: skip
 """Version 0.15.4."""
 
-LATER: Mapping[str, Mapping[str, Sequence[Flag]]] = {
-    "1.23": {
-        "": [
-            *_COMMON,
-            Flag("--autocast", SWITCH, meaning="bf16"),
-            Flag("--use_torch_compile", SWITCH, meaning="compile the model: graph mode"),
-            Flag("--use_lazy_mode", true, True, idle=True, meaning="PT_HPU_LAZY_MODE decides it"),
-            Flag("--enable_packed_data_mode", true, True, "the data are packed rows of several sequences; "
-                 "their mean number, of DIR_metadata.json beside the data, divides the accumulation"),
-            Flag("--use_zero_optimizer", true, False, idle=True, meaning="it saves memory only"),
-            Flag("--profile", bool, False, "record a profile; any value is true", key="profile"),
-            Flag("--profile_steps", default="0", idle=True, meaning="the profile is of four updates"),
-            Flag("--tensorboard_logdir", default="", idle=True, meaning="it is written to output_dir"),
-            Flag("--use-hpu-graphs", bool, False, idle=True),
-            Flag("--no_compiled_autograd", SWITCH, idle=True),
-            Flag("--log_memory_usage", default=False, idle=True),
-            Flag("--enable-tensorboard-logging", SWITCH, meaning="TensorBoard's files", key="tensorboard"),
-        ]
-    }
-}  # fmt: skip
+_LATER = [
+    *_COMMON,
+    Flag("--autocast", SWITCH, meaning="bf16"),
+    Flag("--use_torch_compile", SWITCH, meaning="compile the model: graph mode"),
+    Flag("--use_lazy_mode", true, True, idle=True, meaning="PT_HPU_LAZY_MODE decides it"),
+    Flag("--enable_packed_data_mode", true, True, "the data are packed rows of several sequences; "
+         "their mean number, of DIR_metadata.json beside the data, divides the accumulation"),
+    Flag("--use_zero_optimizer", true, False, idle=True, meaning="it saves memory only"),
+    Flag("--profile", bool, False, "record a profile; any value is true", key="profile"),
+    Flag("--profile_steps", default="0", idle=True, meaning="the profile is of four updates"),
+    Flag("--tensorboard_logdir", default="", idle=True, meaning="it is written to output_dir"),
+    Flag("--use-hpu-graphs", bool, False, idle=True),
+    Flag("--no_compiled_autograd", SWITCH, idle=True),
+    Flag("--log_memory_usage", default=False, idle=True),
+    Flag("--enable-tensorboard-logging", SWITCH, meaning="TensorBoard's files", key="tensorboard"),
+]  # fmt: skip
+"""Version 1.23."""
 
 
 ALWAYS: dict[str, Any] = NVLAMB | {
@@ -159,7 +153,13 @@ def _device(given: Given, warnings: list[str]) -> dict[str, Any]:
     """The device and the workers. Without a flag the program takes CUDA if available, else a processor."""
     keys: dict[str, Any] = {"device": "cpu", "world_size": find_rank()[1], "dist": False}
     if given["use_habana"]:
-        options = {"mode": _mode(given)} | ({} if given["use_fused_lamb"] else {"use_fused_lamb": False})
+        lazy = given["use_lazy_mode"]
+        if given.version:
+            lazy = os.environ.get("PT_HPU_LAZY_MODE", "1") == "1" and not given["use_torch_compile"]
+        graph = given["use_torch_compile" if given.version else "use_jit_trace"]
+        options: dict[str, Any] = {"mode": "lazy" if lazy else "graph" if graph else "eager"}
+        if not given["use_fused_lamb"]:
+            options["use_fused_lamb"] = False
         return keys | {"device": "hpu", "device_options": options}
     gpus = 0 if given["no_cuda"] else count_gpus()
     if not gpus:
@@ -167,15 +167,6 @@ def _device(given: Given, warnings: list[str]) -> dict[str, Any]:
     if gpus > 1 and keys["world_size"] == 1:
         warnings.append(f"the program alone trains on all {gpus} GPUs, each with this batch; here on one")
     return keys | {"device": "cuda"}
-
-
-def _mode(given: Given) -> str:
-    if given.version:
-        lazy = os.environ.get("PT_HPU_LAZY_MODE", "1") == "1"
-        return "graph" if given["use_torch_compile"] else "lazy" if lazy else "eager"
-    if given["use_lazy_mode"]:
-        return "lazy"
-    return "graph" if given["use_jit_trace"] else "eager"
 
 
 def _whole(given: Given, name: str) -> int:
@@ -216,7 +207,7 @@ PROGRAM = Program(
     title="Habana run_pretraining.py",
     source="HabanaAI/Model-References 9d1b913c (0.15.4), PyTorch/nlp/bert/pretraining/run_pretraining.py; "
     "06bfc5ea (1.23)",
-    commands=FIRST,
-    versions=LATER,
+    commands={"": _FIRST},
+    versions={"1.23": {"": _LATER}},
     resolve=resolve,
 )

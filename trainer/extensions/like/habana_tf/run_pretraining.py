@@ -45,7 +45,15 @@ _VARIABLES = ("TF_BF16_CONVERSION", "TF_ENABLE_BF16_CONVERSION")
 
 def resolve(given: Given) -> Meaning:
     """The training, the evaluation, or both."""
-    _check(given)
+    check_work(given)
+    if given["manual_fp16"]:
+        raise UsageError("--manual_fp16: the program has no loss scaling for it in TensorFlow 2")
+    if given["num_accumulation_steps"] < 1:
+        raise UsageError(f"--num_accumulation_steps is {given['num_accumulation_steps']}, expected 1 or more")
+    if not given["horovod"] and find_rank()[1] > 1:
+        raise UsageError(
+            f"{find_rank()[1]} workers were started: without --horovod each would train on its own"
+        )
     workers, count = find_rank()[1] if given["horovod"] else 1, given["num_accumulation_steps"]
     warnings = list[str]()
     asked = any(os.environ.get(name, "0") not in ("", "0") for name in _VARIABLES)
@@ -78,19 +86,6 @@ def resolve(given: Given) -> Meaning:
         phases=[keys],
         warnings=warnings,
     )
-
-
-def _check(given: Given) -> None:
-    """UsageError, in the program's words where it has some, for what it refuses."""
-    check_work(given)
-    if given["manual_fp16"]:
-        raise UsageError("--manual_fp16: the program has no loss scaling for it in TensorFlow 2")
-    if given["num_accumulation_steps"] < 1:
-        raise UsageError(f"--num_accumulation_steps is {given['num_accumulation_steps']}, expected 1 or more")
-    if not given["horovod"] and find_rank()[1] > 1:
-        raise UsageError(
-            f"{find_rank()[1]} workers were started: without --horovod each would train on its own"
-        )
 
 
 def _optimiser(given: Given, workers: int, warnings: list[str]) -> dict[str, Any]:

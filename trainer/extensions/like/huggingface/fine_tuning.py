@@ -130,9 +130,6 @@ def _columns(path: str) -> list[str]:
     return next(csv.reader(io.StringIO(text)), [])
 
 
-# --- TrainingArguments: device, batch, optimiser, schedule, intervals, reports ----------------------
-
-
 def _read_booleans(given: Given, table: Sequence[Flag]) -> Given:
     """The command line with booleans that stand alone as true, and those of ``--no_`` forms as false."""
     values = dict(given.values)

@@ -21,8 +21,6 @@ _SLOT_FLAGS = [
     Flag("--new", meaning="prefix of the checkpoint to write"),
 ]
 
-_ADDED = "a zero variable NAME/GradientAccumulator beside every variable (moments and counters too)"
-
 
 def _encoder(given: Given) -> Meaning:
     """The conversion, which keeps no moments."""
@@ -52,7 +50,7 @@ def _slots(given: Given) -> Meaning:
             "source": given["old"],
             "target": given["new"],
             "to": "tf1",
-            "added": _ADDED,
+            "added": "a zero variable NAME/GradientAccumulator beside every variable (moments and counters too)",
             "needed_by_the_project": False,
         },
         warnings=["this trainer accumulates gradients without such slots, and reads the checkpoint as it is"],
