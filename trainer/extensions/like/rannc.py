@@ -22,13 +22,12 @@ from trainer.extensions.like.constants import (
 )
 from trainer.extensions.like.program import Meaning, Program
 
-_PUBLISHED_CONFIG = "my_bert_config.json"
 _PUBLISHED_SHAPE: dict[str, Any] = bert_shape(96, 2048, 32) | {
     "megatron_residual_connection": True,
     "scale_query_key": True,
     "deep_weight_init": True,
 }
-"""The file that README prints, of 4.9 billion parameters."""
+"""The file my_bert_config.json that README prints, of 4.9 billion parameters."""
 
 _SIZES = ((128, 20), (512, 80))
 """Ids and masked ids of an example, of each phase."""
@@ -99,7 +98,7 @@ def _shape(path: str) -> tuple[dict[str, Any], list[str]]:
         return {"model_config": path}, [
             _RESIDUALS[read_object(path).get("megatron_residual_connection") is True]
         ]
-    if storage.base_name(path) != _PUBLISHED_CONFIG:
+    if storage.base_name(path) != "my_bert_config.json":
         return {"model_config": path}, []
     missing = f"{path}: no such file; taken as the one that README prints, of 4.9 billion parameters"
     return dict(_PUBLISHED_SHAPE), [missing, _RESIDUALS[True]]
@@ -115,6 +114,7 @@ def _phase(settings: dict[str, str], number: int, *, alone: bool) -> dict[str, A
         f"P{one}STEPS{settings[f'TRAIN_STEPS_P{one}']}"
         for one in (1, 2)
     )
+    name = f"rannc_NP{settings['NP']}_{both}_PREC{settings['PREC']}"
     keys: dict[str, Any] = {
         "train_data": storage.join(settings["BERT_PREP_WORKING_DIR"], f"{HDF5_DATA}/".format(length, masks)),
         "max_seq_length": length,
@@ -124,9 +124,7 @@ def _phase(settings: dict[str, str], number: int, *, alone: bool) -> dict[str, A
         "accumulation": count,
         "world_size": workers,
         "dist": workers > 1,
-        "output_dir": storage.join(
-            results, f"rannc_NP{settings['NP']}_{both}_PREC{settings['PREC']}/checkpoints"
-        ),
+        "output_dir": storage.join(results, f"{name}/checkpoints"),
         "json_summary": storage.join(results, "dllogger.json"),
         "precision": settings["PREC"],
         "base_learning_rate": _number(settings, "LR", float),
@@ -136,9 +134,9 @@ def _phase(settings: dict[str, str], number: int, *, alone: bool) -> dict[str, A
     }
     if number == 2 and not alone:
         keys |= {"phase2": True, "phase1_end_step": _number(settings, "TRAIN_STEPS_P1", int)}
-    for name, key in (("SAVE_DEPLOYMENT", "save_plan"), ("LOAD_DEPLOYMENT", "plan")):
+    for variable, key in (("SAVE_DEPLOYMENT", "save_plan"), ("LOAD_DEPLOYMENT", "plan")):
         # DEPLOYMENT_FILE where the variable is "true", else the variable's own
-        file = settings[name] if settings[name] != "true" else os.environ.get("DEPLOYMENT_FILE")
+        file = settings[variable] if settings[variable] != "true" else os.environ.get("DEPLOYMENT_FILE")
         if file and file != "false":
             keys[key] = file
     return _FIXED | keys

@@ -54,8 +54,7 @@ TABLE = [
     # IPUs
     Flag("--precision", int, 16, "bits of weights and products", values=(16, 32)),
     Flag("--batches-per-step --batches_per_step", int, 1, "updates of a step"),
-    Flag("--available_memory_proportion", float, 0.23, "share of the IPUs' memory for products",
-         count="+"),
+    Flag("--available_memory_proportion", float, 0.23, "share of the IPUs' memory for products", count="+"),
     Flag("--disable_graph_outlining", SWITCH, meaning="repeat code on IPUs instead of calling it"),
     Flag("--embeddings_placement", default="two_ipus", meaning="IPUs of the embeddings",
          values=("two_ipus", "same_ipu", "same_as_hidden_layers")),

@@ -15,7 +15,17 @@ _SOURCE = "graphcore/examples 09b7c672"
 def resolve(given: Given) -> Meaning:
     """The fine-tuning, the predictions or both, that the command line and its file ask for."""
     opts = values.layered(given, TABLE, _SOURCE)
-    _check(opts)
+    for name in ("micro_batch_size", "gradient_accumulation_count"):
+        if not opts[name]:
+            raise UsageError(f"{opts['config']}: {name} is missing; give --{name.replace('_', '-')}")
+    if opts["groupbert"]:
+        raise UsageError("groupbert: this trainer has no GroupBERT")
+    if not (opts["do_training"] or opts["do_predict"]):
+        raise UsageError("nothing to do: give --do-training, --do-predict or both")
+    if opts["do_training"] and not (opts["num_train_steps"] or opts["epochs"]):
+        raise UsageError(
+            "One between epochs and num_train_step must be set: give --epochs or --num-train-steps"
+        )
     warnings = list(opts.warnings)
     keys = phase_keys(opts, TABLE) | _usual(opts) | _optimiser(opts, warnings)
     keys |= _updates(opts) if opts["do_training"] else {}
@@ -31,21 +41,6 @@ def resolve(given: Given) -> Meaning:
     else:
         what = f"predictions for {opts['predict_file']}, {keys['precision']}"
     return Meaning(summary=f"SQuAD, {what}, ipu", phases=[keys], warnings=warnings)
-
-
-def _check(opts: Given) -> None:
-    """UsageError for what the program stops at, or this trainer cannot do."""
-    for name in ("micro_batch_size", "gradient_accumulation_count"):
-        if not opts[name]:
-            raise UsageError(f"{opts['config']}: {name} is missing; give --{name.replace('_', '-')}")
-    if opts["groupbert"]:
-        raise UsageError("groupbert: this trainer has no GroupBERT")
-    if not (opts["do_training"] or opts["do_predict"]):
-        raise UsageError("nothing to do: give --do-training, --do-predict or both")
-    if opts["do_training"] and not (opts["num_train_steps"] or opts["epochs"]):
-        raise UsageError(
-            "One between epochs and num_train_step must be set: give --epochs or --num-train-steps"
-        )
 
 
 def _usual(opts: Given) -> dict[str, Any]:

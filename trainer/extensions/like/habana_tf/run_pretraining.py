@@ -39,9 +39,6 @@ _FLAGS = [
     Flag("--bf16_config_path", meaning="list of the operations in bf16: bf16"),
 ]  # fmt: skip
 
-_VARIABLES = ("TF_BF16_CONVERSION", "TF_ENABLE_BF16_CONVERSION")
-"""Environment variables that ask for bf16, by version."""
-
 
 def resolve(given: Given) -> Meaning:
     """The training, the evaluation, or both."""
@@ -56,7 +53,8 @@ def resolve(given: Given) -> Meaning:
         )
     workers, count = find_rank()[1] if given["horovod"] else 1, given["num_accumulation_steps"]
     warnings = list[str]()
-    asked = any(os.environ.get(name, "0") not in ("", "0") for name in _VARIABLES)
+    variables = ("TF_BF16_CONVERSION", "TF_ENABLE_BF16_CONVERSION")  # by version
+    asked = any(os.environ.get(name, "0") not in ("", "0") for name in variables)
     is_bf16 = asked or given["bf16_config_path"] is not None
     there = last_checkpoint(given["output_dir"]) > 0
     keys = LAMB | phase_keys(given, _FLAGS) | _optimiser(given, workers, warnings)

@@ -174,7 +174,11 @@ def _training_keys(given: Given, table: Sequence[Flag], warnings: list[str]) -> 
     if name not in ("adamw", "sgd"):
         raise UsageError(f"optim {name}: this trainer has {', '.join(_ADAMW)} and sgd")
     keys |= {"optimiser": name, "decay_skips": ["bias", "LayerNorm"]}
-    return keys | _schedule(given) | _intervals(given, warnings) | _files(given)
+    if given["config_name"] and is_here(given["config_name"]):
+        keys["model_config"] = given["config_name"]
+    if tokeniser := given["tokenizer_name"]:
+        keys["vocab"] = f"{tokeniser}/vocab.txt" if is_here(f"{tokeniser}/vocab.txt") else tokeniser
+    return keys | _schedule(given) | _intervals(given, warnings)
 
 
 def _devices(given: Given) -> dict[str, Any]:
@@ -184,17 +188,6 @@ def _devices(given: Given) -> dict[str, Any]:
         return {"device": "cpu", "world_size": None, "dist": False}
     takes_all = find_launcher() == "single" and gpus > 1
     return {"device": "cuda", "world_size": gpus if takes_all else None, "dist": takes_all}
-
-
-def _files(given: Given) -> dict[str, Any]:
-    """The keys of model and vocabulary where they are not those of model_name_or_path."""
-    keys: dict[str, Any] = {}
-    if given["config_name"] and is_here(given["config_name"]):
-        keys["model_config"] = given["config_name"]
-    if given["tokenizer_name"]:
-        name = given["tokenizer_name"]
-        keys["vocab"] = f"{name}/vocab.txt" if is_here(f"{name}/vocab.txt") else name
-    return keys
 
 
 def _schedule(given: Given) -> dict[str, Any]:

@@ -21,6 +21,8 @@ _SLOT_FLAGS = [
     Flag("--new", meaning="prefix of the checkpoint to write"),
 ]
 
+_ADDED = "a zero variable NAME/GradientAccumulator beside every variable (moments and counters too)"
+
 
 def _encoder(given: Given) -> Meaning:
     """The conversion, which keeps no moments."""
@@ -50,7 +52,7 @@ def _slots(given: Given) -> Meaning:
             "source": given["old"],
             "target": given["new"],
             "to": "tf1",
-            "added": "a zero variable NAME/GradientAccumulator beside every variable (moments and counters too)",
+            "added": _ADDED,
             "needed_by_the_project": False,
         },
         warnings=["this trainer accumulates gradients without such slots, and reads the checkpoint as it is"],

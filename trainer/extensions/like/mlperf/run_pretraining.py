@@ -48,7 +48,6 @@ _TABLE = [
     *HOST_FLAGS,
 ]  # fmt: skip
 
-_METRICS = ["masked_lm_accuracy", "masked_lm_loss", "next_sentence_accuracy", "next_sentence_loss"]
 _OF_LAMB = ("lamb_weight_decay_rate", "lamb_beta_1", "lamb_beta_2", "log_epsilon")
 
 
@@ -151,7 +150,7 @@ def _evaluation(given: Given) -> Meaning:
         "do_train": False,
         "train_data": None,
         "eval_batch_size": given["eval_batch_size"],
-        "metrics": _METRICS,
+        "metrics": ["masked_lm_accuracy", "masked_lm_loss", "next_sentence_accuracy", "next_sentence_loss"],
         "results": "eval_results.txt in output_dir",
     }
     if given["use_tpu"]:
