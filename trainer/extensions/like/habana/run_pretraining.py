@@ -153,11 +153,7 @@ def _device(given: Given, warnings: list[str]) -> dict[str, Any]:
     """The device and the workers. Without a flag the program takes CUDA if available, else a processor."""
     keys: dict[str, Any] = {"device": "cpu", "world_size": find_rank()[1], "dist": False}
     if given["use_habana"]:
-        lazy = given["use_lazy_mode"]
-        if given.version:
-            lazy = os.environ.get("PT_HPU_LAZY_MODE", "1") == "1" and not given["use_torch_compile"]
-        graph = given["use_torch_compile" if given.version else "use_jit_trace"]
-        options: dict[str, Any] = {"mode": "lazy" if lazy else "graph" if graph else "eager"}
+        options: dict[str, Any] = {"mode": _mode(given)}
         if not given["use_fused_lamb"]:
             options["use_fused_lamb"] = False
         return keys | {"device": "hpu", "device_options": options}
@@ -167,6 +163,16 @@ def _device(given: Given, warnings: list[str]) -> dict[str, Any]:
     if gpus > 1 and keys["world_size"] == 1:
         warnings.append(f"the program alone trains on all {gpus} GPUs, each with this batch; here on one")
     return keys | {"device": "cuda"}
+
+
+def _mode(given: Given) -> str:
+    is_lazy, is_graph = given["use_lazy_mode"], given.values.get("use_jit_trace")
+    if given.version:  # torch.compile goes before lazy mode
+        is_graph = given["use_torch_compile"]
+        is_lazy = not is_graph and os.environ.get("PT_HPU_LAZY_MODE", "1") == "1"
+    if is_lazy:
+        return "lazy"
+    return "graph" if is_graph else "eager"
 
 
 def _whole(given: Given, name: str) -> int:

@@ -41,7 +41,6 @@ SIZES = {
 """Layers, width and attention heads of Google's published models by variant."""
 
 _UPDATES = (65536, 32768)
-_FAST_UPDATES = (1600, 200)
 _RATES = (7.5e-4, 5e-4)
 """Of one worker of eight, for updates of the full size."""
 
@@ -120,7 +119,7 @@ def _phase(given: Given, counted: int, workers: dict[str, Any], number: int) -> 
     size = _pair(given, "batch_size", (64 if given["data_type"] == "bf16" else 32, 8))[number]
     length = _pair(given, "max_seq_length", (128, 512))[number]
     is_fast = given["fast_perf_only"] == 1 and given["no_steps_accumulation"] != 1
-    update = (_FAST_UPDATES if is_fast else _UPDATES)[number]
+    update = ((1600, 200) if is_fast else _UPDATES)[number]
     steps = _pair(given, "iters", (7038, 782))[number]
     warmup = _pair(given, "warmup", (2000, 200))[number]
     count = int(update / counted / size)  # a remainder is dropped, as by the program

@@ -37,9 +37,6 @@ _DATASETS = ("squad", "squad_v2")
 _TASKS = {"sst2": "sst-2", "stsb": "sts-b"} | {
     name: name for name in ("cola", "mnli", "mrpc", "qnli", "qqp", "rte", "wnli")
 }
-_LABELS = {"mnli": ["entailment", "neutral", "contradiction"]}
-"""Labels in the order of their numbers, where the program's differs from this trainer's."""
-
 _ADAMW = (
     *("adamw_hf", "adamw_torch", "adamw_torch_fused", "adamw_torch_xla", "adamw_torch_npu_fused"),
     "adamw_apex_fused",
@@ -64,12 +61,12 @@ def _qa(given: Given) -> Meaning:
     dataset = name and name.rpartition("/")[2]
     if name is not None and dataset not in _DATASETS:
         raise UsageError(f"dataset_name {name}: this trainer has {' and '.join(_DATASETS)}")
-    if name is None:
-        _check_files(given)
     warnings = [
         "the program's doc_stride is what two spans have in common, here it is the way from one to the next"
     ]
-    if name is not None:
+    if name is None:
+        _check_files(given)
+    else:
         warnings.append(
             f"the dataset {name} is not downloaded: append -- --data-dir DIR, with its files in DIR"
         )
@@ -92,8 +89,8 @@ def _glue(given: Given) -> Meaning:
             f"the task {name} is not downloaded: append -- --data-dir DIR, with its .tsv files in DIR"
         )
         keys["task"] = _TASKS[name]
-        if name in _LABELS:
-            keys["labels"] = _LABELS[name]
+        if name == "mnli":  # the program numbers the labels in this order
+            keys["labels"] = ["entailment", "neutral", "contradiction"]
     else:
         keys |= _own_table(given)
     return Meaning(summary=_summary_of(keys["task"], given, keys), phases=[keys], warnings=warnings)

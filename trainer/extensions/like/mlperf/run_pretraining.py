@@ -177,13 +177,7 @@ def _evaluation(given: Given) -> Meaning:
         what = f"checkpoints as they appear, until step {until:,}"
     else:
         step = named // micro_steps
-        theirs = storage.join(given["output_dir"], f"model.ckpt-{named}")
-        if is_here(f"{theirs}.index"):
-            keys["start_from_ckpt"] = theirs
-        elif step == 0 and start is not None:  # this trainer saves no checkpoint at step 0
-            keys["start_from_ckpt"] = start
-        else:
-            keys["resume_step"] = step
+        keys |= _named_checkpoint(given["output_dir"], named, step, start)
         which = f"that of step {step} in output_dir, once: the file checkpoint there names it"
         settings |= {"checkpoint": which, "poll": False, "resume_step": step}
         what = f"the checkpoint of step {step:,}"
@@ -196,6 +190,20 @@ def _evaluation(given: Given) -> Meaning:
         warnings=warnings,
         missing=missing,
     )
+
+
+def _named_checkpoint(output_dir: str, named: int, step: int, start: str | None) -> dict[str, Any]:
+    """The keys that choose the checkpoint that TensorFlow's state file names.
+
+    It is TensorFlow's own where its files are there. At step 0, where this trainer saves none, it is
+    init_checkpoint.
+    """
+    theirs = storage.join(output_dir, f"model.ckpt-{named}")
+    if is_here(f"{theirs}.index"):
+        return {"start_from_ckpt": theirs}
+    if step == 0 and start is not None:
+        return {"start_from_ckpt": start}
+    return {"resume_step": step}
 
 
 def _machine_keys(given: Given) -> dict[str, Any]:
