@@ -49,22 +49,15 @@ def continued(
     resume_step: the checkpoint to continue; None: the last. until: the update of the phase to stop at.
     """
     last = last_checkpoint(output_dir) if resume_step is None else resume_step
-    keys: dict[str, Any]
-    if phase1_end_step is None:
-        done = last
-        keys = {"phase2": False, "resume": True, "resume_step": resume_step}
-    elif last > phase1_end_step:
-        done = last - phase1_end_step
-        keys = {
-            "phase2": True,
-            "phase1_end_step": phase1_end_step,
-            "resume": True,
-            "resume_step": resume_step,
-        }
-    else:
-        done = 0
-        start = phase1_end_step if resume_step is None else resume_step
-        keys = {"phase2": True, "phase1_end_step": start, "resume": False}
+    end = phase1_end_step or 0
+    resumes = phase1_end_step is None or last > end
+    done = last - end if resumes else 0
+    keys: dict[str, Any] = {"phase2": phase1_end_step is not None}
+    if phase1_end_step is not None:
+        keys["phase1_end_step"] = end if resumes or resume_step is None else resume_step
+    keys["resume"] = resumes
+    if resumes:
+        keys["resume_step"] = resume_step
     return keys | {"steps_this_run": max(1, until - done) if until >= 0 else None}
 
 
@@ -87,10 +80,8 @@ def start_of_phase(given: Given, warnings: list[str]) -> dict[str, Any]:
     until, start = given["steps_this_run"], given["init_checkpoint"]
     if not given["resume_from_checkpoint"]:
         ignored = [name for name in ("init_checkpoint", "resume_step", "phase2") if name in given]
-        warnings += [
-            f"--{name} acts only with --resume_from_checkpoint: ignored, as by the program"
-            for name in ignored
-        ]
+        reason = "acts only with --resume_from_checkpoint: ignored, as by the program"
+        warnings += [f"--{name} {reason}" for name in ignored]
         return started(until=until)
     if start:
         return started(start=start, phase2=given["phase2"], until=until)

@@ -1,7 +1,7 @@
 """``python -m trainer like PROGRAM ARGUMENTS ... [-- FLAGS]``: another program's command with its meaning."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bertdata.cli.common.door_words import divide, take_print_config
@@ -9,12 +9,13 @@ from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io.storage import is_remote
 from bertdata.io.terminal import say_error, say_text
 from trainer.collectives.launchers import find_rank, is_started_here, launched
+from trainer.config.flags import read_flags, read_keys, steps_or_epochs
+from trainer.config.phases import of_phase
 from trainer.config.printed import print_config
 from trainer.config.settings import Config
 from trainer.config.task_names import task_flags
 from trainer.devices.choice import AUTO, look_for
 from trainer.extensions.like.machine import with_shapes
-from trainer.extensions.like.overrides import override
 from trainer.extensions.like.program import DOOR, Meaning
 from trainer.extensions.like.registry import PROGRAMS, find_program
 from trainer.run.path_check import check_paths
@@ -55,7 +56,7 @@ def run(arguments: Sequence[str]) -> None:
     given = program.read(theirs, version)
     meaning = program.resolve(given)
     tuned = any(keys.get("task") for keys in meaning.phases)
-    changed_keys = override(meaning.phases, task_flags(ours) if tuned else ours, f"{DOOR} {name} ... --")
+    changed_keys = _override(meaning.phases, task_flags(ours) if tuned else ours, f"{DOOR} {name} ... --")
     keys, missing, warnings = with_shapes(changed_keys)
     phases = [Config.of(**of_phase) for of_phase in keys]
     if not printing:
@@ -70,17 +71,31 @@ def run(arguments: Sequence[str]) -> None:
             _print(words[0], meaning, phases)
     elif meaning.convert is not None:
         _convert(meaning.convert)
-    elif meaning.evaluate is not None:
-        _evaluate(meaning.evaluate, phases[0], arguments)
     else:
-        _train(phases, arguments)
+        _work(meaning, phases, arguments)
+
+
+def _override(
+    phases: Sequence[Mapping[str, Any]], arguments: Sequence[str], prog: str
+) -> list[dict[str, Any]]:
+    """The keys of each phase, where flags of ours win. Of two values each phase has its own."""
+    flags = read_flags(arguments, prog)
+    if flags.pop("config", None) is not None:
+        raise SettingsError(
+            f"{prog} --config: another program's command has no file of ours; give its keys as flags"
+        )
+    numbers = [1 if len(phases) == 1 and keys.get("phase2") else number for number, keys in enumerate(phases)]
+    return [
+        steps_or_epochs(dict(keys), read_keys(of_phase(flags, number, number)))
+        for number, keys in zip(numbers, phases, strict=True)
+    ]
 
 
 def _check_files(missing: Sequence[str], phases: Sequence[Config]) -> None:
     """An error for an input file that is not there, and for an output directory on another machine."""
-    for path in missing:
-        raise MissingInputError(f"{path}: is not on this machine; name a file that is")
-    for output_dir in [config.run.output_dir for config in phases]:
+    if missing:
+        raise MissingInputError(f"{missing[0]}: is not on this machine; name a file that is")
+    for output_dir in (config.run.output_dir for config in phases):
         if output_dir is not None and is_remote(output_dir):
             wanted = "checkpoints are written to a directory of this machine"
             raise SettingsError(f"{output_dir}: {wanted}; append -- --output-dir DIR")
@@ -98,13 +113,21 @@ def _print(program: str, meaning: Meaning, phases: Sequence[Config]) -> None:
         print_config(program, phases)
 
 
-def _train(phases: Sequence[Config], arguments: Sequence[str]) -> None:
-    """Pre-train or fine-tune. The workers that the program starts are started here."""
+def _work(meaning: Meaning, phases: Sequence[Config], arguments: Sequence[str]) -> None:
+    """Pre-train, fine-tune or evaluate. The workers that the program starts are started here."""
     _check_device(phases[0])
-    check_paths(phases)
-    if not _begins_here(phases[0], arguments):
+    if meaning.evaluate is None:
+        check_paths(phases)
+    if launched(phases[0], "like", *arguments):
         return
-    if phases[0].finetuning.is_finetuning:
+    if "torch" not in sys.modules and find_rank()[0] == 0:
+        say_error("trainer: importing torch")
+    if meaning.evaluate is not None:
+        from trainer.run.evaluate import evaluate
+
+        poll, until = meaning.evaluate["poll"], meaning.evaluate.get("until_step")
+        evaluate(_verified_where_listed(phases[0]), poll=poll, until_step=until)
+    elif phases[0].finetuning.is_finetuning:
         from trainer.extensions.finetuning.finetune import finetune
 
         finetune(phases[0])
@@ -128,25 +151,6 @@ def _verified_where_listed(config: Config) -> Config:
     return config.changed(unverified=bool(plain))
 
 
-def _evaluate(settings: Mapping[str, Any], config: Config, arguments: Sequence[str]) -> None:
-    """Evaluate checkpoints of pre-training, as the program does."""
-    _check_device(config)
-    if not _begins_here(config, arguments):
-        return
-    from trainer.run.evaluate import evaluate
-
-    evaluate(_verified_where_listed(config), poll=settings["poll"], until_step=settings.get("until_step"))
-
-
-def _begins_here(config: Config, arguments: Sequence[str]) -> bool:
-    """True in a process that does the work itself. False where it started the workers, which have ended."""
-    if launched(config, "like", *arguments):
-        return False
-    if "torch" not in sys.modules and find_rank()[0] == 0:
-        say_error("trainer: importing torch")
-    return True
-
-
 def _check_device(config: Config) -> None:
     """SettingsError, with the way around it, where the program's device is not there."""
     name = config.run.device
@@ -165,8 +169,7 @@ def _convert(settings: Mapping[str, Any]) -> None:
         from trainer.extensions.formats.tensorflow1 import add_accumulators
 
         say_error(add_accumulators(settings["source"], settings["target"]))
-        return
-    from trainer.extensions.formats.convert import convert
+    else:
+        from trainer.extensions.formats.convert import convert
 
-    work: Callable[..., str] = convert
-    say_error(work(**settings))
+        say_error(convert(**settings))

@@ -1,5 +1,6 @@
 """Constants that several programs have in common, in this trainer's keys, and the sizes of a batch."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -66,10 +67,7 @@ HDF5_DATA = (
 
 def product(*factors: int) -> str:
     """The factors and what they make, for a summary: 8 x 64 x 128 = 65,536."""
-    result = 1
-    for factor in factors:
-        result *= factor
-    return f"{' x '.join(f'{factor:,}' for factor in factors)} = {result:,}"
+    return f"{' x '.join(f'{factor:,}' for factor in factors)} = {math.prod(factors):,}"
 
 
 def sizes_of(phases: Sequence[Mapping[str, Any]]) -> str:

@@ -75,9 +75,6 @@ _CLASSIFIER_FLAGS = [
     Flag("--predict_batch_size", integer, 8, idle=True, meaning="as eval_batch_size"),
 ]  # fmt: skip
 
-_TASKS = ("cola", "mnli", "mrpc")
-_NOT_HERE = "xnli"
-
 
 def _squad(given: Given) -> Meaning:
     """The fine-tuning and the predictions that a command line of run_squad.py asks for."""
@@ -103,9 +100,9 @@ def _classifier(given: Given) -> Meaning:
     if not (given["do_train"] or given["do_eval"] or given["do_predict"]):
         raise UsageError("At least one of `do_train`, `do_eval` or `do_predict' must be True.")
     task = given["task_name"].lower()
-    if task == _NOT_HERE:
+    if task == "xnli":
         raise UsageError(f"task_name {given['task_name']}: the program knows it, this trainer does not")
-    if task not in _TASKS:
+    if task not in ("cola", "mnli", "mrpc"):
         raise UsageError(f"Task not found: {task}")
     return _meaning(given, _CLASSIFIER_FLAGS, {"task": task}, "eval_batch_size")
 
@@ -170,12 +167,6 @@ SQUAD = Program(
     commands={"": _SQUAD_FLAGS},
     resolve=_squad,
     syntax=ABSL,
-    published=(
-        "--vocab_file=large/vocab.txt --bert_config_file=large/bert_config.json "
-        "--init_checkpoint=large/bert_model.ckpt --do_train=True --train_file=squad/train-v1.1.json "
-        "--do_predict=True --predict_file=squad/dev-v1.1.json --train_batch_size=24 --learning_rate=3e-5 "
-        "--num_train_epochs=2.0 --max_seq_length=384 --doc_stride=128 --output_dir=squad_large",
-    ),
 )
 
 CLASSIFIER = Program(
@@ -185,10 +176,4 @@ CLASSIFIER = Program(
     commands={"": _CLASSIFIER_FLAGS},
     resolve=_classifier,
     syntax=ABSL,
-    published=(
-        "--task_name=MRPC --do_train=true --do_eval=true --data_dir=glue/MRPC --vocab_file=base/vocab.txt "
-        "--bert_config_file=base/bert_config.json --init_checkpoint=base/bert_model.ckpt "
-        "--max_seq_length=128 --train_batch_size=32 --learning_rate=2e-5 --num_train_epochs=3.0 "
-        "--output_dir=/tmp/mrpc_output",
-    ),
 )

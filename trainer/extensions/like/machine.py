@@ -53,12 +53,11 @@ def with_shapes(phases: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any
     """
     found, missing, warnings = list[dict[str, Any]](), list[str](), list[str]()
     for keys in phases:
-        path = keys.get("model_config")
-        if path is None:
-            found.append(dict(keys))
-            continue
-        shape, absent, told = find_shape(path, None if keys.get("task") else "BERT-Large")
-        found.append(shape | {name: value for name, value in keys.items() if name != "model_config"})
+        others = dict(keys)
+        path = others.pop("model_config", None)
+        published = None if keys.get("task") else "BERT-Large"
+        shape, absent, told = ({}, [], []) if path is None else find_shape(path, published)
+        found.append(shape | others)
         missing += absent
         warnings += told
     return found, missing, warnings

@@ -62,8 +62,6 @@ _OPTIMISER: dict[str, Any] = {
     "lr_schedule": "habana-tf",
     "max_grad_norm": 1.0,
 }
-_KEPT = 5
-"""Checkpoints that TensorFlow's Estimator keeps."""
 
 CLIPS_EACH = "each worker clips its micro-batches; the program clips them after their all-reduce"
 
@@ -73,15 +71,20 @@ def resolve(given: Given) -> Meaning:
     check_work(given)
     workers = find_rank()[1] if given["horovod"] else 1
     whole = given["num_accumulation_steps"] == 1 and workers > 1
-    keys = _OPTIMISER | phase_keys(given, _FLAGS) | _precision(given)
+    fp16 = given["use_fp16"] or given["amp"] or given["manual_fp16"]
+    scale = float(given["init_loss_scale"])
+    keys = _OPTIMISER | phase_keys(given, _FLAGS)
     keys |= {
-        "train_data": _united(given["input_files_dir"]),
+        "precision": "fp16" if fp16 else "fp32",
+        "init_loss_scale": scale,
+        "max_loss_scale": max(2.0**32, scale),  # the program does not bound it from above
+        "train_data": given["input_files_dir"].replace(",", "+"),
         "device": "cuda",
         "gelu": "tanh",
         # A micro-batch's loss / n is clipped, or, where n is 1, the gradient after the all-reduce.
         "clipping": "per_update" if whole else "per_micro_batch_divided",
         "world_size": workers,
-        "keep_checkpoints": _KEPT,
+        "keep_checkpoints": 5,  # as TensorFlow's Estimator
         "resume": True,
         "eval_every": 0,
         "unverified": True,
@@ -90,16 +93,23 @@ def resolve(given: Given) -> Meaning:
         keys.pop("start_from_ckpt", None)  # a checkpoint in output_dir goes before it
     if given["do_eval"]:
         keys |= {
-            "eval_data": _united(given["eval_files_dir"]),
+            "eval_data": given["eval_files_dir"].replace(",", "+"),
             "eval_examples": given["max_eval_steps"] * given["eval_batch_size"],
         }
+    warnings = list[str]()
+    if given["num_accumulation_steps"] > 1 and given["horovod"] and not given["allreduce_post_accumulation"]:
+        warnings.append(CLIPS_EACH)
+    if find_rank()[1] > 1 and not given["horovod"]:
+        warnings.append(
+            "without --horovod each process trains on its own in the program; here it is an error"
+        )
     verbs = {"do_train": "trains", "do_eval": "evaluates"}
     does = " and ".join(verb for name, verb in verbs.items() if given[name])
     return Meaning(
         summary=f"{does}, {sizes_of([keys])} examples an update, {keys['precision']}, "
         f"{given['optimizer_type']}, cuda",
         phases=[keys],
-        warnings=_warnings(given),
+        warnings=warnings,
     )
 
 
@@ -112,32 +122,6 @@ def check_work(given: Given) -> None:
         raise UsageError("AMP and Manual Mixed Precision Training are both activated! Error")
 
 
-def _precision(given: Given) -> dict[str, Any]:
-    """Precision and loss scale, which the program does not bound from above."""
-    fp16 = given["use_fp16"] or given["amp"] or given["manual_fp16"]
-    scale = float(given["init_loss_scale"])
-    return {
-        "precision": "fp16" if fp16 else "fp32",
-        "init_loss_scale": scale,
-        "max_loss_scale": max(2.0**32, scale),
-    }
-
-
-def _united(directories: str) -> str:
-    return "+".join(directories.split(","))
-
-
-def _warnings(given: Given) -> list[str]:
-    warnings = list[str]()
-    if given["num_accumulation_steps"] > 1 and given["horovod"] and not given["allreduce_post_accumulation"]:
-        warnings.append(CLIPS_EACH)
-    if find_rank()[1] > 1 and not given["horovod"]:
-        warnings.append(
-            "without --horovod each process trains on its own in the program; here it is an error"
-        )
-    return warnings
-
-
 PROGRAM = Program(
     name="nvidia-tf/run_pretraining.py",
     title="NVIDIA run_pretraining.py for TensorFlow",
@@ -145,11 +129,4 @@ PROGRAM = Program(
     commands={"": _FLAGS},
     resolve=resolve,
     syntax=ABSL,
-    published=(
-        "--input_files_dir=tfrecord/training --eval_files_dir=tfrecord/test --output_dir=results/phase_1 "
-        "--bert_config_file=bert_config.json --do_train=True --do_eval=True --train_batch_size=64 "
-        "--eval_batch_size=8 --max_seq_length=128 --max_predictions_per_seq=20 --num_train_steps=7038 "
-        "--num_accumulation_steps=128 --num_warmup_steps=2000 --save_checkpoints_steps=100 "
-        "--learning_rate=7.5e-4 --horovod --use_fp16 --allreduce_post_accumulation=True",
-    ),
 )

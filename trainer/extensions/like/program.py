@@ -1,7 +1,10 @@
 """The form of a program: its tables of flags, and the function from a command line to its meaning."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from bertdata.cli.common.program_flags import ARGPARSE, Flag, Given, ProgramFlags
@@ -35,8 +38,7 @@ class Program:
 
     name: as in ``like NAME``. title: for the lines that a person reads. source: repository, commit, version
     and file that the table was made from. commands: the flags of each sub-command; "" for a program without.
-    versions: the tables of other versions, chosen by ``like NAME@VERSION``. published: command lines as their
-    authors print them, for help and docs; also_published: further ones, told in a line each.
+    versions: the tables of other versions, chosen by ``like NAME@VERSION``.
     """
 
     name: str
@@ -45,31 +47,42 @@ class Program:
     commands: Mapping[str, Sequence[Flag]]
     resolve: Callable[[Given], Meaning]
     versions: Mapping[str, Mapping[str, Sequence[Flag]]] = field(default_factory=dict)
-    published: Sequence[str] = ()
-    also_published: Sequence[str] = ()
     syntax: str = ARGPARSE
+
+    @property
+    def published(self) -> list[str]:
+        """Command lines as their authors print them, for help and docs."""
+        return _published_commands()[self.name]["published"]
+
+    @property
+    def also_published(self) -> list[str]:
+        """Further ones, told in a line each."""
+        return _published_commands()[self.name].get("also_published", [])
 
     def read(self, arguments: Sequence[str], version: str = "") -> Given:
         """The command line's values. UsageError, in the program's words, for what the program refuses."""
         tables = self._tables(version)
-        name, rest = "", list(arguments)
-        if "" not in tables:
-            name, rest = self._sub_command(rest, tables)
-        return self.flags(name, version).read(rest, name, version)
+        if "" in tables:
+            return self.flags("", version).read(arguments, "", version)
+        expected = " or ".join(tables)
+        if arguments and arguments[0] in tables:
+            return self.flags(arguments[0], version).read(arguments[1:], arguments[0], version)
+        if arguments and arguments[0] in ("-h", "--help"):
+            raise UsageError(f"{self.name}: name the sub-command first: {expected}, then --help")
+        found = f"found {arguments[0]!r}" if arguments else "found none"
+        raise UsageError(f"{self.name}: expected a sub-command, {expected}; {found}")
 
     def flags(self, command: str = "", version: str = "") -> ProgramFlags:
         """The flags of a sub-command."""
-        every = {"": self.commands} | dict(self.versions)
         others = {
             other: tables[command]
-            for other, tables in every.items()
+            for other, tables in {"": self.commands, **self.versions}.items()
             if other != version and command in tables
         }
         at = f"@{version}" if version else ""
-        example = "\n".join(f"  {DOOR} {self.name} {line}" for line in self.published[:1])
         return ProgramFlags(
             prog=f"{DOOR} {self.name}{at}{' ' if command else ''}{command}",
-            example=example or f"  {DOOR} {self.name} ...",
+            example=f"  {DOOR} {self.name} {self.published[0]}",
             summary=f"The command line of {self.title} ({self.source}), with the meaning that it has there.\n"
             "Flags of python -m trainer may follow after --, and go before all others; --print-config\n"
             "prints the configuration instead of training.",
@@ -85,14 +98,13 @@ class Program:
             raise UsageError(f"{self.name}@{version}: no such version; known besides the default are {known}")
         return self.versions[version] if version else self.commands
 
-    def _sub_command(self, words: list[str], tables: Mapping[str, Sequence[Flag]]) -> tuple[str, list[str]]:
-        expected = " or ".join(tables)
-        if not words or words[0] not in tables:
-            if words and words[0] in ("-h", "--help"):
-                raise UsageError(f"{self.name}: name the sub-command first: {expected}, then --help")
-            found = f"found {words[0]!r}" if words else "found none"
-            raise UsageError(f"{self.name}: expected a sub-command, {expected}; {found}")
-        return words[0], words[1:]
+
+@cache
+def _published_commands() -> dict[str, dict[str, list[str]]]:
+    """The file of published command lines, by the program's name."""
+    path = Path(__file__).parent / "published.json"
+    found: dict[str, dict[str, list[str]]] = json.loads(path.read_text(encoding="utf-8"))
+    return found
 
 
 def phase_keys(given: Given, table: Sequence[Flag], phase: int = 0) -> dict[str, Any]:

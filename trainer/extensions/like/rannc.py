@@ -5,7 +5,6 @@ apex FusedAdam and a division of the model; the GELU of its modeling.py is the e
 """
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 from bertdata.cli.common.program_flags import Given
@@ -23,13 +22,12 @@ from trainer.extensions.like.constants import (
 )
 from trainer.extensions.like.program import Meaning, Program
 
-_PUBLISHED_CONFIG = "my_bert_config.json"
 _PUBLISHED_SHAPE: dict[str, Any] = bert_shape(96, 2048, 32) | {
     "megatron_residual_connection": True,
     "scale_query_key": True,
     "deep_weight_init": True,
 }
-"""The file that README prints, of 4.9 billion parameters."""
+"""The file my_bert_config.json that README prints, of 4.9 billion parameters."""
 
 _SIZES = ((128, 20), (512, 80))
 """Ids and masked ids of an example, of each phase."""
@@ -100,7 +98,7 @@ def _shape(path: str) -> tuple[dict[str, Any], list[str]]:
         return {"model_config": path}, [
             _RESIDUALS[read_object(path).get("megatron_residual_connection") is True]
         ]
-    if storage.base_name(path) != _PUBLISHED_CONFIG:
+    if storage.base_name(path) != "my_bert_config.json":
         return {"model_config": path}, []
     missing = f"{path}: no such file; taken as the one that README prints, of 4.9 billion parameters"
     return dict(_PUBLISHED_SHAPE), [missing, _RESIDUALS[True]]
@@ -108,29 +106,40 @@ def _shape(path: str) -> tuple[dict[str, Any], list[str]]:
 
 def _phase(settings: dict[str, str], number: int, *, alone: bool) -> dict[str, Any]:
     """The keys of a phase. alone: phase 2 without phase 1, which starts with new weights."""
-    size, count = (_integer(settings, f"{name}_P{number}") for name in ("BATCH_SIZE_PROC", "ACC_STEPS"))
+    size, count = (_number(settings, f"{name}_P{number}", int) for name in ("BATCH_SIZE_PROC", "ACC_STEPS"))
     length, masks = _SIZES[number - 1]
-    workers, results = _integer(settings, "NP"), storage.join(settings["CODEDIR"], "results")
+    workers, results = _number(settings, "NP", int), storage.join(settings["CODEDIR"], "results")
+    both = "_".join(
+        f"P{one}BS{settings[f'BATCH_SIZE_PROC_P{one}']}_P{one}ACC{settings[f'ACC_STEPS_P{one}']}_"
+        f"P{one}STEPS{settings[f'TRAIN_STEPS_P{one}']}"
+        for one in (1, 2)
+    )
+    name = f"rannc_NP{settings['NP']}_{both}_PREC{settings['PREC']}"
     keys: dict[str, Any] = {
         "train_data": storage.join(settings["BERT_PREP_WORKING_DIR"], f"{HDF5_DATA}/".format(length, masks)),
         "max_seq_length": length,
         "max_predictions_per_seq": masks,
-        "steps": _integer(settings, f"TRAIN_STEPS_P{number}"),
+        "steps": _number(settings, f"TRAIN_STEPS_P{number}", int),
         "batch_size": micro_batch(size, count),
         "accumulation": count,
         "world_size": workers,
         "dist": workers > 1,
-        "output_dir": storage.join(results, f"rannc_{_name(settings)}/checkpoints"),
+        "output_dir": storage.join(results, f"{name}/checkpoints"),
         "json_summary": storage.join(results, "dllogger.json"),
         "precision": settings["PREC"],
-        "base_learning_rate": _number(settings, "LR"),
-        "memory_margin": _number(settings, "MEM_MARGIN"),
-        "min_micro_batches": _integer(settings, "MIN_PIPELINE"),
-        "max_micro_batches": _integer(settings, "MAX_PIPELINE"),
+        "base_learning_rate": _number(settings, "LR", float),
+        "memory_margin": _number(settings, "MEM_MARGIN", float),
+        "min_micro_batches": _number(settings, "MIN_PIPELINE", int),
+        "max_micro_batches": _number(settings, "MAX_PIPELINE", int),
     }
     if number == 2 and not alone:
-        keys |= {"phase2": True, "phase1_end_step": _integer(settings, "TRAIN_STEPS_P1")}
-    return _FIXED | keys | _plans(settings)
+        keys |= {"phase2": True, "phase1_end_step": _number(settings, "TRAIN_STEPS_P1", int)}
+    for variable, key in (("SAVE_DEPLOYMENT", "save_plan"), ("LOAD_DEPLOYMENT", "plan")):
+        # DEPLOYMENT_FILE where the variable is "true", else the variable's own
+        file = settings[variable] if settings[variable] != "true" else os.environ.get("DEPLOYMENT_FILE")
+        if file and file != "false":
+            keys[key] = file
+    return _FIXED | keys
 
 
 _FIXED: dict[str, Any] = {
@@ -155,36 +164,11 @@ _FIXED: dict[str, Any] = {
 """The keys that no variable changes."""
 
 
-def _name(settings: dict[str, str]) -> str:
-    """The settings in the name of the directory of results."""
-    phases = (
-        f"P{number}BS{settings[f'BATCH_SIZE_PROC_P{number}']}_P{number}ACC{settings[f'ACC_STEPS_P{number}']}_"
-        f"P{number}STEPS{settings[f'TRAIN_STEPS_P{number}']}"
-        for number in (1, 2)
-    )
-    return f"NP{settings['NP']}_{'_'.join(phases)}_PREC{settings['PREC']}"
-
-
-def _plans(settings: dict[str, str]) -> dict[str, Any]:
-    """The files of the division: DEPLOYMENT_FILE where a variable is "true", else the variable's own."""
-    keys = dict[str, Any]()
-    for name, key in (("SAVE_DEPLOYMENT", "save_plan"), ("LOAD_DEPLOYMENT", "plan")):
-        file = settings[name] if settings[name] != "true" else os.environ.get("DEPLOYMENT_FILE")
-        if file and file != "false":
-            keys[key] = file
-    return keys
-
-
-def _integer(settings: dict[str, str], name: str) -> int:
-    return int(_number(settings, name, int, "an integer"))
-
-
-def _number(
-    settings: dict[str, str], name: str, kind: Callable[[str], float] = float, expected: str = "a number"
-) -> float:
+def _number(settings: dict[str, str], name: str, kind: type[int] | type[float]) -> Any:
     try:
         return kind(settings[name])
     except ValueError:
+        expected = "an integer" if kind is int else "a number"
         raise UsageError(f"{name} is {settings[name]!r}, expected {expected}") from None
 
 
@@ -195,5 +179,4 @@ PROGRAM = Program(
     f"{', '.join((*_PLACES, *_DEFAULTS, 'DEPLOYMENT_FILE'))} from the environment",
     commands={"": []},
     resolve=resolve,
-    published=("BERT_CONFIG=my_bert_config.json CODEDIR=. BERT_PREP_WORKING_DIR=data/prep",),
 )

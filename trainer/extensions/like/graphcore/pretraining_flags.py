@@ -2,14 +2,12 @@
 
 from bertdata.cli.common.program_flags import SWITCH, Flag
 
-_MAIN = [
+TABLE = [
     Flag("--task", values=("pretraining",), meaning="the program has this task only"),
     Flag("--config", required=True, meaning="JSON file with values for flags; the command line goes first"),
     Flag("--restore_path", meaning="continue from this checkpoint, or the newest in this directory"),
     Flag("--start-from-ckpt", key="start_from_ckpt", meaning="checkpoint to take the model's weights from"),
-]  # fmt: skip
-
-_DATA = [
+    # data
     Flag("--train-file", meaning="TFRecord files or patterns, by commas"),
     Flag("--test-file", idle=True, meaning="the program does not evaluate"),
     Flag("--sequence-length --seq-length", int, 128, "ids of an example", key="max_seq_length"),
@@ -18,9 +16,7 @@ _DATA = [
     Flag("--parallell-io-threads", int, 4, idle=True, meaning="this trainer has threads of its own"),
     Flag("--generated-data", SWITCH, key="generated_data",
          meaning="train on random examples from the host; goes before --train-file"),
-]  # fmt: skip
-
-_TRAINING = [
+    # training
     Flag("--batch-size", int, meaning="examples of a micro-batch of one replica", key="batch_size"),
     Flag("--base-learning-rate", float, 2e-5, "learning rate after warm-up"),
     Flag("--epochs", float, 300.0, "passes over the examples but for duplicates, without --steps"),
@@ -55,13 +51,10 @@ _TRAINING = [
     Flag("--duplication_factor", int, 5, "examples of the same text in the data; an epoch counts one"),
     Flag("--ckpt-model-only", SWITCH, idle=True, meaning="checkpoints always have the moments too"),
     Flag("--restore-optimiser-from-ckpt", SWITCH, meaning="take the moments of the checkpoint too"),
-]  # fmt: skip
-
-_IPU = [
+    # IPUs
     Flag("--precision", int, 16, "bits of weights and products", values=(16, 32)),
     Flag("--batches-per-step --batches_per_step", int, 1, "updates of a step"),
-    Flag("--available_memory_proportion", float, 0.23, "share of the IPUs' memory for products",
-         count="+"),
+    Flag("--available_memory_proportion", float, 0.23, "share of the IPUs' memory for products", count="+"),
     Flag("--disable_graph_outlining", SWITCH, meaning="repeat code on IPUs instead of calling it"),
     Flag("--embeddings_placement", default="two_ipus", meaning="IPUs of the embeddings",
          values=("two_ipus", "same_ipu", "same_as_hidden_layers")),
@@ -79,15 +72,11 @@ _IPU = [
     Flag("--weight-norm-clip", float, 0.0, idle=True, meaning="the program reads it and clips nothing"),
     Flag("--fix_synth_seed", SWITCH, idle=True, meaning="generated data depend on --seed alone"),
     Flag("--best-ckpt-min-steps", int, 0, idle=True, meaning="no checkpoint is kept for its loss"),
-]  # fmt: skip
-
-_LOGS = [
+    # logs
     Flag("--log-dir", default="./logs/", idle=True, meaning="logs go to the checkpoints' directory"),
     Flag("--name-suffix", idle=True, meaning="runs have no directories by name and time here"),
     Flag("--steps-per-logs", int, 1, "steps between two log lines"),
-]
-
-_MODEL = [
+    # model
     Flag("--vocab_size", int, 31528, "size of the vocabulary", key="vocab_size"),
     Flag("--hidden_size", int, 768, "width of the encoder; the feed-forward part has four times that",
          key="hidden_size"),
@@ -111,7 +100,6 @@ _MODEL = [
          key="use_qkv_bias"),
 ]  # fmt: skip
 
-TABLE = [*_MAIN, *_DATA, *_TRAINING, *_IPU, *_LOGS, *_MODEL]
 PRINTED = {"--sequence-length": "--seq-length", "--batches-per-step": "--batches_per_step"}
 """Flags that the README prints and the program refuses, with those that it means."""
 

@@ -4,27 +4,14 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
 from trainer.extensions.like.constants import product
-from trainer.extensions.like.graphcore.pretraining_flags import (
-    ANY_WORD,
-    FILE_KEYS,
-    IDLE_FILE_KEYS,
-    PRINTED,
-    TABLE,
-)
-from trainer.extensions.like.graphcore.values import (
-    KEPT,
-    NORM_EPSILON,
-    capped,
-    device_options,
-    layered,
-    said_no,
-    warmup_of,
-)
+from trainer.extensions.like.graphcore import pretraining_flags as flags
+from trainer.extensions.like.graphcore import values
 from trainer.extensions.like.program import Meaning, Program, phase_keys
 
 _SOURCE = "graphcore/examples 553b90b5"
@@ -40,33 +27,40 @@ class _Pretraining(Program):
         words = {word.partition("=")[0] for word in arguments}
         printed = [
             f"{word}: the README prints it, but the program refuses it; taken as {meant}"
-            for word, meant in PRINTED.items()
+            for word, meant in flags.PRINTED.items()
             if word in words
         ]
-        return replace(given, warnings=[*given.warnings, *printed, *said_no(arguments, ANY_WORD)])
+        said_no = [
+            f"{flag} {value}: the program takes any word as true"
+            for flag, value in pairwise(" ".join(arguments).replace("=", " ").split(" "))
+            if flag.removeprefix("--") in flags.ANY_WORD and value.lower() in ("false", "0", "no", "none")
+        ]
+        return replace(given, warnings=[*given.warnings, *printed, *said_no])
 
 
 def resolve(given: Given) -> Meaning:
     """The phase that the command line and its file ask for."""
-    opts = layered(given, TABLE, _SOURCE, FILE_KEYS, IDLE_FILE_KEYS)
-    _check(opts)
-    warnings = list(opts.warnings)
-    keys = phase_keys(opts, TABLE) | _usual(opts) | _model(opts, warnings) | _optimiser(opts)
-    keys |= _schedule(opts, warnings) | _data(opts, warnings) | _start(opts, warnings)
-    if opts["compile_only"]:
-        warnings.append("--compile-only: on IPUs give a directory too: -- --executable-cache-dir DIR")
-    if opts["seed"] is None:
-        warnings.append("no seed is given: the program draws one, here it is 42")
-    return Meaning(summary=_summary(opts, keys), phases=[keys], warnings=warnings)
-
-
-def _check(opts: Given) -> None:
-    """UsageError for what the program stops at, in its words where it has some."""
+    opts = values.layered(given, flags.TABLE, _SOURCE, flags.FILE_KEYS, flags.IDLE_FILE_KEYS)
     if not opts["batch_size"]:
         raise UsageError(f"{opts['config']}: batch_size is missing; give --batch-size")
     if opts["pipeline_depth"] <= 1:
         said = "Single-stage pipeline not supported by BERT pretraining."
         raise UsageError(f"{said} pipeline_depth is {opts['pipeline_depth']}, expected 2 or more")
+    warnings = list(opts.warnings)
+    keys = phase_keys(opts, flags.TABLE) | _usual(opts) | _model(opts, warnings) | _optimiser(opts)
+    keys |= _schedule(opts, warnings) | _data(opts, warnings) | _start(opts, warnings)
+    if opts["compile_only"]:
+        warnings.append("--compile-only: on IPUs give a directory too: -- --executable-cache-dir DIR")
+    if opts["seed"] is None:
+        warnings.append("no seed is given: the program draws one, here it is 42")
+    size = product(opts["replicas"], opts["batch_size"], opts["pipeline_depth"])
+    length = f"{keys['steps']:,} updates" if "steps" in keys else f"{opts['epochs']:g} epochs"
+    summed = ", gradients of micro-batches added up" if opts["reduction_type"] == "sum" else ""
+    return Meaning(
+        summary=f"{length}, {size} examples each, {keys['precision']}, {opts['optimiser']}{summed}, ipu",
+        phases=[keys],
+        warnings=warnings,
+    )
 
 
 def _usual(opts: Given) -> dict[str, Any]:
@@ -76,10 +70,10 @@ def _usual(opts: Given) -> dict[str, Any]:
         "device": "ipu",
         "precision": "fp32" if opts["precision"] == 32 else "fp16",
         "output_dir": opts["checkpoint_path"],
-        "keep_checkpoints": KEPT,
+        "keep_checkpoints": values.KEPT,
         "unverified": True,
         **({"wandb_project": "tf-bert"} if opts["wandb"] else {}),
-        "device_options": device_options(
+        "device_options": values.device_options(
             opts,
             *("reduction_type", "batches_per_step", "pipeline_schedule", "available_memory_proportion"),
             *("embeddings_placement", "hidden_layers_per_stage", "disable_graph_outlining"),
@@ -99,7 +93,7 @@ def _model(opts: Given, warnings: list[str]) -> dict[str, Any]:
         "hidden_act": "gelu",
         "gelu": "tanh",
         "intermediate_size": 4 * opts["hidden_size"],
-        "layer_norm_eps": NORM_EPSILON,
+        "layer_norm_eps": values.NORM_EPSILON,
         "use_prediction_bias": False,
     }
 
@@ -145,10 +139,11 @@ def _schedule(opts: Given, warnings: list[str]) -> dict[str, Any]:
         warnings.append("updates of epochs are counted in the data and rounded up; the program rounds down")
     else:
         keys["steps"] = updates
-    rate, warmup = opts["base_learning_rate"], 0 if name == "custom" else warmup_of(opts["warmup"], each)
+    rate = opts["base_learning_rate"]
+    warmup = 0 if name == "custom" else values.warmup_of(opts["warmup"], each)
     if updates is not None and isinstance(warmup, int) and warmup >= updates:
         found = f"{updates} updates end within the warm-up of {warmup}"
-        rate, warmup = capped(rate, warmup, updates)
+        rate, warmup = values.capped(rate, warmup, updates)
         warnings.append(f"{found}: the rate goes up to {rate:g}")
     keys |= {"base_learning_rate": rate, "warmup": warmup}
     if name == "custom":
@@ -173,15 +168,13 @@ def _updates(opts: Given) -> int | None:
 
 
 def _data(opts: Given, warnings: list[str]) -> dict[str, Any]:
-    files = opts["train_file"]
-    if opts["generated_data"]:
-        if files:
-            warnings.append("generated-data flag passed: train_file is left out")
-        return {"train_data": None}
-    if not files:
+    if opts["generated_data"] and opts["train_file"]:
+        warnings.append("generated-data flag passed: train_file is left out")
+    if opts["train_file"] and not opts["generated_data"]:
+        return {"train_data": "+".join(name for name in opts["train_file"].split(",") if name)}
+    if not opts["generated_data"]:
         warnings.append(_NO_DATA)
-        return {"train_data": None}
-    return {"train_data": "+".join(name for name in files.split(",") if name)}
+    return {"train_data": None}
 
 
 def _start(opts: Given, warnings: list[str]) -> dict[str, Any]:
@@ -192,10 +185,11 @@ def _start(opts: Given, warnings: list[str]) -> dict[str, Any]:
         return {"start_moments": opts["restore_optimiser_from_ckpt"]}
     if not opts["restore_path"]:
         return {}
-    folder, step = _restored(opts["restore_path"])
     keys: dict[str, Any] = {"resume": True}
-    if step is not None:
-        keys["resume_step"] = step * opts["batches_per_step"]
+    folder = opts["restore_path"]  # the newest checkpoint there, or one of a directory by its step
+    if one := re.fullmatch(r"(.*)/ckpt[^/]*-([0-9]+)", folder):
+        folder = one[1]
+        keys["resume_step"] = int(one[2]) * opts["batches_per_step"]
     own = opts["checkpoint_path"]
     if own is None or not _is_within(folder, own):
         warnings.append(f"the run in {folder} goes on, and writes its checkpoints there")
@@ -205,41 +199,16 @@ def _start(opts: Given, warnings: list[str]) -> dict[str, Any]:
     return keys
 
 
-def _restored(path: str) -> tuple[str, int | None]:
-    """(directory, step) of a checkpoint to continue from. None: the newest there."""
-    if found := re.fullmatch(r"(.*)/ckpt[^/]*-([0-9]+)", path):
-        return found[1], int(found[2])
-    return path, None
-
-
 def _is_within(path: str, folder: str) -> bool:
     """True if the path is the folder or below it."""
     path, folder = (name.removeprefix("./").rstrip("/") for name in (path, folder))
     return path == folder or path.startswith(f"{folder}/")
 
 
-def _summary(opts: Given, keys: dict[str, Any]) -> str:
-    size = product(opts["replicas"], opts["batch_size"], opts["pipeline_depth"])
-    length = f"{keys['steps']:,} updates" if "steps" in keys else f"{opts['epochs']:g} epochs"
-    summed = ", gradients of micro-batches added up" if opts["reduction_type"] == "sum" else ""
-    return f"{length}, {size} examples each, {keys['precision']}, {opts['optimiser']}{summed}, ipu"
-
-
 PROGRAM = _Pretraining(
     name="graphcore/run_pretraining.py",
     title="Graphcore run_pretraining.py",
     source=f"{_SOURCE}, applications/tensorflow/bert/run_pretraining.py",
-    commands={"": TABLE},
+    commands={"": flags.TABLE},
     resolve=resolve,
-    published=(
-        "--config configs/pretrain_tiny_128_lamb.json --train-file ./Datasets/sample.tfrecord",
-        "--config configs/pretrain_large_384_phase2.json --start-from-ckpt phase1 --wandb",
-    ),
-    also_published=(
-        "--config configs/pretrain_tiny_128_lamb.json --train-file ./Dataset/sample.tfrecord --wandb",
-        "--config configs/pretrain_large_128_phase1.json --wandb",
-        "--config configs/pretrain_tiny_128_lamb.json --sequence-length 384",
-        "--config configs/pretrain_tiny_128_lamb.json --compile-only --generated-data",
-        "--config configs/pretrain_large_128_phase1.json --steps 1 --batches-per-step 1 --pipeline-depth 10",
-    ),
 )

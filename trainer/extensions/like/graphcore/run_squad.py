@@ -5,15 +5,8 @@ from typing import Any
 from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
 from trainer.extensions.like.constants import product
+from trainer.extensions.like.graphcore import values
 from trainer.extensions.like.graphcore.squad_flags import TABLE
-from trainer.extensions.like.graphcore.values import (
-    KEPT,
-    NORM_EPSILON,
-    capped,
-    device_options,
-    layered,
-    warmup_of,
-)
 from trainer.extensions.like.program import Meaning, Program, phase_keys
 
 _SOURCE = "graphcore/examples 09b7c672"
@@ -21,21 +14,7 @@ _SOURCE = "graphcore/examples 09b7c672"
 
 def resolve(given: Given) -> Meaning:
     """The fine-tuning, the predictions or both, that the command line and its file ask for."""
-    opts = layered(given, TABLE, _SOURCE)
-    _check(opts)
-    warnings = list(opts.warnings)
-    keys = phase_keys(opts, TABLE) | _usual(opts) | _optimiser(opts, warnings)
-    keys |= _updates(opts) if opts["do_training"] else {}
-    keys |= _places(opts, warnings)
-    if opts["reduction_type"] == "sum":  # over the replicas too: they are micro-batches of one
-        keys |= {"accumulation": opts["gradient_accumulation_count"] * opts["replicas"], "replicas": 1}
-    if opts["seed"] is None:
-        warnings.append("no seed is given: the program draws one, here it is 42")
-    return Meaning(summary=_summary(opts, keys), phases=[keys], warnings=warnings)
-
-
-def _check(opts: Given) -> None:
-    """UsageError for what the program stops at, or this trainer cannot do."""
+    opts = values.layered(given, TABLE, _SOURCE)
     for name in ("micro_batch_size", "gradient_accumulation_count"):
         if not opts[name]:
             raise UsageError(f"{opts['config']}: {name} is missing; give --{name.replace('_', '-')}")
@@ -47,11 +26,26 @@ def _check(opts: Given) -> None:
         raise UsageError(
             "One between epochs and num_train_step must be set: give --epochs or --num-train-steps"
         )
+    warnings = list(opts.warnings)
+    keys = phase_keys(opts, TABLE) | _usual(opts) | _optimiser(opts, warnings)
+    keys |= _updates(opts) if opts["do_training"] else {}
+    keys |= _places(opts, warnings)
+    if opts["reduction_type"] == "sum":  # over the replicas too: they are micro-batches of one
+        keys |= {"accumulation": opts["gradient_accumulation_count"] * opts["replicas"], "replicas": 1}
+    if opts["seed"] is None:
+        warnings.append("no seed is given: the program draws one, here it is 42")
+    if opts["do_training"]:
+        size = product(opts["replicas"], opts["micro_batch_size"], opts["gradient_accumulation_count"])
+        length = f"{keys['steps']:,} updates" if "steps" in keys else f"{opts['epochs']:g} epochs"
+        what = f"{length}, {size} features each, {keys['precision']}, {opts['optimizer']}"
+    else:
+        what = f"predictions for {opts['predict_file']}, {keys['precision']}"
+    return Meaning(summary=f"SQuAD, {what}, ipu", phases=[keys], warnings=warnings)
 
 
 def _usual(opts: Given) -> dict[str, Any]:
     """Keys that no flag sets as it is."""
-    options = device_options(
+    options = values.device_options(
         opts,
         *("reduction_type", "pipeline_schedule", "available_memory_proportion", "partials_type"),
         *("stochastic_rounding", "fp_exceptions", "no_outlining", "variable_offloading"),
@@ -64,8 +58,8 @@ def _usual(opts: Given) -> dict[str, Any]:
         "device_options": {"batches_per_step": opts["device_iterations"], **options},
         "hidden_act": "gelu",
         "gelu": "tanh",
-        "layer_norm_eps": NORM_EPSILON,
-        "keep_checkpoints": KEPT,
+        "layer_norm_eps": values.NORM_EPSILON,
+        "keep_checkpoints": values.KEPT,
         "checkpoint_every": opts["steps_per_ckpts"] * opts["device_iterations"],
         "log_every": opts["steps_per_logs"] * opts["device_iterations"],
         "eval_every": 0,
@@ -104,15 +98,14 @@ def _optimiser(opts: Given, warnings: list[str]) -> dict[str, Any]:
 
 def _updates(opts: Given) -> dict[str, Any]:
     """Keys of the number of updates and of the learning rate."""
-    name = {"polynomial_decay": "polynomial_decay"}.get(opts["lr_schedule"])
-    if name is None or opts["lr_power"] not in (1, [1]):
+    if opts["lr_schedule"] != "polynomial_decay" or opts["lr_power"] not in (1, [1]):
         found = f"lr_schedule {opts['lr_schedule']}, lr_power {opts['lr_power']}"
         raise UsageError(f"{found}: of run_squad.py polynomial_decay with lr_power 1 is offered, in the file")
-    rate, warmup = opts["base_learning_rate"], warmup_of(opts["warmup"], 1)
-    keys: dict[str, Any] = {"lr_schedule": name}
+    rate, warmup = opts["base_learning_rate"], values.warmup_of(opts["warmup"], 1)
+    keys: dict[str, Any] = {"lr_schedule": "polynomial_decay"}
     if opts["num_train_steps"]:
         keys["steps"] = opts["num_train_steps"] * opts["device_iterations"]
-        rate, warmup = capped(rate, warmup, keys["steps"])
+        rate, warmup = values.capped(rate, warmup, keys["steps"])
     else:
         keys["num_train_epochs"] = float(opts["epochs"])
     return keys | {"base_learning_rate": rate, "warmup": warmup}
@@ -138,22 +131,10 @@ def _places(opts: Given, warnings: list[str]) -> dict[str, Any]:
     return keys
 
 
-def _summary(opts: Given, keys: dict[str, Any]) -> str:
-    if not opts["do_training"]:
-        return f"SQuAD, predictions for {opts['predict_file']}, {keys['precision']}, ipu"
-    size = product(opts["replicas"], opts["micro_batch_size"], opts["gradient_accumulation_count"])
-    length = f"{keys['steps']:,} updates" if "steps" in keys else f"{opts['epochs']:g} epochs"
-    return f"SQuAD, {length}, {size} features each, {keys['precision']}, {opts['optimizer']}, ipu"
-
-
 PROGRAM = Program(
     name="graphcore/run_squad.py",
     title="Graphcore run_squad.py",
     source=f"{_SOURCE} (SDK 2.6), nlp/bert/tensorflow1/run_squad.py",
     commands={"": TABLE},
     resolve=resolve,
-    published=(
-        "--config configs/squad_large.json --do-training --do-predict --do-evaluation "
-        "--init-checkpoint phase2/model.ckpt",
-    ),
 )

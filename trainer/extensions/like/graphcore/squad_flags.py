@@ -1,29 +1,21 @@
 """The flags of Graphcore's run_squad.py of SDK 2.6, those that all its programs have included."""
 
-from collections.abc import Iterator
-
 from bertdata.cli.common.program_flags import SWITCH, Flag
 from trainer.extensions.like.graphcore.values import yes_or_no
 
 _MEMORY = "memory or code of IPUs; it changes no result"
 _PRETRAINING = "of pre-training"
 _GROUPBERT = "of GroupBERT, which this trainer does not have"
+_FP32 = "weights and updates are in fp32 anyway"
+_MOMENTS = "checkpoints always have the moments"
+_LOGGED = "logs, and runs by name and time"
+_READING = "SQuAD's files are read, by this trainer's own threads and in its own order"
 
 
-def _idle(meaning: str, *flags: Flag) -> Iterator[Flag]:
-    """The flags without effect, for one reason."""
-    for flag in flags:
-        yield Flag(
-            flag.names, flag.kind, flag.default, meaning, values=flag.values, count=flag.count, idle=True
-        )
-
-
-_MAIN = [
+TABLE = [
     Flag("--task", values=("pretraining",), meaning="the program has one task, SQuAD, whatever it says"),
     Flag("--config", required=True, meaning="JSON file with values for flags; those given as flags go first"),
-]
-
-_TRAINING = [
+    # training
     Flag("--micro-batch-size", int, meaning="features of a micro-batch of one replica", key="batch_size"),
     Flag("--gradient-accumulation-count", int, meaning="micro-batches of a replica in an update",
          key="accumulation"),
@@ -57,9 +49,7 @@ _TRAINING = [
          meaning="gradients of an update's micro-batches, of all replicas, are averaged or added up"),
     Flag("--precision", default="16", values={"16": "fp16", "32": "fp32"}, key="precision",
          meaning="bits of weights and products"),
-]  # fmt: skip
-
-_MODEL = [
+    # model
     Flag("--vocab-size", int, meaning="size of the vocabulary", key="vocab_size"),
     Flag("--hidden-size", int, meaning="width of the encoder", key="hidden_size"),
     Flag("--num-hidden-layers", int, meaning="layers of the encoder", key="num_hidden_layers"),
@@ -77,9 +67,7 @@ _MODEL = [
     Flag("--use-qkv-bias", SWITCH, meaning="biases of query, key and value", key="use_qkv_bias"),
     Flag("--use-attention-projection-bias", yes_or_no, True, "a bias in the attention's projection",
          key="use_attention_projection_bias"),
-]  # fmt: skip
-
-_SQUAD = [
+    # SQuAD
     Flag("--train-file", meaning="SQuAD file to fine-tune on", key="task_train_file"),
     Flag("--predict-file", meaning="SQuAD file to predict, and to evaluate on"),
     Flag("--output-dir", meaning="directory for predictions"),
@@ -97,9 +85,7 @@ _SQUAD = [
     Flag("--do-training", SWITCH, meaning="fine-tune", key="do_train"),
     Flag("--do-predict", SWITCH, meaning="predict", key="do_predict"),
     Flag("--do-evaluation", SWITCH, meaning="score the predictions; only with --do-predict"),
-]  # fmt: skip
-
-_IPU = [
+    # IPUs
     Flag("--device-iterations", int, 1, "updates of a step"),
     Flag("--available-memory-proportion", float, 0.23, "share of the IPUs' memory for products", count="+"),
     Flag("--pipeline-schedule", default="Interleaved", values=("Grouped", "Interleaved", "Sequential"),
@@ -114,77 +100,52 @@ _IPU = [
     Flag("--partials-type", default="half", values=("half", "float"), meaning="type of partial sums on IPUs"),
     Flag("--matmul-serialize-factor", int, 6, "parts of the product with the word embeddings"),
     Flag("--compile-only", SWITCH, key="compile_only", meaning="compile for IPUs and stop"),
-]  # fmt: skip
-
-_LOGS = [Flag("--steps-per-logs", int, 1, "steps between two log lines")]
-
-_WITHOUT_EFFECT = [
-    *_idle(
-        _PRETRAINING,
-        Flag("--global-batch-size", int),
-        Flag("--loss-scaling-by-step"),
-        Flag("--static-mask", SWITCH),
-        Flag("--max-predictions-per-seq", int, 20),
-        Flag("--duplicate-factor", int, 5),
-        Flag("--disable-acc", SWITCH),
-        Flag("--use-cls-layer", yes_or_no, True),
-        Flag("--use-prediction-bias", yes_or_no, True),
-        Flag("--dataset-repeat", int, 1),
-        Flag("--glue-dropout-prob", float, 0.1),
-    ),
-    *_idle(
-        _GROUPBERT,
-        Flag("--groupbert-ffn-output-groups", int, 4),
-        Flag("--groupbert-conv-kernel-size", int, 7),
-        Flag("--groupbert-conv-group-size", int, 16),
-    ),
+    # logs
+    Flag("--steps-per-logs", int, 1, "steps between two log lines"),
+    # without effect
+    Flag("--global-batch-size", int, meaning=_PRETRAINING, idle=True),
+    Flag("--loss-scaling-by-step", meaning=_PRETRAINING, idle=True),
+    Flag("--static-mask", SWITCH, meaning=_PRETRAINING, idle=True),
+    Flag("--max-predictions-per-seq", int, 20, meaning=_PRETRAINING, idle=True),
+    Flag("--duplicate-factor", int, 5, meaning=_PRETRAINING, idle=True),
+    Flag("--disable-acc", SWITCH, meaning=_PRETRAINING, idle=True),
+    Flag("--use-cls-layer", yes_or_no, True, meaning=_PRETRAINING, idle=True),
+    Flag("--use-prediction-bias", yes_or_no, True, meaning=_PRETRAINING, idle=True),
+    Flag("--dataset-repeat", int, 1, meaning=_PRETRAINING, idle=True),
+    Flag("--glue-dropout-prob", float, 0.1, meaning=_PRETRAINING, idle=True),
+    Flag("--groupbert-ffn-output-groups", int, 4, meaning=_GROUPBERT, idle=True),
+    Flag("--groupbert-conv-kernel-size", int, 7, meaning=_GROUPBERT, idle=True),
+    Flag("--groupbert-conv-group-size", int, 16, meaning=_GROUPBERT, idle=True),
     Flag("--groupbert", SWITCH, meaning=f"refused: {_GROUPBERT}"),
-    *_idle(
-        _MEMORY,
-        Flag("--use-qkv-split", SWITCH),
-        Flag("--max-cross-replica-sum-buffer-size", int, 10 * 1024 * 1024),
-        Flag("--max-reduce-scatter-buffer-size", int, 0),
-        Flag("--scheduler", default="CLUSTERING"),
-        Flag("--recomputation-mode", default="RecomputeAndBackpropagateInterleaved"),
-        Flag("--pipeline-stages"),
-        Flag("--device-mapping"),
-        Flag("--sync-replicas-independently", SWITCH),
-        Flag("--execution-profile", SWITCH),
-        Flag("--memory-profile", SWITCH),
-        Flag("--profile-dir", default="./"),
-        Flag("--progress-bar", default="auto", values=("auto", "true", "false")),
-    ),
-    *_idle(
-        "weights and updates are in fp32 anyway",
-        Flag("--increase-optimiser-precision", SWITCH),
-        Flag("--use-lr-fp32", SWITCH),
-    ),
-    *_idle("the program reads it and does nothing with it", Flag("--weight-norm-clip", float, 0.0)),
-    *_idle(
-        "checkpoints always have the moments",
-        Flag("--restore-optimiser-from-checkpoint", SWITCH, True),
-        Flag("--save-optimiser-to-checkpoint", SWITCH, True),
-    ),
-    *_idle(
-        "logs, and runs by name and time",
-        Flag("--wandb-name"),
-        Flag("--name"),
-        Flag("--log-all-workers", SWITCH),
-        Flag("--log-dir", default="./logs/"),
-        Flag("--name-suffix"),
-        Flag("--steps-per-tensorboard", int, 0),
-        Flag("--verbose-logging", SWITCH),
-    ),
-    *_idle(
-        "SQuAD's files are read, by this trainer's own threads and in its own order",
-        Flag("--parallel-io-threads", int, 4),
-        Flag("--sloppy-parallel-interleave", bool, True),
-        Flag("--generated-data", SWITCH),
-        Flag("--synthetic-data", SWITCH),
-        Flag("--tfrecord-dir"),
-        Flag("--num-synthetic-dataset-samples", int, 1000000),
-        Flag("--ipu-replica-identical-seed", bool, False),
-    ),
-]
-
-TABLE = [*_MAIN, *_TRAINING, *_MODEL, *_SQUAD, *_IPU, *_LOGS, *_WITHOUT_EFFECT]
+    Flag("--use-qkv-split", SWITCH, meaning=_MEMORY, idle=True),
+    Flag("--max-cross-replica-sum-buffer-size", int, 10 * 1024 * 1024, meaning=_MEMORY, idle=True),
+    Flag("--max-reduce-scatter-buffer-size", int, 0, meaning=_MEMORY, idle=True),
+    Flag("--scheduler", default="CLUSTERING", meaning=_MEMORY, idle=True),
+    Flag("--recomputation-mode", default="RecomputeAndBackpropagateInterleaved", meaning=_MEMORY, idle=True),
+    Flag("--pipeline-stages", meaning=_MEMORY, idle=True),
+    Flag("--device-mapping", meaning=_MEMORY, idle=True),
+    Flag("--sync-replicas-independently", SWITCH, meaning=_MEMORY, idle=True),
+    Flag("--execution-profile", SWITCH, meaning=_MEMORY, idle=True),
+    Flag("--memory-profile", SWITCH, meaning=_MEMORY, idle=True),
+    Flag("--profile-dir", default="./", meaning=_MEMORY, idle=True),
+    Flag("--progress-bar", default="auto", values=("auto", "true", "false"), meaning=_MEMORY, idle=True),
+    Flag("--increase-optimiser-precision", SWITCH, meaning=_FP32, idle=True),
+    Flag("--use-lr-fp32", SWITCH, meaning=_FP32, idle=True),
+    Flag("--weight-norm-clip", float, 0.0, "the program reads it and does nothing with it", idle=True),
+    Flag("--restore-optimiser-from-checkpoint", SWITCH, True, meaning=_MOMENTS, idle=True),
+    Flag("--save-optimiser-to-checkpoint", SWITCH, True, meaning=_MOMENTS, idle=True),
+    Flag("--wandb-name", meaning=_LOGGED, idle=True),
+    Flag("--name", meaning=_LOGGED, idle=True),
+    Flag("--log-all-workers", SWITCH, meaning=_LOGGED, idle=True),
+    Flag("--log-dir", default="./logs/", meaning=_LOGGED, idle=True),
+    Flag("--name-suffix", meaning=_LOGGED, idle=True),
+    Flag("--steps-per-tensorboard", int, 0, meaning=_LOGGED, idle=True),
+    Flag("--verbose-logging", SWITCH, meaning=_LOGGED, idle=True),
+    Flag("--parallel-io-threads", int, 4, meaning=_READING, idle=True),
+    Flag("--sloppy-parallel-interleave", bool, True, meaning=_READING, idle=True),
+    Flag("--generated-data", SWITCH, meaning=_READING, idle=True),
+    Flag("--synthetic-data", SWITCH, meaning=_READING, idle=True),
+    Flag("--tfrecord-dir", meaning=_READING, idle=True),
+    Flag("--num-synthetic-dataset-samples", int, 1000000, meaning=_READING, idle=True),
+    Flag("--ipu-replica-identical-seed", bool, False, meaning=_READING, idle=True),
+]  # fmt: skip

@@ -6,7 +6,6 @@ That is a JSON file whose values stand between the program's defaults and its fl
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +20,7 @@ NORM_EPSILON = 1e-3
 KEPT = 5
 """Checkpoints that the programs keep."""
 
-_LEAST_RATE = 1e-7
 _OWN_COPIES = Path(__file__).parent / "configs"
-_FOLDER = "configs"
 
 
 def layered(
@@ -31,12 +28,23 @@ def layered(
 ) -> Given:
     """The command line's values with the file's between defaults and flags, and with warnings about the file.
 
-    source: repository and commit of the published files. used, idle: the keys of the file that are no flags,
+    Our copy stands for a published file, configs/NAME.json, that is not there. source: repository and commit
+    of the published files. used, idle: the keys of the file that are no flags,
     those with a meaning, which are None where the file lacks them, and those without any. SettingsError names
     the nearest key for an unknown one.
     """
     path, warnings = given["config"], list(given.warnings)
-    found = {} if path is None else _read(path, source, warnings)
+    found: dict[str, Any] = {}
+    if path is not None:
+        is_published = storage.base_name(storage.parent(path)) == _OWN_COPIES.name
+        copy = own_copies().get(storage.base_name(path))
+        if is_published and copy is not None and not storage.exists(path):
+            warnings.append(
+                f"{path} is not there: taking the values of Graphcore's published file ({source})"
+            )
+            found = json.loads(Path(copy).read_text(encoding="utf-8"))
+        else:
+            found = read_object(path)
     flags = {flag.name: flag for flag in table}
     check_names(found, {*flags, *used, *idle}, f"{path}: ")
     without = sorted(name for name in found if name in idle or (name in flags and flags[name].idle))
@@ -50,17 +58,6 @@ def layered(
 def own_copies() -> Mapping[str, str]:
     """The paths of our copies of Graphcore's published files, by name."""
     return {path.name: str(path) for path in sorted(_OWN_COPIES.glob("*.json"))}
-
-
-def _read(path: str, source: str, warnings: list[str]) -> dict[str, Any]:
-    """The file's keys. Without configs/NAME.json, those of our copy of the published file."""
-    is_published = storage.base_name(storage.parent(path)) == _FOLDER
-    copy = own_copies().get(storage.base_name(path))
-    if is_published and copy is not None and not storage.exists(path):
-        warnings.append(f"{path} is not there: taking the values of Graphcore's published file ({source})")
-        found: dict[str, Any] = json.loads(Path(copy).read_text(encoding="utf-8"))
-        return found
-    return read_object(path)
 
 
 def yes_or_no(text: str) -> bool:
@@ -93,7 +90,7 @@ def capped(rate: float, warmup: int | float, updates: int) -> tuple[float, int |
     if not isinstance(warmup, int) or warmup < updates:
         return rate, warmup
     shorter = updates - 1
-    return max(_LEAST_RATE, rate * shorter / warmup), shorter
+    return max(1e-7, rate * shorter / warmup), shorter
 
 
 def device_options(opts: Given, *names: str) -> dict[str, Any]:
@@ -103,13 +100,3 @@ def device_options(opts: Given, *names: str) -> dict[str, Any]:
         name: value[0] if isinstance(value, list) and len(value) == 1 else value
         for name, value in values.items()
     }
-
-
-def said_no(arguments: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Warnings for flags read by ``bool`` on the command line that are given a word for false."""
-    words = " ".join(arguments).replace("=", " ").split(" ")
-    return [
-        f"{flag} {value}: the program takes any word as true"
-        for flag, value in pairwise(words)
-        if flag.removeprefix("--") in names and value.lower() in ("false", "0", "no", "none")
-    ]

@@ -15,7 +15,7 @@ from trainer.extensions.like.constants import (
     product,
     sizes_of,
 )
-from trainer.extensions.like.habana.demo_bert_flags import FIRST, LATER, printed_commands
+from trainer.extensions.like.habana.demo_bert_flags import FIRST, LATER
 from trainer.extensions.like.habana.run_pretraining import ALWAYS, count_packs
 from trainer.extensions.like.program import Meaning, Program, phase_keys
 
@@ -61,9 +61,6 @@ def _mode(given: Given) -> str:
     return mode
 
 
-# --- pre-training -------------------------------------------------------------------------------
-
-
 def _pretraining(given: Given) -> Meaning:
     numbers = [given["phase"] - 1] if given["phase"] else [0, 1]
     warnings = list[str]()
@@ -92,38 +89,23 @@ def _phase(given: Given, number: int, warnings: list[str]) -> dict[str, Any]:
         "output_dir": storage.join(given["output_dir"], "results/checkpoints"),
         "json_summary": storage.join(given["output_dir"], "results/dllogger.json"),
         "log_every": 1,
-        **_batches(given, number, warnings),
     }
-    return keys | _start(given, number, keys["output_dir"])
-
-
-def _batches(given: Given, number: int, warnings: list[str]) -> dict[str, Any]:
-    """Micro-batches of one card in an update."""
     update: int = given["train_batch_size"][number]
     if given.version in _SHARED_BY_VERSION:
         update //= given["world_size"]
     count = update // given["batch_size"][number] if given["accumulate_gradients"] else 1
-    keys: dict[str, Any] = {"batch_size": micro_batch(update, count), "accumulation": count}
+    keys |= {"batch_size": micro_batch(update, count), "accumulation": count}
     if given.values.get("enable_packed_data_mode"):
         mean = given["avg_seq_per_pack"][number]
         keys |= {"accumulation": count_packs(count, mean, warnings), "packed_accumulation": "rows"}
-    return keys
-
-
-def _start(given: Given, number: int, output_dir: str) -> dict[str, Any]:
-    """The checkpoint that a phase starts from."""
     until = given["steps_this_run"][number]
     start = given["init_checkpoint"] and given["init_checkpoint"][number]
     if start and start != "None":
-        return started(start=start, phase2=number == 1, until=until)
-    if number == 1:
-        return continued(output_dir, phase1_end_step=given["max_steps"][0], until=until)
-    if given.values.get("resume_from_checkpoint"):
-        return continued(output_dir, phase1_end_step=None, until=until)
-    return started(until=until)
-
-
-# --- fine-tuning --------------------------------------------------------------------------------
+        return keys | started(start=start, phase2=number == 1, until=until)
+    if number == 1 or given.values.get("resume_from_checkpoint"):
+        end = given["max_steps"][0] if number == 1 else None
+        return keys | continued(keys["output_dir"], phase1_end_step=end, until=until)
+    return keys | started(until=until)
 
 
 def _finetuning(given: Given) -> Meaning:
@@ -145,7 +127,15 @@ def _finetuning(given: Given) -> Meaning:
         keys |= {"steps": steps, "num_train_epochs": None}
     epochs = given["num_train_epochs"]
     length = f"{steps} updates" if steps > 0 else "1 epoch" if epochs == 1 else f"{epochs} epochs"
-    warnings += _differences(given, steps)
+    is_lazy = _mode(given) == "lazy" and given["device"] == "hpu"
+    if task == "mrpc" and not given.version and is_lazy:
+        warnings.append(
+            "MRPC in lazy mode: the original stops here, as its run_glue.py has no --use_lazy_mode"
+        )
+    if steps <= 0 and task == "squad" and not given.version:
+        warnings.append("the original drops the last partial batch of an epoch, here the next epoch fills it")
+    if given.values.get("model_type", "bert") != "bert":
+        warnings.append(f"model_type {given['model_type']}: the model trained here is BERT")
     return Meaning(
         summary=f"{task}, {length}, {product(cards, given['batch_size'])} features an update, "
         f"{given['data_type']}, adamw, {keys['device']}",
@@ -172,20 +162,6 @@ def _files(given: Given, warnings: list[str]) -> dict[str, Any]:
     }
 
 
-def _differences(given: Given, steps: int) -> list[str]:
-    """Lines for a person on what the original does otherwise."""
-    found = []
-    is_first = not given.version
-    is_lazy = _mode(given) == "lazy" and given["device"] == "hpu"
-    if given["task_name"] == "mrpc" and is_first and is_lazy:
-        found.append("MRPC in lazy mode: the original stops here, as its run_glue.py has no --use_lazy_mode")
-    if steps <= 0 and given["task_name"] == "squad" and is_first:
-        found.append("the original drops the last partial batch of an epoch, here the next epoch fills it")
-    if given.values.get("model_type", "bert") != "bert":
-        found.append(f"model_type {given['model_type']}: the model trained here is BERT")
-    return found
-
-
 PROGRAM = Program(
     name="habana/demo_bert.py",
     title="Habana demo_bert.py",
@@ -193,13 +169,4 @@ PROGRAM = Program(
     commands=FIRST,
     versions=LATER,
     resolve=resolve,
-    published=(
-        "pretraining --model_name_or_path large --mode graph --data_type bf16 --world_size 8 "
-        "--batch_size 64 8 --accumulate_gradients --allreduce_post_accumulation "
-        "--allreduce_post_accumulation_fp16 --dist --data_dir phase1 phase2",
-        "finetuning --model_name_or_path large --task_name squad --mode graph --data_type bf16 "
-        "--num_train_epochs 2 --batch_size 24 --max_seq_length 384 --learning_rate 3e-5 --do_eval "
-        "--data_dir Squad",
-    ),
-    also_published=printed_commands(),
 )

@@ -1,7 +1,6 @@
-"""Flags of Habana's demo_bert.py by version and sub-command, and the commands that its README prints."""
+"""Flags of Habana's demo_bert.py by version and sub-command."""
 
 from collections.abc import Mapping, Sequence
-from itertools import product
 
 from bertdata.cli.common.program_flags import SWITCH, Flag
 
@@ -99,81 +98,41 @@ _OF_LATER_FINETUNING = [
 ]  # fmt: skip
 
 
-def _seed(value: int) -> Flag:
-    return Flag("--seed", int, value, "seed of weights, dropout and order", key="seed")
+def _counted(per: str, update: tuple[int, int], seed: int) -> list[Flag]:
+    """The flags of pre-training whose defaults differ between versions."""
+    return [
+        Flag("--train_batch_size", int, update, f"examples of an update of {per}", count=2),
+        Flag("--seed", int, seed, "seed of weights, dropout and order", key="seed"),
+    ]
 
-
-def _update(per: str, default: tuple[int, int]) -> Flag:
-    return Flag("--train_batch_size", int, default, f"examples of an update of {per}", count=2)
-
-
-_ONE_CARD = _update("one card", (8192, 4096))
-_ALL_CARDS = _update("all cards", (65536, 32768))
 
 FIRST: Tables = {
     "pretraining": [
-        *_common(_SIZES, _BY_SIZE), *_OF_PRETRAINING, *_OF_FIRST_PRETRAINING, _ONE_CARD, _seed(42),
+        *_common(_SIZES, _BY_SIZE), *_OF_PRETRAINING, *_OF_FIRST_PRETRAINING,
+        *_counted("one card", (8192, 4096), 42),
     ],
     "finetuning": [*_common(_SIZES, _BY_SIZE), *_OF_FINETUNING, *_OF_FIRST_FINETUNING],
 }  # fmt: skip
 """Version 0.15.4."""
 
+_SECOND_COMMON = _common(_SIZES, _GRAPH_IS_EAGER)
 _LATER_COMMON = [*_common(_LATER_SIZES, _GRAPH_IS_EAGER), _SEVERAL_HOSTS]
-_LATER_FINETUNING = [*_LATER_COMMON, *_OF_FINETUNING, *_OF_LATER_FINETUNING]
+_LAST_COMMON = [*_common(_LATER_SIZES, _GRAPH_IS_LAZY, "lazy"), _SEVERAL_HOSTS]
+_LATER_PRETRAINING = [*_OF_PRETRAINING, *_OF_LATER_PRETRAINING]
+_LATER_FINETUNING = [*_OF_FINETUNING, *_OF_LATER_FINETUNING]
+_BY_ALL_CARDS = _counted("all cards", (65536, 32768), 12439)
 LATER: Mapping[str, Tables] = {
     "1.0.0": {
-        "pretraining": [
-            *_common(_SIZES, _GRAPH_IS_EAGER), *_OF_PRETRAINING, *_OF_LATER_PRETRAINING, _ONE_CARD,
-            _seed(12439),
-        ],
-        "finetuning": [*_common(_SIZES, _GRAPH_IS_EAGER), *_OF_FINETUNING, *_OF_LATER_FINETUNING],
+        "pretraining": [*_SECOND_COMMON, *_LATER_PRETRAINING, *_counted("one card", (8192, 4096), 12439)],
+        "finetuning": [*_SECOND_COMMON, *_LATER_FINETUNING],
     },
     "1.1.0": {
-        "pretraining": [*_LATER_COMMON, *_OF_PRETRAINING, *_OF_LATER_PRETRAINING, _ALL_CARDS, _seed(12439)],
-        "finetuning": _LATER_FINETUNING,
+        "pretraining": [*_LATER_COMMON, *_LATER_PRETRAINING, *_BY_ALL_CARDS],
+        "finetuning": [*_LATER_COMMON, *_LATER_FINETUNING],
     },
     "1.4.1": {
-        "pretraining": [
-            *_common(_LATER_SIZES, _GRAPH_IS_LAZY, "lazy"), _SEVERAL_HOSTS, *_OF_PRETRAINING,
-            *_OF_LATER_PRETRAINING, *_OF_PACKS, _ALL_CARDS, _seed(12439),
-        ],
-        "finetuning": _LATER_FINETUNING,
+        "pretraining": [*_LAST_COMMON, *_LATER_PRETRAINING, *_OF_PACKS, *_BY_ALL_CARDS],
+        "finetuning": [*_LATER_COMMON, *_LATER_FINETUNING],
     },
-}  # fmt: skip
+}
 """The versions after it whose flags or defaults differ. From 1.5.0 on the program fine-tunes only."""
-
-_ALL_REDUCE = "--accumulate_gradients --allreduce_post_accumulation --allreduce_post_accumulation_fp16"
-_BATCHES = {"bf16": "64 8", "fp32": "32 4"}
-_SQUAD_BATCHES = {"bf16": 24, "fp32": 10}
-_SMALL = (
-    ("base", "eager", "mrpc", 3, 32, 128, "2e-5", "MRPC"),
-    ("large", "eager", "mrpc", 3, 32, 128, "3e-5", "MRPC"),
-    ("large", "graph", "mrpc", 3, 32, 128, "3e-5", "MRPC"),
-    ("base", "eager", "squad", 2, 12, 384, "3e-5", "Squad"),
-    ("large", "eager", "squad", 2, 10, 384, "3e-5", "Squad"),
-)
-
-
-def printed_commands() -> tuple[str, ...]:
-    """Each command line of the README once, without the launcher, in the README's order of tasks."""
-    runs = list(product(("", " --world_size 8"), ("graph", "lazy"), ("bf16", "fp32")))
-    return (
-        *(
-            f"pretraining --model_name_or_path large --mode {mode} --data_type {kind}{cards} "
-            f"--batch_size {_BATCHES[kind]} {_ALL_REDUCE}{' --dist' if cards else ''} "
-            "--data_dir phase1 phase2"
-            for cards, mode, kind in runs
-        ),
-        *(
-            f"finetuning --model_name_or_path {size} --mode {mode} --task_name {task} --data_type fp32 "
-            f"--num_train_epochs {epochs} --batch_size {batch} --max_seq_length {length} "
-            f"--learning_rate {rate} --do_eval --data_dir {data}"
-            for size, mode, task, epochs, batch, length, rate, data in _SMALL
-        ),
-        *(
-            f"finetuning --model_name_or_path large --task_name squad --mode {mode} --data_type {kind} "
-            f"--num_train_epochs 2{cards} --batch_size {_SQUAD_BATCHES[kind]} --max_seq_length 384 "
-            f"--learning_rate 3e-5 {'--dist ' if cards else ''}--do_eval --data_dir Squad"
-            for cards, mode, kind in runs
-        ),
-    )

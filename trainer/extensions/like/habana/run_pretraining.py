@@ -4,7 +4,6 @@ demo_bert.py runs this program, and has its rules.
 """
 
 import os
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bertdata.build.packs.metadata import metadata_path
@@ -68,41 +67,36 @@ _COMMON = [
     Flag("--use_fused_lamb", SWITCH, meaning="the vendor's LAMB in place of PyTorch operations"),
 ]  # fmt: skip
 
-FIRST: Mapping[str, Sequence[Flag]] = {
-    "": [
-        *_COMMON,
-        Flag("--tqdm_smoothing", float, idle=True),
-        Flag("--use_jit_trace", SWITCH, meaning="graph mode"),
-        Flag("--use_lazy_mode", SWITCH, meaning="lazy mode; without it and --use_jit_trace: eager"),
-        Flag("--hmp", SWITCH, meaning="bf16"),
-        Flag("--hmp_bf16", default="", idle=True, meaning="the device chooses the operations in bf16"),
-        Flag("--hmp_fp32", default="", idle=True, meaning="the device chooses the operations in fp32"),
-        Flag("--hmp_opt_level", default="O1", idle=True),
-        Flag("--hmp_verbose", SWITCH, idle=True),
-    ]
-}
+_FIRST = [
+    *_COMMON,
+    Flag("--tqdm_smoothing", float, idle=True),
+    Flag("--use_jit_trace", SWITCH, meaning="graph mode"),
+    Flag("--use_lazy_mode", SWITCH, meaning="lazy mode; without it and --use_jit_trace: eager"),
+    Flag("--hmp", SWITCH, meaning="bf16"),
+    Flag("--hmp_bf16", default="", idle=True, meaning="the device chooses the operations in bf16"),
+    Flag("--hmp_fp32", default="", idle=True, meaning="the device chooses the operations in fp32"),
+    Flag("--hmp_opt_level", default="O1", idle=True),
+    Flag("--hmp_verbose", SWITCH, idle=True),
+]  # fmt: skip
 """Version 0.15.4."""
 
-LATER: Mapping[str, Mapping[str, Sequence[Flag]]] = {
-    "1.23": {
-        "": [
-            *_COMMON,
-            Flag("--autocast", SWITCH, meaning="bf16"),
-            Flag("--use_torch_compile", SWITCH, meaning="compile the model: graph mode"),
-            Flag("--use_lazy_mode", true, True, idle=True, meaning="PT_HPU_LAZY_MODE decides it"),
-            Flag("--enable_packed_data_mode", true, True, "the data are packed rows of several sequences; "
-                 "their mean number, of DIR_metadata.json beside the data, divides the accumulation"),
-            Flag("--use_zero_optimizer", true, False, idle=True, meaning="it saves memory only"),
-            Flag("--profile", bool, False, "record a profile; any value is true", key="profile"),
-            Flag("--profile_steps", default="0", idle=True, meaning="the profile is of four updates"),
-            Flag("--tensorboard_logdir", default="", idle=True, meaning="it is written to output_dir"),
-            Flag("--use-hpu-graphs", bool, False, idle=True),
-            Flag("--no_compiled_autograd", SWITCH, idle=True),
-            Flag("--log_memory_usage", default=False, idle=True),
-            Flag("--enable-tensorboard-logging", SWITCH, meaning="TensorBoard's files", key="tensorboard"),
-        ]
-    }
-}  # fmt: skip
+_LATER = [
+    *_COMMON,
+    Flag("--autocast", SWITCH, meaning="bf16"),
+    Flag("--use_torch_compile", SWITCH, meaning="compile the model: graph mode"),
+    Flag("--use_lazy_mode", true, True, idle=True, meaning="PT_HPU_LAZY_MODE decides it"),
+    Flag("--enable_packed_data_mode", true, True, "the data are packed rows of several sequences; "
+         "their mean number, of DIR_metadata.json beside the data, divides the accumulation"),
+    Flag("--use_zero_optimizer", true, False, idle=True, meaning="it saves memory only"),
+    Flag("--profile", bool, False, "record a profile; any value is true", key="profile"),
+    Flag("--profile_steps", default="0", idle=True, meaning="the profile is of four updates"),
+    Flag("--tensorboard_logdir", default="", idle=True, meaning="it is written to output_dir"),
+    Flag("--use-hpu-graphs", bool, False, idle=True),
+    Flag("--no_compiled_autograd", SWITCH, idle=True),
+    Flag("--log_memory_usage", default=False, idle=True),
+    Flag("--enable-tensorboard-logging", SWITCH, meaning="TensorBoard's files", key="tensorboard"),
+]  # fmt: skip
+"""Version 1.23."""
 
 
 ALWAYS: dict[str, Any] = NVLAMB | {
@@ -117,7 +111,6 @@ FusedLamb is a binary that is given the rate and two groups, of decay 0.01 and 0
 clipping and trust ratio are taken from NVLAMB, the program's optimiser without --use_fused_lamb.
 """
 
-_KEY = "avg_seq_per_sample"
 _USUAL_MEANS = {128: 1.2, 512: 2.0}
 """Sequences of a pack by length, where the packer's metadata file is missing."""
 
@@ -126,14 +119,20 @@ def resolve(given: Given) -> Meaning:
     """The phase that the command line asks for."""
     warnings = list[str]()
     keys = ALWAYS | phase_keys(given, PROGRAM.flags(version=given.version).table)
-    keys |= _device(given, warnings) | _batches(given, warnings)
+    count = given["gradient_accumulation_steps"]
+    keys |= _device(given, warnings)
+    keys |= {"batch_size": micro_batch(given["train_batch_size"], count), "accumulation": count}
+    if given.values.get("enable_packed_data_mode"):
+        mean = read_mean(given["input_dir"], given["max_seq_length"], warnings)
+        keys |= {"accumulation": count_packs(count, mean, warnings), "packed_accumulation": "rows"}
     if not given["do_train"]:
         raise UsageError(f"{PROGRAM.name}: `do_train` must be True")
     keys |= start_of_phase(given, warnings)
+    is_bf16 = given.values.get("hmp") or given.values.get("autocast")
     keys |= {
         "steps": _whole(given, "max_steps"),
         "log_every": _whole(given, "log_freq"),
-        "precision": _precision(given),
+        "precision": "fp16" if given["fp16"] or given["amp"] else "bf16" if is_bf16 else "fp32",
         "max_loss_scale": max(LARGEST_SCALE, float(given["init_loss_scale"])),
     }
     if keys["precision"] != "fp16":
@@ -154,7 +153,9 @@ def _device(given: Given, warnings: list[str]) -> dict[str, Any]:
     """The device and the workers. Without a flag the program takes CUDA if available, else a processor."""
     keys: dict[str, Any] = {"device": "cpu", "world_size": find_rank()[1], "dist": False}
     if given["use_habana"]:
-        options = {"mode": _mode(given)} | ({} if given["use_fused_lamb"] else {"use_fused_lamb": False})
+        options: dict[str, Any] = {"mode": _mode(given)}
+        if not given["use_fused_lamb"]:
+            options["use_fused_lamb"] = False
         return keys | {"device": "hpu", "device_options": options}
     gpus = 0 if given["no_cuda"] else count_gpus()
     if not gpus:
@@ -165,31 +166,13 @@ def _device(given: Given, warnings: list[str]) -> dict[str, Any]:
 
 
 def _mode(given: Given) -> str:
-    if given.version:
-        lazy = os.environ.get("PT_HPU_LAZY_MODE", "1") == "1"
-        return "graph" if given["use_torch_compile"] else "lazy" if lazy else "eager"
-    if given["use_lazy_mode"]:
+    is_lazy, is_graph = given["use_lazy_mode"], given.values.get("use_jit_trace")
+    if given.version:  # torch.compile goes before lazy mode
+        is_graph = given["use_torch_compile"]
+        is_lazy = not is_graph and os.environ.get("PT_HPU_LAZY_MODE", "1") == "1"
+    if is_lazy:
         return "lazy"
-    return "graph" if given["use_jit_trace"] else "eager"
-
-
-def _precision(given: Given) -> str:
-    if given["fp16"] or given["amp"]:
-        return "fp16"
-    return "bf16" if given.values.get("hmp") or given.values.get("autocast") else "fp32"
-
-
-def _batches(given: Given, warnings: list[str]) -> dict[str, Any]:
-    """Micro-batches of one card in an update. There are fewer of packed rows."""
-    count = given["gradient_accumulation_steps"]
-    keys: dict[str, Any] = {
-        "batch_size": micro_batch(given["train_batch_size"], count),
-        "accumulation": count,
-    }
-    if given.values.get("enable_packed_data_mode"):
-        mean = read_mean(given["input_dir"], given["max_seq_length"], warnings)
-        keys |= {"accumulation": count_packs(count, mean, warnings), "packed_accumulation": "rows"}
-    return keys
+    return "graph" if is_graph else "eager"
 
 
 def _whole(given: Given, name: str) -> int:
@@ -211,9 +194,9 @@ def read_mean(directory: str, length: int, warnings: list[str]) -> float:
     """Sequences of a pack on average: the packer's number, else the program's for data of that length."""
     path = metadata_path(directory)
     if storage.exists(path):
-        found = read_object(path).get(_KEY)
+        found = read_object(path).get("avg_seq_per_sample")
         if not isinstance(found, int | float) or found <= 0:
-            raise UsageError(f"Key {_KEY} not present in packed dataset metadata file: {path}")
+            raise UsageError(f"Key avg_seq_per_sample not present in packed dataset metadata file: {path}")
         return float(found)
     if length not in _USUAL_MEANS:
         known = " or ".join(map(str, _USUAL_MEANS))
@@ -230,13 +213,7 @@ PROGRAM = Program(
     title="Habana run_pretraining.py",
     source="HabanaAI/Model-References 9d1b913c (0.15.4), PyTorch/nlp/bert/pretraining/run_pretraining.py; "
     "06bfc5ea (1.23)",
-    commands=FIRST,
-    versions=LATER,
+    commands={"": _FIRST},
+    versions={"1.23": {"": _LATER}},
     resolve=resolve,
-    published=(
-        "--do_train --use_habana --hmp --use_lazy_mode --use_fused_lamb --config_file bert_config.json "
-        "--input_dir phase1 --output_dir results/checkpoints --train_batch_size 8192 "
-        "--gradient_accumulation_steps 128 --max_seq_length 128 --max_predictions_per_seq 20 "
-        "--max_steps 7038 --warmup_proportion 0.2843 --learning_rate 6e-3 --num_steps_per_checkpoint 200",
-    ),
 )

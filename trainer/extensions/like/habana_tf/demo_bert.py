@@ -5,62 +5,57 @@ together is 6e-3 and 4e-3. The program sets no seed.
 """
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from bertdata.cli.common.program_flags import SWITCH, Flag, Given
-from trainer.extensions.like.habana_tf.constants import FOLDERS
 from trainer.extensions.like.habana_tf.finetuning import finetuning
-from trainer.extensions.like.habana_tf.pretraining import pretraining
-from trainer.extensions.like.habana_tf.workers import find_workers
+from trainer.extensions.like.habana_tf.pretraining import SIZES, pretraining
 from trainer.extensions.like.program import Meaning, Program
 
-VARIANTS = tuple(FOLDERS)
-SETS = ("bookswiki", "overfit", "mrpc", "squad")
+_COMMANDS = {"pretraining": pretraining, "finetuning": finetuning}
 
 
 def _variant(names: str) -> Flag:
-    return Flag(names, required=True, values=VARIANTS, meaning="size of the model")
+    return Flag(names, required=True, values=tuple(SIZES), meaning="size of the model")
 
 
 def _data_type(names: str) -> Flag:
     return Flag(names, required=True, values=("fp32", "bf16"), key="precision", meaning="precision")
 
 
-SCRIPT: Mapping[str, Sequence[Flag]] = {
-    "": [
-        Flag("-c --command", required=True, values=("pretraining", "finetuning"), meaning="what to train"),
-        _data_type("-d --data_type"),
-        _variant("-m --model_variant"),
-        Flag("--bert-config-dir", meaning="directory of bert_config.json, and of the weights to fine-tune"),
-        Flag("--model", values=("bert",), idle=True),
-        Flag("-o --output_dir", default="/tmp/bert", meaning="directory for checkpoints; bookswiki: phase_1 "
-             "and phase_2 in it"),
-        Flag("-v --use_horovod", int, meaning="workers of one host, as many on each of MULTI_HLS_IPS"),
-        Flag("-t --test_set", default="bookswiki", values=SETS, meaning="data set, or task"),
-        Flag("-e --epochs", float, meaning="passes over the training file (default: mrpc 3, squad 2)"),
-        Flag("-s --max_seq_length", meaning="ids of an example, of each phase (default: bookswiki 128,512; "
-             "overfit, mrpc 128; squad 384)"),
-        Flag("-i --iters", meaning="updates of each phase, phase 2's counted as of phase 1's size (default: "
-             "bookswiki 7038,782; overfit 200)"),
-        Flag("-w --warmup", meaning="updates of warm-up (default: bookswiki 2000,200; overfit 10)"),
-        Flag("-fpo --fast_perf_only", int, 0, "1: updates of 1600 and 200 examples, for measurements"),
-        Flag("--save_ckpt_steps", int, 100, "bookswiki: updates between two checkpoints"),
-        Flag("--no_steps_accumulation", int, 0, "1: undoes --fast_perf_only 1, and nothing else"),
-        Flag("-b --batch_size", meaning="examples of a micro-batch of one worker, of each phase (default, "
-             "bf16 and fp32: bookswiki 64,8 and 32,8; overfit 32; mrpc 64 and 32; squad 24 and 10)"),
-        Flag("--learning_rate", float, 2e-5, "learning rate of fine-tuning"),
-        Flag("--dataset_path", default="./dataset/", meaning="directory of the data"),
-        Flag("--init_checkpoint_path", default="", meaning="overfit: directory of VARIANT/model.ckpt-0"),
-        Flag("--checkpoint_folder", meaning="fine-tuning: directory of the weights to start from"),
-        Flag("--bf16_config_path", idle=True, meaning="the device chooses the operations in bf16"),
-        Flag("--kubernetes_run", bool, False, "mpirun starts the command; any value is true"),
-        Flag("--run_phase2", bool, False, "Kubernetes: phase 2 of several workers; "
-             "any value is true"),
-        Flag("--enable_scoped_allocator", bool, False, idle=True),
-        Flag("--horovod_hierarchical_allreduce", bool, False, idle=True),
-    ]
-}  # fmt: skip
+_SCRIPT = [
+    Flag("-c --command", required=True, values=tuple(_COMMANDS), meaning="what to train"),
+    _data_type("-d --data_type"),
+    _variant("-m --model_variant"),
+    Flag("--bert-config-dir", meaning="directory of bert_config.json, and of the weights to fine-tune"),
+    Flag("--model", values=("bert",), idle=True),
+    Flag("-o --output_dir", default="/tmp/bert", meaning="directory for checkpoints; bookswiki: phase_1 "
+         "and phase_2 in it"),
+    Flag("-v --use_horovod", int, meaning="workers of one host, as many on each of MULTI_HLS_IPS"),
+    Flag("-t --test_set", default="bookswiki", values=("bookswiki", "overfit", "mrpc", "squad"),
+         meaning="data set, or task"),
+    Flag("-e --epochs", float, meaning="passes over the training file (default: mrpc 3, squad 2)"),
+    Flag("-s --max_seq_length", meaning="ids of an example, of each phase (default: bookswiki 128,512; "
+         "overfit, mrpc 128; squad 384)"),
+    Flag("-i --iters", meaning="updates of each phase, phase 2's counted as of phase 1's size (default: "
+         "bookswiki 7038,782; overfit 200)"),
+    Flag("-w --warmup", meaning="updates of warm-up (default: bookswiki 2000,200; overfit 10)"),
+    Flag("-fpo --fast_perf_only", int, 0, "1: updates of 1600 and 200 examples, for measurements"),
+    Flag("--save_ckpt_steps", int, 100, "bookswiki: updates between two checkpoints"),
+    Flag("--no_steps_accumulation", int, 0, "1: undoes --fast_perf_only 1, and nothing else"),
+    Flag("-b --batch_size", meaning="examples of a micro-batch of one worker, of each phase (default, "
+         "bf16 and fp32: bookswiki 64,8 and 32,8; overfit 32; mrpc 64 and 32; squad 24 and 10)"),
+    Flag("--learning_rate", float, 2e-5, "learning rate of fine-tuning"),
+    Flag("--dataset_path", default="./dataset/", meaning="directory of the data"),
+    Flag("--init_checkpoint_path", default="", meaning="overfit: directory of VARIANT/model.ckpt-0"),
+    Flag("--checkpoint_folder", meaning="fine-tuning: directory of the weights to start from"),
+    Flag("--bf16_config_path", idle=True, meaning="the device chooses the operations in bf16"),
+    Flag("--kubernetes_run", bool, False, "mpirun starts the command; any value is true"),
+    Flag("--run_phase2", bool, False, "Kubernetes: phase 2 of several workers; any value is true"),
+    Flag("--enable_scoped_allocator", bool, False, idle=True),
+    Flag("--horovod_hierarchical_allreduce", bool, False, idle=True),
+]  # fmt: skip
 """demo_bert.py of 0.15.4."""
 
 _GLOBAL = [
@@ -69,7 +64,7 @@ _GLOBAL = [
     Flag("-o --output-dir", meaning="directory for checkpoints (default: one in HOME/tmp)"),
     Flag("-v --use_horovod", int, meaning="workers of one host, as many on each of MULTI_HLS_IPS; alone: 8"),
 ]
-SHELL: Mapping[str, Sequence[Flag]] = {
+_SHELL = {
     "pretraining": [
         *_GLOBAL,
         Flag("-t --test-set", default="bookswiki", values=("bookswiki", "overfit"), meaning="data set"),
@@ -92,9 +87,7 @@ SHELL: Mapping[str, Sequence[Flag]] = {
 }  # fmt: skip
 """The shell script demo_bert of 0.13, whose first own word is a sub-command."""
 
-
-_SHELL = "0.13"
-_COMMANDS = ("pretraining", "finetuning")
+_SHELL_VERSION = "0.13"
 _WITH_VALUE = ("-d", "--dtype", "-m", "--model", "-o", "--output-dir")
 _HOROVOD = ("-v", "--use_horovod")
 
@@ -104,18 +97,19 @@ class _DemoBert(Program):
     """The program in both forms: of the shell script where the command line has no --command."""
 
     def read(self, arguments: Sequence[str], version: str = "") -> Given:
+        """The command line's values, the script's under the later program's names, with its defaults."""
         words = list(arguments)
-        if version == _SHELL or (not version and _is_of_shell(words)):
-            return Program.read(self, _ordered(words), _SHELL)
-        return Program.read(self, words, version)
+        if version != _SHELL_VERSION and (version or not _is_of_shell(words)):
+            return Program.read(self, words, version)
+        given = Program.read(self, _ordered(words), _SHELL_VERSION)
+        named = {"command": given.command, "data_type": given["dtype"], "model_variant": given["model"]}
+        later = {flag.name: flag.default for flag in _SCRIPT}
+        return replace(given, values=later | given.values | named)
 
 
 def resolve(given: Given) -> Meaning:
     """The pre-training or fine-tuning that the command line asks for."""
-    workers = find_workers(given)
-    command = given.command or given["command"]
-    train = pretraining if command == "pretraining" else finetuning
-    return train(given, workers)
+    return _COMMANDS[given["command"]](given)
 
 
 def _is_of_shell(words: Sequence[str]) -> bool:
@@ -148,13 +142,7 @@ PROGRAM: Program = _DemoBert(
     name="habana-tf/demo_bert.py",
     title="Habana demo_bert.py for TensorFlow",
     source="HabanaAI/Model-References 9d1b913c (0.15.4), 5cbd40c5 (0.13), TensorFlow/nlp/bert",
-    commands=SCRIPT,
-    versions={_SHELL: SHELL},
+    commands={"": _SCRIPT},
+    versions={_SHELL_VERSION: _SHELL},
     resolve=resolve,
-    published=(
-        "--command pretraining --model_variant large --data_type bf16 --test_set bookswiki "
-        "--dataset_path books_wiki_en_corpus/tfrecord --use_horovod 8",
-        "--command finetuning --model_variant large --data_type bf16 --test_set squad --dataset_path SQuAD",
-        "finetuning -d bf16 -m base -t mrpc -e 0.5",
-    ),
 )

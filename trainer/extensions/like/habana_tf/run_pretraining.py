@@ -13,7 +13,7 @@ from bertdata.errors import UsageError
 from trainer.collectives.launchers import find_rank
 from trainer.extensions.like.checkpoints import last_checkpoint
 from trainer.extensions.like.constants import sizes_of
-from trainer.extensions.like.habana_tf.constants import LAMB
+from trainer.extensions.like.habana_tf.pretraining import LAMB
 from trainer.extensions.like.nvidia_tf import CLIPS_EACH, COMMON, check_work
 from trainer.extensions.like.program import Meaning, Program, phase_keys
 
@@ -39,24 +39,34 @@ _FLAGS = [
     Flag("--bf16_config_path", meaning="list of the operations in bf16: bf16"),
 ]  # fmt: skip
 
-_VARIABLES = ("TF_BF16_CONVERSION", "TF_ENABLE_BF16_CONVERSION")
-"""Environment variables that ask for bf16, by version."""
-
 
 def resolve(given: Given) -> Meaning:
     """The training, the evaluation, or both."""
-    _check(given)
+    check_work(given)
+    if given["manual_fp16"]:
+        raise UsageError("--manual_fp16: the program has no loss scaling for it in TensorFlow 2")
+    if given["num_accumulation_steps"] < 1:
+        raise UsageError(f"--num_accumulation_steps is {given['num_accumulation_steps']}, expected 1 or more")
+    if not given["horovod"] and find_rank()[1] > 1:
+        raise UsageError(
+            f"{find_rank()[1]} workers were started: without --horovod each would train on its own"
+        )
     workers, count = find_rank()[1] if given["horovod"] else 1, given["num_accumulation_steps"]
     warnings = list[str]()
-    asked = any(os.environ.get(name, "0") not in ("", "0") for name in _VARIABLES)
+    variables = ("TF_BF16_CONVERSION", "TF_ENABLE_BF16_CONVERSION")  # by version
+    asked = any(os.environ.get(name, "0") not in ("", "0") for name in variables)
     is_bf16 = asked or given["bf16_config_path"] is not None
+    there = last_checkpoint(given["output_dir"]) > 0
     keys = LAMB | phase_keys(given, _FLAGS) | _optimiser(given, workers, warnings)
     keys |= {
         "device": "hpu",
         "world_size": workers,
         "precision": "bf16" if is_bf16 else "fp32",
         "phase2": False,
-        **_checkpoints(given),
+        # A checkpoint in output_dir goes before --init_checkpoint and is continued unasked.
+        "resume": there and given["do_train"],
+        "start_from_ckpt": given["init_checkpoint"] if not there or given["do_train"] else None,
+        "start_moments": False,
     }
     if count == 1 and workers > 1:
         keys["clipping"] = "per_update"  # without accumulation Horovod sums before the clipping
@@ -76,19 +86,6 @@ def resolve(given: Given) -> Meaning:
     )
 
 
-def _check(given: Given) -> None:
-    """UsageError, in the program's words where it has some, for what it refuses."""
-    check_work(given)
-    if given["manual_fp16"]:
-        raise UsageError("--manual_fp16: the program has no loss scaling for it in TensorFlow 2")
-    if given["num_accumulation_steps"] < 1:
-        raise UsageError(f"--num_accumulation_steps is {given['num_accumulation_steps']}, expected 1 or more")
-    if not given["horovod"] and find_rank()[1] > 1:
-        raise UsageError(
-            f"{find_rank()[1]} workers were started: without --horovod each would train on its own"
-        )
-
-
 def _optimiser(given: Given, workers: int, warnings: list[str]) -> dict[str, Any]:
     """LAMB for the exact word. Any other is Adam, whose decay is linear only for the word adam."""
     name = given["optimizer_type"]
@@ -101,17 +98,6 @@ def _optimiser(given: Given, workers: int, warnings: list[str]) -> dict[str, Any
     return {"optimiser": "adamw-bert", "lr_schedule": "mlperf", "power": 0.5, "base_learning_rate": rate}
 
 
-def _checkpoints(given: Given) -> dict[str, Any]:
-    """The start: a checkpoint in output_dir goes before --init_checkpoint and is continued unasked."""
-    there = last_checkpoint(given["output_dir"]) > 0
-    starts = not there or given["do_train"]
-    return {
-        "resume": there and given["do_train"],
-        "start_from_ckpt": given["init_checkpoint"] if starts else None,
-        "start_moments": False,
-    }
-
-
 PROGRAM = Program(
     name="habana-tf/run_pretraining.py",
     title="Habana run_pretraining.py for TensorFlow",
@@ -119,11 +105,4 @@ PROGRAM = Program(
     commands={"": _FLAGS},
     resolve=resolve,
     syntax=ABSL,
-    published=(
-        "--input_files_dir=training --eval_files_dir=test --output_dir=phase_1 --do_train=True "
-        "--bert_config_file=bert_config.json --train_batch_size=32 --max_seq_length=128 "
-        "--max_predictions_per_seq=20 --num_train_steps=7038 --num_accumulation_steps=256 "
-        "--num_warmup_steps=2000 --learning_rate=7.5e-4 --horovod --noamp --nouse_xla "
-        "--allreduce_post_accumulation=True",
-    ),
 )

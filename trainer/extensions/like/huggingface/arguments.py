@@ -1,4 +1,4 @@
-"""The flags of transformers' TrainingArguments, of versions 4.5 to 4.57, as HfArgumentParser has them.
+"""The flags that the examples of transformers 4.5 to 4.57 have in common, as HfArgumentParser has them.
 
 Each is spelt with underscores or hyphens; a boolean one may be given alone, and one that is true by default
 has a ``--no_`` form.
@@ -40,19 +40,16 @@ def hf_flag(
     return Flag(spellings, kind, default, meaning, **more)
 
 
-def negated(name: str) -> Flag:
-    """The ``--no_`` form of a flag that is true by default."""
-    return Flag(
-        f"--no_{name} --no-{name.replace('_', '-')}", SWITCH, meaning=f"the opposite of {name}", idle=True
-    )
-
-
 def idle_flags(
     names: str, kind: Callable[[str], Any], reason: str, default: Any = None, **more: Any
 ) -> list[Flag]:
-    """Flags without effect here, for one reason."""
+    """Flags without effect here, for one reason. Those that are true by default have a ``--no_`` form."""
     found = [hf_flag(name, kind, default, reason, idle=True, **more) for name in names.split()]
-    return found + ([negated(name) for name in names.split()] if default is True else [])
+    if default is True:
+        for name in names.split():
+            no = f"--no_{name} --no-{name.replace('_', '-')}"
+            found.append(Flag(no, SWITCH, meaning=f"the opposite of {name}", idle=True))
+    return found
 
 
 _MEMORY = "memory and speed only: --strategy of this trainer divides what a device cannot hold"
@@ -61,7 +58,26 @@ _HUB = "nothing is sent to the Hub"
 _LOADING = "data are read in this trainer's own way"
 _KEPT = "checkpoints have this trainer's own form"
 
-TRAINING = [
+COMMON = [
+    hf_flag("model_name_or_path", key="start_from_ckpt", required=True,
+            meaning="model to start from: a directory, or a name that the cache of the Hub has"),
+    hf_flag("config_name", meaning="description of the model, where it is not the model's own"),
+    hf_flag("tokenizer_name", meaning="tokeniser's vocabulary, where it is not the model's own"),
+    *idle_flags("cache_dir model_revision token", str, "nothing is downloaded"),
+    *idle_flags("use_auth_token trust_remote_code ignore_mismatched_sizes", truth,
+                "nothing is downloaded", False),
+    *idle_flags("use_fast_tokenizer", truth, "this trainer has a tokeniser of its own", True),
+    hf_flag("dataset_name", meaning="dataset of the Hub, not downloaded: append -- --data-dir DIR"),
+    hf_flag("train_file", key="task_train_file", meaning="file to train on"),
+    hf_flag("validation_file", key="task_eval_file", meaning="file to evaluate on"),
+    hf_flag("test_file", key="task_predict_file", meaning="file to write predictions of"),
+    hf_flag("max_eval_samples", int, meaning="features to evaluate on at most", key="eval_examples"),
+    hf_flag("max_train_samples", int, meaning="refused"),
+    hf_flag("max_predict_samples", int, meaning="refused"),
+    *idle_flags("dataset_config_name", str, "nothing is downloaded"),
+    *idle_flags("overwrite_cache", truth, "features are made again where their settings differ", False),
+    *idle_flags("pad_to_max_length", truth, "this trainer computes no padding", True),
+    *idle_flags("preprocessing_num_workers", int, _LOADING),
     hf_flag("output_dir", key="output_dir", required=True, meaning="directory of checkpoints, predictions"),
     hf_flag("overwrite_output_dir", truth, False, "do not continue from a checkpoint in output_dir"),
     hf_flag("do_train", truth, False, "train", key="do_train"),
@@ -145,28 +161,4 @@ TRAINING = [
     *idle_flags("hub_model_id hub_strategy hub_token hub_revision push_to_hub_model_id "
                 "push_to_hub_organization push_to_hub_token", str, _HUB),
 ]  # fmt: skip
-
-MODEL = [
-    hf_flag("model_name_or_path", key="start_from_ckpt", required=True,
-            meaning="model to start from: a directory, or a name that the cache of the Hub has"),
-    hf_flag("config_name", meaning="description of the model, where it is not the model's own"),
-    hf_flag("tokenizer_name", meaning="tokeniser's vocabulary, where it is not the model's own"),
-    *idle_flags("cache_dir model_revision token", str, "nothing is downloaded"),
-    *idle_flags("use_auth_token trust_remote_code ignore_mismatched_sizes", truth,
-                "nothing is downloaded", False),
-    *idle_flags("use_fast_tokenizer", truth, "this trainer has a tokeniser of its own", True),
-]  # fmt: skip
-
-DATA = [
-    hf_flag("dataset_name", meaning="dataset of the Hub, not downloaded: append -- --data-dir DIR"),
-    hf_flag("train_file", key="task_train_file", meaning="file to train on"),
-    hf_flag("validation_file", key="task_eval_file", meaning="file to evaluate on"),
-    hf_flag("test_file", key="task_predict_file", meaning="file to write predictions of"),
-    hf_flag("max_eval_samples", int, meaning="features to evaluate on at most", key="eval_examples"),
-    hf_flag("max_train_samples", int, meaning="refused"),
-    hf_flag("max_predict_samples", int, meaning="refused"),
-    *idle_flags("dataset_config_name", str, "nothing is downloaded"),
-    *idle_flags("overwrite_cache", truth, "features are made again where their settings differ", False),
-    *idle_flags("pad_to_max_length", truth, "this trainer computes no padding", True),
-    *idle_flags("preprocessing_num_workers", int, _LOADING),
-]  # fmt: skip
+"""The flags of both programs: of the model, of the data, and TrainingArguments."""

@@ -3,20 +3,22 @@
 import csv
 import io
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from bertdata.cli.common.program_flags import Flag, Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.extensions.like.huggingface.arguments import DATA, MODEL, TRAINING, hf_flag, truth
-from trainer.extensions.like.huggingface.training import check_files, read_booleans, summary_of, training_keys
-from trainer.extensions.like.machine import is_here
-from trainer.extensions.like.program import Meaning, Program
+from trainer.collectives.launchers import find_launcher
+from trainer.extensions.like.checkpoints import KEEP_ALL, has_checkpoints
+from trainer.extensions.like.constants import TRANSFORMERS_ADAMW, product
+from trainer.extensions.like.huggingface.arguments import COMMON, hf_flag, truth
+from trainer.extensions.like.machine import count_gpus, is_here
+from trainer.extensions.like.program import Meaning, Program, phase_keys
 
 _QA_FLAGS: list[Flag] = [
-    *MODEL,
-    *DATA,
-    *TRAINING,
+    *COMMON,
     hf_flag("max_seq_length", int, 384, "ids of a feature", key="max_seq_length"),
     hf_flag("doc_stride", int, 128, "tokens that two spans have in common", key="doc_stride"),
     hf_flag("n_best_size", int, 20, "answers of a question in nbest_predictions.json", key="n_best_size"),
@@ -26,9 +28,7 @@ _QA_FLAGS: list[Flag] = [
             key="null_score_diff_threshold"),
 ]  # fmt: skip
 _GLUE_FLAGS: list[Flag] = [
-    *MODEL,
-    *DATA,
-    *TRAINING,
+    *COMMON,
     hf_flag("task_name", meaning="a task of GLUE: cola, mnli, mrpc, qnli, qqp, rte, sst2, stsb or wnli"),
     hf_flag("max_seq_length", int, 128, "ids of a feature", key="max_seq_length"),
 ]
@@ -37,13 +37,23 @@ _DATASETS = ("squad", "squad_v2")
 _TASKS = {"sst2": "sst-2", "stsb": "sts-b"} | {
     name: name for name in ("cola", "mnli", "mrpc", "qnli", "qqp", "rte", "wnli")
 }
-_LABELS = {"mnli": ["entailment", "neutral", "contradiction"]}
-"""Labels in the order of their numbers, where the program's differs from this trainer's."""
+_ADAMW = (
+    *("adamw_hf", "adamw_torch", "adamw_torch_fused", "adamw_torch_xla", "adamw_torch_npu_fused"),
+    "adamw_apex_fused",
+)
+_REFUSED = {
+    "adafactor": False,
+    "label_smoothing_factor": 0.0,
+    "neftune_noise_alpha": None,
+    "max_train_samples": None,
+    "max_predict_samples": None,
+}
+"""Flags that would change the result in a way that this trainer cannot, with their defaults."""
 
 
 def _qa(given: Given) -> Meaning:
     """The fine-tuning, the evaluation and the predictions that the command line asks for."""
-    given = read_booleans(given, _QA_FLAGS)
+    given = _read_booleans(given, _QA_FLAGS)
     files = (given["train_file"], given["validation_file"], given["test_file"])
     name = given["dataset_name"]
     if name is None and not any(files):
@@ -51,28 +61,27 @@ def _qa(given: Given) -> Meaning:
     dataset = name and name.rpartition("/")[2]
     if name is not None and dataset not in _DATASETS:
         raise UsageError(f"dataset_name {name}: this trainer has {' and '.join(_DATASETS)}")
-    check_files(given, needed=name is None)
     warnings = [
         "the program's doc_stride is what two spans have in common, here it is the way from one to the next"
     ]
-    if name is not None:
+    if name is None:
+        _check_files(given)
+    else:
         warnings.append(
             f"the dataset {name} is not downloaded: append -- --data-dir DIR, with its files in DIR"
         )
-    keys = training_keys(given, _QA_FLAGS, warnings)
-    keys |= {
-        "task": "squad",
-        "version_2_with_negative": given["version_2_with_negative"] or dataset == "squad_v2",
-    }
-    return Meaning(summary=summary_of("squad", given, keys), phases=[keys], warnings=warnings)
+    negative = given["version_2_with_negative"] or dataset == "squad_v2"
+    keys = _training_keys(given, _QA_FLAGS, warnings)
+    keys |= {"task": "squad", "version_2_with_negative": negative}
+    return Meaning(summary=_summary_of("squad", given, keys), phases=[keys], warnings=warnings)
 
 
 def _glue(given: Given) -> Meaning:
     """The fine-tuning, the evaluation and the predictions that the command line asks for."""
-    given = read_booleans(given, _GLUE_FLAGS)
+    given = _read_booleans(given, _GLUE_FLAGS)
     warnings: list[str] = []
     name = given["task_name"] and given["task_name"].lower()
-    keys = training_keys(given, _GLUE_FLAGS, warnings)
+    keys = _training_keys(given, _GLUE_FLAGS, warnings)
     if name is not None:
         if name not in _TASKS:
             raise UsageError(f"Unknown task, you should pick one in {','.join(sorted(_TASKS))}")
@@ -80,11 +89,11 @@ def _glue(given: Given) -> Meaning:
             f"the task {name} is not downloaded: append -- --data-dir DIR, with its .tsv files in DIR"
         )
         keys["task"] = _TASKS[name]
-        if name in _LABELS:
-            keys["labels"] = _LABELS[name]
+        if name == "mnli":  # the program numbers the labels in this order
+            keys["labels"] = ["entailment", "neutral", "contradiction"]
     else:
         keys |= _own_table(given)
-    return Meaning(summary=summary_of(keys["task"], given, keys), phases=[keys], warnings=warnings)
+    return Meaning(summary=_summary_of(keys["task"], given, keys), phases=[keys], warnings=warnings)
 
 
 def _own_table(given: Given) -> dict[str, Any]:
@@ -95,7 +104,7 @@ def _own_table(given: Given) -> dict[str, Any]:
         )
     if given["train_file"] is None or given["validation_file"] is None:
         raise UsageError("Need either a GLUE task, a training/validation file or a dataset name.")
-    check_files(given, needed=True)
+    _check_files(given)
     names = [name for name in _columns(given["train_file"]) if name != "label"]
     pair = ["sentence1", "sentence2"]
     if set(pair) <= set(names) or not names:
@@ -118,17 +127,126 @@ def _columns(path: str) -> list[str]:
     return next(csv.reader(io.StringIO(text)), [])
 
 
+def _read_booleans(given: Given, table: Sequence[Flag]) -> Given:
+    """The command line with booleans that stand alone as true, and those of ``--no_`` forms as false."""
+    values = dict(given.values)
+    for flag in table:
+        if flag.kind is truth and values[flag.name] is None and flag.name in given:
+            values[flag.name] = True
+        if flag.name.startswith("no_") and values[flag.name] and flag.name.removeprefix("no_") in values:
+            values[flag.name.removeprefix("no_")] = False
+    return replace(given, values=values)
+
+
+def _training_keys(given: Given, table: Sequence[Flag], warnings: list[str]) -> dict[str, Any]:
+    """The keys that the flags of both programs set. Adds warnings."""
+    if refused := [name for name, default in _REFUSED.items() if given[name] != default]:
+        raise UsageError(
+            f"{refused[0]} is {given[refused[0]]}: this trainer has nothing like it; leave it out"
+        )
+    if given["fp16"] and given["bf16"]:
+        raise UsageError("At most one of fp16 and bf16 can be True, but not both")
+    resumes = given["resume_from_checkpoint"] not in (None, "", "False", "false")
+    continues = has_checkpoints(given["output_dir"]) and not given["overwrite_output_dir"]
+    if continues and given["do_train"]:
+        warnings.append(f"{given['output_dir']}: has checkpoints, so that the run continues from the newest")
+    reports = given["report_to"] or ()
+    keys = TRANSFORMERS_ADAMW | phase_keys(given, table)
+    keys |= {
+        **_devices(given),
+        "unverified": True,
+        "gelu": "exact",
+        "precision": "fp16" if given["fp16"] else "bf16" if given["bf16"] else "fp32",
+        "batch_size": given["per_gpu_train_batch_size"] or given["per_device_train_batch_size"],
+        "eval_batch_size": given["per_gpu_eval_batch_size"] or given["per_device_eval_batch_size"],
+        "resume": given["do_train"] and (continues or resumes),
+        "max_grad_norm": given["max_grad_norm"] or 1.0,
+        "clipping": "per_update" if given["max_grad_norm"] else "none",
+        "keep_checkpoints": given["save_total_limit"] or KEEP_ALL,
+        "tensorboard": "tensorboard" in reports or "all" in reports,
+        "wandb": "wandb" in reports or "all" in reports,
+        "log_every": max(1, _count(given, "logging_steps")),
+    }
+    name = "adamw" if given["optim"] in _ADAMW else given["optim"]
+    if name not in ("adamw", "sgd"):
+        raise UsageError(f"optim {name}: this trainer has {', '.join(_ADAMW)} and sgd")
+    keys |= {"optimiser": name, "decay_skips": ["bias", "LayerNorm"]}
+    if given["config_name"] and is_here(given["config_name"]):
+        keys["model_config"] = given["config_name"]
+    if tokeniser := given["tokenizer_name"]:
+        keys["vocab"] = f"{tokeniser}/vocab.txt" if is_here(f"{tokeniser}/vocab.txt") else tokeniser
+    return keys | _schedule(given) | _intervals(given, warnings)
+
+
+def _devices(given: Given) -> dict[str, Any]:
+    """A GPU where there is one, else the processor. Without a launcher the program takes all GPUs."""
+    gpus = count_gpus()
+    if given["no_cuda"] or given["use_cpu"] or not gpus:
+        return {"device": "cpu", "world_size": None, "dist": False}
+    takes_all = find_launcher() == "single" and gpus > 1
+    return {"device": "cuda", "world_size": gpus if takes_all else None, "dist": takes_all}
+
+
+def _schedule(given: Given) -> dict[str, Any]:
+    """The updates and the rate: linear, as polynomial with its defaults is, or constant."""
+    keys: dict[str, Any] = {"warmup": given["warmup_steps"] or given["warmup_ratio"] or 0}
+    if given["max_steps"] > 0:
+        keys |= {"steps": given["max_steps"], "num_train_epochs": None}
+    kind = given["lr_scheduler_type"]
+    if kind == "constant" or (kind == "constant_with_warmup" and not keys["warmup"]):
+        rates = {"0": given["learning_rate"]}
+        return keys | {"warmup": 0, "lr_schedule": "custom", "lr_schedule_by_step": rates}
+    if kind not in ("linear", "polynomial"):
+        raise UsageError(f"lr_scheduler_type {kind}: this trainer has linear, polynomial and constant")
+    return keys | {"lr_schedule": "polynomial_decay"}
+
+
+def _intervals(given: Given, warnings: list[str]) -> dict[str, Any]:
+    """The keys of checkpoints and evaluations."""
+    strategy, save = given["eval_strategy"], given["save_strategy"]
+    keys: dict[str, Any] = {"do_eval": given["do_eval"] or strategy != "no"}
+    if strategy == "steps":
+        keys["eval_every"] = _count(given, "eval_steps" if given["eval_steps"] else "logging_steps")
+    elif strategy == "no":
+        keys["eval_every"] = 0
+    if save in ("epoch", "best"):
+        warnings.append(f"save_strategy {save}: a checkpoint is saved at the end only")
+    keys["checkpoint_every"] = max(0, _count(given, "save_steps")) if save == "steps" else 0
+    return keys
+
+
+def _count(given: Given, name: str) -> int:
+    """A number of updates. The program also takes a fraction of all updates."""
+    value: float = given[name]
+    if value != int(value):
+        raise UsageError(f"{name} is {value}: a share of the updates; give their number")
+    return int(value)
+
+
+def _summary_of(task: str, given: Given, keys: dict[str, Any]) -> str:
+    """The line for a person."""
+    steps, epochs = given["max_steps"], given["num_train_epochs"]
+    length = f"{steps} updates" if steps > 0 else f"{epochs:g} epochs"
+    length = length if given["do_train"] else "no training"
+    sizes = product(keys["world_size"] or 1, keys["batch_size"], keys["accumulation"])
+    kinds = ", ".join(keys[name] for name in ("precision", "optimiser", "device"))
+    return f"{task}, {length}, {sizes} features an update, {kinds}"
+
+
+def _check_files(given: Given) -> None:
+    """UsageError for files of kinds that the programs refuse."""
+    for name in ("train_file", "validation_file", "test_file"):
+        path = given[name]
+        if path is not None and path.rpartition(".")[2] not in ("csv", "json"):
+            raise UsageError(f"`{name}` should be a csv or a json file.")
+
+
 QA = Program(
     name="huggingface/run_qa.py",
     title="Hugging Face run_qa.py",
     source="huggingface/transformers 4.5 to 4.57, examples/pytorch/question-answering/run_qa.py",
     commands={"": _QA_FLAGS},
     resolve=_qa,
-    published=(
-        "--model_name_or_path bert-base-uncased --dataset_name squad --do_train --do_eval "
-        "--per_device_train_batch_size 12 --learning_rate 3e-5 --num_train_epochs 2 --max_seq_length 384 "
-        "--doc_stride 128 --output_dir /tmp/debug_squad/",
-    ),
 )
 
 GLUE = Program(
@@ -137,8 +255,4 @@ GLUE = Program(
     source="huggingface/transformers 4.5 to 4.57, examples/pytorch/text-classification/run_glue.py",
     commands={"": _GLUE_FLAGS},
     resolve=_glue,
-    published=(
-        "--model_name_or_path bert-base-cased --task_name mrpc --do_train --do_eval --max_seq_length 128 "
-        "--per_device_train_batch_size 32 --learning_rate 2e-5 --num_train_epochs 3 --output_dir /tmp/mrpc/",
-    ),
 )

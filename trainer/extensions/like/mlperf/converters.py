@@ -66,10 +66,6 @@ ENCODER_CONVERTER = Program(
     commands={"": _ENCODER_FLAGS},
     resolve=_encoder,
     syntax=ABSL_APP,
-    published=(
-        "--bert_config_file=bert_config.json --checkpoint_to_convert=tf1/model.ckpt-28252 "
-        "--converted_checkpoint_path=tf2/model.ckpt-28252",
-    ),
 )
 
 SLOT_CONVERTER = Program(
@@ -79,5 +75,4 @@ SLOT_CONVERTER = Program(
     commands={"": _SLOT_FLAGS},
     resolve=_slots,
     syntax=ABSL_APP,
-    published=("--old=tf1/model.ckpt-28252 --new=converted/model.ckpt-28252",),
 )

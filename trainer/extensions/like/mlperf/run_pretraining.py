@@ -1,14 +1,17 @@
 """MLPerf's run_pretraining.py: training and evaluation beside it or after it, on GPUs and TPUs."""
 
+import os
+import re
 from typing import Any
 
 from bertdata.cli.common.absl_flags import boolean, integer
 from bertdata.cli.common.program_flags import ABSL_APP, Flag, Given
-from trainer.extensions.like.checkpoints import KEEP_ALL, has_checkpoints
-from trainer.extensions.like.constants import MOMENTS, sizes_of
-from trainer.extensions.like.google import HOST_FLAGS, LOGGED_STEPS
-from trainer.extensions.like.machine import find_shape
-from trainer.extensions.like.mlperf.evaluation import machine_keys, of_replica, resolve_evaluation
+from bertdata.errors import UsageError
+from bertdata.io import storage
+from trainer.extensions.like.checkpoints import KEEP_ALL, find_named_step, has_checkpoints
+from trainer.extensions.like.constants import MOMENTS, product, sizes_of
+from trainer.extensions.like.google import HOST_FLAGS, LOGGED_STEPS, of_core
+from trainer.extensions.like.machine import find_shape, is_here
 from trainer.extensions.like.program import Meaning, Program, phase_keys, require_flags, require_work
 
 _TABLE = [
@@ -52,14 +55,14 @@ def resolve(given: Given) -> Meaning:
     """The training or the evaluation that the command line asks for."""
     require_flags(given, "input_file", "bert_config_file", "output_dir")
     require_work(given, "do_train", "do_eval")
-    return _training(given) if given["do_train"] else resolve_evaluation(given)
+    return _training(given) if given["do_train"] else _evaluation(given)
 
 
 def _training(given: Given) -> Meaning:
-    machine = machine_keys(given)
+    machine = _machine_keys(given)
     shape, missing, warnings = find_shape(given["bert_config_file"], "BERT-Large")
     micro_steps = max(1, given["steps_per_update"])
-    size = of_replica(given, "train_batch_size", machine["world_size"])
+    size = _of_replica(given, "train_batch_size", machine["world_size"])
     keys = machine | shape | phase_keys(given, _TABLE) | _optimiser(given, machine["world_size"], warnings)
     keys |= {
         "train_data": given["input_file"],
@@ -74,7 +77,7 @@ def _training(given: Given) -> Meaning:
     }
     keys |= _steps(given, micro_steps, warnings)
     if given["do_eval"]:
-        per_pass = of_replica(given, "eval_batch_size", machine["world_size"])
+        per_pass = _of_replica(given, "eval_batch_size", machine["world_size"])
         keys |= {
             "eval_data": given["input_file"],
             "eval_every": 0,
@@ -134,15 +137,107 @@ def _steps(given: Given, micro_steps: int, warnings: list[str]) -> dict[str, Any
     return keys
 
 
-_ON_TPUS = (
-    "--iterations_per_loop=3 --lamb_beta_1=0.88 --lamb_beta_2=0.88 "
-    "--lamb_weight_decay_rate=0.0166629 --learning_rate=0.00288293 "
-    "--log_epsilon=-6 --max_eval_steps=125 --max_predictions_per_seq=76 --max_seq_length=512 "
-    "--num_tpu_cores={} --num_train_steps=600 --num_warmup_steps=287 --optimizer=lamb "
-    "--output_dir=gs://out --save_checkpoints_steps=3 --start_warmup_step=-76 --steps_per_update=1 "
-    "--train_batch_size=8192 --use_tpu --tpu_name=name --tpu_zone=zone --gcp_project=project"
-)
-"""The last part of the commands for so many cores."""
+def _evaluation(given: Given) -> Meaning:
+    """The evaluation that the command line asks for."""
+    machine = _machine_keys(given)
+    shape, missing, warnings = find_shape(given["bert_config_file"], "BERT-Large")
+    size = _of_replica(given, "eval_batch_size", machine["world_size"])
+    micro_steps = max(1, given["steps_per_update"])
+    until = given["num_train_steps"] // micro_steps
+    named = find_named_step(given["output_dir"])
+    start = given["init_checkpoint"] or None
+    settings: dict[str, Any] = {
+        "do_train": False,
+        "train_data": None,
+        "eval_batch_size": given["eval_batch_size"],
+        "metrics": ["masked_lm_accuracy", "masked_lm_loss", "next_sentence_accuracy", "next_sentence_loss"],
+        "results": "eval_results.txt in output_dir",
+    }
+    if given["use_tpu"]:
+        settings["eval_batch_size_per_core"] = size
+    keys = machine | shape
+    keys |= {name: given[name] for name in ("output_dir", "max_seq_length", "max_predictions_per_seq")}
+    keys |= {
+        "do_train": False,
+        "eval_data": given["input_file"],
+        "eval_batch_size": size,
+        # Each replica reads max_eval_steps of its own batches, and all read the same records.
+        "eval_examples": max(1, given["max_eval_steps"] * size),
+        "steps": max(1, until),
+    }
+    if named is None:
+        keys["start_from_ckpt"] = start
+        which = f"the newest in output_dir, and each newer one, until one of step >= {until} was evaluated"
+        which += "; init_checkpoint, as step 0, only while there is none" if start else ""
+        settings |= {"checkpoint": which, "poll": True, "until_step": until, "start_from_ckpt": start}
+        warnings.append(
+            "the program evaluates the newest checkpoint again while there is no newer one; this trainer "
+            f"waits for a newer one, until that of step {until} or a later one was evaluated"
+        )
+        what = f"checkpoints as they appear, until step {until:,}"
+    else:
+        step = named // micro_steps
+        keys |= _named_checkpoint(given["output_dir"], named, step, start)
+        which = f"that of step {step} in output_dir, once: the file checkpoint there names it"
+        settings |= {"checkpoint": which, "poll": False, "resume_step": step}
+        what = f"the checkpoint of step {step:,}"
+    sizes = product(machine["world_size"], size)
+    return Meaning(
+        summary=f"evaluation of {what}, {keys['eval_examples']:,} examples, {sizes} in a step, "
+        f"{machine['device']}",
+        phases=[keys],
+        evaluate=settings,
+        warnings=warnings,
+        missing=missing,
+    )
+
+
+def _named_checkpoint(output_dir: str, named: int, step: int, start: str | None) -> dict[str, Any]:
+    """The keys that choose the checkpoint that TensorFlow's state file names.
+
+    It is TensorFlow's own where its files are there. At step 0, where this trainer saves none, it is
+    init_checkpoint.
+    """
+    theirs = storage.join(output_dir, f"model.ckpt-{named}")
+    if is_here(f"{theirs}.index"):
+        return {"start_from_ckpt": theirs}
+    if step == 0 and start is not None:
+        return {"start_from_ckpt": start}
+    return {"resume_step": step}
+
+
+def _machine_keys(given: Given) -> dict[str, Any]:
+    """The keys of device and workers: one worker for each GPU or core."""
+    if given["num_gpus"] < 0:
+        raise UsageError("`num_gpus` can not be negative.")
+    if given["use_tpu"] and given["num_tpu_cores"] < 1:
+        raise UsageError(f"num_tpu_cores is {given['num_tpu_cores']}, expected 1 or more")
+    device = "xla" if given["use_tpu"] else "cuda" if given["num_gpus"] else "cpu"
+    count = given["num_tpu_cores"] if given["use_tpu"] else max(1, given["num_gpus"])
+    compiles = re.search(r"--tf_xla_auto_jit=[12]\b", os.environ.get("TF_XLA_FLAGS", ""))
+    return {
+        "device": device,
+        "world_size": count,
+        "dist": count > 1,
+        "precision": "fp32",
+        "compile": compiles is not None,
+        "unverified": True,
+        "gelu": "tanh",
+    }
+
+
+def _of_replica(given: Given, name: str, count: int) -> int:
+    """The part of a total batch that one of ``count`` replicas has."""
+    total: int = given[name]
+    if total < 1:
+        raise UsageError(f"{name} is {total}, expected 1 or more")
+    if total % count and not given["use_tpu"]:
+        raise UsageError(
+            "When running with multiple GPUs, batch size must be a multiple of the number of available GPUs. "
+            f"Found {count} GPUs with a batch size of {total}; try --{name}={total - total % count} instead."
+        )
+    return of_core(given, name, count)
+
 
 PROGRAM = Program(
     name="mlperf/run_pretraining.py",
@@ -151,23 +246,4 @@ PROGRAM = Program(
     commands={"": _TABLE},
     resolve=resolve,
     syntax=ABSL_APP,
-    published=(
-        "--bert_config_file=bert_config.json --output_dir=/tmp/output/ --input_file='tfrecord/part*' "
-        "--nodo_eval --do_train --eval_batch_size=8 --learning_rate=0.0001 "
-        "--init_checkpoint=./checkpoint/model.ckpt-28252 --iterations_per_loop=1000 "
-        "--max_predictions_per_seq=76 --max_seq_length=512 --num_train_steps=107538 --num_warmup_steps=1562 "
-        "--optimizer=lamb --save_checkpoints_steps=6250 --start_warmup_step=0 --num_gpus=8 "
-        "--train_batch_size=24",
-        "--bert_config_file=bert_config.json --output_dir=/tmp/output/ --input_file=tfrecord/eval_10k "
-        "--do_eval --nodo_train --eval_batch_size=8 --init_checkpoint=./checkpoint/model.ckpt-28252 "
-        "--max_eval_steps=1250 --max_predictions_per_seq=76 --max_seq_length=512 --num_gpus=1 "
-        "--num_train_steps=107538 --optimizer=lamb --train_batch_size=24 --nouse_tpu",
-    ),
-    also_published=(
-        "--bert_config_file=gs://in/bert_config.json --nodo_eval --do_train --eval_batch_size=640 "
-        "--init_checkpoint=gs://in/model.ckpt-28252 --input_file=gs://in/tf_records4/part-* "
-        f"{_ON_TPUS.format(128)}",
-        "--bert_config_file=gs://in/bert_config.json --do_eval --nodo_train --eval_batch_size=640 "
-        f"--init_checkpoint=gs://in/model.ckpt-28252 --input_file=gs://in/eval_10k {_ON_TPUS.format(8)}",
-    ),
 )

@@ -86,8 +86,6 @@ _ADAM: dict[str, Any] = {
     "decay_skips": ["bias", "LayerNorm.bias", "LayerNorm.weight"],
     "lr_schedule": "nvidia-linear",
 }
-_EPSILONS = {"fp16": 1e-8, "fp32": 1e-6}
-"""Epsilon of apex FusedAdam, which trains in 16 bits, and of BertAdam."""
 
 
 def _squad(given: Given) -> Meaning:
@@ -150,7 +148,7 @@ def _tuning_keys(given: Given, size: int) -> dict[str, Any]:
     """The keys beside those that flags set as they are: optimiser, update, device, checkpoints."""
     precision = "fp16" if given["fp16"] or given["amp"] else "fp32"
     keys = _ADAM | {
-        "optimiser_epsilon": _EPSILONS[precision],
+        "optimiser_epsilon": 1e-8 if precision == "fp16" else 1e-6,  # of FusedAdam, of BertAdam
         "precision": precision,
         "device": "cpu" if given["no_cuda"] else "cuda",
         "gelu": "tanh",
@@ -199,13 +197,6 @@ SQUAD = Program(
     source="NVIDIA/DeepLearningExamples 65211bd9, PyTorch/LanguageModeling/BERT/run_squad.py",
     commands={"": _SQUAD_FLAGS},
     resolve=_squad,
-    published=(
-        "--init_checkpoint bert_large.pt --do_train --train_file train-v1.1.json --train_batch_size 4 "
-        "--do_predict --predict_file dev-v1.1.json --predict_batch_size 4 --eval_script evaluate-v1.1.py "
-        "--do_eval --do_lower_case --bert_model bert-large-uncased --learning_rate 3e-5 --seed 1 "
-        "--num_train_epochs 2 --max_seq_length 384 --doc_stride 128 --output_dir results/SQuAD "
-        "--vocab_file vocab.txt --config_file bert_config.json --max_steps -1 --fp16",
-    ),
 )
 
 GLUE = Program(
@@ -214,11 +205,4 @@ GLUE = Program(
     source="NVIDIA/DeepLearningExamples 65211bd9, PyTorch/LanguageModeling/BERT/run_glue.py",
     commands={"": _GLUE_FLAGS},
     resolve=_glue,
-    published=(
-        "--task_name mrpc --do_train --train_batch_size 8 --do_eval --eval_batch_size 8 "
-        "--gradient_accumulation_steps 1 --do_lower_case --data_dir MRPC --bert_model bert-large-uncased "
-        "--seed 2 --init_checkpoint bert_large.pt --warmup_proportion 0.01 --max_seq_length 128 "
-        "--learning_rate 2e-5 --num_train_epochs 3 --max_steps -1 --vocab_file vocab.txt "
-        "--config_file bert_config.json --output_dir results/MRPC --fp16",
-    ),
 )

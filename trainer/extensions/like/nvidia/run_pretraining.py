@@ -123,19 +123,4 @@ PROGRAM = Program(
     commands={"": FLAGS},
     versions={"a9e2c1d5": {"": _LATER_FLAGS}},
     resolve=resolve,
-    published=(
-        "--input_dir phase1 --output_dir results/checkpoints --config_file bert_config.json "
-        "--bert_model bert-large-uncased --train_batch_size 8192 --max_seq_length 128 "
-        "--max_predictions_per_seq 20 --max_steps 7038 --warmup_proportion 0.2843 "
-        "--num_steps_per_checkpoint 200 --learning_rate 6e-3 --seed 42 --fp16 "
-        "--gradient_accumulation_steps 128 --allreduce_post_accumulation "
-        "--allreduce_post_accumulation_fp16 --do_train",
-        "--input_dir phase2 --output_dir results/checkpoints --config_file bert_config.json "
-        "--bert_model bert-large-uncased --train_batch_size 4096 --max_seq_length 512 "
-        "--max_predictions_per_seq 80 --max_steps 1563 --warmup_proportion 0.128 "
-        "--num_steps_per_checkpoint 200 --learning_rate 4e-3 --seed 42 --fp16 "
-        "--gradient_accumulation_steps 512 --allreduce_post_accumulation "
-        "--allreduce_post_accumulation_fp16 --do_train --phase2 --resume_from_checkpoint "
-        "--phase1_end_step 7038",
-    ),
 )
