@@ -34,6 +34,9 @@ class ModelConfig:
     The last four keys are Graphcore's, whose models may lack these parameters: the biases of query, key and
     value; that of the attention's output projection; the dense layer and norm before the word logits; the
     bias of the word logits. A model without a bias computes what one with zeros there computes.
+
+    A roberta is the same model with other names in transformers, and a table of positions whose first
+    ``pad_token_id + 1`` rows are never read. They are left out here: max_position_embeddings counts the rest.
     """
 
     vocab_size: int = setting(30522, "size of the vocabulary in tokens", least=5, most=2097152)
@@ -57,6 +60,8 @@ class ModelConfig:
     use_attention_projection_bias: bool = setting(True, "the attention's output projection has a bias")
     use_cls_layer: bool = setting(True, "a dense layer and a norm come before the word logits")
     use_prediction_bias: bool = setting(True, "the word logits have a bias")
+    model_type: str = setting("bert", "form in transformers: bert, or roberta", ("bert", "roberta"))
+    pad_token_id: int = setting(0, "id of padding, behind which roberta's positions begin", least=0)
 
     def __post_init__(self) -> None:
         check_values(asdict(self), schema_of(type(self)))
@@ -82,6 +87,11 @@ class ModelConfig:
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    @property
+    def unread_positions(self) -> int:
+        """Rows of transformers' table of positions before the first that is read."""
+        return self.pad_token_id + 1 if self.model_type == "roberta" else 0
 
     @property
     def parameters(self) -> int:
@@ -118,9 +128,7 @@ class ModelKeys(Section):
 
     def described(self) -> dict[str, Any]:
         """The keys of a ModelConfig as they are given, with the activation's name whatever its form."""
-        settings = read_object(self.model_config) if self.model_config else {}
-        if (trained := settings.pop(TRAINED_ACT, None)) is not None:
-            settings["hidden_act"] = trained
+        settings = of_file(read_object(self.model_config)) if self.model_config else {}
         values = self.values()
         inline = {name: values[name] for name in schema_of(ModelConfig) if values[name] is not None}
         if "hidden_size" in inline:
@@ -152,15 +160,37 @@ MODEL_SECTION: type[ModelKeys] = make_dataclass(
 """The section of the model's keys: those of ModelKeys, and one for each of ModelConfig's."""
 
 
+def of_file(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of a bert_config.json or config.json with ModelConfig's meaning."""
+    found = dict(values)
+    if (trained := found.pop(TRAINED_ACT, None)) is not None:
+        found["hidden_act"] = trained
+    if found.get("model_type") == "roberta":
+        found.setdefault("pad_token_id", 1)
+        rows = found.get("max_position_embeddings")
+        if isinstance(rows, int) and isinstance(found["pad_token_id"], int):
+            found["max_position_embeddings"] = rows - found["pad_token_id"] - 1
+    return found
+
+
 _FOREIGN = {
-    "model_type": {"const": "bert"},
     "position_embedding_type": {"const": "absolute"},
     "is_decoder": {"const": False},
+    "is_encoder_decoder": {"const": False},
     **dict.fromkeys(
         (
             *("_name_or_path", "add_cross_attention", "architectures", "bos_token_id", "classifier_dropout"),
-            *("directionality", "dtype", "eos_token_id", "gradient_checkpointing", "id2label", "label2id"),
-            *("output_all_encoded_layers", "pad_token_id", "pooler_fc_size", "pooler_num_attention_heads"),
+            *("chunk_size_feed_forward", "output_attentions", "output_hidden_states", "problem_type"),
+            *(
+                "return_dict",
+                "directionality",
+                "dtype",
+                "eos_token_id",
+                "gradient_checkpointing",
+                "id2label",
+                "label2id",
+            ),
+            *("output_all_encoded_layers", "pooler_fc_size", "pooler_num_attention_heads"),
             *("pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "tie_word_embeddings"),
             *("torch_dtype", "transformers_version", "use_cache"),
         ),

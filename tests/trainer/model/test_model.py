@@ -409,7 +409,7 @@ def test_googles_configuration_is_read_unchanged(tmp_path):
         ({"hidden_size": "32"}, "hidden_size is '32', expected an integer"),
         ({"num_hidden_layers": 0}, "num_hidden_layers is 0, expected 1 or more"),
         ({"deep_weight_init": 1}, "deep_weight_init is 1, expected true or false"),
-        ({"model_type": "roberta"}, "model_type is 'roberta', expected 'bert'"),
+        ({"model_type": "gpt2"}, "model_type is 'gpt2', expected one of bert, roberta"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
     ],
 )

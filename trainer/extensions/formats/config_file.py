@@ -5,7 +5,7 @@ from typing import Any
 
 from bertdata.config.value_check import read_object
 from bertdata.io import storage
-from trainer.config.model import TRAINED_ACT, ModelConfig
+from trainer.config.model import TRAINED_ACT, ModelConfig, of_file
 
 NAMES = ("bert_config.json", "config.json")
 
@@ -40,12 +40,9 @@ def read_config(directory: str, given: str | None = None, *, tanh: bool = False)
     if path is None:
         return None
     values = read_object(path)
-    trained = values.pop(TRAINED_ACT, None)
-    if trained is not None:
-        values["hidden_act"] = trained
-    elif tanh and values.get("hidden_act", "gelu") == "gelu":
+    if tanh and TRAINED_ACT not in values and values.get("hidden_act", "gelu") == "gelu":
         values["hidden_act"] = _TANH
-    return ModelConfig.from_dict(values, path)
+    return ModelConfig.from_dict(of_file(values), path)
 
 
 def write_bert_config(config: ModelConfig, directory: str) -> None:

@@ -21,7 +21,7 @@ from trainer.config.settings import Config
 from trainer.extensions.formats.absent_parts import told
 from trainer.extensions.formats.huggingface import export_tokenizer
 from trainer.extensions.formats.kinds import WRITERS, is_recognised
-from trainer.model.bert import BertForPreTraining
+from trainer.model.bert import PAIR_HEAD, WORD_HEAD, BertForMaskedLM, BertForPreTraining, HeadedBert
 from trainer.run.kept_tokenizer import write_vocabulary
 from trainer.run.tokenizer import find_tokenizer
 
@@ -99,11 +99,18 @@ def _open_target(target: str) -> Iterator[str]:
             raise StorageError(str(error).replace(str(growing), target)) from None
 
 
+def _model(checkpoint: Checkpoint, shape: ModelConfig) -> HeadedBert:
+    """The model of pre-training, or of masked words alone where nothing else is above the encoder."""
+    above = (WORD_HEAD, *HEADS[1:], PAIR_HEAD, "bert.pooler.")
+    starts = {start for start in above if any(name.startswith(start) for name in checkpoint.weights)}
+    return BertForMaskedLM(shape) if starts == {WORD_HEAD} else BertForPreTraining(shape)
+
+
 def _own_shapes(checkpoint: Checkpoint, shape: ModelConfig) -> dict[str, Tensor]:
     """The tensors of a model of this shape and of the checkpoint's other heads, all without values."""
     outputs = {HEADS[1]: _ANSWER_OUTPUTS}  # a classification has as many as it says
     with torch.device("meta"):
-        own = dict(BertForPreTraining(shape).state_dict())
+        own = dict(_model(checkpoint, shape).state_dict())
         for name, tensor in checkpoint.weights.items():
             head = next((head for head in HEADS[1:] if name.startswith(head)), None)
             if head is None:
@@ -135,7 +142,7 @@ def _write_own(checkpoint: Checkpoint, shape: ModelConfig, target: str) -> str:
     lacks = ""
     if missing and not any(name.startswith(HEADS[1:]) for name in weights):
         with torch.device("meta"):
-            model = BertForPreTraining(shape)
+            model = _model(checkpoint, shape)
         first = {name: StoredTensor.of(values) for name, values in model.first_weights() if name in missing}
         weights |= first
         lacks = f", without {len(missing)} tensors of the heads, which keep random values"

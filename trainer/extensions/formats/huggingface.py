@@ -13,6 +13,7 @@ from trainer.extensions.formats.absent_parts import completed
 from trainer.extensions.formats.config_file import read_config
 from trainer.extensions.formats.nvidia import from_pytorch_names
 from trainer.extensions.formats.pytorch_file import read_torch, tensors_of
+from trainer.extensions.formats.roberta import from_roberta, is_roberta, to_roberta
 
 WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
 """Names of a directory's file of weights, in order of preference."""
@@ -37,12 +38,12 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
     directory, file = storage.parent(path), path
     if storage.is_directory(path):
         directory, file = path, find_weights(path) or storage.join(path, WEIGHT_FILES[0])
-    return Checkpoint(
-        kind=kind,
-        path=path,
-        config=read_config(directory, model_config),
-        weights=from_pytorch_names(_tensors(file), file),
-    )
+    config, tensors = read_config(directory, model_config), _tensors(file)
+    if config is not None and is_roberta(config):
+        weights = from_roberta(tensors, config)
+    else:
+        weights = from_pytorch_names(tensors, file)
+    return Checkpoint(kind=kind, path=path, config=config, weights=weights)
 
 
 def find_weights(directory: str) -> str | None:
@@ -71,7 +72,10 @@ def write_huggingface(checkpoint: Checkpoint, directory: str) -> str:
         for beginning, name in _ARCHITECTURES.items()
         if any(weight.startswith(beginning) for weight in weights)
     )
-    values: dict[str, Any] = {"architectures": [architecture], "model_type": "bert", **config.as_json()}
+    if is_roberta(config):
+        architecture, weights = architecture.replace("Bert", "Roberta"), to_roberta(weights, config)
+    values: dict[str, Any] = {"architectures": [architecture], **config.as_json()}
+    values["max_position_embeddings"] += config.unread_positions
     storage.make_directory(directory)
     with storage.open_output(storage.join(directory, "config.json")) as file:
         file.write(json.dumps(values, indent=2).encode() + b"\n")
