@@ -53,9 +53,10 @@ class Preview:
         """The settings, how many shards, and each of them."""
         skipped = sum(shard.left_out for shard in self.shards)
         made = len(self.shards) - self.kept - skipped
+        format = self.plan.settings.container["format"]
         return [
             f"{self.directory}: {settings_line(self.plan)}",
-            f"{self.directory}: {made} of {len(self.shards)} {self.plan.settings['format']} shards to make, "
+            f"{self.directory}: {made} of {len(self.shards)} {format} shards to make, "
             f"{self.kept} to keep" + (f", {skipped} to leave out" if skipped else ""),
             *map(str, self.shards),
         ]
@@ -63,8 +64,8 @@ class Preview:
 
 def settings_line(plan: DatasetPlan) -> str:
     """Recipe, settings and vocabulary in one line."""
-    settings = ", ".join(f"{name} {value}" for name, value in plan.settings.items())
-    vocabulary = plan.vocabulary
+    settings = ", ".join(f"{name} {value}" for name, value in plan.settings.by_name.items())
+    vocabulary = plan.settings.vocabulary
     return f"{plan.title}: {settings}; vocabulary of {vocabulary['tokens']} tokens, md5 {vocabulary['md5']}"
 
 
@@ -111,7 +112,7 @@ def _previews_of(
     if left_out:
         reasons = [bad[sources[0]]] * len(names)
     source = _source(sources[0]) if task.number is None else f"{len(sources)} parts"
-    shared_by = (target.dataset.plan.num_shards or 1) * len(names)
+    shared_by = (target.dataset.plan.settings.num_shards or 1) * len(names)
     text_bytes = sum(sizes.get(part, 0) for part in sources) / shared_by
     return [
         ShardPreview(name=name, source=source, why=why, text_bytes=text_bytes, left_out=left_out)
@@ -142,7 +143,7 @@ def _bad_parts(run: TaskPlan, parts: Sequence[str]) -> dict[str, str]:
 
 def plan_tasks(run: TaskPlan, parts: Sequence[str]) -> list[ShardTask]:
     """All tasks of a run on these parts, not to be run: what a shuffle gathers is not known yet."""
-    shards = run.targets[0].dataset.plan.num_shards
+    shards = run.targets[0].dataset.plan.settings.num_shards
     if shards is None:
         return [run.part(part) for part in parts]
     unknown = InputEntry(name="", bytes=0, md5="", documents=0, sentences=0, tokens=0)

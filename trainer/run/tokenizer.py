@@ -76,7 +76,7 @@ def _of_data(
         dataset = find_training_data(features, given=False)
     if dataset is None or (words := known_vocabulary(given, dataset)) is None:
         return None
-    return words, dataset.manifest.plan.settings["lower_case"] if dataset.manifest else None
+    return words, dataset.manifest.plan.settings.tokenizer["lower_case"] if dataset.manifest else None
 
 
 def _casing(checkpoint: Checkpoint) -> bool | None:
