@@ -6,7 +6,7 @@ from functools import cache, partial
 
 from bertdata.build.task import ShardTask, Target, TaskPlan
 from bertdata.config.dialects import find_dialect
-from bertdata.dataset.manifest import DatasetPlan, InputEntry, corpus_md5
+from bertdata.dataset.manifest import InputEntry, corpus_md5
 from bertdata.errors import InputError
 from bertdata.io import storage
 from bertdata.io.file_check import file_md5
@@ -36,9 +36,13 @@ class ShardPreview:
 class Preview:
     """One dataset of a run to come."""
 
-    directory: str
-    plan: DatasetPlan
+    target: Target
     shards: tuple[ShardPreview, ...]
+
+    @property
+    def directory(self) -> str:
+        """The dataset's directory."""
+        return self.target.dataset.directory
 
     @property
     def kept(self) -> int:
@@ -53,18 +57,18 @@ class Preview:
         """The settings, how many shards, and each of them."""
         skipped = sum(shard.left_out for shard in self.shards)
         made = len(self.shards) - self.kept - skipped
-        format = self.plan.settings.container["format"]
         return [
-            f"{self.directory}: {settings_line(self.plan)}",
-            f"{self.directory}: {made} of {len(self.shards)} {format} shards to make, "
+            f"{self.directory}: {settings_line(self.target)}",
+            f"{self.directory}: {made} of {len(self.shards)} {self.target.settings.format} shards to make, "
             f"{self.kept} to keep" + (f", {skipped} to leave out" if skipped else ""),
             *map(str, self.shards),
         ]
 
 
-def settings_line(plan: DatasetPlan) -> str:
+def settings_line(target: Target) -> str:
     """Recipe, settings and vocabulary in one line."""
-    settings = ", ".join(f"{name} {value}" for name, value in plan.settings.by_name.items())
+    settings = ", ".join(f"{name} {value}" for name, value in target.settings.as_json().items())
+    plan = target.dataset.plan
     vocabulary = plan.settings.vocabulary
     return f"{plan.title}: {settings}; vocabulary of {vocabulary['tokens']} tokens, md5 {vocabulary['md5']}"
 
@@ -86,9 +90,7 @@ def preview(run: TaskPlan, parts: Sequence[str]) -> list[Preview]:
         shards: list[ShardPreview] = []
         for task in tasks:
             shards += _previews_of(task, target, bad, sizes, md5_of)
-        found.append(
-            Preview(directory=target.dataset.directory, plan=target.dataset.plan, shards=tuple(shards))
-        )
+        found.append(Preview(target=target, shards=tuple(shards)))
     return found
 
 

@@ -123,7 +123,7 @@ def test_training_refuses_a_manifest_that_md5sums_contradicts(shards):
     from bertdata.errors import ManifestError
 
     value = json.loads((shards / "manifest.json").read_text(encoding="utf-8"))
-    value["vocabulary"]["md5"] = "0" * 32
+    value["settings"]["tokenizer"]["vocabulary"]["md5"] = "0" * 32
     rewrite(shards, value, listed=False)
     assert parse_manifest((shards / "manifest.json").read_bytes(), "manifest.json")
     with pytest.raises(ManifestError, match="was edited: it is not what its own entries, or MD5SUMS, say"):
