@@ -58,9 +58,10 @@ class DatasetSettings:
     @property
     def by_name(self) -> Record:
         """The settings that a person may choose, by the names of their flags, but for the vocabulary."""
-        name = {} if self.objective_name is None else {"objective": self.objective_name}
-        records = {**self.tokenizer, **self.objective, **self.container}
-        return name | {key: value for key, value in records.items() if key not in _NO_FLAGS}
+        found: Record = {} if self.objective_name is None else {"objective": self.objective_name}
+        for record in (self.tokenizer, self.objective, self.container):
+            found |= {name: value for name, value in record.items() if name not in _RESERVED}
+        return found
 
     def as_json(self) -> dict[str, Record]:
         """The records in the order of a dataset's making."""
@@ -72,8 +73,17 @@ class DatasetSettings:
         }
 
 
-_NO_FLAGS = ("kind", "vocabulary", "name", "shuffle", "num_shards")
-"""Names in the records that are no settings of ``ExampleSettings``."""
+_RESERVED = (
+    "kind",
+    "name",
+    "vocabulary",
+    "recipe",
+    "inputs",
+    "shuffle",
+    "num_shards",
+    "dataset_manifest",
+)
+"""Names that mean something else in a record, or where the plans of two datasets are compared."""
 
 
 def records_of(
@@ -81,9 +91,9 @@ def records_of(
 ) -> DatasetSettings:
     """The records of a dataset of these settings. num_shards: of a global shuffle.
 
-    SettingsError where a setting has a name that its record holds already.
+    SettingsError for a setting of a name that means something else.
     """
-    declared = {item.name: item.metadata.get("record", OBJECTIVE_RECORD) for item in fields(settings)}
+    declared = _declared(type(settings)) | _declared(ExampleSettings)  # a field with another default stays
     values = json.loads(json.dumps(settings.as_json()))  # lists for tuples, as they are read again
     name = values.pop("objective")
     found: dict[str, Record] = {
@@ -92,12 +102,18 @@ def records_of(
         "container": {},
     }
     for key, value in values.items():
-        record = found[declared.get(key, OBJECTIVE_RECORD)]
-        check(key not in record, f"objective {name}: a setting cannot be called {key}; choose another name")
-        record[key] = value
+        check(
+            key not in _RESERVED, f"objective {name}: a setting cannot be called {key}; give it another name"
+        )
+        found[declared.get(key, OBJECTIVE_RECORD)][key] = value
     found["tokenizer"]["vocabulary"] = vocabulary_record(vocabulary)
     found["container"] |= shuffled_into(num_shards)
     return DatasetSettings(**found)
+
+
+def _declared(kind: type[ExampleSettings]) -> dict[str, str]:
+    """The record of each setting of that kind."""
+    return {item.name: item.metadata.get("record", OBJECTIVE_RECORD) for item in fields(kind)}
 
 
 def vocabulary_record(vocabulary: Vocabulary) -> Record:

@@ -60,28 +60,29 @@ def settings_digest(settings: Mapping[str, Any]) -> str:
 
 def _of_version_2(written: dict[str, Any]) -> dict[str, Any]:
     """The manifest in the form of version 3, as far as it is one: its schema says what does not fit."""
-    settings = written.get("settings")
-    if not isinstance(settings, dict):
-        return written
-    own = {
-        name: value for name, value in settings.items() if name not in ("objective", *_TOKENIZER, *_CONTAINER)
-    }
-    names = {"name": settings["objective"]} if "objective" in settings else {}
-    records = {
-        "text": _chosen(written, ("punkt",)),
-        "tokenizer": {
-            "kind": WORDPIECE,
-            **_chosen(settings, _TOKENIZER),
-            **_chosen(written, ("vocabulary",)),
-        },
-        "objective": {**names, **own},
-        "container": {**_chosen(settings, _CONTAINER), **_chosen(written, ("shuffle", "num_shards"))},
-    }
     moved = ("punkt", "vocabulary", "shuffle", "num_shards")
     value = {name: item for name, item in written.items() if name not in moved}
-    if value.get("recipe") in ("unverified", settings.get("objective")):  # words for none
-        value["recipe"] = None
-    return {**value, "format_version": DATASET_VERSION, "settings": records}
+    value["format_version"] = DATASET_VERSION
+    settings = written.get("settings")
+    if isinstance(settings, dict):
+        value["settings"] = _records(written, settings)
+        if value.get("recipe") in ("unverified", settings.get("objective")):  # words for none
+            value["recipe"] = None
+    return value
+
+
+def _records(written: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The settings of a manifest of version 2, and what stood beside them, in records."""
+    others = ("objective", *_TOKENIZER, *_CONTAINER)
+    own = {name: value for name, value in settings.items() if name not in others}
+    name = {"name": settings["objective"]} if "objective" in settings else {}
+    vocabulary = _chosen(written, ("vocabulary",))
+    return {
+        "text": _chosen(written, ("punkt",)),
+        "tokenizer": {"kind": WORDPIECE, **_chosen(settings, _TOKENIZER), **vocabulary},
+        "objective": {**name, **own},
+        "container": {**_chosen(settings, _CONTAINER), **_chosen(written, ("shuffle", "num_shards"))},
+    }
 
 
 def _chosen(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
