@@ -199,6 +199,14 @@ def test_version_2_is_packed_and_converted_as_before(bertdata, older, tmp_path):
     assert contents(older / "packed") == contents(OLDER / "version_2" / "packed")
 
 
+def test_rows_of_files_without_a_manifest_are_kept_too(bertdata, older):
+    file, before = older / "bert" / "part-00001-of-00500.tfrecord", contents(older / "unverified")
+    flags = ("--unverified", "--vocab", VOCABULARY, "--layout=graphcore", "--workers=1")
+    outcome = bertdata("pack", file, "--output", older / "unverified", *flags)
+    assert outcome.status == 0, outcome.err
+    assert contents(older / "unverified") == before
+
+
 EDITS = [
     (lambda value: value["settings"].update(dupe_factor=7), "wrong settings digest"),
     (lambda value: value["totals"].update(examples=7), "manifest.json: edited"),
