@@ -80,7 +80,7 @@ def _records(written: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[st
     return {
         "text": _chosen(written, ("punkt",)),
         "tokenizer": {"kind": WORDPIECE, **_chosen(settings, _TOKENIZER), **vocabulary},
-        "objective": {**name, **own},
+        "objective": {**name, **own, **name},
         "container": {**_chosen(settings, _CONTAINER), **_chosen(written, ("shuffle", "num_shards"))},
     }
 
