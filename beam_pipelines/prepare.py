@@ -122,8 +122,7 @@ def preview_run(
         lines = preview_dump(flags, extract_settings(flags, recipe))
         lines.append(f"{flags.text}: parts, then shards; their number depends on the extracted articles")
         lines += [
-            f"{target.dataset.directory}: {settings_line(target.dataset.plan)}"
-            for target in targets_of(sets_of([]))
+            f"{target.dataset.directory}: {settings_line(target)}" for target in targets_of(sets_of([]))
         ]
         say(*lines, NOTHING_WRITTEN)
         return

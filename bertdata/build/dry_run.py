@@ -6,7 +6,7 @@ from functools import cache, partial
 
 from bertdata.build.task import ShardTask, Target, TaskPlan
 from bertdata.config.dialects import find_dialect
-from bertdata.dataset.manifest import DatasetPlan, InputEntry, corpus_md5
+from bertdata.dataset.manifest import InputEntry, corpus_md5
 from bertdata.errors import InputError
 from bertdata.io import storage
 from bertdata.io.file_check import file_md5
@@ -36,9 +36,13 @@ class ShardPreview:
 class Preview:
     """One dataset of a run to come."""
 
-    directory: str
-    plan: DatasetPlan
+    target: Target
     shards: tuple[ShardPreview, ...]
+
+    @property
+    def directory(self) -> str:
+        """The dataset's directory."""
+        return self.target.dataset.directory
 
     @property
     def kept(self) -> int:
@@ -54,17 +58,18 @@ class Preview:
         skipped = sum(shard.left_out for shard in self.shards)
         made = len(self.shards) - self.kept - skipped
         return [
-            f"{self.directory}: {settings_line(self.plan)}",
-            f"{self.directory}: {made} of {len(self.shards)} {self.plan.settings['format']} shards to make, "
+            f"{self.directory}: {settings_line(self.target)}",
+            f"{self.directory}: {made} of {len(self.shards)} {self.target.settings.format} shards to make, "
             f"{self.kept} to keep" + (f", {skipped} to leave out" if skipped else ""),
             *map(str, self.shards),
         ]
 
 
-def settings_line(plan: DatasetPlan) -> str:
+def settings_line(target: Target) -> str:
     """Recipe, settings and vocabulary in one line."""
-    settings = ", ".join(f"{name} {value}" for name, value in plan.settings.items())
-    vocabulary = plan.vocabulary
+    settings = ", ".join(f"{name} {value}" for name, value in target.settings.as_json().items())
+    plan = target.dataset.plan
+    vocabulary = plan.settings.vocabulary
     return f"{plan.title}: {settings}; vocabulary of {vocabulary['tokens']} tokens, md5 {vocabulary['md5']}"
 
 
@@ -85,9 +90,7 @@ def preview(run: TaskPlan, parts: Sequence[str]) -> list[Preview]:
         shards: list[ShardPreview] = []
         for task in tasks:
             shards += _previews_of(task, target, bad, sizes, md5_of)
-        found.append(
-            Preview(directory=target.dataset.directory, plan=target.dataset.plan, shards=tuple(shards))
-        )
+        found.append(Preview(target=target, shards=tuple(shards)))
     return found
 
 
@@ -111,7 +114,7 @@ def _previews_of(
     if left_out:
         reasons = [bad[sources[0]]] * len(names)
     source = _source(sources[0]) if task.number is None else f"{len(sources)} parts"
-    shared_by = (target.dataset.plan.num_shards or 1) * len(names)
+    shared_by = (target.dataset.plan.settings.num_shards or 1) * len(names)
     text_bytes = sum(sizes.get(part, 0) for part in sources) / shared_by
     return [
         ShardPreview(name=name, source=source, why=why, text_bytes=text_bytes, left_out=left_out)
@@ -142,7 +145,7 @@ def _bad_parts(run: TaskPlan, parts: Sequence[str]) -> dict[str, str]:
 
 def plan_tasks(run: TaskPlan, parts: Sequence[str]) -> list[ShardTask]:
     """All tasks of a run on these parts, not to be run: what a shuffle gathers is not known yet."""
-    shards = run.targets[0].dataset.plan.num_shards
+    shards = run.targets[0].dataset.plan.settings.num_shards
     if shards is None:
         return [run.part(part) for part in parts]
     unknown = InputEntry(name="", bytes=0, md5="", documents=0, sentences=0, tokens=0)

@@ -4,6 +4,7 @@ from typing import Any
 
 from bertdata.build.part_names import name_parts
 from bertdata.build.task import Target
+from bertdata.config.dataset_settings import records_of
 from bertdata.config.recipes import Recipe, Settings, find_recipe
 from bertdata.config.settings import ExampleSettings, check_known, typed_values
 from bertdata.dataset.manifest import DatasetPlan
@@ -12,7 +13,6 @@ from bertdata.errors import SettingsError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.assets import name_warnings
-from bertdata.records import Vocabulary
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import load_vocabulary
 
@@ -96,10 +96,8 @@ def plan_targets(
         plan = DatasetPlan(
             recipe=recipe.name if recipe else None,
             phase=number if numbered else phase if recipe and len(recipe.phases) > 1 else None,
-            settings=chosen.as_json(),
-            vocabulary=_vocabulary_json(load_vocabulary(vocabulary_path, chosen.dialect)),
+            settings=records_of(chosen, load_vocabulary(vocabulary_path, chosen.dialect), num_shards),
             inputs=names,
-            num_shards=num_shards,
         )
         directory = storage.join(output, place) if place else output
         dataset = Dataset(directory, plan, within=output if place else None)
@@ -113,7 +111,3 @@ def plan_warnings(targets: tuple[Target, ...], vocabulary_path: str) -> list[str
     vocabulary = load_vocabulary(vocabulary_path, settings.dialect)
     named = name_warnings(vocabulary_path, vocabulary.md5)
     return [*named, *casing_warnings(vocabulary, settings.lower_case)]
-
-
-def _vocabulary_json(vocabulary: Vocabulary) -> dict[str, Any]:
-    return {"md5": vocabulary.md5, "tokens": vocabulary.tokens}

@@ -22,6 +22,9 @@ _BOUNDS = {
     "below": "exclusiveMaximum",
 }
 
+OBJECTIVE_RECORD = "objective"
+"""The record of a dataset's settings that belong to no other."""
+
 
 def setting(
     default: Any,
@@ -34,13 +37,15 @@ def setting(
     below: float | None = None,
     keywords: Mapping[str, Any] | None = None,
     optional: bool = False,
+    record: str = OBJECTIVE_RECORD,
     **marks: Any,
 ) -> Any:
     """A field of settings, with the help text and the choices of its flag.
 
     least, most, above, below: bounds of a number, or of each number in a list or an object.
     keywords: keywords of JSON Schema that have no argument here. optional: None stands for a setting that is
-    not given, and is no value. marks: further entries of the schema, for the readers of these settings.
+    not given, and is no value. record: of a dataset's settings, the record of the manifest that holds this
+    one. marks: further entries of the schema, for the readers of these settings.
     """
     facts = {
         "help": help,
@@ -48,6 +53,7 @@ def setting(
         "bounds": _keywords({"least": least, "most": most, "above": above, "below": below}),
         "keywords": keywords or {},
         "optional": optional,
+        "record": record,
         "marks": marks,
     }
     return field(default=default, metadata=facts)

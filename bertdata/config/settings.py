@@ -16,18 +16,26 @@ SettingsKind = TypeVar("SettingsKind", bound="ExampleSettings")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExampleSettings:
-    """Everything, besides the text and the vocabulary, that decides a shard's bytes."""
+    """Everything, besides the text and the vocabulary, that decides a shard's bytes.
+
+    The record of each in a manifest: ``bertdata.config.dataset_settings``.
+    """
 
     objective: str = setting("bert", "objective of the examples; one of your own: package.module:NAME")
     dialect: str = setting(
-        "mlperf", "whose habits to follow: mlperf, google, nvidia or graphcore", tuple(DIALECTS)
+        "mlperf",
+        "whose habits to follow: mlperf, google, nvidia or graphcore",
+        tuple(DIALECTS),
+        record="tokenizer",
     )
     max_seq_length: int = setting(512, "ids in an example, special tokens included")
     random_seed: int = setting(12345, "seed of the one random stream; any integer")
-    lower_case: bool = setting(True, "lower-case the text and strip its accents")
-    format: str = setting("tfrecord", "container: tfrecord, hdf5 or parquet", FORMATS)
+    lower_case: bool = setting(True, "lower-case the text and strip its accents", record="tokenizer")
+    format: str = setting("tfrecord", "container: tfrecord, hdf5 or parquet", FORMATS, record="container")
     bin_size: int = setting(
-        0, "cut each shard by length: examples of 1 to N ids, N + 1 to 2 N, ...; 0 (default): do not cut"
+        0,
+        "cut each shard by length: examples of 1 to N ids, N + 1 to 2 N, ...; 0 (default): do not cut",
+        record="container",
     )
 
     def __post_init__(self) -> None:

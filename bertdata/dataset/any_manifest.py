@@ -14,13 +14,13 @@ AnyManifest = Manifest | TextManifest | ArticlesManifest
 def parse_any_manifest(data: bytes, where: str) -> AnyManifest:
     """The manifest in ``data``. ManifestError says what does not fit."""
     value = parse_json(data, where)
+    kind = value.get("kind", KIND)
+    if kind == KIND:
+        return parse_manifest(data, where)
     if "format_version" in value:
         check_version(value["format_version"], where)
-    kind = value.get("kind", KIND)
     if kind == TEXT:
         return parse_text_manifest(data, where)
     if kind == ARTICLES:
         return parse_articles_manifest(data, where)
-    if kind != KIND:
-        raise ManifestError(f"{where}: kind {kind!r}, expected {KIND}, {TEXT} or {ARTICLES}")
-    return parse_manifest(data, where)
+    raise ManifestError(f"{where}: kind {kind!r}, expected {KIND}, {TEXT} or {ARTICLES}")

@@ -3,22 +3,20 @@
 Deterministic: no clock, no host, no path. Declared in ``schemas/manifest.json``.
 """
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
+from bertdata.config.dataset_settings import DatasetSettings
+from bertdata.config.manifest_versions import (
+    DATASET_VERSION,
+    as_version_2,
+    parse_dataset_json,
+    settings_digest,
+)
 from bertdata.errors import ManifestError
 from bertdata.io.file_check import FileEntry, check_names, md5_of
-from bertdata.io.manifest_file import (
-    FORMAT_VERSION,
-    Listed,
-    dump_json,
-    md5sum_line,
-    md5sums,
-    parse_checked,
-)
+from bertdata.io.manifest_file import Listed, dump_json, md5sum_line, md5sums
 from bertdata.shards.packed.record_index import index_name
 
 KIND = "dataset"
@@ -87,50 +85,42 @@ class SkippedEntry:
 class DatasetPlan:
     """All that a dataset's bytes depend on, but the contents of its inputs.
 
-    recipe: None where none was used.
+    recipe: the one whose settings were taken where no others were given; None where none was, as for an
+    objective that no recipe is for. packed_from: md5 of the manifest of the dataset whose examples are packed
+    here; None: not packed, or it has none.
     """
 
     recipe: str | None
     phase: int | None
-    settings: dict[str, Any]
-    vocabulary: dict[str, Any]
+    settings: DatasetSettings
     inputs: tuple[str, ...]
-    num_shards: int | None = None
-    """Shards of documents mixed over the whole corpus; None: one shard for each input."""
     packed_from: str | None = None
-    """md5 of the manifest of the dataset whose examples are packed here; None: not packed, or it has none."""
 
     @property
     def objective(self) -> str | None:
         """The objective of the examples. None in a manifest that does not say."""
-        return self.settings.get("objective")
+        return self.settings.objective_name
 
     @property
     def title(self) -> str:
         """Recipe and phase in words, or the objective where there is no recipe."""
-        name = self.recipe or self.objective or "no recipe"
+        name = self.recipe or self._without_recipe
         return name if self.phase is None else f"{name} phase {self.phase}"
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "format_version": FORMAT_VERSION,
-            "kind": KIND,
-            "recipe": self.recipe,
-            "phase": self.phase,
-            "settings": self.settings,
-            "settings_digest": settings_digest(self.settings),
-            "unicode_version": UNICODE_VERSION,
-            "vocabulary": self.vocabulary,
-            **({} if self.num_shards is None else {"shuffle": "global", "num_shards": self.num_shards}),
-            **({} if self.packed_from is None else {"dataset_manifest": self.packed_from}),
-        }
+    @property
+    def _without_recipe(self) -> str:
+        unverified = "unverified" if "unverified" in self.settings.objective else None
+        return unverified or self.objective or "no recipe"
 
     def terms(self) -> dict[str, Any]:
-        """The plan as the commit protocol compares it with another: flat, in words for a person."""
-        shards = self.num_shards
+        """The plan as the commit protocol compares it with another: flat, in words for a person.
+
+        Those of version 2 of the manifest, so that its directories are taken up.
+        """
+        shards = self.settings.num_shards
         return {
-            **self.settings,
-            "vocabulary": self.vocabulary["md5"],
+            **self.settings.by_name,
+            "vocabulary": self.settings.vocabulary["md5"],
             "recipe": self.title,
             "shuffle": "none" if shards is None else f"global, {shards} shards",
             "inputs": list(self.inputs),
@@ -140,11 +130,11 @@ class DatasetPlan:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manifest:
-    """A finished dataset. The plan's inputs are those in it and those skipped.
+    """A finished dataset. The plan's inputs are those in it and those skipped, its settings have a text.
 
-    parts_manifest: md5 of the manifest that bertdata segment wrote beside the inputs; punkt: variant
-    and md5s of the tables in that manifest. None for inputs without one. warnings: of what its maker left
-    out of the inputs, without their names.
+    parts_manifest: md5 of the manifest that bertdata segment wrote beside the inputs; None for inputs without
+    one. warnings: of what its maker left out of the inputs, without their names. version_2: recipe and
+    settings as they stand in a manifest of version 2, where this is one; None: it is of our version.
     """
 
     plan: DatasetPlan
@@ -152,16 +142,39 @@ class Manifest:
     shards: tuple[ShardEntry, ...]
     skipped: tuple[SkippedEntry, ...] = ()
     parts_manifest: str | None = None
-    punkt: dict[str, Any] | None = None
     warnings: tuple[str, ...] = ()
+    version_2: dict[str, Any] | None = None
+
+    @property
+    def punkt(self) -> dict[str, Any] | None:
+        """Variant of the sentence splitter of the inputs, md5s of its tables. None where nobody knows."""
+        found: dict[str, Any] | None = self.plan.settings.text["punkt"]
+        return found
 
     def as_json(self) -> dict[str, Any]:
+        """The manifest in the version of the format in which it was read."""
+        value = self._head() | self._contents()
+        return value if self.version_2 is None else as_version_2(value, **self.version_2)
+
+    def _head(self) -> dict[str, Any]:
+        plan, settings = self.plan, self.plan.settings.as_json()
+        cited = {} if plan.packed_from is None else {"dataset_manifest": plan.packed_from}
+        return {
+            "format_version": DATASET_VERSION,
+            "kind": KIND,
+            "recipe": plan.recipe,
+            "phase": plan.phase,
+            "settings": settings,
+            "settings_digest": settings_digest(settings),
+            "unicode_version": UNICODE_VERSION,
+            **cited,
+            "parts_manifest": self.parts_manifest,
+        }
+
+    def _contents(self) -> dict[str, Any]:
         skipped = {"skipped": [asdict(entry) for entry in self.skipped]} if self.skipped else {}
         warnings = {"warnings": list(self.warnings)} if self.warnings else {}
         return {
-            **self.plan.as_json(),
-            "punkt": self.punkt,
-            "parts_manifest": self.parts_manifest,
             "inputs": [entry.as_json() for entry in self.inputs],
             **skipped,
             **warnings,
@@ -179,7 +192,7 @@ class Manifest:
         say where it comes from, a converted one, is left out.
         """
         inputs = {entry.name: entry for entry in self.inputs}
-        if self.plan.num_shards is not None:
+        if self.plan.settings.num_shards is not None:
             inputs[""] = corpus_entry(self.inputs, self.skipped)
         return {shard.name: (inputs[shard.input], shard) for shard in self.shards if shard.input in inputs}
 
@@ -262,15 +275,9 @@ def left_out(inputs: int) -> str:
     return f", {inputs} bad {'input' if inputs == 1 else 'inputs'} left out" if inputs else ""
 
 
-def settings_digest(settings: dict[str, Any]) -> str:
-    """BLAKE2b of the settings' canonical JSON, 32 hexadecimal digits."""
-    text = json.dumps(settings, sort_keys=True, separators=(",", ":"))
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-
-
 def parse_manifest(data: bytes, where: str) -> Manifest:
     """The manifest in ``data``, checked against its schema. ManifestError says what does not fit."""
-    value = parse_checked(data, where, "manifest")
+    value, version_2 = parse_dataset_json(data, where)
     inputs = tuple(_entry(InputEntry, item) for item in value["inputs"])
     shards = tuple(_entry(ShardEntry, item) for item in value["shards"])
     skipped = tuple(_entry(SkippedEntry, item) for item in value.get("skipped", ()))
@@ -290,8 +297,8 @@ def parse_manifest(data: bytes, where: str) -> Manifest:
         shards=shards,
         skipped=skipped,
         parts_manifest=value["parts_manifest"],
-        punkt=value["punkt"],
         warnings=tuple(value.get("warnings", ())),
+        version_2=version_2 and {name: version_2[name] for name in ("recipe", "settings")},
     )
 
 
@@ -299,10 +306,8 @@ def _plan(value: dict[str, Any], inputs: tuple[str, ...]) -> DatasetPlan:
     return DatasetPlan(
         recipe=value["recipe"],
         phase=value["phase"],
-        settings=value["settings"],
-        vocabulary=value["vocabulary"],
+        settings=DatasetSettings(**value["settings"]),
         inputs=inputs,
-        num_shards=value.get("num_shards"),
         packed_from=value.get("dataset_manifest"),
     )
 

@@ -235,15 +235,16 @@ def _shards(files: _Files) -> tuple[Shard, ...]:
 
 def _verified(paths: list[str], split: Split | None) -> _Contents:
     opened = [(path, *_listed(path, split)) for path in paths]
-    vocabulary = opened[0][1].vocabulary
+    vocabulary = opened[0][1].settings.vocabulary
     for path, plan, *_ in opened:
-        if plan.vocabulary["md5"] != vocabulary["md5"]:
-            found = f"vocabulary {plan.vocabulary['md5']}, expected {vocabulary['md5']}"
+        if (md5 := plan.settings.vocabulary["md5"]) != vocabulary["md5"]:
+            found = f"vocabulary {md5}, expected {vocabulary['md5']}"
             raise DatasetError(f"{path}: was made with {found}, that of {paths[0]}")
     names = [field.name for field in fields(ShardLayout)]
+    settings = [(path, plan.settings.by_name) for path, plan, *_ in opened]
     layouts = [
-        (path, ShardLayout(**{name: plan.settings[name] for name in names if name in plan.settings}))
-        for path, plan, *_ in opened
+        (path, ShardLayout(**{name: found[name] for name in names if name in found}))
+        for path, found in settings
     ]
     files = [item for *_, files, _ in opened for item in files]
     return layouts, files, vocabulary["tokens"], sum(left_out for *_, left_out in opened)

@@ -27,7 +27,6 @@ from bertdata.dataset.manifest import (
     Manifest,
     ShardEntry,
     lengths_name,
-    settings_digest,
 )
 from bertdata.dataset.num_samples import NUM_SAMPLES, num_samples
 from bertdata.dataset.sources import DATASET_COPY, PARTS_COPY
@@ -128,10 +127,10 @@ def _companions(manifest: AnyManifest) -> Iterable[tuple[str, str | None, bool]]
     copy should be, only the parts' manifest says.
     """
     if isinstance(manifest, Manifest):
-        yield VOCABULARY_NAME, str(manifest.plan.vocabulary["md5"]), True
+        yield VOCABULARY_NAME, str(manifest.plan.settings.vocabulary["md5"]), True
         if manifest.plan.packed_from is not None:
             yield DATASET_COPY, manifest.plan.packed_from, True
-        if manifest.plan.settings["format"] == LDDL:
+        if manifest.plan.settings.container["format"] == LDDL:
             yield NUM_SAMPLES, md5_of(num_samples(manifest.shards)), True
         if manifest.parts_manifest is not None:
             yield PARTS_COPY, manifest.parts_manifest, True
@@ -158,7 +157,7 @@ def _check_manifest_itself(manifest: AnyManifest, data: bytes, path: str) -> lis
     """Fault of a manifest that was edited by hand and no longer is what its own parts make."""
     if isinstance(manifest, Manifest):
         recorded = str(parse_json(data, path)["settings_digest"])
-        digest = settings_digest(manifest.plan.settings)
+        digest = str(manifest.as_json()["settings_digest"])
         if recorded != digest:
             return [Finding(file=path, status="wrong settings digest", found=recorded, expected=digest)]
     if manifest.dump() != data:

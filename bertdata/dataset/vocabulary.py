@@ -26,9 +26,9 @@ def known_vocabulary(path_or_name: str | None, dataset: FoundDataset) -> Vocabul
     path = known_vocabulary_path(path_or_name, dataset)
     if path is None:
         return None
-    vocabulary = load_vocabulary(path, plan.settings["dialect"] if plan else "mlperf")
-    if plan and vocabulary.md5 != plan.vocabulary["md5"]:
-        raise UsageError(f"{path}: md5 {vocabulary.md5}, the shard was made with {plan.vocabulary['md5']}")
+    vocabulary = load_vocabulary(path, plan.settings.tokenizer["dialect"] if plan else "mlperf")
+    if plan and vocabulary.md5 != (md5 := plan.settings.vocabulary["md5"]):
+        raise UsageError(f"{path}: md5 {vocabulary.md5}, the shard was made with {md5}")
     return vocabulary
 
 
@@ -44,10 +44,10 @@ def fit_warnings(dataset: FoundDataset) -> list[str]:
     vocabulary = known_vocabulary(None, dataset) if dataset.manifest else None
     if vocabulary is None or dataset.manifest is None:
         return []
-    inputs = dataset.manifest.inputs
+    inputs, tokenizer = dataset.manifest.inputs, dataset.manifest.plan.settings.tokenizer
     tokens = sum(entry.tokens for entry in inputs)
     return [
-        *casing_warnings(vocabulary, dataset.manifest.plan.settings["lower_case"], remedies=_CASING_REMEDIES),
+        *casing_warnings(vocabulary, tokenizer["lower_case"], remedies=_CASING_REMEDIES),
         *unknown_warnings(unknown_tokens(inputs), tokens, dataset.path),
     ]
 
@@ -55,7 +55,7 @@ def fit_warnings(dataset: FoundDataset) -> list[str]:
 def _at_hand(dataset: FoundDataset, plan: DatasetPlan | None) -> str | None:
     if plan is None:
         return None
-    md5 = plan.vocabulary["md5"]
+    md5 = plan.settings.vocabulary["md5"]
     for directory in {storage.parent(shard.path) for shard in dataset.shards}:
         copy = storage.join(directory, VOCABULARY_NAME)
         if storage.exists(copy) and file_md5(copy) == md5:

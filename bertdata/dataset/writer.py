@@ -8,7 +8,7 @@ nothing anew and leaves nothing behind.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, BinaryIO
@@ -182,7 +182,7 @@ class Dataset:
 
     def _may_note(self, shard: str, entry: ShardEntry) -> bool:
         """True for what a run of this version notes: lengths, and rows where the shard is packed."""
-        packed = self.plan.settings.get("packing") is not None
+        packed = self.plan.settings.container.get("packing") is not None
         rows_fit = (entry.rows is not None) == packed and (packed or entry.index_md5 is None)
         return entry.name == shard and entry.lengths_md5 is not None and rows_fit
 
@@ -228,14 +228,16 @@ class Dataset:
         manifest lists.
         """
         read, left_out = sorted(inputs, key=attrgetter("name")), sorted(skipped, key=attrgetter("name"))
+        found = self.found_manifest()
+        settings = replace(self.plan.settings, text={"punkt": sources.punkt})
         manifest = Manifest(
-            plan=self.plan,
+            plan=replace(self.plan, settings=settings),
             inputs=tuple(read),
             shards=tuple(sorted(shards, key=attrgetter("name"))),
             skipped=tuple(left_out),
             parts_manifest=sources.parts_md5,
-            punkt=sources.punkt,
             warnings=tuple(warnings),
+            version_2=found.version_2 if found else None,  # others may cite the manifest that is there
         )
         if not manifest.shards:
             refuse_nothing(manifest.skipped)

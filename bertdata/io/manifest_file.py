@@ -4,7 +4,7 @@ Each has a ``format_version`` and a ``kind`` (dataset, text, articles), and a sc
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from bertdata.errors import ManifestError
@@ -14,6 +14,7 @@ from schemas import load_schema
 from schemas.faults import first_fault
 
 FORMAT_VERSION = 2
+"""Of notes, and of the manifests that are no datasets'."""
 MANIFEST_NAME = "manifest.json"
 MD5SUMS_NAME = "MD5SUMS"
 
@@ -44,13 +45,24 @@ def parse_json(data: bytes, where: str) -> dict[str, Any]:
     return value
 
 
-def check_version(found: Any, where: str) -> None:
-    """ManifestError for a manifest of another version of the format."""
-    if found != FORMAT_VERSION:
-        raise ManifestError(
-            f"{where}: format version {found}, this program reads {FORMAT_VERSION}; "
-            "use the bertdata that wrote it"
-        )
+def check_version(
+    found: Any,
+    where: str,
+    known: tuple[int, ...] = (FORMAT_VERSION,),
+    remedies: Mapping[int, str] | None = None,
+) -> None:
+    """ManifestError for a manifest of none of the known versions of its format.
+
+    remedies: for versions of which there is a better one than the program that wrote them.
+    """
+    if found in known:
+        return
+    remedy = remedies.get(found) if remedies and isinstance(found, int) else None
+    told = " and ".join(map(str, known))
+    raise ManifestError(
+        f"{where}: format version {found}, this program reads {told}; "
+        + (remedy or "use the bertdata that wrote it")
+    )
 
 
 def parse_checked(data: bytes, where: str, schema: str) -> dict[str, Any]:

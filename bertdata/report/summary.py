@@ -40,7 +40,7 @@ class Statistics:
         self.packs = merged(shard.packs for shard in self.shards)
         self.examples = self.lengths.total()
         self.tokens = weighted_sum(self.lengths)
-        settings = dataset.manifest.plan.settings if dataset.manifest else {}
+        settings = dataset.manifest.plan.settings.by_name if dataset.manifest else {}
         self.findings = self._own_findings(settings, mask_id)
         self.input_tokens, self.unknown_tokens = _input_amounts(dataset)
 

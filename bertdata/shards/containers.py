@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from bertdata._native import Engine
+from bertdata.config.manifest_versions import parse_dataset_json
 from bertdata.config.settings import FORMATS
 from bertdata.errors import ShardError
 from bertdata.examples.objectives import objective_of_file
 from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
-from bertdata.io.manifest_file import MANIFEST_NAME, parse_checked, parse_json
+from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.records import ShardLayout, Vocabulary
 from bertdata.shards.packed.layouts import make_pack_reader
 from bertdata.shards.parquet_file import is_lddl
@@ -129,24 +130,24 @@ def _words_of(shard: str, vocabulary: str | None) -> Vocabulary:
                 "the vocabulary there, or give --vocab where there is one"
             )
     manifest = _manifest_of(shard)
-    found = load_vocabulary(path, manifest["settings"]["dialect"] if manifest else "mlperf")
-    if manifest and found.md5 != manifest["vocabulary"]["md5"]:
+    tokenizer = manifest["settings"]["tokenizer"] if manifest else None
+    found = load_vocabulary(path, tokenizer["dialect"] if tokenizer else "mlperf")
+    if tokenizer and found.md5 != (md5 := tokenizer["vocabulary"]["md5"]):
         raise ShardError(
-            f"{path}: md5 {found.md5}, expected {manifest['vocabulary']['md5']}, the vocabulary that "
-            f"{shard} was made with"
+            f"{path}: md5 {found.md5}, expected {md5}, the vocabulary that {shard} was made with"
         )
     return found
 
 
 def _manifest_of(shard: str) -> dict[str, Any] | None:
-    """The manifest beside the shard, as JSON, if it lists it."""
+    """The manifest beside the shard, as JSON of the latest version, if it lists it."""
     path = storage.join(storage.parent(shard), MANIFEST_NAME)
     if not storage.exists(path):
         return None
     value = parse_json(storage.read_bytes(path), path)
     if value.get("kind") != "dataset":
         return None
-    value = parse_checked(storage.read_bytes(path), path, "manifest")
+    value = parse_dataset_json(storage.read_bytes(path), path).value
     names = {entry["name"] for entry in value["shards"]}
     return value if storage.base_name(shard) in names else None
 

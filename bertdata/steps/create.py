@@ -169,7 +169,7 @@ class ShardRun:
         )
 
     def _make_shards(self, workers: int, progress: OnProgress) -> MadeShards:
-        shards = self.plan.targets[0].dataset.plan.num_shards
+        shards = self.plan.targets[0].dataset.plan.settings.num_shards
         if shards is None:
             results = run_tasks([self.plan.part(part) for part in self.parts], workers, progress)
             warnings = tuple(warning for result in results for warning in result.warnings)

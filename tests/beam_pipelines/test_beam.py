@@ -77,7 +77,7 @@ def test_masked_blocks_equal_those_of_create(
         "--num-shards=2",
     )
     expected = create(corpus, small_vocabulary_file, tmp_path / "create", *flags)
-    assert json.loads(expected["manifest.json"])["settings"]["blocks"] == "complete"
+    assert json.loads(expected["manifest.json"])["settings"]["objective"]["blocks"] == "complete"
     assert prepare(corpus, small_vocabulary_file, tmp_path / "beam", *flags) == 0
     assert contents(tmp_path / "beam") == expected
 

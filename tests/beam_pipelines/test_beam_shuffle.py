@@ -42,7 +42,7 @@ def test_the_manifest_says_how_it_was_shuffled_and_verifies(
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(data)
     manifest = json.loads(expected["manifest.json"])
-    assert (manifest["shuffle"], manifest["num_shards"]) == ("global", SHARDS)
+    assert manifest["settings"]["container"]["num_shards"] == SHARDS
     assert [entry["name"] for entry in manifest["inputs"]] == [part.name for part in corpus]
     assert sum(entry["documents"] for entry in manifest["inputs"]) == 66
     assert verify(str(tmp_path)).sound

@@ -98,7 +98,10 @@ def test_the_scripts_steps_leave_their_directories_with_their_settings(
             directory = place / HDF5.format(**phase) / f"{name}{ending}"
             made = manifest(directory)
             expected = {**SETTINGS, **phase, "dialect": "nvidia"}
-            assert {key: made["settings"].get(key, made.get(key)) for key in expected} == expected
+            settings = made | {
+                key: value for record in made["settings"].values() for key, value in record.items()
+            }
+            assert {key: settings[key] for key in expected} == expected
             files = sorted(path.name for path in directory.glob("*.hdf5"))
             assert files == [f"{name}_{kind}_{index}.txt.hdf5" for index in range(shards)]
 

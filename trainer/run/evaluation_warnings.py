@@ -38,7 +38,7 @@ def warnings_of_training(config: Config) -> list[str]:
     trained = find_training_data(config.data.train_data, given=False)
     if trained is None or trained.manifest is None or (words := known_vocabulary(None, trained)) is None:
         return []
-    tokenizer = words, bool(trained.manifest.plan.settings["lower_case"])
+    tokenizer = words, bool(trained.manifest.plan.settings.tokenizer["lower_case"])
     return _differences(_evaluation_data(config), tokenizer, trained.path)
 
 
@@ -57,7 +57,7 @@ def _differences(datasets: list[FoundDataset], tokenizer: Tokenizer | None, sour
     for dataset in datasets:
         if dataset.manifest is None:
             continue
-        casing = bool(dataset.manifest.plan.settings["lower_case"])
+        casing = bool(dataset.manifest.plan.settings.tokenizer["lower_case"])
         if casing != lower_case:
             found.append(
                 f"{dataset.path}: its text {_CASING[casing]}, that of {source} {_CASING[lower_case]}: its "

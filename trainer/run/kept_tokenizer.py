@@ -31,7 +31,7 @@ def keep_tokenizer(config: Config) -> None:
     vocabulary = known_vocabulary(None if plan else config.masking.vocab, dataset)
     if vocabulary is None:
         return
-    lower_case = plan.settings["lower_case"] if plan else not casing_warnings(vocabulary, True)
+    lower_case = plan.settings.tokenizer["lower_case"] if plan else not casing_warnings(vocabulary, True)
     folder = str(config.run.output_dir)
     write_vocabulary(vocabulary, folder)
     _write(storage.join(folder, CASING), json.dumps({"do_lower_case": lower_case}) + "\n")

@@ -36,10 +36,8 @@ def plan_conversion(
     plan = DatasetPlan(
         recipe=source.recipe,
         phase=source.phase,
-        settings=settings.of_dataset(source.settings),
-        vocabulary=source.vocabulary_json,
+        settings=settings.of_dataset(source.settings, shards),
         inputs=tuple(sorted(names)),
-        num_shards=shards,
         packed_from=None if manifest is None else md5_of(manifest),
     )
     return Job(
@@ -51,8 +49,8 @@ def plan_conversion(
         starts=shard_starts(source.opened.examples, shards),
         corpus=corpus_entry(inputs, source.skipped),
         vocabulary=source.vocabulary_path(),
-        dialect=source.settings["dialect"],
-        has_masks=source.settings.get("masks", True),
+        dialect=source.settings.tokenizer["dialect"],
+        has_masks=source.settings.objective.get("masks", True),
         bin_size=settings.bin_size,
     )
 

@@ -1,8 +1,9 @@
 """Settings of a dataset in another program's layout."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from bertdata.config.dataset_settings import DatasetSettings, shuffled_into
 from bertdata.config.settings import check
 from bertdata.examples.bins import bin_count
 from bertdata.records import ShardLayout
@@ -51,12 +52,12 @@ class ConversionSettings:
         bins = bin_count(layout.max_seq_length, self.bin_size)
         return tuple(f"part.{number}.parquet_{which}" for which in range(bins))
 
-    def of_dataset(self, source: dict[str, Any]) -> dict[str, Any]:
-        """The settings in the manifest, from the source's."""
-        found = {name: value for name, value in source.items() if name != "bin_size"}
+    def of_dataset(self, source: DatasetSettings, num_shards: int) -> DatasetSettings:
+        """The settings in the manifest of so many shards, from the source's."""
+        found = {name: value for name, value in source.container.items() if name != "bin_size"}
         own: dict[str, Any] = {"remask": False, "format": self.to}
         if self.to == NVIDIA_MLPERF:
             own["shuffled"] = self.shuffled
         if self.bin_size:
             own["bin_size"] = self.bin_size
-        return {**found, **own}
+        return replace(source, container={**found, **own, **shuffled_into(num_shards)})

@@ -11,6 +11,7 @@ from bertdata.build.packs.job import PackJob
 from bertdata.build.packs.settings import PackSettings
 from bertdata.build.packs.sort import RowSortTask
 from bertdata.build.packs.source import LengthCounts, PackSource, most_masks
+from bertdata.config.dataset_settings import DatasetSettings, shuffled_into
 from bertdata.config.settings import check
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, corpus_entry
 from bertdata.dataset.writer import Dataset
@@ -42,7 +43,7 @@ class PlannedPack:
 
     def dataset(self, output: str) -> Dataset:
         """The packed dataset in that directory."""
-        source, settings = self.source, self.settings
+        source = self.source
         manifest = source.sources.dataset
         names = (*(entry.name for entry in self.inputs), *(entry.name for entry in source.skipped))
         return Dataset(
@@ -50,22 +51,26 @@ class PlannedPack:
             DatasetPlan(
                 recipe=source.recipe,
                 phase=source.phase,
-                settings={
-                    **source.settings,
-                    "remask": False,
-                    "format": settings.container,
-                    "packing": settings.layout,
-                    "sequences_per_row": settings.most,
-                    "packing_method": settings.method,
-                    "packing_seed": settings.seed,
-                    "packing_plan": plan_md5(self.plan),
-                },
-                vocabulary=source.vocabulary_json,
+                settings=self._dataset_settings(),
                 inputs=tuple(sorted(names)),
-                num_shards=len(self.cuts.starts) - 1,
                 packed_from=None if manifest is None else md5_of(manifest),
             ),
         )
+
+    def _dataset_settings(self) -> DatasetSettings:
+        """The settings in the manifest: the source's, in packed rows."""
+        container = {
+            **self.source.settings.container,
+            "remask": False,
+            "format": self.settings.container,
+            "packing": self.settings.layout,
+            "sequences_per_row": self.settings.most,
+            "packing_method": self.settings.method,
+            "packing_seed": self.settings.seed,
+            "packing_plan": plan_md5(self.plan),
+            **shuffled_into(len(self.cuts.starts) - 1),
+        }
+        return replace(self.source.settings, container=container)
 
     @property
     def cuts(self) -> RowCuts:

@@ -1,10 +1,10 @@
 """The dataset to be packed: its examples, settings and provenance, and the lengths of its examples."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
+from bertdata.config.dataset_settings import WORDPIECE, DatasetSettings, vocabulary_record
 from bertdata.dataset import reader
 from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.manifest import InputEntry, Manifest, SkippedEntry
@@ -24,9 +24,6 @@ from bertdata.shards.containers import VOCABULARY_NAME
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import load_vocabulary
 
-UNVERIFIED = "unverified"
-"""Recipe in the manifest of what is packed from other tools' files."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackSource:
@@ -39,9 +36,8 @@ class PackSource:
     opened: OpenedDataset
     recipe: str | None
     phase: int | None
-    settings: dict[str, Any]
+    settings: DatasetSettings
     vocabulary: str | None
-    vocabulary_json: dict[str, Any]
     inputs: tuple[InputEntry, ...] | None
     skipped: tuple[SkippedEntry, ...] = ()
     sources: Sources = NO_SOURCES
@@ -54,7 +50,7 @@ class PackSource:
         """The vocabulary's file. AssetError where it is not at hand."""
         if self.vocabulary is None:
             raise AssetError(
-                f"{self.opened.name}: its vocabulary, md5 {self.vocabulary_json['md5']}, is not at hand: "
+                f"{self.opened.name}: its vocabulary, md5 {self.settings.vocabulary['md5']}, is not at hand: "
                 f"{VOCABULARY_NAME} is missing or another; give --vocab FILE"
             )
         return self.vocabulary
@@ -96,11 +92,9 @@ def _verified(path: str, given: str | None) -> PackSource:
     plan = manifest.plan
     vocabulary = known_vocabulary_path(given, dataset)
     if given is not None and vocabulary is not None:
-        md5 = load_vocabulary(vocabulary, plan.settings["dialect"]).md5
-        if md5 != plan.vocabulary["md5"]:
-            raise SettingsError(
-                f"{vocabulary}: md5 {md5}, the shards were made with {plan.vocabulary['md5']}"
-            )
+        found = load_vocabulary(vocabulary, plan.settings.tokenizer["dialect"]).md5
+        if found != (md5 := plan.settings.vocabulary["md5"]):
+            raise SettingsError(f"{vocabulary}: md5 {found}, the shards were made with {md5}")
     data = storage.read_bytes(storage.join(dataset.path, MANIFEST_NAME))
     return PackSource(
         opened=opened,
@@ -108,7 +102,6 @@ def _verified(path: str, given: str | None) -> PackSource:
         phase=plan.phase,
         settings=plan.settings,
         vocabulary=vocabulary,
-        vocabulary_json=plan.vocabulary,
         inputs=manifest.inputs,
         skipped=manifest.skipped,
         sources=sources_of_packed(dataset.path, data, manifest.parts_manifest),
@@ -123,22 +116,27 @@ def _unverified(path: str, given: str | None) -> PackSource:
     vocabulary = find_vocabulary(given)
     loaded = load_vocabulary(vocabulary, "mlperf")
     opened = replace(reader.open_dataset(path, unverified=True), vocabulary_size=loaded.size)
-    settings = {
-        "objective": opened.layout.objective,
-        "dialect": "mlperf",
-        "max_seq_length": opened.layout.max_seq_length,
-        "max_predictions_per_seq": opened.layout.max_predictions_per_seq,
-        "lower_case": not casing_warnings(loaded, True),
-        "remask": False,
-        "unverified": True,
-    }
+    settings = DatasetSettings(
+        tokenizer={
+            "kind": WORDPIECE,
+            "dialect": "mlperf",
+            "lower_case": not casing_warnings(loaded, True),
+            "vocabulary": vocabulary_record(loaded),
+        },
+        objective={
+            "name": opened.layout.objective,
+            "max_seq_length": opened.layout.max_seq_length,
+            "max_predictions_per_seq": opened.layout.max_predictions_per_seq,
+            "unverified": True,
+        },
+        container={"remask": False},
+    )
     return PackSource(
         opened=opened,
-        recipe=UNVERIFIED,
+        recipe=None,
         phase=None,
         settings=settings,
         vocabulary=vocabulary,
-        vocabulary_json={"md5": loaded.md5, "tokens": loaded.tokens},
         inputs=None,
     )
 
@@ -195,7 +193,7 @@ def most_masks(source: PackSource, counts: list[LengthCounts]) -> Array:
         highest: Array = np.max(found, axis=0)
         return highest
     names = BertSettings.__dataclass_fields__
-    known = {name: value for name, value in source.settings.items() if name in names}
+    known = {name: value for name, value in source.settings.by_name.items() if name in names}
     wanted = BertSettings(**known).masking.masks_wanted
     size = source.opened.layout.max_seq_length
     return np.array([0, *(wanted(length) for length in range(1, size + 1))])

@@ -39,7 +39,9 @@ class BertSettings(ExampleSettings):
     masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob")
     short_seq_prob: float = setting(0.1, "share of documents cut to a random shorter length")
     whole_word_mask: bool = setting_of(MaskingSettings, "whole_word_mask")
-    remask: bool = setting(False, "write Graphcore's order: masked positions first (TFRecord only)")
+    remask: bool = setting(
+        False, "write Graphcore's order: masked positions first (TFRecord only)", record="container"
+    )
     masks: bool = setting(
         True, "mask ids; without, ids are the text's own, to be masked when they are loaded"
     )

@@ -39,7 +39,7 @@ def test_each_example_is_in_the_bin_of_its_length_in_the_order_of_its_part(
     more = ["--bin-size=24", f"--format={format}"]
     assert bertdata(*words(corpus, small_vocabulary_file, out, *more)).status == 0
     manifest = json.loads((out / "manifest.json").read_text())
-    assert manifest["settings"]["bin_size"] == 24
+    assert manifest["settings"]["container"]["bin_size"] == 24
     by_name = {shard["name"]: shard for shard in manifest["shards"]}
     assert len(by_name) == BINS * len(corpus)
     for part in corpus:
@@ -60,7 +60,7 @@ def test_each_example_is_in_the_bin_of_its_length_in_the_order_of_its_part(
 
 
 def test_without_the_flag_the_manifest_does_not_know_it(plain):
-    assert "bin_size" not in json.loads((plain / "manifest.json").read_text())["settings"]
+    assert "bin_size" not in json.loads((plain / "manifest.json").read_text())["settings"]["container"]
 
 
 def test_a_size_of_0_is_no_bins(bertdata, corpus, small_vocabulary_file, plain, tmp_path):

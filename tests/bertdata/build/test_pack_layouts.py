@@ -46,7 +46,7 @@ def test_each_layout_holds_the_same_examples_under_its_own_names(bertdata, sourc
     assert outcome.status == 0, outcome.err
     manifest = json.loads((output / "manifest.json").read_text())
     assert [shard["name"] for shard in manifest["shards"]] == NAMES[layout]
-    assert manifest["settings"]["packing"] == layout
+    assert manifest["settings"]["container"]["packing"] == layout
     assert examples_of(output) == examples_of(source)
     for flags in ((), ("--content",)):
         outcome = bertdata("verify-md5", output, *flags)

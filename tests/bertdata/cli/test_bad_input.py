@@ -759,7 +759,7 @@ def edit(directory: Path, change: Callable[[dict], None]) -> None:
     [
         (lambda m: m["shards"].pop(), "extra; the manifest does not list it"),
         (lambda m: m["shards"][0].update(name="other"), "other: missing"),
-        (lambda m: m["settings"].update(dupe_factor=7), "wrong settings digest"),
+        (lambda m: m["settings"]["objective"].update(dupe_factor=7), "wrong settings digest"),
         (lambda m: m["totals"].update(examples=7), "manifest.json: edited"),
         (lambda m: m["shards"].reverse(), "MD5SUMS: differs"),
         (lambda m: m["shards"][0].update(md5="0" * 32), f"{PART}.tfrecord: wrong md5"),
@@ -777,7 +777,10 @@ def test_an_edited_manifest_is_found_out(change, words, dataset, bertdata):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda m: m.update(format_version=3, future="x"), "format version 3, this program reads 2"),
+        (
+            lambda m: m.update(format_version=4, future="x"),
+            "format version 4, this program reads 2 and 3; use the",
+        ),
         (
             lambda m: m["inputs"].pop(),
             "part-00002-of-00003.tfrecord is made from 'part-00002-of-00003', which is no",

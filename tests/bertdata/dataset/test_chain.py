@@ -101,7 +101,7 @@ def test_manifests_cite_digests_and_copy_what_they_cite(made: Path) -> None:
     dataset, text = (json.loads((made / d / "manifest.json").read_text()) for d in ("shards", "results"))
     assert dataset["parts_manifest"] == md5(made / "results" / "manifest.json")
     assert text["articles_manifest"] == md5(made / "extracted" / "manifest.json")
-    assert dataset["punkt"] == text["punkt"]
+    assert dataset["settings"]["text"] == {"punkt": text["punkt"]}
     assert text["punkt"]["variant"] == "3.4.5"
     assert text["punkt"]["tables"]["abbrev_types.txt"] == "2bf81dc7dbfebd59c26aa9f23ed2729c"
     assert text["inputs"][0]["name"] == "AA/wiki_00"
@@ -252,7 +252,7 @@ def test_parts_without_a_manifest_end_the_chain_plainly(bertdata: Program, place
     assert make_shards(place) == 0
     assert files_below(place / "shards" / "sources") == []
     manifest = json.loads((place / "shards" / "manifest.json").read_text())
-    assert (manifest["parts_manifest"], manifest["punkt"]) == (None, None)
+    assert (manifest["parts_manifest"], manifest["settings"]["text"]) == (None, {"punkt": None})
     outcome = chain(bertdata, place)
     assert outcome.status == 0
     assert outcome.out.splitlines()[1] == (

@@ -16,11 +16,16 @@ from tests.support.paths import ROOT
 PARTS = sorted((ROOT / "golden" / "corpus").glob("part-*"))[:2]
 
 
-@pytest.fixture(scope="module", params=["tfrecord", "hdf5", "parquet"])
+VERSION_2 = Path(__file__).parent / "older_manifests" / "version_2" / "bert"
+
+
+@pytest.fixture(scope="module", params=["tfrecord", "hdf5", "parquet", "version 2"])
 def made(request, tmp_path_factory, small_vocabulary_file) -> Path:
-    """A small dataset in one of the containers."""
+    """A small dataset in one of the containers, or one with an older manifest."""
     from bertdata.cli.main import main
 
+    if request.param == "version 2":
+        return VERSION_2
     directory = tmp_path_factory.mktemp("made") / "shards"
     flags = ["--recipe=google", "--vocab", str(small_vocabulary_file), f"--format={request.param}", *SMALL]
     assert main(["create", *map(str, PARTS), "--output", str(directory), *flags]) == 0
@@ -123,7 +128,7 @@ def test_training_refuses_a_manifest_that_md5sums_contradicts(shards):
     from bertdata.errors import ManifestError
 
     value = json.loads((shards / "manifest.json").read_text(encoding="utf-8"))
-    value["vocabulary"]["md5"] = "0" * 32
+    value["settings"].get("tokenizer", value)["vocabulary"]["md5"] = "0" * 32
     rewrite(shards, value, listed=False)
     assert parse_manifest((shards / "manifest.json").read_bytes(), "manifest.json")
     with pytest.raises(ManifestError, match="was edited: it is not what its own entries, or MD5SUMS, say"):

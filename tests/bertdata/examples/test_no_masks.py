@@ -53,8 +53,8 @@ def test_every_container_holds_them(container, engine, tmp_path, capsys):
         found = [example for batch in reader.batches(7) for example in batch.examples()]
     assert found == [*map(restored, golden_examples("google"))]
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert manifest["settings"]["masks"] is False
-    assert manifest["settings"]["max_predictions_per_seq"] == 20
+    assert manifest["settings"]["objective"]["masks"] is False
+    assert manifest["settings"]["objective"]["max_predictions_per_seq"] == 20
     assert manifest["totals"]["masked_tokens"] == 0
     capsys.readouterr()
     assert main(["verify-md5", str(tmp_path / "out"), "--content"]) == 0

@@ -58,9 +58,12 @@ def test_the_content_md5_is_that_of_the_canonical_tfrecord(datasets):
     assert content("tfrecord") == content("hdf5") == content("parquet")
     manifest = json.loads((datasets["tfrecord"] / "manifest.json").read_text())
     assert content("tfrecord") == [entry["md5"] for entry in manifest["shards"]]
-    assert manifest["settings"]["objective"] == NAME
-    assert manifest["settings"]["sentences_per_example"] == 3
-    assert "max_predictions_per_seq" not in manifest["settings"]
+    assert manifest["settings"]["objective"] == {
+        "name": NAME,
+        "max_seq_length": 48,
+        "random_seed": 12345,
+        "sentences_per_example": 3,
+    }
 
 
 @pytest.mark.parametrize("format", FORMATS)

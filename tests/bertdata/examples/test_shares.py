@@ -53,7 +53,7 @@ def test_default_shares_given_by_hand_change_no_example(engine):
 def test_a_dataset_with_other_shares_says_so(tmp_path, capsys):
     assert create(tmp_path, *FLAGS) == 0
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert {name: manifest["settings"][name] for name in SHARES} == SHARES
+    assert {name: manifest["settings"]["objective"][name] for name in SHARES} == SHARES
     assert main(["verify-md5", str(tmp_path / "out"), "--content"]) == 0
     capsys.readouterr()
     assert main(["stats", str(tmp_path / "out")]) == 0
@@ -74,7 +74,7 @@ def test_packed_rows_keep_the_shares_of_their_examples(tmp_path):
     assert create(tmp_path, *FLAGS) == 0
     assert main(["pack", str(tmp_path / "out"), "--output", str(tmp_path / "packed"), "--workers", "1"]) == 0
     manifest = json.loads((tmp_path / "packed" / "manifest.json").read_text())
-    assert {name: manifest["settings"][name] for name in SHARES} == SHARES
+    assert {name: manifest["settings"]["objective"][name] for name in SHARES} == SHARES
 
 
 @pytest.mark.parametrize(

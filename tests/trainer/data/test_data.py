@@ -417,7 +417,7 @@ def test_a_missing_path_or_manifest_is_refused(dataset, tmp_path):
 def test_an_edited_manifest_is_refused(dataset):
     path = dataset / "manifest.json"
     manifest = json.loads(path.read_text())
-    manifest["settings"]["random_seed"] += 1
+    manifest["settings"]["objective"]["random_seed"] += 1
     path.write_bytes(dump_json(manifest))
     with pytest.raises(ManifestError, match="manifest.json: was edited"):
         open_dataset(str(dataset))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from bertdata.config.dataset_settings import records_of
 from bertdata.config.settings import ExampleSettings
 from bertdata.dataset.lengths import ShardLengths
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, ShardEntry
@@ -92,10 +93,9 @@ def make_feature_set(
     """
     name, vocabulary = storage.base_name(source.path), tokenizer.vocabulary
     plan = DatasetPlan(
-        recipe=settings.objective,
+        recipe=None,
         phase=None,
-        settings=_as_json(settings),
-        vocabulary={"md5": vocabulary.md5, "tokens": vocabulary.tokens},
+        settings=records_of(settings, vocabulary),
         inputs=(name,),
     )
     dataset = Dataset(directory, plan)

@@ -69,10 +69,10 @@ def test_a_file_by_itself_is_known_by_its_fields(datasets):
 
 def test_the_manifest_names_objective_and_settings_and_no_recipe(datasets):
     found = {format: manifest(path) for format, path in datasets.items()}
-    settings = found["hdf5"]["settings"]
+    settings = found["hdf5"]["settings"]["objective"]
     assert found["hdf5"]["recipe"] is None
     assert found["hdf5"]["phase"] is None
-    assert settings["objective"] == "mlm"
+    assert settings["name"] == "mlm"
     assert settings["blocks"] == "complete_doc"
     assert (settings["masked_lm_prob"], settings["max_predictions_per_seq"]) == (0.3, 19)
     assert not {"short_seq_prob", "remask", "masks"} & set(settings)
@@ -172,7 +172,7 @@ def test_blocks_of_a_shuffled_corpus_come_in_bins(bertdata, corpus, small_vocabu
         "-01.tfrecord",
     ] * 2
     assert found["totals"]["masked_tokens"] == 0
-    assert found["settings"]["max_predictions_per_seq"] == 10
+    assert found["settings"]["objective"]["max_predictions_per_seq"] == 10
     assert bertdata("verify-md5", tmp_path / "out", "--content").status == 0
 
 

@@ -164,7 +164,10 @@ def test_labels_and_scores_come_back(tokenizer, tmp_path, task, format):
     examples = [one for shard in opened.shards for batch in opened.batches(shard) for one in batch.examples()]
     assert [getattr(one, "score", getattr(one, "label", None)) for one in examples] == expected
     assert make_pair_set(directory, read_source(str(table)), tokenizer, preset, settings).kept
-    assert found.manifest.plan.settings["labels"] == list(preset.labels or ())
+    assert found.manifest.plan.settings.objective["labels"] == list(preset.labels or ())
+    assert found.manifest.plan.settings.tokenizer["dialect"] == "google"
+    assert found.manifest.as_json()["recipe"] is None
+    assert list(found.manifest.as_json()["settings"]) == ["text", "tokenizer", "objective", "container"]
     assert "warnings" not in found.manifest.as_json()
 
 

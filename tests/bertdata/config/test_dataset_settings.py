@@ -1,0 +1,114 @@
+"""Settings in four records: where each stands, and what the schema knows of it."""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import pytest
+
+from bertdata.config.dataset_settings import DatasetSettings, records_of
+from bertdata.config.declared import schema_of, setting
+from bertdata.config.manifest_versions import settings_digest
+from bertdata.config.settings import ExampleSettings
+from bertdata.errors import SettingsError
+from bertdata.examples.bert.settings import BertSettings
+from bertdata.examples.mlm.settings import MlmSettings
+from bertdata.records import Vocabulary
+from schemas import load_schema
+
+TOKENIZER = {"dialect", "lower_case"}
+CONTAINER = {"format", "bin_size", "remask"}
+
+
+@pytest.fixture
+def vocabulary() -> Vocabulary:
+    tokens: Any = {"words": ["[PAD]"] * 5, "continues_word": bytes(5), "replacements": (0, 1, 2)}
+    return Vocabulary(name="vocab.txt", md5="0" * 32, cls=1, sep=2, mask=3, **tokens)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OwnSettings(ExampleSettings):
+    """Settings of an objective of one's own, with another default and without ``setting``."""
+
+    dialect: str = "google"
+    labels: tuple[str, ...] = ("yes", "no")
+
+
+ALL = {
+    "bert": BertSettings(
+        bin_size=64, masks=False, mask_share=1.0, random_share=0.0, kept_share=0.0, max_predictions_per_seq=9
+    ),
+    "mlm": MlmSettings(bin_size=64, masks=False),
+    "own": OwnSettings(objective="own", bin_size=64),
+}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_each_setting_stands_in_the_one_record_of_its_meaning(name: str, vocabulary: Vocabulary) -> None:
+    settings = ALL[name]
+    records = records_of(settings, vocabulary)
+    names = {item.name for item in fields(settings)}
+    assert set(records.tokenizer) == {"kind", "vocabulary", *TOKENIZER}
+    assert set(records.container) == CONTAINER & names
+    assert set(records.objective) == {"name", *names - {"objective"} - TOKENIZER - CONTAINER}
+    assert records.text == {}
+    assert records.tokenizer["vocabulary"] == {"md5": "0" * 32, "tokens": 3}
+    assert records.objective["name"] == name
+
+
+def test_a_shuffle_is_a_setting_of_the_container(vocabulary: Vocabulary) -> None:
+    plain, shuffled = records_of(BertSettings(), vocabulary), records_of(BertSettings(), vocabulary, 7)
+    assert plain.num_shards is None
+    assert shuffled.num_shards == 7
+    assert shuffled.container == {**plain.container, "shuffle": "global", "num_shards": 7}
+    assert plain.by_name == shuffled.by_name == {"objective": "bert"} | BertSettings().as_json()
+
+
+def test_tuples_are_the_lists_that_a_manifest_gives_back(vocabulary: Vocabulary) -> None:
+    assert records_of(ALL["own"], vocabulary).objective["labels"] == ["yes", "no"]
+
+
+@pytest.mark.parametrize("kind", [BertSettings, MlmSettings])
+def test_the_schema_declares_settings_in_their_records(kind: type[ExampleSettings]) -> None:
+    schema = load_schema("manifest")["$defs"]
+    known = set(schema["objective"]["properties"])
+    own = set(schema_of(kind)) - set(schema_of(ExampleSettings)) - CONTAINER
+    assert own - known <= {"blocks"}, "of mlm alone"
+    assert {"max_seq_length", "random_seed"} <= known
+    assert set(schema["tokenizer"]["properties"]) >= TOKENIZER
+    assert set(schema["container"]["properties"]) >= CONTAINER
+    assert not (known & (TOKENIZER | CONTAINER))
+
+
+def test_the_schema_has_the_choices_that_are_declared() -> None:
+    schema = load_schema("manifest")["$defs"]
+    declared = schema_of(ExampleSettings)
+    assert schema["tokenizer"]["properties"]["dialect"]["enum"] == list(declared["dialect"]["enum"])
+    formats = schema["container"]["properties"]["format"]["enum"]
+    assert formats == [*declared["format"]["enum"], "nvidia-mlperf", "lddl"]
+
+
+@pytest.mark.parametrize("name", ["name", "kind", "vocabulary", "shuffle", "num_shards", "inputs", "recipe"])
+def test_a_setting_cannot_have_a_name_that_means_something_else(name: str, vocabulary: Vocabulary) -> None:
+    kind = dataclass(frozen=True, kw_only=True)(
+        type("Named", (ExampleSettings,), {"__annotations__": {name: int}, name: setting(1, "a number")})
+    )
+    with pytest.raises(SettingsError, match=f"objective own: a setting cannot be called {name}; give it an"):
+        records_of(kind(objective="own"), vocabulary)
+
+
+CHANGES = {
+    "text": {"punkt": None},
+    "tokenizer": {"lower_case": False},
+    "objective": {"random_seed": 1},
+    "container": {"format": "hdf5"},
+}
+
+
+@pytest.mark.parametrize("record", CHANGES)
+def test_the_digest_is_of_all_four_records_and_of_no_order(record: str, vocabulary: Vocabulary) -> None:
+    records = records_of(BertSettings(), vocabulary).as_json()
+    assert list(records) == list(CHANGES)
+    digest = settings_digest(records)
+    turned = {name: dict(reversed(records[name].items())) for name in reversed(records)}
+    assert settings_digest(DatasetSettings(**turned).as_json()) == settings_digest(turned) == digest
+    assert settings_digest({**records, record: {**records[record], **CHANGES[record]}}) != digest
