@@ -121,7 +121,7 @@ class ShardLayout:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Group:
+class ColumnGroup:
     """Columns of an example that belong together, such as its masks.
 
     Where an example has any number of items of its own, ``items`` is their name in messages, and ``size``
@@ -133,7 +133,7 @@ class Group:
     size: str = ""
 
 
-IDS = Group(name="ids", items="ids", size="max_seq_length")
+IDS = ColumnGroup(name="ids", items="ids", size="max_seq_length")
 IDS_ENDS = "ends"
 """The column of the end offsets of ids, and of all columns with an item for each id."""
 
@@ -141,7 +141,7 @@ IDS_ENDS = "ends"
 def column(
     item: Item,
     *,
-    group: Group | None = None,
+    group: ColumnGroup | None = None,
     ends: str | None = None,
     one: str = "",
     noun: str = "",
@@ -166,7 +166,7 @@ class Column:
 
     name: str
     item: Item
-    group: Group
+    group: ColumnGroup
     ends: str | None
     one: str
     noun: str
@@ -204,7 +204,7 @@ class ExampleBatch:
         return _columns_of(cls)  # type: ignore[arg-type] # a class is hashable
 
     @classmethod
-    def groups(cls) -> tuple[Group, ...]:
+    def groups(cls) -> tuple[ColumnGroup, ...]:
         """The groups of the columns, in their order."""
         return tuple(dict.fromkeys(item.group for item in cls.columns()))
 
@@ -262,12 +262,12 @@ class ExampleBatch:
 def _columns_of(kind: Any) -> tuple[Column, ...]:
     """The declared columns. SettingsError where nothing limits the items of one: a mistake in its class."""
     declared = {item.name: dict(item.metadata) for item in fields(kind)}
-    offsets: dict[Any, Group | None] = {}
+    offsets: dict[Any, ColumnGroup | None] = {}
     for of in declared.values():
         offsets.setdefault(of["ends"], of["group"])
     found = []
     for name, of in declared.items():
-        group = of.pop("group") or offsets.get(name) or Group(name=name.replace("_", " "))
+        group = of.pop("group") or offsets.get(name) or ColumnGroup(name=name.replace("_", " "))
         one, noun = of.pop("one") or name, of.pop("noun") or name.removesuffix("s").replace("_", " ")
         found.append(Column(name=name, group=group, one=one, noun=noun, **of))
         ends = of["ends"]

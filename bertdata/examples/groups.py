@@ -1,7 +1,7 @@
 """Groups of columns that several objectives have, found in a batch of any type.
 
-Another group is an objective's own: ``bertdata.records.Group``. Who needs the masks of a batch asks for them
-here, and need not know how its type calls them.
+Another group is an objective's own: ``bertdata.records.ColumnGroup``. Who needs the masks of a batch asks for
+them here, and need not know how its type calls them.
 """
 
 from collections.abc import Sequence
@@ -10,13 +10,13 @@ from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 from bertdata.errors import SettingsError
-from bertdata.records import IDS, Buffer, Column, ExampleBatch, Group
+from bertdata.records import IDS, Buffer, Column, ColumnGroup, ExampleBatch
 
-SEGMENT = Group(name="segment")
+SEGMENT = ColumnGroup(name="segment")
 """One column: how many ids of an example, from its first on, are of the first segment."""
-MASKS = Group(name="masks", items="masked positions", size="max_predictions_per_seq")
+MASKS = ColumnGroup(name="masks", items="masked positions", size="max_predictions_per_seq")
 """Masked words: a column of places, ascending, and one of the original ids."""
-PAIR_LABEL = Group(name="pair label")
+PAIR_LABEL = ColumnGroup(name="pair label")
 """One column: a label of the example's two segments."""
 PAIRS = (IDS, SEGMENT, MASKS, PAIR_LABEL)
 """The groups that other programs' layouts of masked pairs of segments hold."""
@@ -32,12 +32,12 @@ class Masks(NamedTuple):
     ends: Any
 
 
-def has_group(kind: type[ExampleBatch], group: Group) -> bool:
+def has_group(kind: type[ExampleBatch], group: ColumnGroup) -> bool:
     """True where batches of the type have columns of the group."""
     return group in kind.groups()
 
 
-def only_column(kind: type[ExampleBatch], group: Group) -> Column:
+def only_column(kind: type[ExampleBatch], group: ColumnGroup) -> Column:
     """The column of a group that has one."""
     [found] = [item for item in kind.columns() if item.group == group]
     return found
@@ -111,7 +111,7 @@ def pair_batch(
 
 
 def check_groups(
-    holder: str, groups: Sequence[Group], objective: str, kind: type[ExampleBatch], remedy: str = ""
+    holder: str, groups: Sequence[ColumnGroup], objective: str, kind: type[ExampleBatch], remedy: str = ""
 ) -> None:
     """SettingsError unless the objective's examples have the groups that the holder has, and no other."""
     if set(groups) != set(kind.groups()):
@@ -121,6 +121,6 @@ def check_groups(
         )
 
 
-def _listed(groups: Sequence[Group]) -> str:
+def _listed(groups: Sequence[ColumnGroup]) -> str:
     *names, last = (group.name for group in groups)
     return f"{', '.join(names)} and {last}" if names else last

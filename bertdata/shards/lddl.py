@@ -155,7 +155,7 @@ class LddlReader(ShardReader):
     def __init__(
         self, file: IO[bytes], name: str, vocabulary: Vocabulary, objective: Objective | None = None
     ) -> None:
-        """objective: that of the examples, where it is known; else the one that the file names."""
+        """objective: that of the examples where it is known, else the one that the file names."""
         self._name = name
         self._parquet = ParquetInput(file, name)
         objective = objective or objective_of_file(named_objective(self._parquet.metadata), name)

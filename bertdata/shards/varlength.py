@@ -115,7 +115,7 @@ class VarlengthReader(ShardReader):
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
-        """objective: that of the examples, where it is known; else the one that the file names."""
+        """objective: that of the examples where it is known, else the one that the file names."""
         from bertdata.shards.hdf5_varlength import VarlengthColumn
 
         objective = objective or objective_of_file(named_objective(file) or DEFAULT_OBJECTIVE, name)

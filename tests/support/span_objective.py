@@ -16,19 +16,19 @@ from bertdata.examples.objective import Objective
 from bertdata.records import (
     IDS_ENDS,
     Buffer,
+    ColumnGroup,
     Documents,
     Example,
     ExampleBatch,
     ExampleSource,
-    Group,
     ShardLayout,
     Vocabulary,
     column,
 )
 
 NAME = "tests.support.span_objective:SPAN_OBJECTIVE"
-SPANS = Group(name="spans", items="spans", size="max_spans")
-WORD_STARTS = Group(name="word starts")
+SPANS = ColumnGroup(name="spans", items="spans", size="max_spans")
+WORD_STARTS = ColumnGroup(name="word starts")
 
 IDS = {"type": "int64", "shape": "S", "padding": 0, "of": "ids"}
 BITS = {**IDS, "of": "word_starts"}
@@ -72,12 +72,12 @@ FIELDS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpanSettings(ExampleSettings):
-    """Settings of this objective. ``masks`` is a number here, a switch of other objectives."""
+    """Settings of this objective. ``blocks`` is a number here, a choice of words in another one."""
 
     objective: str = setting(NAME, "objective of the examples")
     max_spans: int = setting(30, "most spans of an example")
     span_tokens: int = setting(3, "most tokens of a span")
-    masks: int = setting(0, "a number, which does nothing")
+    blocks: int = setting(0, "a number, which does nothing")
 
     @property
     def layout(self) -> ShardLayout:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bertdata.examples.groups import SEGMENT
-from bertdata.records import Buffer, Example, ExampleBatch, Group, column
+from bertdata.records import Buffer, ColumnGroup, Example, ExampleBatch, column
 
-LABEL = Group(name="label")
-SCORE = Group(name="score")
+LABEL = ColumnGroup(name="label")
+SCORE = ColumnGroup(name="score")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

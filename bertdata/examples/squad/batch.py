@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bertdata.examples.groups import SEGMENT
-from bertdata.records import Buffer, Example, ExampleBatch, Group, column
+from bertdata.records import Buffer, ColumnGroup, Example, ExampleBatch, column
 
-ANSWER = Group(name="answer")
+ANSWER = ColumnGroup(name="answer")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -81,7 +81,7 @@ class FlatReader(PackReader):
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
-        """objective: that of the examples, where it is known; else the one that the file names."""
+        """objective: that of the examples where it is known, else the one that the file names."""
         self._name = name
         self._parquet = ParquetInput(file, name)
         objective = objective or objective_of_file(named_objective(self._parquet.metadata), name)

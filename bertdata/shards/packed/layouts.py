@@ -10,7 +10,7 @@ from bertdata.errors import MissingExtraError, SettingsError, ShardError, instal
 from bertdata.examples.groups import PAIRS, check_groups
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import find_objective, objective_of_file
-from bertdata.records import DEFAULT_OBJECTIVE, Group, ShardLayout
+from bertdata.records import DEFAULT_OBJECTIVE, ColumnGroup, ShardLayout
 from bertdata.shards.example_proto import NotAnExample, decode_example
 from bertdata.shards.framing import read_payloads
 from bertdata.shards.hdf5_datasets import dataset_types, named_objective
@@ -31,7 +31,7 @@ class Layout:
 
     name: str
     formats: tuple[str, ...]
-    groups: tuple[Group, ...] | None = PAIRS
+    groups: tuple[ColumnGroup, ...] | None = PAIRS
     mask_room: Callable[[ShardLayout], int | None] = lambda layout: None
     has_index: bool = False
 
