@@ -74,8 +74,9 @@ class Hdf5Reader(ShardReader):
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
         self._name = name
-        objective = objective or _find_objective(file, name)
-        _refuse_unknown(file, name, objective)
+        found = dataset_names(file)
+        objective = objective or _find_objective(file, found, name)
+        _refuse_unknown(found, objective, name)
         self._objective = objective
         self._fields = objective.fields("hdf5")
         self._file = Hdf5Input(file, name, list(self._fields))
@@ -103,25 +104,24 @@ class Hdf5Reader(ShardReader):
             yield narrow(block)
 
 
-def _find_objective(file: IO[bytes], name: str) -> Objective:
+def _find_objective(file: IO[bytes], names: set[str], name: str) -> Objective:
     """The objective that the file names, else the one with exactly its fields, else the default one.
 
     What the last one lacks is told when the file is opened for it.
     """
-    named, names = named_objective(file), dataset_names(file)
+    named = named_objective(file)
     if named is not None:
         return objective_of_file(named, name)
     exact = [one for one in OBJECTIVES.values() if names == set(one.fields("hdf5"))]
     return exact[0] if exact else find_objective(DEFAULT_OBJECTIVE)
 
 
-def _refuse_unknown(file: IO[bytes], name: str, objective: Objective) -> None:
+def _refuse_unknown(names: set[str], objective: Objective, name: str) -> None:
     """ShardError for a file that holds more than examples of the objective do."""
     known = set(objective.fields("hdf5"))
-    unknown = dataset_names(file) - known
-    if unknown and known <= dataset_names(file):
+    if known < names:
         raise ShardError(
-            f"{name}: has also {', '.join(sorted(unknown))}, which examples of the objective "
+            f"{name}: has also {', '.join(sorted(names - known))}, which examples of the objective "
             f"{objective.name} have not; give --objective NAME, that of its examples"
         )
 
