@@ -130,9 +130,8 @@ class OpenedDataset:
     @contextmanager
     def _reader(self, shard: Shard) -> Iterator[ShardReader]:
         """A reader of the shard, whose md5 and layout fit."""
-        find_objective(
-            self.layout.objective
-        )  # loaded where the dataset was opened; this may be a new process
+        # the process that opened the dataset trusts its objective; this may be another one
+        find_objective(self.layout.objective)
         with self._opened(shard) as file:
             reader = make_reader(file, shard.path, objective=self.layout.objective)
             _check_layout(shard.path, reader.layout, self.layout)

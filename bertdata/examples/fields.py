@@ -112,16 +112,18 @@ def check_readable(form: str, fields: Fields, batch_type: type[ExampleBatch]) ->
     for column in columns.values():
         if column.name not in held and column.name not in batch_type.ragged():
             raise SettingsError(f"fields of {form}: none holds the values of column {column.name}")
-    counting = {"tfrecord": ("ones",), "hdf5": ("ones", "end")}.get(form)
+    if form not in ("tfrecord", "hdf5"):
+        return  # lists have a length, and slots a count of their own
+    ways = "a field of ones" if form == "tfrecord" else "a field of ones, or one that ends_at_padding"
     counted = {
-        (columns[field.of].ends, "ones" if field.source == "ones" else "end" if field.ends_at_padding else "")
+        columns[field.of].ends
         for field in fields.values()
+        if field.source == "ones" or (field.ends_at_padding and form == "hdf5")
     }
     for ends, items in batch_type.ragged().items():
-        if counting and not any((ends, how) in counted for how in counting):
-            expected = "a field of ones" + (", or one that ends_at_padding" if "end" in counting else "")
+        if ends not in counted:
             raise SettingsError(
-                f"fields of {form}: none tells how many {items[0].name} there are; expected {expected}"
+                f"fields of {form}: none tells how many {items[0].name} there are; expected {ways}"
             )
 
 
@@ -151,11 +153,13 @@ def check_values(example: Any, columns: Mapping[str, Column], layout: ShardLayou
     """LossyExample for more items than the layout allows, and for a value that no record can hold."""
     ends = {column.ends for column in columns.values()}
     for column in columns.values():
+        if column.name in ends:
+            continue
+        items = _items(example, column)
         group = IDS if column.ends == IDS_ENDS else column.group
-        if column.ends is not None and len(_items(example, column)) > layout.size(group.size):
-            count = len(_items(example, column))
-            raise LossyExample(f"{count} {group.items}, expected at most {layout.size(group.size)}")
-        if column.name not in ends and any(not 0 <= value < VALUE_LIMIT for value in _items(example, column)):
+        if column.ends is not None and len(items) > layout.size(group.size):
+            raise LossyExample(f"{len(items)} {group.items}, expected at most {layout.size(group.size)}")
+        if any(not 0 <= value < VALUE_LIMIT for value in items):
             raise LossyExample(f"an id or value is negative or above {VALUE_LIMIT - 1}")
 
 
