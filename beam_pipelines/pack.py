@@ -66,7 +66,7 @@ def pack(arguments: list[str]) -> int:
     """Run the pipeline and print its summary. Errors and interrupts are raised."""
     flags, beam_arguments = make_parser().parse_known_args(arguments)
     settings = pack_settings(**given_pack_settings(flags))
-    source = find_source(flags.path, flags.vocab, flags.unverified)
+    source = find_source(flags.path, flags.vocab, flags.unverified, settings.rows, flags.objective)
     vocabulary = source.vocabulary_path()
     silence_lost_connections()
     paths = argparse.Namespace(input=[flags.path], input_kind="parts", output=flags.output)

@@ -6,14 +6,19 @@ A buffer is anything with the buffer protocol whose items are unsigned integers:
 """
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
+from bertdata.errors import SettingsError
+
 Buffer = Any  # collections.abc.Buffer exists from Python 3.12 on
 Item = Literal["id", "uint8", "uint16", "uint32"]
 """Item type of a column; an id is 16 or 32 bits wide, as its vocabulary asks."""
+
+DEFAULT_OBJECTIVE = "bert"
+"""The objective of files and manifests that name none."""
 
 BatchKind = TypeVar("BatchKind", bound="ExampleBatch")
 
@@ -89,38 +94,82 @@ class ShardLayout:
     pad_position: the position in an empty slot of Graphcore's order; None: the one that the field declares.
     packing: name of the layout of packed rows (``bertdata.shards.packed.layouts``), each with up to
     sequences_per_row examples of together at most S ids; None: each row is one example. P is that of one
-    example.
+    example. sizes: by name, the most items of an example in each other group that has a size.
     """
 
     max_seq_length: int
     max_predictions_per_seq: int = 0
     remask: bool = False
     pad_position: int | None = None
-    objective: str = "bert"
+    objective: str = DEFAULT_OBJECTIVE
     packing: str | None = None
     sequences_per_row: int = 1
+    sizes: tuple[tuple[str, int], ...] = ()
+
+    @classmethod
+    def of_sizes(cls, sizes: Mapping[str, int], **others: Any) -> "ShardLayout":
+        """The layout of sizes by name."""
+        own: Any = {name: size for name, size in sizes.items() if name in cls.__dataclass_fields__}
+        return cls(**own, sizes=tuple(item for item in sizes.items() if item[0] not in own), **others)
+
+    def size(self, name: str) -> int:
+        """The most items of an example in the group whose size has that name."""
+        found = dict(self.sizes).get(name, getattr(self, name, None))
+        if found is None:
+            raise SettingsError(f"objective {self.objective}: the layout of its settings has no size {name}")
+        return int(found)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ColumnGroup:
+    """Columns of an example that belong together, such as its masks.
+
+    Where an example has any number of items of its own, ``items`` is their name in messages, and ``size``
+    the name of the setting that limits them. Both are empty where it has one item, or one for each id.
+    """
+
+    name: str
+    items: str = ""
+    size: str = ""
+
+
+IDS = ColumnGroup(name="ids", items="ids", size="max_seq_length")
+IDS_ENDS = "ends"
+"""The column of the end offsets of ids, and of all columns with an item for each id."""
 
 
 def column(
-    item: Item, *, ends: str | None = None, one: str = "", is_place: bool = False, most: int = (1 << 32) - 1
+    item: Item,
+    *,
+    group: ColumnGroup | None = None,
+    ends: str | None = None,
+    one: str = "",
+    noun: str = "",
+    is_place: bool = False,
+    most: int = (1 << 32) - 1,
 ) -> Any:
     """A column of an ExampleBatch. See Column for its settings."""
-    return field(metadata={"item": item, "ends": ends, "one": one, "is_place": is_place, "most": most})
+    found = {"item": item, "group": group, "ends": ends, "one": one, "noun": noun}
+    return field(metadata={**found, "is_place": is_place, "most": most})
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column as ``column`` declares it.
 
+    group: by default one of this column alone; of end offsets, that of the columns which they are of.
     ends: the column that holds the end offset of each example's items; None: one item an example.
     one: name of an example's own item or items in ``example_type``; by default the column's.
-    is_place: items count ids from the example's start; several ascend. most: the largest item.
+    noun: an item in messages. is_place: items count ids from the example's start; several ascend.
+    most: the largest item.
     """
 
     name: str
     item: Item
+    group: ColumnGroup
     ends: str | None
     one: str
+    noun: str
     is_place: bool
     most: int
 
@@ -143,7 +192,7 @@ class ExampleBatch:
 
     example_type: ClassVar[type[Example]] = Example
 
-    ids: Buffer = column("id", ends="ends")
+    ids: Buffer = column("id", group=IDS, ends=IDS_ENDS)
     ends: Buffer = column("uint32")
 
     def __len__(self) -> int:
@@ -153,6 +202,16 @@ class ExampleBatch:
     def columns(cls) -> tuple[Column, ...]:
         """All columns, in the order in which kernels take and return them."""
         return _columns_of(cls)  # type: ignore[arg-type] # a class is hashable
+
+    @classmethod
+    def groups(cls) -> tuple[ColumnGroup, ...]:
+        """The groups of the columns, in their order."""
+        return tuple(dict.fromkeys(item.group for item in cls.columns()))
+
+    @classmethod
+    def sizes(cls) -> tuple[str, ...]:
+        """The names of all sizes that limit an example: of ids first."""
+        return tuple(group.size for group in cls.groups() if group.size)
 
     @classmethod
     def ragged(cls) -> dict[str, list[Column]]:
@@ -201,10 +260,23 @@ class ExampleBatch:
 
 @cache
 def _columns_of(kind: Any) -> tuple[Column, ...]:
-    return tuple(
-        Column(**{**item.metadata, "name": item.name, "one": item.metadata["one"] or item.name})
-        for item in fields(kind)
-    )
+    """The declared columns. SettingsError where nothing limits the items of one: a mistake in its class."""
+    declared = {item.name: dict(item.metadata) for item in fields(kind)}
+    offsets: dict[Any, ColumnGroup | None] = {}
+    for of in declared.values():
+        offsets.setdefault(of["ends"], of["group"])
+    found = []
+    for name, of in declared.items():
+        group = of.pop("group") or offsets.get(name) or ColumnGroup(name=name.replace("_", " "))
+        one, noun = of.pop("one") or name, of.pop("noun") or name.removesuffix("s").replace("_", " ")
+        found.append(Column(name=name, group=group, one=one, noun=noun, **of))
+        ends = of["ends"]
+        if ends not in (None, IDS_ENDS) and not (group.size and group == offsets[ends]):
+            raise SettingsError(
+                f"column {name} of {kind.__name__}: its items are those that {ends} counts; expected a group "
+                "with a size, the same for all of them"
+            )
+    return tuple(found)
 
 
 class ExampleSource(Protocol):

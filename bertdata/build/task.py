@@ -19,10 +19,12 @@ from bertdata.dataset.writer import Dataset
 from bertdata.errors import InputError
 from bertdata.examples.bins import bin_names
 from bertdata.examples.objectives import find_objective
+from bertdata.io import storage
 from bertdata.io.file_check import HashingSink
 from bertdata.io.worker_process import Tell
 from bertdata.records import ExampleSource
 from bertdata.shards.containers import make_writer
+from bertdata.shards.protocol import ShardWriter
 from bertdata.shards.write import write_bins, write_examples
 from bertdata.tokens.load import load_tokenizer, load_vocabulary
 
@@ -246,7 +248,13 @@ def _write_shard(
     with target.dataset.open_shard(name) as file:
         sink = HashingSink(file.write)
         content_md5 = write_examples(
-            examples, task.settings(target), sink, engine=task.plan.engine, tell=tell, also=lengths.add
+            examples,
+            task.settings(target),
+            sink,
+            engine=task.plan.engine,
+            name=storage.join(target.dataset.directory, name),
+            tell=tell,
+            also=lengths.add,
         )
     entry = ShardEntry(
         name=name,
@@ -266,12 +274,17 @@ def _write_bins(
     task: ShardTask, target: Target, examples: ExampleSource, tell: Callable[[int], None]
 ) -> tuple[ShardEntry, ...]:
     """Write the examples of each bin as a shard. One without examples is written too."""
-    settings, engine = task.settings(target), task.plan.engine
+    settings, engine, names = task.settings(target), task.plan.engine, task.shards(target)
+
+    def writer(number: int, sink: HashingSink) -> ShardWriter:
+        path = storage.join(target.dataset.directory, names[number])
+        return make_writer(settings.format, sink, settings.layout, engine, path)
+
     return write_shard_group(
         target.dataset,
-        task.shards(target),
+        names,
         settings.layout,
-        lambda _, sink: make_writer(settings.format, sink, settings.layout, engine),
+        writer,
         lambda writers: write_bins(examples, settings.bin_size, writers, tell),
         source=task.source.name,
         engine=engine,

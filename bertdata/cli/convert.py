@@ -98,6 +98,7 @@ def _convert_dataset(args: argparse.Namespace) -> int:
             bin_size=args.bin_size,
             unverified=args.unverified,
             vocab=args.vocab,
+            objective=args.objective,
             workers=args.workers,
             progress=progress,
         )

@@ -52,6 +52,7 @@ def run(arguments: list[str]) -> int:
             plan_only=args.plan_only,
             unverified=args.unverified,
             vocab=args.vocab,
+            objective=args.objective,
             workers=args.workers,
             progress=progress,
         )

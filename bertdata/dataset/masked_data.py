@@ -12,7 +12,8 @@ from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import SettingsError
 from bertdata.examples import columns
 from bertdata.examples.dynamic_masking.counter_stream import shard_key
-from bertdata.examples.dynamic_masking.masker import Draws, Masker, has_masks
+from bertdata.examples.dynamic_masking.masker import Draws, Masker
+from bertdata.examples.groups import MASKS, has_group
 from bertdata.examples.objectives import find_objective
 from bertdata.records import Buffer, ExampleBatch, ShardLayout
 
@@ -69,7 +70,7 @@ def masked_data(
 def masked_layout(source: OpenedDataset, masker: Masker) -> ShardLayout:
     """The dataset's layout with room for the masks. SettingsError where its masks cannot be drawn anew."""
     name = source.layout.objective
-    if not has_masks(find_objective(name).batch_type):
+    if not has_group(find_objective(name).batch_type, MASKS):
         raise SettingsError(f"{source.name}: the examples of the objective {name} have no masked words")
     if source.layout.remask:
         raise SettingsError(f"{source.name}: is in Graphcore's remasked order, whose masks are fixed")

@@ -18,9 +18,10 @@ from bertdata.dataset.discover import FoundShard, find_datasets, find_shards
 from bertdata.dataset.lengths import read_lengths
 from bertdata.dataset.manifest import DatasetPlan, lengths_name
 from bertdata.errors import DatasetError, ShardError
+from bertdata.examples.objectives import find_objective, objective_of_file
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME
-from bertdata.records import Buffer, ExampleBatch, ShardLayout
+from bertdata.records import DEFAULT_OBJECTIVE, Buffer, ExampleBatch, ShardLayout
 from bertdata.shards.containers import make_reader, open_reader
 from bertdata.shards.packed.packs import PackBatch, PackReader
 from bertdata.shards.protocol import ShardReader
@@ -129,6 +130,8 @@ class OpenedDataset:
     @contextmanager
     def _reader(self, shard: Shard) -> Iterator[ShardReader]:
         """A reader of the shard, whose md5 and layout fit."""
+        # the process that opened the dataset trusts its objective; this may be another one
+        find_objective(self.layout.objective)
         with self._opened(shard) as file:
             reader = make_reader(file, shard.path, objective=self.layout.objective)
             _check_layout(shard.path, reader.layout, self.layout)
@@ -240,14 +243,20 @@ def _verified(paths: list[str], split: Split | None) -> _Contents:
         if (md5 := plan.settings.vocabulary["md5"]) != vocabulary["md5"]:
             found = f"vocabulary {md5}, expected {vocabulary['md5']}"
             raise DatasetError(f"{path}: was made with {found}, that of {paths[0]}")
-    names = [field.name for field in fields(ShardLayout)]
-    settings = [(path, plan.settings.by_name) for path, plan, *_ in opened]
-    layouts = [
-        (path, ShardLayout(**{name: found[name] for name in names if name in found}))
-        for path, found in settings
-    ]
+    layouts = [(path, _planned_layout(path, plan)) for path, plan, *_ in opened]
     files = [item for *_, files, _ in opened for item in files]
     return layouts, files, vocabulary["tokens"], sum(left_out for *_, left_out in opened)
+
+
+def _planned_layout(path: str, plan: DatasetPlan) -> ShardLayout:
+    """The layout of a dataset by its manifest."""
+    settings = plan.settings.by_name
+    objective = objective_of_file(plan.objective or DEFAULT_OBJECTIVE, path)
+    others = {field.name for field in fields(ShardLayout)} - {"sizes"}
+    sizes = {name: settings[name] for name in objective.batch_type.sizes() if name not in others}
+    return ShardLayout(
+        **{name: settings[name] for name in sorted(others) if name in settings}, sizes=tuple(sizes.items())
+    )
 
 
 def _listed(path: str, split: Split | None) -> tuple[DatasetPlan, _Files, int]:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bertdata._native import Engine, default_engine, kernels, use_native
-from bertdata.records import Buffer, ExampleBatch, ShardLayout
+from bertdata.records import IDS, IDS_ENDS, Buffer, ExampleBatch, ShardLayout
 
 Array = npt.NDArray[Any]
 Batch = TypeVar("Batch", bound=ExampleBatch)
@@ -126,8 +126,10 @@ def join(batches: list[Batch]) -> Batch:
 
 def blank(kind: type[Batch], layout: ShardLayout) -> Batch:
     """One example of the layout's full size, of zeros, its places behind the last id."""
-    sizes = dict.fromkeys(kind.ragged(), layout.max_predictions_per_seq)
-    sizes["ends"] = layout.max_seq_length
+    sizes = {
+        ends: layout.size(IDS.size if ends == IDS_ENDS else items[0].group.size)
+        for ends, items in kind.ragged().items()
+    }
     found: dict[str, Any] = {}
     for item in kind.columns():
         if item.name in sizes:

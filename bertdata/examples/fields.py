@@ -13,7 +13,8 @@ from typing import Any
 
 from bertdata._native import kernels
 from bertdata.errors import SettingsError
-from bertdata.records import Column, ExampleBatch, ShardLayout
+from bertdata.examples.groups import MASKS, has_group, mask_columns
+from bertdata.records import IDS, IDS_ENDS, Column, ExampleBatch, ShardLayout
 
 VALUE_LIMIT = 1 << 21
 """Values of a TFRecord are below this, as many ids as a vocabulary may have; twin of kValueLimit."""
@@ -35,6 +36,12 @@ SOURCES = (
 rest is for Parquet only, placed for a model's inputs only; the kernels know neither.
 """
 
+_HOLDING = ("values", "after", "slots", "slot_after")
+"""Ways to make a field that a column can be made of again."""
+
+_SIZES = {"S": IDS.size, "P": MASKS.size}
+"""Short names of sizes in a field's shape. Those of an objective's own groups have none."""
+
 Features = dict[str, Any]
 """Values by field: a list of ints, or an array of C floats."""
 
@@ -55,10 +62,16 @@ class Field:
     padding: int | float = 0
     ends_at_padding: bool = False
 
+    @property
+    def size(self) -> str | None:
+        """The name of the size that is the number of values. None for one value, and for any number."""
+        return None if self.shape in ("1", "*") else _SIZES.get(self.shape, self.shape)
+
     def width(self, layout: ShardLayout, count: int) -> int:
         """Number of values, for an example with ``count`` items."""
-        sizes = {"S": layout.max_seq_length, "P": layout.max_predictions_per_seq, "1": 1, "*": count}
-        return sizes[self.shape]
+        if self.size is None:
+            return 1 if self.shape == "1" else count
+        return layout.size(self.size)
 
 
 Fields = Mapping[str, Field]
@@ -83,8 +96,35 @@ def check_fields(fields: Fields, batch_type: type[ExampleBatch]) -> None:
                 f"field {field.name}: is made of {field.of!r} as {field.source!r}, expected one of "
                 f"{', '.join(sorted(names))} as one of {', '.join(SOURCES)}"
             )
+        if field.size not in (None, *batch_type.sizes()):
+            raise SettingsError(
+                f"field {field.name}: its shape is {field.shape!r}, expected S, 1, * or a size of the "
+                f"examples: {', '.join(batch_type.sizes())}"
+            )
         if field.source == "placed" and places_of(field.of, batch_type) is None:
             raise SettingsError(f"field {field.name}: is made of {field.of!r}, whose items have no places")
+
+
+def check_readable(form: str, fields: Fields, batch_type: type[ExampleBatch]) -> None:
+    """SettingsError for a container's fields of which not every column can be made again: a mistake."""
+    columns = columns_by_name(batch_type)
+    held = {field.of for field in fields.values() if field.source in _HOLDING}
+    for column in columns.values():
+        if column.name not in held and column.name not in batch_type.ragged():
+            raise SettingsError(f"fields of {form}: none holds the values of column {column.name}")
+    if form not in ("tfrecord", "hdf5"):
+        return  # lists have a length, and slots a count of their own
+    ways = "a field of ones" if form == "tfrecord" else "a field of ones, or one that ends_at_padding"
+    counted = {
+        columns[field.of].ends
+        for field in fields.values()
+        if field.source == "ones" or (field.ends_at_padding and form == "hdf5")
+    }
+    for ends, items in batch_type.ragged().items():
+        if ends not in counted:
+            raise SettingsError(
+                f"fields of {form}: none tells how many {items[0].name} there are; expected {ways}"
+            )
 
 
 def places_of(name: str, batch_type: type[ExampleBatch]) -> str | None:
@@ -104,16 +144,22 @@ def features_of(
 ) -> Features:
     """The padded values of a record without slots, by field. LossyExample where a value is out of range."""
     columns = columns_by_name(batch_type)
-    check_values(example, columns)
+    check_values(example, columns, layout)
     values = {name: _values(example, field, columns[field.of]) for name, field in fields.items()}
     return {name: padded(values[name], field, layout) for name, field in fields.items()}
 
 
-def check_values(example: Any, columns: Mapping[str, Column]) -> None:
-    """LossyExample for an id or another value that no record can hold."""
+def check_values(example: Any, columns: Mapping[str, Column], layout: ShardLayout) -> None:
+    """LossyExample for more items than the layout allows, and for a value that no record can hold."""
     ends = {column.ends for column in columns.values()}
     for column in columns.values():
-        if column.name not in ends and any(not 0 <= value < VALUE_LIMIT for value in _items(example, column)):
+        if column.name in ends:
+            continue
+        items = _items(example, column)
+        group = IDS if column.ends == IDS_ENDS else column.group
+        if column.ends is not None and len(items) > layout.size(group.size):
+            raise LossyExample(f"{len(items)} {group.items}, expected at most {layout.size(group.size)}")
+        if any(not 0 <= value < VALUE_LIMIT for value in items):
             raise LossyExample(f"an id or value is negative or above {VALUE_LIMIT - 1}")
 
 
@@ -192,6 +238,7 @@ def record_format(fields: Fields, batch_type: type[ExampleBatch], layout: ShardL
     """The kernel's encoder and decoder of the fields' records."""
     columns = batch_type.columns()
     numbers = {column.name: number for number, column in enumerate(columns)}
+    masks = mask_columns(batch_type) if has_group(batch_type, MASKS) else None
     item_bytes = {"id": 4, "uint8": 1, "uint16": 2, "uint32": 4}
     return kernels.RecordFormat(
         columns=[
@@ -214,8 +261,8 @@ def record_format(fields: Fields, batch_type: type[ExampleBatch], layout: ShardL
             )
             for _, field in sorted(fields.items(), key=lambda pair: pair[0].encode())
         ],
-        positions=numbers.get("positions", -1),
-        labels=numbers.get("labels", -1),
+        positions=numbers[masks.places.name] if masks else -1,
+        labels=numbers[masks.originals.name] if masks else -1,
         first_slot=layout.max_predictions_per_seq,
     )
 

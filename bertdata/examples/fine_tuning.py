@@ -20,9 +20,9 @@ class FineTuningObjective(Objective):
         )
 
 
-def segment_lines(ids: list[int], first_length: int, words: list[str]) -> list[str]:
+def segment_lines(ids: list[int], first_ids: int, words: list[str]) -> list[str]:
     """Both segments in words, a line each. One line where there is no second."""
-    lines = [f"  A  {text_of(ids[:first_length], words)}"]
-    if first_length < len(ids):
-        lines.append(f"  B  {text_of(ids[first_length:], words)}")
+    lines = [f"  A  {text_of(ids[:first_ids], words)}"]
+    if first_ids < len(ids):
+        lines.append(f"  B  {text_of(ids[first_ids:], words)}")
     return lines

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from bertdata.examples.groups import MASKS, has_group, mask_columns
 from bertdata.records import ExampleBatch
 
 
@@ -44,7 +45,10 @@ class ListedExamples:
 
     @property
     def masked(self) -> int:
-        return sum(len(example.positions) for example in self._made)
+        if not has_group(self._batch_type, MASKS):
+            return 0
+        places = mask_columns(self._batch_type).places.one
+        return sum(len(getattr(example, places)) for example in self._made)
 
     def batch(self, start: int, stop: int, step: int = 1) -> ExampleBatch:
         return self._batch_type.of(self._made[start:stop:step], wide=self._wide)

@@ -1,7 +1,4 @@
-"""Masks as ``show`` and ``stats`` tell them, for every objective that masks words.
-
-An example has ``ids``, ``positions`` and ``labels``; a batch the columns of these names and ``mask_ends``.
-"""
+"""Masks as ``show`` and ``stats`` tell them, for every objective that masks words."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -11,6 +8,7 @@ from operator import add, eq
 from typing import Any
 
 from bertdata.examples.counting import plain, ratio, sizes, spread
+from bertdata.examples.groups import masks_of
 from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.examples.objective import Findings, Totals, text_of
 
@@ -18,25 +16,26 @@ _EVIDENCE = 100  # masked positions without which no id is taken for [MASK]
 _NAMES = {"mask": "[MASK]", "kept": "kept", "random": "random", "changed": "[MASK] or random"}
 
 
-def describe_masks(example: Any, words: list[str], mask_id: int | None) -> Iterator[str]:
+def describe_masks(
+    ids: list[int], positions: list[int], labels: list[int], words: list[str], mask_id: int | None
+) -> Iterator[str]:
     """A line for each mask: position, what stands there, the label, and the word that replaced it."""
-    for mask, (position, label) in enumerate(zip(example.positions, example.labels, strict=True)):
-        kind = mask_kind(example, mask, mask_id)
-        became = f" -> {text_of([example.ids[position]], words)}" if kind in ("random", "changed") else ""
+    for position, label in zip(positions, labels, strict=True):
+        kind = mask_kind(ids[position], label, mask_id)
+        became = f" -> {text_of([ids[position]], words)}" if kind in ("random", "changed") else ""
         yield f"  {position:<4}{kind:<8}{text_of([label], words)}{became}"
 
 
-def mask_kind(example: Any, mask: int, mask_id: int | None) -> str:
-    """The kind of the example's mask number ``mask``: "[MASK]", "kept" or "random".
+def mask_kind(shown: int, label: int, mask_id: int | None) -> str:
+    """The kind of a mask with that id at its place, of that original: "[MASK]", "kept" or "random".
 
     Where the id of [MASK] is not known, the first and the last are "changed".
     """
-    shown = example.ids[example.positions[mask]]
     if mask_id is None:
-        return "kept" if shown == example.labels[mask] else "changed"
+        return "kept" if shown == label else "changed"
     if shown == mask_id:
         return "[MASK]"
-    return "kept" if shown == example.labels[mask] else "random"
+    return "kept" if shown == label else "random"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,12 +60,13 @@ class MaskCounts:
 
     def add(self, batch: Any) -> None:
         """Count the batch's examples: whole columns at a time, never one example by one."""
-        ends, masks = plain(batch.ends), sizes(plain(batch.mask_ends))
-        starts = chain.from_iterable(map(repeat, [0, *ends[:-1]], masks))
-        shown = list(map(memoryview(batch.ids).__getitem__, map(add, starts, plain(batch.positions))))
-        self.masks.update(masks)
+        ends, masks = plain(batch.ends), masks_of(batch)
+        counts = sizes(plain(masks.ends))
+        starts = chain.from_iterable(map(repeat, [0, *ends[:-1]], counts))
+        shown = list(map(memoryview(batch.ids).__getitem__, map(add, starts, plain(masks.places))))
+        self.masks.update(counts)
         self.shown.update(shown)
-        self.kept.update(compress(shown, map(eq, shown, plain(batch.labels))))
+        self.kept.update(compress(shown, map(eq, shown, plain(masks.originals))))
 
     def merge(self, other: "MaskCounts") -> None:
         """Add the counts of another shard."""

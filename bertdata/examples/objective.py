@@ -16,8 +16,10 @@ from bertdata.config.settings import ExampleSettings
 from bertdata.errors import SettingsError
 from bertdata.examples import fields, slots
 from bertdata.examples.fields import Features, Fields
-from bertdata.records import Documents, ExampleBatch, ExampleSource, ShardLayout, Vocabulary
+from bertdata.examples.groups import MASKS
+from bertdata.records import IDS_ENDS, Documents, ExampleBatch, ExampleSource, ShardLayout, Vocabulary
 
+_MODEL_FORM = "huggingface"
 _MODEL_ROW = {"type": "int64", "shape": "S", "padding": 0, "of": "ids"}
 _MODEL_INPUTS = {"input_ids": _MODEL_ROW, "attention_mask": {**_MODEL_ROW, "as": "ones"}}
 
@@ -50,11 +52,6 @@ class ObjectiveCounts:
     The base class counts nothing: enough for examples of ids alone.
     """
 
-    @property
-    def masked_tokens(self) -> int:
-        """Masked positions."""
-        return 0
-
     def add(self, batch: Any) -> None:
         """Count the batch's examples."""
 
@@ -69,10 +66,10 @@ class ObjectiveCounts:
 class Objective(ABC):
     """One objective: settings, columns, fields, making, describing, counting.
 
-    declared: by container ("tfrecord", "hdf5", "parquet"; "tfrecord_remasked" for Graphcore's order)
-    the fields of a record, in the form of ``schemas/example.json``; under "huggingface" those of a model's
-    inputs. task: the trainer's task that learns it, by its name or as package.module:CLASS; empty where it
-    has none.
+    declared: by container ("tfrecord", "hdf5", "parquet"; "tfrecord_remasked" for Graphcore's order; "flat"
+    for the rows of that layout) the fields of a record, in the form of ``schemas/example.json``; under
+    "huggingface" those of a model's inputs. task: the trainer's task that learns it, by its
+    name or as package.module:CLASS; empty where it has none.
     """
 
     task = ""
@@ -108,6 +105,8 @@ class Objective(ABC):
         for form, declared in self._declared.items():
             found[form] = fields.read_fields(declared)
             fields.check_fields(found[form], self.batch_type)
+            if form != _MODEL_FORM:
+                fields.check_readable(form, found[form], self.batch_type)
         return found
 
     def fields(self, container: str, layout: ShardLayout | None = None) -> Fields:
@@ -121,13 +120,37 @@ class Objective(ABC):
         return slots.with_pad_position(self._fields[form], layout.pad_position)
 
     @cached_property
+    def flat_fields(self) -> Fields:
+        """The lists of a row of the layout ``flat``, by name: those declared for it, else parquet's.
+
+        To parquet's come the ends of the row's examples in its lists. SettingsError where two have one name.
+        """
+        if "flat" in self._fields:
+            return self._fields["flat"]
+        found = {
+            name: replace(field, shape="*")
+            for name, field in self.fields("parquet").items()
+            if field.source == "values"
+        }
+        for column in self.batch_type.ragged():
+            name = "sequence_ends" if column == IDS_ENDS else column
+            if name in found:
+                raise SettingsError(f"objective {self.name}: two lists of the layout flat are called {name}")
+            found[name] = fields.Field(name=name, type="int32", shape="*", of=column)
+        return found
+
+    def most_masks(self, settings: Mapping[str, Any], length: int) -> int:
+        """The most masked positions of an example of so many ids, by the settings in its manifest."""
+        return min(length, int(settings[MASKS.size]))
+
+    @cached_property
     def model_fields(self) -> Fields:
         """The fields of a model's inputs and labels under Hugging Face's names, by name.
 
         Those that the objective declares for "huggingface"; else the ids and their mask.
         """
-        if "huggingface" in self._fields:
-            return self._fields["huggingface"]
+        if _MODEL_FORM in self._fields:
+            return self._fields[_MODEL_FORM]
         return fields.read_fields(_MODEL_INPUTS)
 
     def features(self, example: Any, layout: ShardLayout) -> Features:
@@ -142,7 +165,7 @@ class Objective(ABC):
         try:
             if slots.has_slots(found):
                 example = slots.example_of_slots(features, found, self.batch_type)
-                layout = replace(layout, pad_position=slots.pad_position(features, found))
+                layout = replace(layout, pad_position=slots.pad_position(features, found, self.batch_type))
             else:
                 example = fields.example_of(features, found, self.batch_type)
             again = self.features(example, layout)

@@ -19,6 +19,7 @@ from bertdata.examples.fields import (
     padded,
     single,
 )
+from bertdata.examples.groups import mask_columns, mask_names
 from bertdata.records import ExampleBatch, ShardLayout
 
 
@@ -35,13 +36,14 @@ def with_pad_position(fields: Fields, position: int) -> Fields:
     }
 
 
-def pad_position(features: Features, fields: Fields) -> int | None:
+def pad_position(features: Features, fields: Fields, batch_type: type[ExampleBatch]) -> int | None:
     """The position in a record's first empty slot. None where every slot is used."""
+    masks = mask_names(batch_type)
     by_source = {(field.source, field.of): features[name] for name, field in fields.items()}
     positions = by_source["slot_positions", "ids"]
-    masked_end = single(by_source["masked_slots", "positions"], "masked_slots")
+    masked_end = single(by_source["masked_slots", masks.places], "masked_slots")
     used_end = single(by_source["used_slots", "ids"], "used_slots")
-    empty = masked_end if masked_end < len(by_source["slots", "labels"]) else used_end
+    empty = masked_end if masked_end < len(by_source["slots", masks.originals]) else used_end
     return positions[empty] if empty < len(positions) else None
 
 
@@ -63,8 +65,10 @@ def slotted_features(
 ) -> Features:
     """The padded values of a record in this order, by field. LossyExample where they do not fit."""
     columns = columns_by_name(batch_type)
-    check_values(example, columns)
-    label_at = dict(zip(example.positions, example.labels, strict=True))
+    check_values(example, columns, layout)
+    masks = mask_columns(batch_type)
+    places, originals = getattr(example, masks.places.one), getattr(example, masks.originals.one)
+    label_at = dict(zip(places, originals, strict=True))
     taken = [position for position, token in enumerate(example.ids) if token != 0]
     slots = _Slots(
         [position for position in taken if position in label_at],
@@ -75,7 +79,7 @@ def slotted_features(
         raise LossyExample("an example has more unmasked ids than max_seq_length - max_predictions_per_seq")
 
     def values(field: Field) -> list[int]:
-        if field.source == "slots" and field.of == "labels":
+        if field.source == "slots" and field.of == masks.originals.name:
             return [label_at[position] for position in slots.masked]
         if field.source == "slots":
             return slots.fill(dict(enumerate(example.ids)), 0)
@@ -97,25 +101,24 @@ def slotted_features(
 
 def example_of_slots(features: Features, fields: Fields, batch_type: type[ExampleBatch]) -> Any:
     """The example whose values in this order these are. LossyExample, or an IndexError, for others."""
-    columns = columns_by_name(batch_type)
+    columns, masks = columns_by_name(batch_type), mask_names(batch_type)
     by_source = {(field.source, field.of): features[name] for name, field in fields.items()}
-    masked_end = single(by_source["masked_slots", "positions"], "masked_slots")
+    masked_end = single(by_source["masked_slots", masks.places], "masked_slots")
     used_end = single(by_source["used_slots", "ids"], "used_slots")
-    room, width = len(by_source["slots", "labels"]), len(by_source["slots", "ids"])
+    room, width = len(by_source["slots", masks.originals]), len(by_source["slots", "ids"])
     if not (0 <= masked_end <= room <= used_end <= width):
         raise LossyExample(
             f"slots up to {masked_end} and from {room} to {used_end} are used, expected them within {width}"
         )
-    masks = sum(value == 1 for value in by_source["ones", "positions"])
-    found: dict[str, Any] = {
-        name: list(by_source["values", name][:masks]) for name in ("positions", "labels")
-    }
+    count = sum(value == 1 for value in by_source["ones", masks.places])
+    positions, labels = (list(by_source["values", name][:count]) for name in (masks.places, masks.originals))
+    found: dict[str, Any] = {columns[masks.places].one: positions, columns[masks.originals].one: labels}
     slots = [*range(masked_end), *range(room, used_end)]
     places = [by_source["slot_positions", "ids"][slot] for slot in slots]
-    outside = [place for place in (*places, *found["positions"]) if not 0 <= place < width]
+    outside = [place for place in (*places, *positions) if not 0 <= place < width]
     if outside:
         raise LossyExample(f"position {outside[0]}, expected 0 to {width - 1}")
-    length = max([*places, *found["positions"]]) + 1
+    length = max([*places, *positions]) + 1
     ids = [0] * length
     for slot, place in zip(slots, places, strict=True):
         ids[place] = by_source["slots", "ids"][slot]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from bertdata._native import Engine
 from bertdata.examples.counting import plain, sizes, weighted_sum
+from bertdata.examples.groups import count_masks
 from bertdata.examples.objective import ObjectiveCounts
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ExampleBatch, ShardLayout
@@ -20,8 +21,8 @@ class ShardCounts:
     """Counts over the examples of one shard.
 
     lengths: examples by their number of real tokens; own: the objective's counts. packs: packed rows by
-    their number of sequences; none where each row is one example. layout is None for a shard without
-    records.
+    their number of sequences; none where each row is one example. masked_tokens: masked positions. layout
+    is None for a shard without records.
     """
 
     name: str
@@ -30,6 +31,7 @@ class ShardCounts:
     lengths: Counter[int] = field(default_factory=Counter)
     own: ObjectiveCounts = field(default_factory=ObjectiveCounts)
     packs: Counter[int] = field(default_factory=Counter)
+    masked_tokens: int = 0
 
     @property
     def examples(self) -> int:
@@ -45,13 +47,10 @@ class ShardCounts:
         """Packed rows. None where each row is one example."""
         return self.packs.total() if self.layout and self.layout.packing else None
 
-    @property
-    def masked_tokens(self) -> int:
-        return self.own.masked_tokens
-
     def add(self, batch: ExampleBatch) -> None:
         """Count the batch's examples: whole columns at a time, never one example by one."""
         self.lengths.update(sizes(plain(batch.ends)))
+        self.masked_tokens += count_masks(batch)
         self.own.add(batch)
 
 

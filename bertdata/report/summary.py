@@ -99,6 +99,7 @@ class Statistics:
             "objective": self.layout.objective,
             "max_seq_length": self.layout.max_seq_length,
             "max_predictions_per_seq": self.layout.max_predictions_per_seq,
+            **dict(self.layout.sizes),
             "shards": len(self.shards),
             "bytes": sum(shard.bytes for shard in self.shards),
             "examples": self.examples,
@@ -183,7 +184,7 @@ def _common_layout(shards: list[ShardCounts], path: str) -> ShardLayout:
         if not shard.examples or shard.layout is None:
             continue
         first = first or shard
-        for what in ("objective", "packing", "max_seq_length", "max_predictions_per_seq"):
+        for what in ("objective", "packing", "max_seq_length", "max_predictions_per_seq", "sizes"):
             found, expected = getattr(shard.layout, what), getattr(first.layout, what)
             if found != expected:
                 raise UsageError(

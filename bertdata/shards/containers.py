@@ -35,26 +35,29 @@ VOCABULARY_NAME = "vocab.txt"
 _MAGIC = {b"\x89HDF": "hdf5", b"PAR1": "parquet"}
 
 
-def make_writer(format: str, sink: Sink, layout: ShardLayout, engine: Engine | None = None) -> ShardWriter:
-    """A writer of one of FORMATS or of NVIDIA_MLPERF.
+def make_writer(
+    format: str, sink: Sink, layout: ShardLayout, engine: Engine | None = None, name: str | None = None
+) -> ShardWriter:
+    """A writer of one of FORMATS or of NVIDIA_MLPERF. Errors call the shard ``name``.
 
     HDF5 and Parquet need their extras; they are imported only here.
     """
+    name = name or f"{format} shard"
     if format == "hdf5":
         from bertdata.shards.hdf5 import Hdf5Writer
 
-        return Hdf5Writer(sink, layout)
+        return Hdf5Writer(sink, layout, name)
     if format == NVIDIA_MLPERF:
         from bertdata.shards.varlength import VarlengthWriter
 
-        return VarlengthWriter(sink, layout)
+        return VarlengthWriter(sink, layout, name)
     if format == "parquet":
         from bertdata.shards.parquet import ParquetWriter
 
-        return ParquetWriter(sink, layout)
+        return ParquetWriter(sink, layout, name)
     from bertdata.shards.tfrecord import TFRecordWriter
 
-    return TFRecordWriter(sink, layout, engine)
+    return TFRecordWriter(sink, layout, engine, name)
 
 
 def format_of(file: BinaryIO) -> str:
@@ -76,30 +79,28 @@ def make_reader(
     vocabulary: path or name of that which LDDL's words need; None: vocab.txt beside the shard.
 
     A PackReader where the rows are packed. objective: the name of that of its examples, where it is
-    known; else the file's fields tell one of ours. One of somebody else's must be loaded already
-    (``find_objective``): no file imports code.
+    known; else the file names it, or has exactly the fields of one of ours. One of somebody else's must be
+    loaded already (``find_objective``): no file imports code.
     """
     format = format_of(file)
-    packed = make_pack_reader(file, name, format, engine)
+    known = objective_of_file(objective, name) if objective else None
+    packed = make_pack_reader(file, name, format, engine, known)
     if packed is not None:
         return packed
-    known = objective_of_file(objective, name) if objective else None
     if format == "hdf5":
         from bertdata.shards.hdf5 import Hdf5Reader
         from bertdata.shards.varlength import VarlengthReader, is_varlength_file
 
-        if is_varlength_file(file):
-            return VarlengthReader(file, name)
-
-        return Hdf5Reader(file, name, known) if known else Hdf5Reader(file, name)
+        reader = VarlengthReader if is_varlength_file(file) else Hdf5Reader
+        return reader(file, name, known)
     if format == "parquet":
-        from bertdata.shards.parquet import ParquetReader, objective_name
+        from bertdata.shards.parquet import ParquetReader
 
         if is_lddl(file):
             from bertdata.shards.lddl import LddlReader
 
-            return LddlReader(file, name, _words_of(name, vocabulary))
-        return ParquetReader(file, name, known or objective_of_file(objective_name(file), name))
+            return LddlReader(file, name, _words_of(name, vocabulary), known)
+        return ParquetReader(file, name, known)
     from bertdata.shards.tfrecord import TFRecordReader
 
     return TFRecordReader(file, name, engine, known)

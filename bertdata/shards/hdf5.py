@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from typing import IO
 
 from bertdata.errors import ShardError
-from bertdata.examples.bert.objective import BERT
-from bertdata.examples.fields import Fields
+from bertdata.examples.fields import Field, Fields
 from bertdata.examples.objective import Objective
-from bertdata.examples.objectives import OBJECTIVES, find_objective
-from bertdata.records import ExampleBatch, ShardLayout
+from bertdata.examples.objectives import OBJECTIVES, find_objective, objective_of_file
+from bertdata.records import DEFAULT_OBJECTIVE, IDS, ExampleBatch, ShardLayout
 from bertdata.shards.hdf5_datasets import (
     DatasetForm,
     Hdf5Input,
     Hdf5Output,
     block_rows,
     dataset_names,
+    named_objective,
 )
 from bertdata.shards.hdf5_file import load_h5py
 from bertdata.shards.protocol import ShardReader, Sink
@@ -26,31 +26,31 @@ from bertdata.shards.protocol import ShardReader, Sink
 class Hdf5Writer:
     """Writes batches as blocks of examples. The bytes do not depend on how the examples were batched."""
 
-    def __init__(self, sink: Sink, layout: ShardLayout) -> None:
+    def __init__(self, sink: Sink, layout: ShardLayout, name: str = "hdf5 shard") -> None:
         load_h5py()
         from bertdata.examples.columns import Regrouping
         from bertdata.shards import rows
 
         rows.check_writable(layout, "hdf5")
-        self._layout = layout
+        self._layout, self._name = layout, name
         self._received = 0
         step = block_rows(layout.max_seq_length)
         self._blocks: Regrouping[ExampleBatch] = Regrouping(step)
         self._fields = find_objective(layout.objective).fields("hdf5", layout)
-        self._lowest_position = _lowest_position(self._fields)
+        self._lowest = _lowest_items(self._fields)
         forms = {
-            name: DatasetForm(type=field.type, row=_row_shape(field.shape, layout))
+            name: DatasetForm(type=field.type, row=_row_shape(field, layout))
             for name, field in self._fields.items()
         }
-        self._file = Hdf5Output(sink, forms, step)
+        self._file = Hdf5Output(sink, forms, step, objective=layout.objective)
 
     def write(self, batch: ExampleBatch) -> None:
         from bertdata.examples.columns import arrays
         from bertdata.shards import rows
 
         batch = arrays(batch)
-        record = rows.RecordCheck(name="hdf5 shard", first=self._received)
-        rows.check_batch(batch, self._layout, record, self._lowest_position)
+        record = rows.RecordCheck(name=self._name, first=self._received)
+        rows.check_batch(batch, self._layout, record, self._lowest)
         self._received += len(batch)
         for block in self._blocks.add(batch):
             self._file.append(rows.pad(block, self._layout, self._fields))
@@ -66,15 +66,17 @@ class Hdf5Writer:
 class Hdf5Reader(ShardReader):
     """Reads any tool's file of this layout, whatever its integer types and chunks, from a seekable file.
 
-    objective: that of the examples, where it is known; else the one of ours with the most fields that are all
-    there, BERT's where there is none.
+    objective: that of the examples, where it is known; else the one that the file names, or the one of ours
+    with exactly its fields.
     """
 
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
         self._name = name
-        objective = objective or _find_objective(file)
+        found = dataset_names(file)
+        objective = objective or _find_objective(file, found, name)
+        _refuse_unknown(found, objective, name)
         self._objective = objective
         self._fields = objective.fields("hdf5")
         self._file = Hdf5Input(file, name, list(self._fields))
@@ -93,29 +95,44 @@ class Hdf5Reader(ShardReader):
         from bertdata.examples.columns import narrow
         from bertdata.shards.rows import RecordCheck, check_batch, unpad
 
-        step, lowest_position = block_rows(self.layout.max_seq_length), _lowest_position(self._fields)
+        step, lowest = block_rows(self.layout.max_seq_length), _lowest_items(self._fields)
         for start in range(0, len(self), step):
             record = RecordCheck(name=self._name, first=start)
             found = self._file.read(start, min(start + step, len(self)))
             block = unpad(found, self._fields, self._objective.batch_type, record)
-            check_batch(block, self.layout, record, lowest_position)
+            check_batch(block, self.layout, record, lowest)
             yield narrow(block)
 
 
-def _find_objective(file: IO[bytes]) -> Objective:
-    names = dataset_names(file)
-    fitting = [one for one in OBJECTIVES.values() if names >= set(one.fields("hdf5"))]
-    return max(fitting, key=lambda one: len(one.fields("hdf5")), default=BERT)
+def _find_objective(file: IO[bytes], names: set[str], name: str) -> Objective:
+    """The objective that the file names, else the one with exactly its fields, else the default one.
+
+    What the last one lacks is told when the file is opened for it.
+    """
+    named = named_objective(file)
+    if named is not None:
+        return objective_of_file(named, name)
+    exact = [one for one in OBJECTIVES.values() if names == set(one.fields("hdf5"))]
+    return exact[0] if exact else find_objective(DEFAULT_OBJECTIVE)
 
 
-def _lowest_position(fields: Fields) -> int:
-    """1 where a position 0 would end the masks."""
-    return int(any(field.ends_at_padding for field in fields.values()))
+def _refuse_unknown(names: set[str], objective: Objective, name: str) -> None:
+    """ShardError for a file that holds more than examples of the objective do."""
+    known = set(objective.fields("hdf5"))
+    if known < names:
+        raise ShardError(
+            f"{name}: has also {', '.join(sorted(names - known))}, which examples of the objective "
+            f"{objective.name} have not; give --objective NAME, that of its examples"
+        )
 
 
-def _row_shape(declared: str, layout: ShardLayout) -> tuple[int, ...]:
-    shapes = {"S": (layout.max_seq_length,), "P": (layout.max_predictions_per_seq,), "1": ()}
-    return shapes[declared]
+def _lowest_items(fields: Fields) -> dict[str, int]:
+    """The lowest item of each column whose items end at the padding."""
+    return {field.of: int(field.padding) + 1 for field in fields.values() if field.ends_at_padding}
+
+
+def _row_shape(field: Field, layout: ShardLayout) -> tuple[int, ...]:
+    return () if field.size is None else (layout.size(field.size),)
 
 
 def _find_layout(file: Hdf5Input, objective: Objective, name: str) -> tuple[int, ShardLayout]:
@@ -128,14 +145,16 @@ def _find_layout(file: Hdf5Input, objective: Objective, name: str) -> tuple[int,
             raise ShardError(f"{name}: {field} is {kind}, expected integers ({fields[field].type})")
     widest: dict[str, str] = {}
     for field, declared in fields.items():
-        widest.setdefault(declared.shape, field)
-    for shape in ("S", "P"):
-        if shape in widest and len(shapes[widest[shape]]) != 2:
-            found = shapes[widest[shape]]
-            raise ShardError(f"{name}: {widest[shape]} has shape {found}, expected two dimensions")
-    rows, width = shapes[widest["S"]]
-    masks = shapes[widest["P"]][1] if "P" in widest else 0
-    layout = ShardLayout(objective=objective.name, max_seq_length=width, max_predictions_per_seq=masks)
-    check_layout(layout, name, has_masks="P" in widest)
-    file.check_shapes({name: (rows, *_row_shape(field.shape, layout)) for name, field in fields.items()})
+        if declared.size is not None:
+            widest.setdefault(declared.size, field)
+    names = [size for size in objective.batch_type.sizes() if size in widest]
+    for size in names:
+        if len(shapes[widest[size]]) != 2:
+            found = shapes[widest[size]]
+            raise ShardError(f"{name}: {widest[size]} has shape {found}, expected two dimensions")
+    rows = shapes[widest[IDS.size]][0]
+    sizes = {size: shapes[widest[size]][1] for size in names}
+    layout = ShardLayout.of_sizes(sizes, objective=objective.name)
+    check_layout(layout, name, names)
+    file.check_shapes({name: (rows, *_row_shape(field, layout)) for name, field in fields.items()})
     return rows, layout

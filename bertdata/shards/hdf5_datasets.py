@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from bertdata.errors import ShardError
 from bertdata.io.signals import signals_held
+from bertdata.records import DEFAULT_OBJECTIVE
 from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, load_h5py, one_line
 from bertdata.shards.protocol import Sink
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 BLOCK_ROWS = 1024
 BLOCK_BYTES = 512 * 1024  # of input_ids; HDF5's chunk cache holds 1 MiB a dataset, unasked
 GZIP_LEVEL = 4
+_OBJECTIVE = "bertdata.objective"
+"""The attribute of a file's root that names the objective of its examples."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,12 +45,15 @@ class Hdf5Output:
         block_rows: int,
         gzip_level: int = GZIP_LEVEL,
         *,
+        objective: str,
         shuffle: bool = False,
     ) -> None:
-        """shuffle: HDF5's filter before gzip: all lowest bytes of a chunk's items, then the next ones, ..."""
+        """objective: of the examples. shuffle: HDF5's filter before gzip: all lowest bytes of a chunk's
+        items, then the next ones, ..."""
         self._written = 0
         self._scratch = ScratchHdf5(sink)
         with signals_held():
+            name_objective(self._scratch.file, objective)
             for name, form in forms.items():
                 self._scratch.file.create_dataset(
                     name,
@@ -76,6 +82,22 @@ class Hdf5Output:
 
     def close(self) -> None:
         self._scratch.finish()
+
+
+def name_objective(file: Any, objective: str) -> None:
+    """Write the objective into an HDF5 file's root, unless it is the default one."""
+    if objective != DEFAULT_OBJECTIVE:
+        file.attrs[_OBJECTIVE] = objective
+
+
+def named_objective(file: IO[bytes]) -> str | None:
+    """The objective that an HDF5 file names. None where it names none, or cannot be read."""
+    h5py = load_h5py()
+    try:
+        found = h5py.File(file, "r").attrs.get(_OBJECTIVE)
+    except H5PY_ERRORS:
+        return None  # the reader says what is wrong
+    return found if isinstance(found, str) else None
 
 
 def dataset_names(file: IO[bytes]) -> set[str]:

@@ -23,10 +23,28 @@ from typing import IO, Any
 import numpy as np
 
 from bertdata.errors import ShardError
-from bertdata.examples.bert.batch import BertBatch, BertExample
 from bertdata.examples.columns import Array, Regrouping, arrays, narrow, regroup
-from bertdata.records import ExampleBatch, ShardLayout, Vocabulary
-from bertdata.shards.parquet_file import ParquetInput, ParquetOutput, find_size, group_rows, load_pyarrow
+from bertdata.examples.groups import (
+    PAIR_LABEL,
+    PAIRS,
+    SEGMENT,
+    check_groups,
+    mask_columns,
+    masks_of,
+    only_column,
+    segment_lengths,
+)
+from bertdata.examples.objective import Objective
+from bertdata.examples.objectives import find_objective, objective_of_file
+from bertdata.records import DEFAULT_OBJECTIVE, ExampleBatch, ShardLayout, Vocabulary
+from bertdata.shards.parquet_file import (
+    ParquetInput,
+    ParquetOutput,
+    find_size,
+    group_rows,
+    load_pyarrow,
+    named_objective,
+)
 from bertdata.shards.protocol import ShardReader, Sink
 from bertdata.shards.rows import RecordCheck, check_batch, check_layout
 
@@ -40,7 +58,7 @@ _SIZES = {"max_seq_length": 512, "max_predictions_per_seq": 80}
 
 
 class LddlWriter:
-    """Writes batches of BERT's examples as row groups of a fixed size.
+    """Writes batches of masked pairs of segments as row groups of a fixed size.
 
     has_masks: write the columns of static masks; else ids are the text's own. bin_id: of the one bin whose
     examples come; None: no bins.
@@ -56,6 +74,9 @@ class LddlWriter:
         bin_id: int | None = None,
     ) -> None:
         pyarrow = load_pyarrow()
+        kind = find_objective(layout.objective).batch_type
+        check_groups("a shard of LDDL's", PAIRS, layout.objective, kind)
+        self._names = _PairNames(kind)
         types = {**COLUMNS, **(MASKS if has_masks else {}), **({} if bin_id is None else {"bin_id": "int64"})}
         self._schema = pyarrow.schema({name: pyarrow.type_for_alias(kind) for name, kind in types.items()})
         self._layout, self._vocabulary, self._bin = layout, vocabulary, bin_id
@@ -76,20 +97,24 @@ class LddlWriter:
     def close(self) -> None:
         for block in self._blocks.rest():
             self._write_group(block)
-        self._parquet.close({f"bertdata.{what}": str(getattr(self._layout, what)) for what in _SIZES})
+        found = {what: str(getattr(self._layout, what)) for what in _SIZES}
+        if self._layout.objective != DEFAULT_OBJECTIVE:
+            found["objective"] = self._layout.objective
+        self._parquet.close({f"bertdata.{what}": value for what, value in found.items()})
 
     def _check_pairs(self, batch: Any, record: RecordCheck) -> None:
         """ShardError unless examples are [CLS] A [SEP] B [SEP], of ids that have words of their own."""
         last = batch.ends.astype(np.int64) - 1
         first = np.concatenate([[0], last[:-1] + 1]) if len(last) else last
-        middle = first + batch.first_lengths - 1
-        wrong = (batch.first_lengths < 2) | (middle >= last)
+        middle = first + segment_lengths(batch) - 1
+        wrong = (segment_lengths(batch) < 2) | (middle >= last)
         sep = self._vocabulary.sep
         inside = np.where(wrong, last, middle)
         wrong |= (batch.ids[first] != self._vocabulary.cls) | (batch.ids[inside] != sep)
         wrong |= batch.ids[last] != sep
         record.refuse(wrong, lambda _: "its ids are not [CLS] A [SEP] B [SEP], as LDDL's are")
-        for ids, ends in ((batch.ids, batch.ends), (batch.labels, batch.mask_ends)):
+        masks = masks_of(batch)
+        for ids, ends in ((batch.ids, batch.ends), (masks.originals, masks.ends)):
             record.refuse_items(
                 ~self._words.is_exact(ids),
                 ends,
@@ -104,15 +129,16 @@ class LddlWriter:
                     columns[name].append(value)
         self._parquet.write(load_pyarrow().table(columns, self._schema))
 
-    def _row(self, example: BertExample) -> dict[str, Any]:
-        ids, first = example.ids, example.first_length
+    def _row(self, example: Any) -> dict[str, Any]:
+        ids, of = example.ids, self._names
+        first = getattr(example, of.segment)
         return {
             "A": self._words.text(ids[1 : first - 1]),
             "B": self._words.text(ids[first:-1]),
-            "is_random_next": example.next_label == 1,
+            "is_random_next": getattr(example, of.label) == 1,
             "num_tokens": len(ids),
-            "masked_lm_positions": numpy_file(example.positions),
-            "masked_lm_labels": self._words.text(example.labels),
+            "masked_lm_positions": numpy_file(getattr(example, of.places)),
+            "masked_lm_labels": self._words.text(getattr(example, of.originals)),
             "bin_id": self._bin,
         }
 
@@ -126,14 +152,20 @@ class LddlReader(ShardReader):
 
     layout: ShardLayout
 
-    def __init__(self, file: IO[bytes], name: str, vocabulary: Vocabulary) -> None:
+    def __init__(
+        self, file: IO[bytes], name: str, vocabulary: Vocabulary, objective: Objective | None = None
+    ) -> None:
+        """objective: that of the examples where it is known, else the one that the file names."""
         self._name = name
         self._parquet = ParquetInput(file, name)
+        objective = objective or objective_of_file(named_objective(self._parquet.metadata), name)
+        check_groups(name, PAIRS, objective.name, objective.batch_type)
+        self._kind, self._names = objective.batch_type, _PairNames(objective.batch_type)
         self._vocabulary, self._words = vocabulary, Words(vocabulary)
         found = set(self._parquet.schema.names)
         self._columns = [*COLUMNS, *(MASKS if MASKS.keys() <= found else ())]
         self._check_types()
-        self.layout = _find_layout(self._parquet.metadata, name)
+        self.layout = _find_layout(self._parquet.metadata, objective.name, name)
 
     def _check_types(self) -> None:
         pyarrow = load_pyarrow()
@@ -155,11 +187,11 @@ class LddlReader(ShardReader):
         for start, records in self._parquet.records(self._columns, group_rows(self.layout)):
             record = RecordCheck(name=self._name, first=start)
             rows = [self._example(index, row, record) for index, row in enumerate(records.to_pylist())]
-            batch = arrays(BertBatch.of(rows, wide=True))
+            batch = arrays(self._kind.of(rows, wide=True))
             check_batch(batch, self.layout, record)
             yield narrow(batch)
 
-    def _example(self, index: int, row: dict[str, Any], record: RecordCheck) -> BertExample:
+    def _example(self, index: int, row: dict[str, Any], record: RecordCheck) -> Any:
         for column in self._columns:
             if row[column] is None:
                 raise record.error(index, f"no {column}, expected a value")
@@ -174,13 +206,9 @@ class LddlReader(ShardReader):
             raise record.error(
                 index, f"{len(labels)} masked labels, expected {len(positions)}, one a position"
             )
-        return BertExample(
-            ids=ids,
-            first_length=len(segments[0]) + 2,
-            positions=positions,
-            labels=labels,
-            next_label=int(row["is_random_next"]),
-        )
+        of = self._names
+        found = {of.segment: len(segments[0]) + 2, of.label: int(row["is_random_next"])}
+        return self._kind.example_type(ids=ids, **found, **{of.places: positions, of.originals: labels})
 
     def _ids(self, text: str, index: int, record: RecordCheck) -> list[int]:
         try:
@@ -202,14 +230,23 @@ class LddlReader(ShardReader):
         return positions
 
 
-def _find_layout(metadata: dict[bytes, bytes], name: str) -> ShardLayout:
+def _find_layout(metadata: dict[bytes, bytes], objective: str, name: str) -> ShardLayout:
     sizes: Any = {
         what: find_size(metadata, what, name) if f"bertdata.{what}".encode() in metadata else size
         for what, size in _SIZES.items()
     }
-    layout = ShardLayout(**sizes)
-    check_layout(layout, name, has_masks=True)
+    layout = ShardLayout(objective=objective, **sizes)
+    check_layout(layout, name, sizes)
     return layout
+
+
+class _PairNames:
+    """The names that an example of the type has for its parts."""
+
+    def __init__(self, kind: type[ExampleBatch]) -> None:
+        masks = mask_columns(kind)
+        self.segment, self.label = only_column(kind, SEGMENT).one, only_column(kind, PAIR_LABEL).one
+        self.places, self.originals = masks.places.one, masks.originals.one
 
 
 class Words:

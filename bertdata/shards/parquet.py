@@ -7,22 +7,21 @@ Every page carries a CRC-32, which the reader checks. Any Parquet tool reads the
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any
 
-from bertdata.examples.bert.objective import BERT
 from bertdata.examples.fields import Field, Fields, columns_by_name
 from bertdata.examples.objective import Objective
-from bertdata.examples.objectives import find_objective
-from bertdata.records import Column, ExampleBatch, ShardLayout
+from bertdata.examples.objectives import find_objective, objective_of_file
+from bertdata.records import DEFAULT_OBJECTIVE, IDS_ENDS, Column, ExampleBatch, ShardLayout
 from bertdata.shards.parquet_file import (
     ParquetInput,
     ParquetOutput,
     check_schema,
-    file_metadata,
     find_size,
     group_rows,
     list_column,
     list_schema,
     lists,
     load_pyarrow,
+    named_objective,
 )
 from bertdata.shards.protocol import ShardReader, Sink
 
@@ -30,21 +29,19 @@ if TYPE_CHECKING:
     from bertdata.examples.columns import Array
     from bertdata.shards.rows import RecordCheck
 
-DEFAULT_OBJECTIVE = BERT.name
-"""Files that name no objective are of this one."""
-
 
 class ParquetWriter:
     """Writes batches as row groups of a fixed size, so the bytes do not depend on how they were batched."""
 
-    def __init__(self, sink: Sink, layout: ShardLayout) -> None:
+    def __init__(self, sink: Sink, layout: ShardLayout, name: str = "parquet shard") -> None:
         load_pyarrow()
         from bertdata.examples.columns import Regrouping
         from bertdata.shards.rows import check_writable
 
         check_writable(layout, "parquet")
-        self._fields = find_objective(layout.objective).fields("parquet", layout)
-        self._layout = layout
+        objective = find_objective(layout.objective)
+        self._fields, self._sizes = objective.fields("parquet", layout), objective.batch_type.sizes()
+        self._layout, self._name = layout, name
         self._received = 0
         self._blocks: Regrouping[ExampleBatch] = Regrouping(group_rows(layout))
         self._schema = list_schema(*_declared(self._fields))
@@ -55,7 +52,7 @@ class ParquetWriter:
         from bertdata.shards.rows import RecordCheck, check_batch
 
         batch = arrays(batch)
-        check_batch(batch, self._layout, RecordCheck(name="parquet shard", first=self._received))
+        check_batch(batch, self._layout, RecordCheck(name=self._name, first=self._received))
         self._received += len(batch)
         for block in self._blocks.add(batch):
             self._write_group(block)
@@ -66,7 +63,7 @@ class ParquetWriter:
     def close(self) -> None:
         for block in self._blocks.rest():
             self._write_group(block)
-        sizes = {f"bertdata.{what}": str(getattr(self._layout, what)) for what in _sizes(self._fields)}
+        sizes = {f"bertdata.{what}": str(self._layout.size(what)) for what in self._sizes}
         if self._layout.objective != DEFAULT_OBJECTIVE:
             sizes["bertdata.objective"] = self._layout.objective
         self._parquet.close(sizes)
@@ -77,10 +74,12 @@ class ParquetReader(ShardReader):
 
     layout: ShardLayout
 
-    def __init__(self, file: IO[bytes], name: str, objective: Objective = BERT) -> None:
+    def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
+        """objective: that of the examples where it is known, else the one that the file names."""
         self._name = name
-        self._batch_type, self._fields = objective.batch_type, objective.fields("parquet")
         self._parquet = ParquetInput(file, name)
+        objective = objective or objective_of_file(named_objective(self._parquet.metadata), name)
+        self._batch_type, self._fields = objective.batch_type, objective.fields("parquet")
         check_schema(self._parquet.schema, *_declared(self._fields), name)
         self.layout = _find_layout(self._parquet.metadata, objective, name)
 
@@ -109,12 +108,6 @@ def _declared(fields: Fields) -> tuple[dict[str, str], set[str]]:
     return types, {name for name, field in fields.items() if field.shape == "*"}
 
 
-def _sizes(fields: Fields) -> tuple[str, ...]:
-    """The sizes of a layout that the file's metadata hold."""
-    has_masks = "positions" in {field.of for field in fields.values()}
-    return ("max_seq_length", "max_predictions_per_seq")[: 1 + has_masks]
-
-
 def _encode(block: ExampleBatch, fields: Fields, schema: Any) -> Any:
     """The Arrow table of a checked block."""
     pyarrow = load_pyarrow()
@@ -134,19 +127,12 @@ def _field_values(block: ExampleBatch, field: Field, column: Column, schema: Any
     return lengths(block.ends) - values if field.source == "rest" else values
 
 
-def objective_name(file: IO[bytes]) -> str:
-    """The objective that a Parquet file's metadata name. DEFAULT_OBJECTIVE where they name none."""
-    return file_metadata(file, "objective") or DEFAULT_OBJECTIVE
-
-
 def _find_layout(metadata: dict[bytes, bytes], objective: Objective, name: str) -> ShardLayout:
     from bertdata.shards.rows import check_layout
 
-    sizes = _sizes(objective.fields("parquet"))
-    layout = ShardLayout(
-        objective=objective.name, **{what: find_size(metadata, what, name) for what in sizes}
-    )
-    check_layout(layout, name, has_masks=len(sizes) > 1)
+    sizes = {what: find_size(metadata, what, name) for what in objective.batch_type.sizes()}
+    layout = ShardLayout.of_sizes(sizes, objective=objective.name)
+    check_layout(layout, name, sizes)
     return layout
 
 
@@ -161,24 +147,28 @@ def _decode(
     single = [name for name, field in fields.items() if field.shape == "1"]
     singles = {name: _scalar_column(records, name, record) for name in single}
     found: dict[str, Any] = {}
+    firsts: dict[str, str] = {}
     for name, field in fields.items():
         column = columns[field.of]
         if column.ends is not None:
             found[column.name], ends = list_column(records, name, record)
-            _check_equal_lists(found.setdefault(column.ends, ends), ends, record)
+            first = firsts.setdefault(column.ends, name)
+            _check_equal_lists(name, ends, first, found.setdefault(column.ends, ends), record)
         elif field.source == "values":
             found[column.name] = singles[name]
     for name, field in fields.items():
         if field.source == "rest":
-            _check_rest(singles[name], found[field.of], found["ends"], record)
+            _check_rest(singles[name], found[field.of], found[IDS_ENDS], record)
     return batch_type(**found)
 
 
-def _check_equal_lists(expected: "Array", found: "Array", record: "RecordCheck") -> None:
+def _check_equal_lists(
+    name: str, found: "Array", first: str, expected: "Array", record: "RecordCheck"
+) -> None:
     from bertdata.examples.columns import lengths
 
-    masks, named = lengths(expected), lengths(found)
-    record.refuse(named != masks, lambda i: f"{named[i]} masked ids, expected {masks[i]}, one a position")
+    ours, due = lengths(found), lengths(expected)
+    record.refuse(ours != due, lambda i: f"{ours[i]} values of {name}, expected {due[i]} as {first} has")
 
 
 def _check_rest(rest: "Array", first: "Array", ends: "Array", record: "RecordCheck") -> None:

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any
 
 from bertdata.errors import MissingExtraError, ShardError, install_extra
-from bertdata.records import ShardLayout
+from bertdata.records import DEFAULT_OBJECTIVE, ShardLayout
 from bertdata.shards.protocol import Sink
 
 if TYPE_CHECKING:
@@ -193,6 +193,11 @@ def is_lddl(file: IO[bytes]) -> bool:
     finally:
         file.seek(0)
     return {"A", "B", "is_random_next", "num_tokens"} <= set(found)
+
+
+def named_objective(metadata: dict[bytes, bytes]) -> str:
+    """The objective that a file's metadata name. The default one where they name none."""
+    return metadata.get(b"bertdata.objective", DEFAULT_OBJECTIVE.encode()).decode("utf-8", "replace")
 
 
 def find_size(metadata: dict[bytes, bytes], what: str, name: str) -> Any:

@@ -3,7 +3,7 @@
 Needs NumPy when it is imported; HDF5 and Parquet import it once they know that NumPy is there.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from bertdata.config.settings import LONGEST_SEQUENCE
 from bertdata.errors import SettingsError, ShardError
 from bertdata.examples.columns import Array, lengths
 from bertdata.examples.fields import Field, Fields, columns_by_name, places_of
-from bertdata.records import Buffer, Column, ExampleBatch, ShardLayout
+from bertdata.records import IDS, IDS_ENDS, Buffer, Column, ExampleBatch, ShardLayout
 
 LARGEST_ID = 2**31 - 1  # HDF5 and Parquet hold int32
 
@@ -57,35 +57,35 @@ def check_writable(layout: ShardLayout, container: str) -> None:
         )
 
 
-def check_layout(layout: ShardLayout, name: str, *, has_masks: bool) -> None:
-    """ShardError if a shard declares sizes that no example can have."""
-    for what in ("max_seq_length", "max_predictions_per_seq")[: 1 + has_masks]:
-        size = getattr(layout, what)
+def check_layout(layout: ShardLayout, name: str, sizes: Iterable[str]) -> None:
+    """ShardError if a shard declares sizes, of these names, that no example can have."""
+    for what in sizes:
+        size = layout.size(what)
         if not 1 <= size <= LONGEST_SEQUENCE:
             raise ShardError(f"{name}: {what} is {size}, expected 1 to {LONGEST_SEQUENCE}")
 
 
 def check_batch(
-    batch: ExampleBatch, layout: ShardLayout, record: RecordCheck, lowest_position: int = 0
+    batch: ExampleBatch, layout: ShardLayout, record: RecordCheck, lowest: Mapping[str, int] | None = None
 ) -> None:
     """ShardError naming the first example that breaks a rule of its columns or does not fit the layout.
 
-    Columns may be of any integer type, so a reader checks before it narrows. ``lowest_position`` is 1
-    where the container takes position 0 as the end of the masks.
+    Columns may be of any integer type, so a reader checks before it narrows. lowest: by column, the lowest
+    item, where a container does not hold all of them: it may take a 0 for the end of an example's items.
     """
-    length = lengths(batch.ends)
+    length, lowest = lengths(batch.ends), lowest or {}
     for ends, items in batch.ragged().items():
-        if ends == "ends":
-            _check_size(length, "ids", 1, layout.max_seq_length, record)
+        if ends == IDS_ENDS:
+            _check_size(length, IDS.items, 1, layout.size(IDS.size), record)
         else:
-            sizes = lengths(getattr(batch, ends))
-            _check_size(sizes, "masked positions", 0, layout.max_predictions_per_seq, record)
+            group, sizes = items[0].group, lengths(getattr(batch, ends))
+            _check_size(sizes, group.items, 0, layout.size(group.size), record)
         for item in items:
-            values = getattr(batch, item.name)
+            values, least = getattr(batch, item.name), lowest.get(item.name, 0)
             if item.is_place:
-                _check_places(values, length, getattr(batch, ends), lowest_position, record)
+                _check_places(values, length, getattr(batch, ends), item, least, record)
             else:
-                _check_ids(values, getattr(batch, ends), item, record)
+                _check_items(values, getattr(batch, ends), item, least, record)
     for item in batch.columns():
         if item.ends is None and item.name not in batch.ragged():
             _check_single(getattr(batch, item.name), length, item, record)
@@ -97,11 +97,12 @@ def _check_size(sizes: Array, what: str, lowest: int, highest: int, record: Reco
     )
 
 
-def _check_ids(ids: Array, ends: Array, column: Column, record: RecordCheck) -> None:
+def _check_items(items: Array, ends: Array, column: Column, lowest: int, record: RecordCheck) -> None:
     most = min(column.most, LARGEST_ID)
-    what = column.name.removesuffix("s")  # one of them
     record.refuse_items(
-        (ids < 0) | (ids > most), ends, lambda item: f"{what} {ids[item]}, expected 0 to {most}"
+        (items < lowest) | (items > most),
+        ends,
+        lambda item: f"{column.noun} {items[item]}, expected {lowest} to {most}",
     )
 
 
@@ -114,23 +115,23 @@ def _check_single(values: Array, length: Array, column: Column, record: RecordCh
     )
 
 
-def _check_places(values: Array, length: Array, ends: Array, lowest: int, record: RecordCheck) -> None:
-    positions, masks = values.astype(np.int64), lengths(ends)
-    ends = np.cumsum(masks)
-    limits = np.repeat(length, masks)
+def _check_places(
+    values: Array, length: Array, ends: Array, column: Column, lowest: int, record: RecordCheck
+) -> None:
+    positions, counts, noun = values.astype(np.int64), lengths(ends), column.noun
+    ends = np.cumsum(counts)
+    limits = np.repeat(length, counts)
     record.refuse_items(
         (positions < lowest) | (positions >= limits),
         ends,
-        lambda item: f"masked position {positions[item]}, expected {lowest} to {limits[item] - 1}",
+        lambda item: f"{noun} {positions[item]}, expected {lowest} to {limits[item] - 1}",
     )
     falls = np.diff(positions, prepend=-1) <= 0
-    falls[(ends - masks)[masks > 0]] = False  # an example's first position follows none
+    falls[(ends - counts)[counts > 0]] = False  # an example's first position follows none
     record.refuse_items(
         falls,
         ends,
-        lambda item: (
-            f"masked position {positions[item]} after {positions[item - 1]}, expected ascending positions"
-        ),
+        lambda item: f"{noun} {positions[item]} after {positions[item - 1]}, expected ascending positions",
     )
 
 
@@ -184,7 +185,7 @@ def unpad(
     columns = columns_by_name(batch_type)
     used = _used_cells(rows, fields, columns, record)
     found: dict[str, Array] = {ends: np.cumsum(cells.sum(axis=1)) for ends, cells in used.items()}
-    ids = used["ends"]
+    ids = used[IDS_ENDS]
     for name, field in fields.items():
         column, row = columns[field.of], rows[name]
         if field.source == "after":

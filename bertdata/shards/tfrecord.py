@@ -1,7 +1,6 @@
 """TFRecord shards: writing batches, reading them back, and the canonical form of any TFRecord file."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, BinaryIO
 
@@ -11,7 +10,7 @@ from bertdata.errors import SettingsError, ShardError
 from bertdata.examples.fields import Features, Fields, LossyExample
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import OBJECTIVES, find_objective
-from bertdata.records import ExampleBatch, ShardLayout
+from bertdata.records import IDS, ExampleBatch, ShardLayout
 from bertdata.shards.example_proto import NotAnExample, canonical_example, decode_example, encode_example
 from bertdata.shards.framing import (
     FRAME_BYTES,
@@ -29,41 +28,64 @@ BLOCK_BYTES = 1 << 22
 class TFRecordWriter:
     """Canonical records, one an example. The bytes written are the content."""
 
-    def __init__(self, sink: Sink, layout: ShardLayout, engine: Engine | None = None) -> None:
+    def __init__(
+        self, sink: Sink, layout: ShardLayout, engine: Engine | None = None, name: str = "tfrecord shard"
+    ) -> None:
         self._sink = sink
         self._layout = layout
         self._engine = engine
+        self._name = name
+        self._received = 0
 
     def write(self, batch: ExampleBatch) -> None:
-        self._sink.write(encode_batch(batch, self._layout, self._engine))
+        self._sink.write(encode_batch(batch, self._layout, self._engine, f"{self._name}: ", self._received))
+        self._received += len(batch)
 
     def close(self) -> None:
         """Nothing follows the last record."""
 
 
 def encode_batch(
-    batch: ExampleBatch, layout: ShardLayout, engine: Engine | None = None
+    batch: ExampleBatch,
+    layout: ShardLayout,
+    engine: Engine | None = None,
+    where: str = "",
+    first: int = 0,
 ) -> bytes | memoryview:
-    """The framed canonical records of the batch. ShardError if one of its examples cannot be a record."""
+    """The framed canonical records of the batch. ShardError names an example that cannot be a record.
+
+    where: beginning of the error's message; first: number of the batch's first record.
+    """
     objective = find_objective(layout.objective)
     if not use_native(engine or default_engine()):
-        try:
-            features = (objective.features(example, layout) for example in batch.examples())
-            return b"".join(frame(encode_example(one)) for one in features)
-        except LossyExample as error:
-            raise ShardError(str(error)) from None
+        return b"".join(
+            frame(encode_example(one)) for one in _features(batch, objective, layout, where, first)
+        )
     try:
         framed: memoryview = objective.record_format(layout).encode(batch.values())
-    except kernels.LossyExample as error:
-        raise ShardError(str(error)) from None
+    except ValueError:  # the twin tells which example it is
+        for _ in _features(batch, objective, layout, where, first):
+            pass
+        raise
     return framed
+
+
+def _features(
+    batch: ExampleBatch, objective: Objective, layout: ShardLayout, where: str, first: int
+) -> Iterator[Features]:
+    """The features of each example's record."""
+    for record, example in enumerate(batch.examples(), first):
+        try:
+            yield objective.features(example, layout)
+        except LossyExample as error:
+            raise ShardError(f"{where}record {record}: {error}") from None
 
 
 class TFRecordReader(ShardReader):
     """Examples of one TFRecord file of any tool. The layout is that of the first record.
 
     The file must be seekable. objective: that of the examples, where it is known; else the one of
-    ours that has such fields. ShardError names the record that is damaged or cannot be held in an
+    ours that has exactly these fields. ShardError names the record that is damaged or cannot be held in an
     ExampleBatch without loss (weights other than ones then zeros, for instance).
     """
 
@@ -136,19 +158,26 @@ def decoded_columns(file: ByteSource, name: str, format: Any, size: int) -> Iter
 def find_layout(features: Features, objective: Objective | None = None) -> ShardLayout:
     """The layout that a record's features have. LossyExample if they are no example's of the objective.
 
-    Without one, the one of ours with the most fields of which none is missing; an error names those of the
-    first.
+    Without one, the one of ours with exactly these fields.
     """
     forms = [form for one in ([objective] if objective else OBJECTIVES.values()) for form in _forms(one)]
-    fitting = [form for form in forms if set(form[1]) <= set(features)]
-    if not fitting:
-        raise LossyExample(f"lacks {', '.join(sorted(set(forms[0][1]) - set(features)))}")
-    layout, fields = max(fitting, key=lambda form: len(form[1]))
-    sizes = {field.shape: len(features[name] or ()) for name, field in fields.items()}
-    if not 1 <= sizes["S"] <= LONGEST_SEQUENCE:
-        found = f"{next(name for name, field in fields.items() if field.shape == 'S')} has"
-        raise LossyExample(f"{found} {sizes['S']} values, expected 1 to {LONGEST_SEQUENCE}")
-    return replace(layout, max_seq_length=sizes["S"], max_predictions_per_seq=sizes.get("P", 0))
+    exact = [form for form in forms if set(form[1]) == set(features)]
+    if not exact:
+        raise LossyExample(_misfit(features, [set(fields) for _, fields in forms]))
+    layout, fields = exact[0]
+    sizes = {field.size: len(features[name] or ()) for name, field in fields.items() if field.size}
+    if not 1 <= sizes[IDS.size] <= LONGEST_SEQUENCE:
+        found = f"{next(name for name, field in fields.items() if field.size == IDS.size)} has"
+        raise LossyExample(f"{found} {sizes[IDS.size]} values, expected 1 to {LONGEST_SEQUENCE}")
+    return ShardLayout.of_sizes(sizes, objective=layout.objective, remask=layout.remask)
+
+
+def _misfit(features: Features, forms: Sequence[set[str]]) -> str:
+    """What the features have beside all fields of an example, else what they lack of the first form."""
+    whole = max((form for form in forms if form < set(features)), key=len, default=None)
+    if whole is None:
+        return f"lacks {', '.join(sorted(forms[0] - set(features)))}"
+    return f"holds more features than such an example has: {', '.join(sorted(set(features) - whole))}"
 
 
 def _forms(objective: Objective) -> Iterator[tuple[ShardLayout, Fields]]:

@@ -13,10 +13,21 @@ the references to them.
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any
 
-from bertdata.errors import SettingsError, ShardError
-from bertdata.examples.bert.batch import BertBatch
+from bertdata.errors import ShardError
+from bertdata.examples.groups import (
+    PAIRS,
+    Masks,
+    check_groups,
+    masks_of,
+    pair_batch,
+    pair_labels,
+    segment_lengths,
+)
+from bertdata.examples.objective import Objective
+from bertdata.examples.objectives import find_objective, objective_of_file
 from bertdata.io.signals import signals_held
-from bertdata.records import ExampleBatch, ShardLayout
+from bertdata.records import DEFAULT_OBJECTIVE, ExampleBatch, ShardLayout
+from bertdata.shards.hdf5_datasets import name_objective, named_objective
 from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, load_h5py, one_line
 from bertdata.shards.protocol import ShardReader, Sink
 
@@ -35,22 +46,23 @@ _BATCH = 1024
 
 
 class VarlengthWriter:
-    """Writes batches of BERT's examples. The bytes do not depend on how they were batched."""
+    """Writes batches of masked pairs of segments. The bytes do not depend on how they were batched."""
 
-    def __init__(self, sink: Sink, layout: ShardLayout) -> None:
+    def __init__(self, sink: Sink, layout: ShardLayout, name: str = "nvidia-mlperf shard") -> None:
         load_h5py()
         from bertdata.examples.columns import Regrouping
         from bertdata.shards.hdf5_varlength import CHUNK_ROWS, create_varlength
         from bertdata.shards.rows import check_writable
 
         check_writable(layout, "hdf5")
-        if layout.objective != "bert":
-            raise SettingsError(f"NVIDIA's shards for MLPerf hold BERT's examples, not {layout.objective}'s")
-        self._layout = layout
+        kind = find_objective(layout.objective).batch_type
+        check_groups("a shard of NVIDIA's for MLPerf", PAIRS, layout.objective, kind)
+        self._layout, self._name = layout, name
         self._received = 0
         self._blocks: Regrouping[ExampleBatch] = Regrouping(CHUNK_ROWS)
         self._scratch = ScratchHdf5(sink)
         with signals_held():
+            name_objective(self._scratch.file, layout.objective)
             for field, item in LISTS.items():
                 create_varlength(self._scratch.file, field, item)
             self._scratch.file.create_dataset(
@@ -64,7 +76,7 @@ class VarlengthWriter:
         from bertdata.shards.rows import RecordCheck, check_batch
 
         batch = arrays(batch)
-        record = RecordCheck(name="nvidia-mlperf shard", first=self._received)
+        record = RecordCheck(name=self._name, first=self._received)
         check_batch(batch, self._layout, record)
         _check_ids(batch, record)
         self._received += len(batch)
@@ -74,11 +86,12 @@ class VarlengthWriter:
     def _write_block(self, block: Any) -> None:
         from bertdata.shards.hdf5_varlength import append_varlength
 
+        masks = masks_of(block)
         columns = {
             "input_ids": (block.ids, block.ends),
             "segment_ids": (_segments(block), block.ends),
-            "masked_lm_positions": (block.positions, block.mask_ends),
-            "masked_lm_ids": (block.labels, block.mask_ends),
+            "masked_lm_positions": (masks.places, masks.ends),
+            "masked_lm_ids": (masks.originals, masks.ends),
         }
         for field, (values, ends) in columns.items():
             append_varlength(self._scratch.file, field, values.astype(LISTS[field]), ends)
@@ -86,7 +99,7 @@ class VarlengthWriter:
             labels = self._scratch.file[LABELS]
             start = labels.shape[0]
             labels.resize(start + len(block), axis=0)
-            labels[start:] = block.next_labels
+            labels[start:] = pair_labels(block)
             labels.flush()
         self._scratch.check()
 
@@ -101,12 +114,15 @@ class VarlengthReader(ShardReader):
 
     layout: ShardLayout
 
-    def __init__(self, file: IO[bytes], name: str) -> None:
+    def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
+        """objective: that of the examples where it is known, else the one that the file names."""
         from bertdata.shards.hdf5_varlength import VarlengthColumn
 
-        self._name = name
+        objective = objective or objective_of_file(named_objective(file) or DEFAULT_OBJECTIVE, name)
+        check_groups(name, PAIRS, objective.name, objective.batch_type)
+        self._name, self._kind = name, objective.batch_type
         self._datasets = _open(file, name)
-        self.layout = _find_layout(self._datasets[LABELS].file, name)
+        self.layout = _find_layout(self._datasets[LABELS].file, objective.name, name)
         self._lists = {field: VarlengthColumn(self._datasets[field], field, file, name) for field in LISTS}
         rows = {field: len(column) for field, column in self._lists.items()} | {LABELS: self._label_rows()}
         for field, found in rows.items():
@@ -143,25 +159,24 @@ class VarlengthReader(ShardReader):
             check_batch(block, self.layout, record)
             yield narrow(block)
 
-    def _read(self, start: int, stop: int, record: Any) -> BertBatch:
+    def _read(self, start: int, stop: int, record: Any) -> ExampleBatch:
         read = {field: column.read(start, stop) for field, column in self._lists.items()}
         (ids, ends), (segments, segment_ends) = read["input_ids"], read["segment_ids"]
-        (positions, mask_ends), (labels, label_ends) = read["masked_lm_positions"], read["masked_lm_ids"]
+        (positions, ends_of_masks), (labels, label_ends) = read["masked_lm_positions"], read["masked_lm_ids"]
         _check_as_many("segment ids", segment_ends, "ids", ends, record)
-        _check_as_many("masked ids", label_ends, "masked positions", mask_ends, record)
+        _check_as_many("masked ids", label_ends, "masked positions", ends_of_masks, record)
         try:
-            next_labels = self._datasets[LABELS][start:stop]
+            labels_of_pairs = self._datasets[LABELS][start:stop]
         except H5PY_ERRORS as error:
             raise record.error(0, f"{LABELS} of records {start} to {stop - 1} cannot be read "
                                f"({one_line(error)})") from error  # fmt: skip
-        return BertBatch(
+        return pair_batch(
+            self._kind,
             ids=ids,
             ends=ends,
-            first_lengths=_first_lengths(segments, ends, record),
-            positions=positions,
-            labels=labels,
-            mask_ends=mask_ends,
-            next_labels=next_labels,
+            segment_lengths=_zeros_of_each(segments, ends, record),
+            masks=Masks(positions, labels, ends_of_masks),
+            pair_labels=labels_of_pairs,
         )
 
 
@@ -190,20 +205,21 @@ def _open(file: IO[bytes], name: str) -> dict[str, Any]:
     return datasets
 
 
-def _find_layout(file: Any, name: str) -> ShardLayout:
+def _find_layout(file: Any, objective: str, name: str) -> ShardLayout:
     from bertdata.shards.rows import check_layout
 
     try:
         sizes: Any = {what: int(file.attrs.get(f"bertdata.{what}", size)) for what, size in _SIZES.items()}
     except H5PY_ERRORS as error:
         raise ShardError(f"{name}: its sizes cannot be read ({one_line(error)})") from error
-    layout = ShardLayout(**sizes)
-    check_layout(layout, name, has_masks=True)
+    layout = ShardLayout(objective=objective, **sizes)
+    check_layout(layout, name, sizes)
     return layout
 
 
 def _check_ids(batch: Any, record: Any) -> None:
-    for values, ends in ((batch.ids, batch.ends), (batch.labels, batch.mask_ends)):
+    masks = masks_of(batch)
+    for values, ends in ((batch.ids, batch.ends), (masks.originals, masks.ends)):
         record.refuse_items(
             values > LARGEST,
             ends,
@@ -227,11 +243,11 @@ def _segments(block: Any) -> "Array":
     sizes = lengths(block.ends)
     starts = np.cumsum(sizes) - sizes
     within = np.arange(int(sizes.sum())) - np.repeat(starts, sizes)
-    after: Array = within >= np.repeat(np.asarray(block.first_lengths, np.int64), sizes)
+    after: Array = within >= np.repeat(np.asarray(segment_lengths(block), np.int64), sizes)
     return after
 
 
-def _first_lengths(segments: "Array", ends: "Array", record: Any) -> "Array":
+def _zeros_of_each(segments: "Array", ends: "Array", record: Any) -> "Array":
     """The zeros of each example's segment ids. ShardError unless they are zeros, then ones."""
     import numpy as np
 

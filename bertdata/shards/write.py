@@ -7,6 +7,7 @@ from bertdata._native import Engine
 from bertdata.config.settings import ExampleSettings
 from bertdata.errors import MissingExtraError, install_extra
 from bertdata.examples.bins import cut_bins
+from bertdata.examples.groups import count_masks
 from bertdata.io.file_check import HashingSink
 from bertdata.records import ExampleBatch, ExampleSource, ShardLayout
 from bertdata.shards.containers import make_writer
@@ -46,7 +47,7 @@ class CountingWriter:
             self._also(batch)
         self.examples += len(batch)
         self.tokens += len(batch.ids)
-        self.masked += len(getattr(batch, "positions", ()))
+        self.masked += count_masks(batch)
 
     def close(self) -> str:
         """Finish the container. The content md5 of its examples."""
@@ -87,14 +88,16 @@ def write_examples(
     engine: Engine | None,
     start: int = 0,
     step: int = 1,
+    name: str | None = None,
     tell: Callable[[int], None] | None = None,
     also: Callable[[ExampleBatch], None] | None = None,
 ) -> str:
     """Write examples start, start + step, ... as one container. Their content md5.
 
-    tell: called with the number of the example up to which all is written. also: gets each batch too.
+    name: of the shard, in errors. tell: called with the number of the example up to which all is written.
+    also: gets each batch too.
     """
-    writer = make_writer(settings.format, sink, settings.layout, engine)
+    writer = make_writer(settings.format, sink, settings.layout, engine, name)
     content = None if settings.format == "tfrecord" else hashlib.md5(usedforsecurity=False)
     for first in range(start, len(examples), BATCH * step):
         batch = examples.batch(first, min(first + BATCH * step, len(examples)), step)

@@ -33,6 +33,7 @@ def convert(
     bin_size: int | None = None,
     unverified: bool = False,
     vocab: AnyPath | None = None,
+    objective: str | None = None,
     workers: int | None = None,
     progress: OnProgress | None = None,
 ) -> ConvertedDataset:
@@ -40,7 +41,7 @@ def convert(
 
     to: nvidia-mlperf, which needs num_shards and may be shuffled, or lddl, which may have bins of bin_size
     ids. unverified: take files of any tool without a manifest; vocab: theirs, or that of a dataset which has
-    lost it. Shards that an earlier run finished are kept.
+    lost it. objective: one of your own that the examples have. Shards that an earlier run finished are kept.
     """
     need("numpy", "numpy", "converting a dataset")
     from bertdata.build.conversion.run import convert_dataset
@@ -64,6 +65,7 @@ def convert(
         settings,
         vocabulary=optional_path(vocab),
         unverified=unverified,
+        objective=objective,
         workers=workers_of(workers),
         told=told,
     )

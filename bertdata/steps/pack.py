@@ -49,6 +49,7 @@ def pack(
     seed: int | None = None,
     unverified: bool = False,
     vocab: AnyPath | None = None,
+    objective: str | None = None,
     workers: int | None = None,
     progress: OnProgress | None = None,
 ) -> PackResult:
@@ -56,8 +57,9 @@ def pack(
 
     layout: habana, graphcore, nvidia or flat (default). max_sequences_per_pack: 3 by default. method: lp
     (default), lpfhp or nnls. seed: of the order of examples and rows. unverified: take files of any tool
-    without a manifest; vocab: theirs, or that of a dataset which has lost it. plan_only: nothing is
-    written, and no output is needed. Shards that an earlier run finished are kept.
+    without a manifest; vocab: theirs, or that of a dataset which has lost it. objective: one of your own
+    that the examples have. plan_only: nothing is written, and no output is needed. Shards that an earlier
+    run finished are kept.
     """
     need("numpy", "pack", "packing")
     from bertdata.build.packs.forecast import forecast_of
@@ -76,7 +78,7 @@ def pack(
     )
     if output is None and not plan_only:
         raise MissingInputError("no output directory given; plan_only needs none")
-    source = find_source(path_of(path), optional_path(vocab), unverified)
+    source = find_source(path_of(path), optional_path(vocab), unverified, settings.rows, objective)
     counts = count_all(source, processes, _Counting(tell, len(source.opened.shards)))
     planned = plan_pack(source, settings, counts)
     forecast = forecast_of(planned, path_of(path), with_bound=plan_only)

@@ -16,6 +16,8 @@ from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, corpus_
 from bertdata.dataset.num_samples import NUM_SAMPLES, num_samples
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import DataError, DatasetError, UsageError
+from bertdata.examples.groups import PAIRS, check_groups
+from bertdata.examples.objectives import find_objective
 from bertdata.io.file_check import md5_of
 from bertdata.io.process_pool import ProcessPool
 from bertdata.shards.containers import LDDL
@@ -71,11 +73,12 @@ def convert_dataset(
     *,
     vocabulary: str | None,
     unverified: bool,
+    objective: str | None,
     workers: int,
     told: Told,
 ) -> Manifest:
     """Convert the dataset at the path into the directory. Shards that an earlier run finished are kept."""
-    source = open_source(path, vocabulary, unverified)
+    source = open_source(path, vocabulary, unverified, objective)
     _refuse(source, path, settings)
     with ProcessPool(workers) as pool:
         inputs = _inputs(source, pool)
@@ -103,16 +106,15 @@ def _finish(
 
 
 def _refuse(source: PackSource, path: str, settings: ConversionSettings) -> None:
-    """DatasetError for examples that the layout cannot hold."""
+    """DatasetError or SettingsError for examples that the layout cannot hold."""
     layout = source.opened.layout
+    kind = find_objective(layout.objective).batch_type
     if layout.packing is not None:
         found = f"packed rows, in the layout {layout.packing}; convert the dataset that it was made from"
     elif layout.remask:
         found = "examples in Graphcore's remasked order; make the dataset without --remask"
-    elif layout.objective != "bert":
-        found = f"examples of the objective {layout.objective}; {settings.to} has those of bert only"
     else:
-        return
+        return check_groups(f"{path}: {settings.to}", PAIRS, layout.objective, kind)
     raise DatasetError(f"{path}: holds {found}")
 
 

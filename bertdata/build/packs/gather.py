@@ -12,6 +12,7 @@ from bertdata.build.packs.sort import PLACE_BITS
 from bertdata.build.sorting.runs import read_group
 from bertdata.dataset.lengths import ShardLengths
 from bertdata.dataset.manifest import ShardEntry
+from bertdata.examples.groups import count_masks
 from bertdata.examples.objectives import find_objective
 from bertdata.io.digests import md5_streams
 from bertdata.io.file_check import HashingSink
@@ -104,7 +105,7 @@ def _write(task: PackedShardTask) -> Generator[bytes | memoryview | ShardEntry, 
             batch = packs.examples
             lengths.add(batch)
             rows, examples, tokens = rows + len(packs), examples + len(batch), tokens + len(batch.ids)
-            masked += len(getattr(batch, "positions", ()))
+            masked += count_masks(batch)
             yield encode_batch(batch, unpacked(job.layout))
         writer.close()
     yield ShardEntry(

@@ -1,6 +1,7 @@
 """The dataset to be packed: its examples, settings and provenance, and the lengths of its examples."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -12,8 +13,9 @@ from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.dataset.sources import NO_SOURCES, Sources, sources_of_packed
 from bertdata.dataset.vocabulary import known_vocabulary_path
 from bertdata.errors import AssetError, DatasetError, SettingsError
-from bertdata.examples.bert.settings import BertSettings
 from bertdata.examples.columns import Array, lengths
+from bertdata.examples.groups import MASKS, has_group, masks_of
+from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
 from bertdata.io.file_check import file_md5
@@ -21,6 +23,7 @@ from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.packing.histogram import count_lengths
 from bertdata.packing.plan import Histogram
 from bertdata.shards.containers import VOCABULARY_NAME
+from bertdata.shards.packed.layouts import Layout
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import load_vocabulary
 
@@ -56,28 +59,34 @@ class PackSource:
         return self.vocabulary
 
 
-def find_source(path: str, vocabulary: str | None, unverified: bool) -> PackSource:
-    """The source at the path as from open_source. DatasetError where its examples cannot be packed."""
-    found = open_source(path, vocabulary, unverified)
+def find_source(
+    path: str, vocabulary: str | None, unverified: bool, rows: Layout, objective: str | None = None
+) -> PackSource:
+    """The source at the path as from open_source, to be packed into rows of that layout.
+
+    DatasetError where it is packed already, SettingsError for examples that the layout does not hold.
+    """
+    found = open_source(path, vocabulary, unverified, objective)
     layout = found.opened.layout
     if layout.packing is not None:
         raise DatasetError(
             f"{path}: its rows are packed already, in the layout {layout.packing}; pack the dataset that it "
             "was made from"
         )
-    if layout.objective != "bert":
-        raise DatasetError(
-            f"{path}: holds examples of the objective {layout.objective}; only those of bert are packed"
-        )
+    rows.check_objective(layout.objective)
     return found
 
 
-def open_source(path: str, vocabulary: str | None, unverified: bool) -> PackSource:
+def open_source(
+    path: str, vocabulary: str | None, unverified: bool, objective: str | None = None
+) -> PackSource:
     """The dataset at the path. unverified: files of any tool, which need a vocabulary.
 
-    Errors as from ``reader.open_dataset``.
+    objective: one of somebody's own, which the examples may have. Errors as from ``reader.open_dataset``.
     """
-    return _unverified(path, vocabulary) if unverified else _verified(path, vocabulary)
+    if objective is not None:
+        find_objective(objective)
+    return _unverified(path, vocabulary, objective) if unverified else _verified(path, vocabulary)
 
 
 def _verified(path: str, given: str | None) -> PackSource:
@@ -108,14 +117,16 @@ def _verified(path: str, given: str | None) -> PackSource:
     )
 
 
-def _unverified(path: str, given: str | None) -> PackSource:
+def _unverified(path: str, given: str | None, objective: str | None) -> PackSource:
     if given is None:
         raise SettingsError(
             "--unverified needs --vocab FILE|NAME, the vocabulary that the files were made with"
         )
     vocabulary = find_vocabulary(given)
     loaded = load_vocabulary(vocabulary, "mlperf")
-    opened = replace(reader.open_dataset(path, unverified=True), vocabulary_size=loaded.size)
+    found = reader.open_dataset(path, unverified=True, objective=objective)
+    opened = replace(found, vocabulary_size=loaded.size)
+    sizes = find_objective(opened.layout.objective).batch_type.sizes()
     settings = DatasetSettings(
         tokenizer={
             "kind": WORDPIECE,
@@ -125,8 +136,7 @@ def _unverified(path: str, given: str | None) -> PackSource:
         },
         objective={
             "name": opened.layout.objective,
-            "max_seq_length": opened.layout.max_seq_length,
-            "max_predictions_per_seq": opened.layout.max_predictions_per_seq,
+            **{name: opened.layout.size(name) for name in sizes},
             "unverified": True,
         },
         container={"remask": False},
@@ -168,7 +178,8 @@ def count_shard(task: CountTask) -> LengthCounts:
     for batch in task.source.batches(shard):
         found = lengths(batch.ends)
         histogram += count_lengths(found, size, shard.path)
-        np.maximum.at(masks, found, lengths(batch.mask_ends))  # type: ignore[attr-defined]
+        if has_group(type(batch), MASKS):
+            np.maximum.at(masks, found, lengths(masks_of(batch).ends))
     entry = None if shard.md5 is not None else _file_entry(shard, histogram)
     return LengthCounts(histogram=histogram, masks=masks, entry=entry)
 
@@ -192,8 +203,6 @@ def most_masks(source: PackSource, counts: list[LengthCounts]) -> Array:
     if len(found) == len(counts):
         highest: Array = np.max(found, axis=0)
         return highest
-    names = BertSettings.__dataclass_fields__
-    known = {name: value for name, value in source.settings.by_name.items() if name in names}
-    wanted = BertSettings(**known).masking.masks_wanted
-    size = source.opened.layout.max_seq_length
-    return np.array([0, *(wanted(length) for length in range(1, size + 1))])
+    layout = source.opened.layout
+    wanted = partial(find_objective(layout.objective).most_masks, source.settings.by_name)
+    return np.array([0, *map(wanted, range(1, layout.max_seq_length + 1))])

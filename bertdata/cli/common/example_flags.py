@@ -22,23 +22,27 @@ def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str] = ())
         help="only this phase of a recipe of two, into DIR itself (default: both, in DIR/phase1 and phase2)",
     )
     group = parser.add_argument_group("settings", "each overrides the recipe's; see bertdata recipes")
-    added: set[str] = set()
+    flags: dict[str, tuple[Field[Any], type[Any]]] = {}
     for kind in _settings_types(arguments):
         hints = get_type_hints(kind)
-        for item in fields(kind):
-            if item.name not in added:
-                added.add(item.name)
-                _add_flag(group, item, hints[item.name])
-    parser.set_defaults(settings_names=tuple(sorted(added)))
+        flags |= {item.name: (item, hints[item.name]) for item in fields(kind)}
+    for item, hint in flags.values():
+        _add_flag(group, item, hint)
+    parser.set_defaults(settings_names=tuple(sorted(flags)))
 
 
 def _settings_types(arguments: Sequence[str]) -> list[type[Any]]:
-    """The settings of the package's objectives, and of the one that the command line names."""
-    types = [objective.settings_type for objective in OBJECTIVES.values()]
+    """The settings of the package's objectives.
+
+    Of settings with one name the last one's form counts: that of the objective which the command line names,
+    else of the package's first.
+    """
     finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     finder.add_argument("--objective")
     named = finder.parse_known_args(list(arguments))[0].objective
-    return types if named is None else [*types, find_objective(named).settings_type]
+    types = [objective.settings_type for objective in OBJECTIVES.values()]
+    chosen = types[0] if named is None else find_objective(named).settings_type
+    return [*types, chosen]
 
 
 def _add_flag(group: Any, item: "Field[Any]", kind: type[Any]) -> None:
@@ -65,7 +69,7 @@ def load_objective(name: str | None) -> None:
         find_objective(name)
 
 
-def add_objective(parser: argparse.ArgumentParser) -> None:
+def add_objective(parser: argparse._ActionsContainer) -> None:
     """The objective of the shards: needed for one of somebody's own, which no file can load."""
     parser.add_argument(
         "--objective",

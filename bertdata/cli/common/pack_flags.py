@@ -3,6 +3,7 @@
 import argparse
 from typing import Any
 
+from bertdata.cli.common.example_flags import add_objective
 from bertdata.cli.common.parser import positive
 from bertdata.shards.packed.layouts import LAYOUTS
 
@@ -38,6 +39,7 @@ def add_pack_settings(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--vocab", metavar="FILE|NAME", help="the vocabulary that the examples were made with"
     )
+    add_objective(parser)
 
 
 def given_pack_settings(flags: argparse.Namespace) -> dict[str, Any]:

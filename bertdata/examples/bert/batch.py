@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from bertdata.examples.groups import MASKS, PAIR_LABEL, SEGMENT
 from bertdata.records import Buffer, Example, ExampleBatch, column
 
 
@@ -27,8 +28,8 @@ class BertBatch(ExampleBatch):
 
     example_type: ClassVar[type[Example]] = BertExample
 
-    first_lengths: Buffer = column("uint32", one="first_length", is_place=True)
-    positions: Buffer = column("uint16", ends="mask_ends", is_place=True)
-    labels: Buffer = column("id", ends="mask_ends")
+    first_lengths: Buffer = column("uint32", group=SEGMENT, one="first_length", is_place=True)
+    positions: Buffer = column("uint16", group=MASKS, ends="mask_ends", noun="masked position", is_place=True)
+    labels: Buffer = column("id", group=MASKS, ends="mask_ends")
     mask_ends: Buffer = column("uint32")
-    next_labels: Buffer = column("uint8", one="next_label", most=1)
+    next_labels: Buffer = column("uint8", group=PAIR_LABEL, one="next_label", most=1)

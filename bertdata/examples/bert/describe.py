@@ -24,6 +24,6 @@ def describe(example: BertExample, words: list[str], mask_id: int | None, layout
         f"{len(example.positions)} masks",
         f"  A  {text_of(example.ids[: example.first_length], words)}",
         f"  B  {text_of(example.ids[example.first_length :], words)}",
-        *describe_masks(example, words, mask_id),
+        *describe_masks(example.ids, example.positions, example.labels, words, mask_id),
     ]
     return "\n".join(lines) + "\n"

@@ -1,5 +1,6 @@
 """BERT's objective of 2018 as an Objective."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from bertdata._native import Engine
@@ -25,6 +26,10 @@ class BertObjective(Objective):
         self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None
     ) -> ExampleSource:
         return make_bert_examples(documents, vocabulary, settings, engine)
+
+    def most_masks(self, settings: Mapping[str, Any], length: int) -> int:
+        known = {name: settings[name] for name in BertSettings.__dataclass_fields__ if name in settings}
+        return BertSettings(**known).masking.masks_wanted(length)
 
     def warnings(self, documents: Documents, name: str) -> list[str]:
         return pair_warnings(documents, name)

@@ -14,10 +14,6 @@ class BertCounts(ObjectiveCounts):
         self._first_tokens = 0
         self._random_next = 0
 
-    @property
-    def masked_tokens(self) -> int:
-        return self._masks.masked_tokens
-
     def add(self, batch: BertBatch) -> None:
         self._masks.add(batch)
         self._first_tokens += sum(plain(batch.first_lengths))

@@ -4,7 +4,11 @@ import struct
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bertdata.records import Buffer, Example, ExampleBatch, column
+from bertdata.examples.groups import SEGMENT
+from bertdata.records import Buffer, ColumnGroup, Example, ExampleBatch, column
+
+LABEL = ColumnGroup(name="label")
+SCORE = ColumnGroup(name="score")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,8 +25,8 @@ class LabelledBatch(ExampleBatch):
 
     example_type: ClassVar[type[Example]] = LabelledExample
 
-    first_lengths: Buffer = column("uint32", one="first_length", is_place=True)
-    label_ids: Buffer = column("uint32", one="label")
+    first_lengths: Buffer = column("uint32", group=SEGMENT, one="first_length", is_place=True)
+    label_ids: Buffer = column("uint32", group=LABEL, one="label")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,9 +54,9 @@ class ScoredBatch(ExampleBatch):
 
     example_type: ClassVar[type[Example]] = ScoredExample
 
-    first_lengths: Buffer = column("uint32", one="first_length", is_place=True)
-    score_highs: Buffer = column("uint16", one="score_high", most=0xFFFF)
-    score_lows: Buffer = column("uint16", one="score_low", most=0xFFFF)
+    first_lengths: Buffer = column("uint32", group=SEGMENT, one="first_length", is_place=True)
+    score_highs: Buffer = column("uint16", group=SCORE, one="score_high", most=0xFFFF)
+    score_lows: Buffer = column("uint16", group=SCORE, one="score_low", most=0xFFFF)
 
 
 def split_score(score: float) -> tuple[int, int]:

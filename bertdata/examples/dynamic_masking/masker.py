@@ -3,7 +3,7 @@
 Needs NumPy when it is imported.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,11 @@ from bertdata.errors import DatasetError
 from bertdata.examples import columns
 from bertdata.examples.columns import Array
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream
+from bertdata.examples.groups import Masks, masks_of, with_masks
 from bertdata.examples.masking.reference import mask_at_load
 from bertdata.examples.masking.rules import MaskingRules, masking_rules
 from bertdata.examples.masking.settings import MaskingSettings, check_loading
-from bertdata.records import ExampleBatch, Vocabulary
+from bertdata.records import Vocabulary
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -82,18 +83,17 @@ class Masker:
         return masks
 
     def mask_batch(self, batch: Any, draws: Draws) -> Any:
-        """The batch with its masks taken off and new ones drawn. Its type has masks (``has_masks``)."""
+        """The batch with its masks taken off and new ones drawn. Its type has masks."""
         batch = unmask(batch)
         ids, lengths = np.array(batch.ids, np.int32), columns.lengths(batch.ends)
         masks = self.mask(ids, np.asarray(batch.ends) - lengths, lengths, draws)
         used = np.arange(masks.positions.shape[1]) < masks.counts[:, np.newaxis]
-        return replace(
-            batch,
-            ids=ids.astype(np.uint32),
-            positions=masks.positions[used].astype(np.uint16),
-            labels=masks.labels[used].astype(np.uint32),
-            mask_ends=np.cumsum(masks.counts).astype(np.uint32),
+        drawn = Masks(
+            masks.positions[used].astype(np.uint16),
+            masks.labels[used].astype(np.uint32),
+            np.cumsum(masks.counts).astype(np.uint32),
         )
+        return with_masks(batch, ids.astype(np.uint32), drawn)
 
     def _check_ids(self, ids: Array, starts: Array, lengths: Array) -> None:
         size = len(self._rules.never_masked)
@@ -108,19 +108,14 @@ def make_masker(vocabulary: Vocabulary, settings: MaskingSettings, engine: Engin
     return Masker(masking_rules(vocabulary, settings), engine or default_engine())
 
 
-def has_masks(batch_type: type[ExampleBatch]) -> bool:
-    """True where batches have the columns of masked words."""
-    return {"positions", "labels", "mask_ends"} <= {column.name for column in batch_type.columns()}
-
-
 def unmask(batch: Any) -> Any:
     """The batch without masks: its labels stand at their positions again. Its type has masks."""
     batch = columns.arrays(batch)
-    starts = batch.ends.astype(np.int64) - columns.lengths(batch.ends)
-    ids = np.array(batch.ids, np.promote_types(batch.ids.dtype, batch.labels.dtype))
-    ids[np.repeat(starts, columns.lengths(batch.mask_ends)) + batch.positions] = batch.labels
-    none = np.zeros(len(batch), np.uint32)
-    return replace(batch, ids=ids, positions=batch.positions[:0], labels=batch.labels[:0], mask_ends=none)
+    starts, masks = batch.ends.astype(np.int64) - columns.lengths(batch.ends), masks_of(batch)
+    ids = np.array(batch.ids, np.promote_types(batch.ids.dtype, masks.originals.dtype))
+    ids[np.repeat(starts, columns.lengths(masks.ends)) + masks.places] = masks.originals
+    none = Masks(masks.places[:0], masks.originals[:0], np.zeros(len(batch), np.uint32))
+    return with_masks(batch, ids, none)
 
 
 def _mask_each(

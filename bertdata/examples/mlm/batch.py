@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from bertdata.examples.groups import MASKS
 from bertdata.records import Buffer, Example, ExampleBatch, column
 
 
@@ -24,6 +25,6 @@ class MlmBatch(ExampleBatch):
 
     example_type: ClassVar[type[Example]] = MlmExample
 
-    positions: Buffer = column("uint16", ends="mask_ends", is_place=True)
-    labels: Buffer = column("id", ends="mask_ends")
+    positions: Buffer = column("uint16", group=MASKS, ends="mask_ends", noun="masked position", is_place=True)
+    labels: Buffer = column("id", group=MASKS, ends="mask_ends")
     mask_ends: Buffer = column("uint32")

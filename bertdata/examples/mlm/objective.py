@@ -45,7 +45,7 @@ class MlmObjective(Objective):
         lines = [
             f"{len(example.ids)} ids and {padding} of padding, {len(example.positions)} masks",
             f"  {text_of(example.ids, words)}",
-            *describe_masks(example, words, mask_id),
+            *describe_masks(example.ids, example.positions, example.labels, words, mask_id),
         ]
         return "\n".join(lines) + "\n"
 

@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bertdata.records import Buffer, Example, ExampleBatch, column
+from bertdata.examples.groups import SEGMENT
+from bertdata.records import Buffer, ColumnGroup, Example, ExampleBatch, column
+
+ANSWER = ColumnGroup(name="answer")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,7 +30,7 @@ class SquadBatch(ExampleBatch):
 
     example_type: ClassVar[type[Example]] = SquadExample
 
-    first_lengths: Buffer = column("uint32", one="first_length", is_place=True)
-    answer_starts: Buffer = column("uint32", one="answer_start", is_place=True)
-    answer_ends: Buffer = column("uint32", one="answer_end", is_place=True)
-    impossible: Buffer = column("uint8", most=1)
+    first_lengths: Buffer = column("uint32", group=SEGMENT, one="first_length", is_place=True)
+    answer_starts: Buffer = column("uint32", group=ANSWER, one="answer_start", is_place=True)
+    answer_ends: Buffer = column("uint32", group=ANSWER, one="answer_end", is_place=True)
+    impossible: Buffer = column("uint8", group=ANSWER, most=1)

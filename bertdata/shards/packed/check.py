@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from bertdata.errors import SettingsError, ShardError
-from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array, lengths
+from bertdata.examples.groups import mask_names, masks_of
+from bertdata.examples.objectives import find_objective
 from bertdata.records import ShardLayout
 from bertdata.shards.packed.packs import PackBatch
 from bertdata.shards.rows import RecordCheck, check_batch, check_layout
@@ -36,22 +37,22 @@ def check_packs(
 ) -> None:
     """ShardError naming the first row that does not fit the layout, or a sequence of it that is none.
 
-    lowest_position: as in check_batch. most_masks: masked positions that a row has room for; None: any.
+    lowest_position: of a mask. most_masks: masked positions that a row has room for; None: any.
     """
     examples = packs.examples
-    assert isinstance(examples, BertBatch), type(examples)
     sequences = lengths(packs.ends)
     most = layout.sequences_per_row
     record.refuse(
         (sequences < 1) | (sequences > most), lambda i: f"{sequences[i]} sequences, expected 1 to {most}"
     )
     sequence = SequenceCheck(name=record.name, first=record.first, ends=packs.ends)
-    check_batch(examples, layout, sequence, lowest_position)
+    lowest = {mask_names(type(examples)).places: lowest_position} if lowest_position else {}
+    check_batch(examples, layout, sequence, lowest)
     ids = row_sizes(examples.ends, packs.ends)
     limit = layout.max_seq_length
     record.refuse(ids > limit, lambda i: f"{ids[i]} ids, expected at most {limit}")
     if most_masks is not None:
-        masks = row_sizes(examples.mask_ends, packs.ends)
+        masks = row_sizes(masks_of(examples).ends, packs.ends)
         record.refuse(
             masks > most_masks, lambda i: f"{masks[i]} masked positions, expected at most {most_masks}"
         )
@@ -60,9 +61,10 @@ def check_packs(
 def check_largest_id(packs: PackBatch, largest: int, record: RecordCheck) -> None:
     """ShardError naming the first row with an id that the container does not hold."""
     examples, last = packs.examples, np.asarray(packs.ends, np.int64) - 1
-    assert isinstance(examples, BertBatch), type(examples)
-    _refuse_larger(examples.ids, np.asarray(examples.ends)[last], largest, record)
-    _refuse_larger(examples.labels, np.asarray(examples.mask_ends)[last], largest, record)
+    for column in examples.columns():
+        if column.item == "id" and column.ends is not None:
+            row_ends = np.asarray(getattr(examples, column.ends))[last]
+            _refuse_larger(getattr(examples, column.name), row_ends, largest, record)
 
 
 def _refuse_larger(ids: Array, row_ends: Array, largest: int, record: RecordCheck) -> None:
@@ -78,8 +80,6 @@ def row_sizes(ends: Array, row_ends: Array) -> Array:
 
 def check_packed_layout(layout: ShardLayout) -> None:
     """SettingsError if no packed rows can have the layout."""
-    if layout.objective != "bert":
-        raise SettingsError(f"objective {layout.objective}: rows are packed for the objective bert only")
     if layout.remask:
         raise SettingsError("remask: packed rows hold examples in their usual order")
     most = most_sequences(layout)
@@ -89,7 +89,8 @@ def check_packed_layout(layout: ShardLayout) -> None:
 
 def check_sizes(layout: ShardLayout, name: str) -> None:
     """ShardError if a file of packed rows declares sizes that none can have."""
-    check_layout(layout, name, has_masks=layout.max_predictions_per_seq != 0)
+    sizes = find_objective(layout.objective).batch_type.sizes()
+    check_layout(layout, name, [what for what in sizes if layout.size(what)])
     most = most_sequences(layout)
     if not 1 <= layout.sequences_per_row <= most:
         raise ShardError(f"{name}: sequences_per_row is {layout.sequences_per_row}, expected 1 to {most}")

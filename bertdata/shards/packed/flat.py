@@ -1,9 +1,9 @@
-"""Layout ``flat``, our own: Parquet, one row a pack, its lists without padding.
+"""Layout ``flat``, our own: Parquet, one row a pack, its lists without padding. It holds any objective's.
 
-The sequences of a row stand one after the other, each with its [CLS] at its head. ``sequence_ends`` says
-where each ends in ``input_ids``, ``mask_ends`` where its masks end in ``masked_lm_positions``; positions
-and first lengths count from the sequence's own start, so that a sequence can be cut out as it is. The
-metadata hold the layout and its sizes.
+The sequences of a row stand one after the other, each column's items in a list. ``sequence_ends`` says where
+the ids of each end, another list of ends where its items of a group do, counted from the row's start. Places
+count from the sequence's own start, so that a sequence can be cut out as it is. The metadata hold the
+layout, the objective and the sizes.
 """
 
 from collections.abc import Iterator
@@ -11,11 +11,13 @@ from typing import IO, Any
 
 import numpy as np
 
-from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array, lengths, narrow
-from bertdata.records import ShardLayout
+from bertdata.examples.fields import Fields
+from bertdata.examples.objective import Objective
+from bertdata.examples.objectives import find_objective, objective_of_file
+from bertdata.records import IDS_ENDS, ExampleBatch, ShardLayout
 from bertdata.shards.packed.check import check_packed_layout, check_packs, check_sizes
-from bertdata.shards.packed.fields import check_names, row_fields
+from bertdata.shards.packed.fields import check_names
 from bertdata.shards.packed.packs import (
     PackBatch,
     PackReader,
@@ -34,14 +36,13 @@ from bertdata.shards.parquet_file import (
     list_schema,
     lists,
     load_pyarrow,
+    named_objective,
 )
 from bertdata.shards.protocol import Sink
 from bertdata.shards.rows import RecordCheck
 
 NAME = "flat"
-_FIELDS = row_fields(NAME, "parquet")
-_TYPES = {name: field.type for name, field in _FIELDS.items()}
-_SIZES = ("max_seq_length", "max_predictions_per_seq", "sequences_per_row")
+_SEQUENCES = "sequences_per_row"
 _ZSTD_LEVEL = 1
 """Packing puts examples of one document far apart, so a higher level finds little more to repeat."""
 
@@ -54,7 +55,9 @@ class FlatWriter:
         self._layout = layout
         self._received = 0
         self._blocks = PackRegrouping(group_rows(layout))
-        self._schema = list_schema(_TYPES, set(_FIELDS))
+        objective = find_objective(layout.objective)
+        self._fields, self._sizes = objective.flat_fields, (*objective.batch_type.sizes(), _SEQUENCES)
+        self._schema = list_schema(_types(self._fields), set(self._fields))
         self._parquet = ParquetOutput(sink, self._schema, _ZSTD_LEVEL)
 
     def write(self, packs: PackBatch) -> None:
@@ -62,12 +65,12 @@ class FlatWriter:
         check_packs(packs, self._layout, RecordCheck(name="flat shard", first=self._received))
         self._received += len(packs)
         for block in self._blocks.add(packs):
-            self._parquet.write(_encode(block, self._schema))
+            self._parquet.write(_encode(block, self._fields, self._schema))
 
     def close(self) -> None:
         for block in self._blocks.rest():
-            self._parquet.write(_encode(block, self._schema))
-        sizes = {what: str(getattr(self._layout, what)) for what in _SIZES}
+            self._parquet.write(_encode(block, self._fields, self._schema))
+        sizes = {what: str(self._layout.size(what)) for what in self._sizes}
         found = {"packing": NAME, "objective": self._layout.objective, **sizes}
         self._parquet.close({f"bertdata.{what}": value for what, value in found.items()})
 
@@ -77,19 +80,23 @@ class FlatReader(PackReader):
 
     layout: ShardLayout
 
-    def __init__(self, file: IO[bytes], name: str) -> None:
+    def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
+        """objective: that of the examples where it is known, else the one that the file names."""
         self._name = name
         self._parquet = ParquetInput(file, name)
-        check_names(self._parquet.schema.names, _FIELDS, name)
-        check_schema(self._parquet.schema, _TYPES, set(_FIELDS), name)
-        self.layout = _find_layout(self._parquet.metadata, name)
+        objective = objective or objective_of_file(named_objective(self._parquet.metadata), name)
+        self._batch_type, self._fields = objective.batch_type, objective.flat_fields
+        check_names(self._parquet.schema.names, self._fields, name)
+        check_schema(self._parquet.schema, _types(self._fields), set(self._fields), name)
+        self.layout = _find_layout(self._parquet.metadata, objective, name)
         self.rows = len(self._parquet)
         self._examples: int | None = None
 
     def __len__(self) -> int:
-        """Number of examples. Reads the column of their labels."""
+        """Number of examples. Reads the column of their ends."""
         if self._examples is None:
-            found = self._parquet.records(["next_sentence_labels"], group_rows(self.layout))
+            column = _name_of(IDS_ENDS, self._fields)
+            found = self._parquet.records([column], group_rows(self.layout))
             self._examples = sum(len(records.column(0).flatten()) for _, records in found)
         return self._examples
 
@@ -97,24 +104,34 @@ class FlatReader(PackReader):
         return regroup_packs(self._blocks(), size)
 
     def _blocks(self) -> Iterator[PackBatch]:
-        for start, records in self._parquet.records(list(_FIELDS), group_rows(self.layout)):
+        for start, records in self._parquet.records(list(self._fields), group_rows(self.layout)):
             record = RecordCheck(name=self._name, first=start)
-            packs = _decode(records, record)
+            packs = _decode(records, self._fields, self._batch_type, record)
             check_packs(packs, self.layout, record)
             yield PackBatch(examples=narrow(packs.examples), ends=packs.ends.astype(np.uint32))
 
 
-def _encode(block: PackBatch, schema: Any) -> Any:
+def _types(fields: Fields) -> dict[str, str]:
+    """The item type of each list."""
+    return {name: field.type for name, field in fields.items()}
+
+
+def _name_of(column: str, fields: Fields) -> str:
+    """The list that holds the column."""
+    return next(name for name, field in fields.items() if field.of == column)
+
+
+def _encode(block: PackBatch, fields: Fields, schema: Any) -> Any:
     """The Arrow table of checked rows."""
-    examples: Any = block.examples
-    sequence_ends = block.ends.astype(np.int64)
+    examples, sequence_ends = block.examples, block.ends.astype(np.int64)
     values = {column.name: getattr(examples, column.name) for column in examples.columns()}
-    values["ends"], id_ends = _cut_ends(examples.ends, sequence_ends)
-    values["mask_ends"], mask_ends = _cut_ends(examples.mask_ends, sequence_ends)
-    row_ends = {"ids": id_ends, "positions": mask_ends, "labels": mask_ends}
+    row_ends: dict[str, Array] = {}
+    for ends, items in examples.ragged().items():
+        values[ends], found = _cut_ends(values[ends], sequence_ends)
+        row_ends |= {column.name: found for column in items}
     columns = [
         lists(values[field.of], row_ends.get(field.of, sequence_ends), schema.field(name).type)
-        for name, field in _FIELDS.items()
+        for name, field in fields.items()
     ]
     return load_pyarrow().table(columns, schema)
 
@@ -125,35 +142,34 @@ def _cut_ends(ends: Array, sequence_ends: Array) -> tuple[Array, Array]:
     return ends - (row_ends - lengths(row_ends))[rows_of(sequence_ends)], row_ends
 
 
-def _decode(records: Any, record: RecordCheck) -> PackBatch:
+def _decode(records: Any, fields: Fields, kind: type[ExampleBatch], record: RecordCheck) -> PackBatch:
     """The rows of an Arrow record batch, their columns in its item types and not yet checked.
 
     ShardError where lists of a row contradict one another.
     """
     values: dict[str, Any] = {}
     ends: dict[str, Any] = {}
-    for name, field in _FIELDS.items():
+    for name, field in fields.items():
         values[field.of], ends[field.of] = list_column(records, name, record)
-    for of in ("first_lengths", "mask_ends", "next_labels"):
-        _check_equal(of, ends[of], ends["ends"], record)
-    _check_equal("labels", ends["labels"], ends["positions"], record)
-    sequence_ends = ends["ends"]
-    values["ends"] = _joined_ends("ends", values["ends"], sequence_ends, ends["ids"], record)
-    values["mask_ends"] = _joined_ends(
-        "mask_ends", values["mask_ends"], sequence_ends, ends["positions"], record
-    )
-    return PackBatch(examples=BertBatch(**values), ends=sequence_ends)
+    sequence_ends, ragged = ends[IDS_ENDS], kind.ragged()
+    for column in kind.columns():
+        items = None if column.ends is None else ragged[column.ends][0].name
+        _check_equal(_name_of(column.name, fields), ends[column.name], ends[items or IDS_ENDS], record)
+    for of, columns in ragged.items():
+        row_ends = ends[columns[0].name]
+        values[of] = _joined_ends(_name_of(of, fields), values[of], sequence_ends, row_ends, record)
+    return PackBatch(examples=kind(**values), ends=sequence_ends)
 
 
-def _check_equal(of: str, found: Array, expected: Array, record: RecordCheck) -> None:
-    [name] = [name for name, field in _FIELDS.items() if field.of == of]
+def _check_equal(name: str, found: Array, expected: Array, record: RecordCheck) -> None:
     count, due = lengths(found), lengths(expected)
     record.refuse(count != due, lambda i: f"{count[i]} values of {name}, expected {due[i]}")
 
 
-def _joined_ends(of: str, found: Array, sequence_ends: Array, row_ends: Array, record: RecordCheck) -> Array:
+def _joined_ends(
+    name: str, found: Array, sequence_ends: Array, row_ends: Array, record: RecordCheck
+) -> Array:
     """Ends that count from each row's start as ends that count from the batch's. They must fill the row."""
-    [name] = [name for name, field in _FIELDS.items() if field.of == of]
     found = found.astype(np.int64)
     rows, sizes, counts = rows_of(sequence_ends), lengths(row_ends), lengths(sequence_ends)
     before = np.concatenate([[0], found])[:-1]
@@ -169,8 +185,9 @@ def _joined_ends(of: str, found: Array, sequence_ends: Array, row_ends: Array, r
     return joined
 
 
-def _find_layout(metadata: dict[bytes, bytes], name: str) -> ShardLayout:
-    sizes = {what: find_size(metadata, what, name) for what in _SIZES}
-    layout = ShardLayout(packing=NAME, **sizes)
+def _find_layout(metadata: dict[bytes, bytes], objective: Objective, name: str) -> ShardLayout:
+    names = (*objective.batch_type.sizes(), _SEQUENCES)
+    sizes = {what: find_size(metadata, what, name) for what in names}
+    layout = ShardLayout.of_sizes(sizes, packing=NAME, objective=objective.name)
     check_sizes(layout, name)
     return layout

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from bertdata.examples.columns import Array, lengths
+from bertdata.examples.groups import pair_batch, pair_labels, segment_lengths
+from bertdata.records import ExampleBatch
 from bertdata.shards.packed.check import row_sizes
 from bertdata.shards.packed.grid import (
     GridCheck,
     Grids,
     SequencePlaces,
     arrange_masks,
-    bert_packs,
     fill,
     number_counts,
     read_masks,
@@ -31,10 +32,10 @@ class GraphcoreLayout:
     name = "graphcore"
 
     def sizes(self, widths: Mapping[str, int]) -> dict[str, int]:
-        sequences = widths["next_labels"]
+        sequences = widths["pair_labels"]
         return {
             "max_seq_length": widths["ids"],
-            "max_predictions_per_seq": widths["labels"] - sequences + 1,
+            "max_predictions_per_seq": widths["originals"] - sequences + 1,
             "sequences_per_row": sequences,
         }
 
@@ -43,7 +44,8 @@ class GraphcoreLayout:
         at = SequencePlaces.of(packs)
         places = np.arange(len(examples.ids)) - np.repeat(at.starts, at.sizes)
         is_body = places > 0
-        is_second = places >= np.repeat(examples.first_lengths, at.sizes)
+        firsts = segment_lengths(examples)
+        is_second = places >= np.repeat(firsts, at.sizes)
         body = {
             "ids": examples.ids[is_body],
             "numbers": np.repeat(at.numbers, at.sizes - 1),
@@ -53,8 +55,8 @@ class GraphcoreLayout:
         heads = {
             "ids": examples.ids[at.starts],
             "numbers": at.numbers,
-            "segments": examples.first_lengths == 0,
-            "next_labels": examples.next_labels,
+            "segments": firsts == 0,
+            "pair_labels": pair_labels(examples),
             "present": np.ones(len(at.rows), bool),
         }
         sizes = row_sizes(examples.ends, packs.ends) - lengths(packs.ends)
@@ -65,7 +67,7 @@ class GraphcoreLayout:
         starts = at.starts - at.row_starts - at.numbers  # a sequence has lost its own [CLS] and those before
         return {**grids, **arrange_masks(packs, starts, at.numbers, widths, types)}
 
-    def sequences(self, grids: Grids, record: GridCheck) -> PackBatch:
+    def sequences(self, grids: Grids, kind: type[ExampleBatch], record: GridCheck) -> PackBatch:
         width, most = grids["ids"].shape[1], grids["present"].shape[1]
         counts = np.count_nonzero(grids["present"], axis=1)
         is_body = (grids["numbers"] != 0) & (np.arange(width) < width - counts[:, np.newaxis])
@@ -76,19 +78,15 @@ class GraphcoreLayout:
         is_head = np.zeros(int(ends[-1]) if len(ends) else 0, bool)
         is_head[heads] = True
         masked, starts = grids["mask_numbers"] != 0, body_ends - body_sizes - 1
-        positions, labels, mask_ends = read_masks(
-            grids, masked, is_body.sum(axis=1), body_ends, starts, record
+        examples = pair_batch(
+            kind,
+            ids=_with_heads(grids["ids"], is_body, is_there, is_head),
+            ends=ends,
+            segment_lengths=_zeros_of(_with_heads(grids["segments"], is_body, is_there, is_head), ends),
+            masks=read_masks(grids, masked, is_body.sum(axis=1), body_ends, starts, record),
+            pair_labels=grids["pair_labels"][:, ::-1][is_there],
         )
-        columns = {
-            "ids": _with_heads(grids["ids"], is_body, is_there, is_head),
-            "ends": ends,
-            "first_lengths": _zeros_of(_with_heads(grids["segments"], is_body, is_there, is_head), ends),
-            "positions": positions,
-            "labels": labels,
-            "mask_ends": mask_ends,
-            "next_labels": grids["next_labels"][:, ::-1][is_there],
-        }
-        return bert_packs(columns, counts)
+        return PackBatch(examples=examples, ends=np.cumsum(counts))
 
 
 def _with_heads(grid: Array, is_body: Array, is_there: Array, is_head: Array) -> Array:

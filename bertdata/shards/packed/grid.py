@@ -10,9 +10,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array, lengths, narrow
-from bertdata.records import ShardLayout
+from bertdata.examples.groups import Masks, masks_of
+from bertdata.examples.objective import Objective
+from bertdata.examples.objectives import find_objective
+from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.packed.check import check_packs, check_sizes, row_sizes
 from bertdata.shards.packed.fields import RowFields
 from bertdata.shards.packed.packs import PackBatch, grid_mask_room, rows_of
@@ -26,10 +28,10 @@ RULES = {
     "segments": "zeros, then ones in each sequence, 0 as padding",
     "places": "positions count from 0 in each sequence, 0 as padding",
     "mask_places": "padding follows the last masked position",
-    "labels": "padding is 0",
+    "originals": "padding is 0",
     "mask_numbers": "the number of the sequence at each masked position, 0 as padding",
     "cls_places": "the place of each sequence's [CLS], 0 as padding",
-    "next_labels": "padding is 0",
+    "pair_labels": "padding is 0",
     "present": "1 for each sequence, else 0",
 }
 
@@ -47,8 +49,11 @@ class GridLayout(Protocol):
         """The grids of checked rows."""
         ...
 
-    def sequences(self, grids: Grids, record: "GridCheck") -> PackBatch:
-        """The sequences of grids, not yet checked. What contradicts them is found when they are arranged."""
+    def sequences(self, grids: Grids, kind: type[ExampleBatch], record: "GridCheck") -> PackBatch:
+        """The sequences of grids, in a batch of that type, not yet checked.
+
+        What contradicts them is found when they are arranged.
+        """
         ...
 
 
@@ -87,7 +92,8 @@ def read_grids(
 ) -> PackBatch:
     """The rows whose grids these are. ShardError names the first that holds anything else."""
     names = {field.of: name for name, field in fields.items()}
-    packs = arrangement.sequences(grids, GridCheck(name=record.name, first=record.first, names=names))
+    kind = find_objective(layout.objective).batch_type
+    packs = arrangement.sequences(grids, kind, GridCheck(name=record.name, first=record.first, names=names))
     check_packs(packs, layout, record, lowest_position=LOWEST_POSITION)
     widths = {of: grid.shape[1] for of, grid in grids.items()}
     expected = arrangement.arrange(packs, widths, {of: grid.dtype for of, grid in grids.items()})
@@ -96,9 +102,12 @@ def read_grids(
     return PackBatch(examples=narrow(packs.examples), ends=packs.ends.astype(np.uint32))
 
 
-def find_grid_layout(arrangement: GridLayout, widths: Mapping[str, int], name: str) -> ShardLayout:
+def find_grid_layout(
+    arrangement: GridLayout, widths: Mapping[str, int], objective: Objective, name: str
+) -> ShardLayout:
     """The layout of grids of these widths. ShardError where no rows have them."""
-    layout = ShardLayout(packing=arrangement.name, **arrangement.sizes(widths))  # type: ignore[arg-type]
+    sizes: Any = arrangement.sizes(widths)
+    layout = ShardLayout(packing=arrangement.name, objective=objective.name, **sizes)
     check_sizes(layout, name)
     return layout
 
@@ -143,11 +152,11 @@ def arrange_masks(
     packs: PackBatch, starts: Array, numbers: Array, widths: Mapping[str, int], types: Mapping[str, Any]
 ) -> dict[str, Array]:
     """The grids of masked positions. starts: where position 0 of each sequence is counted in its row."""
-    examples: Any = packs.examples
-    counts, sizes = lengths(examples.mask_ends), row_sizes(examples.mask_ends, packs.ends)
+    masks = masks_of(packs.examples)
+    counts, sizes = lengths(masks.ends), row_sizes(masks.ends, packs.ends)
     values = {
-        "mask_places": examples.positions + np.repeat(starts, counts),
-        "labels": examples.labels,
+        "mask_places": masks.places + np.repeat(starts, counts),
+        "originals": masks.originals,
         "mask_numbers": np.repeat(numbers, counts),
     }
     return {of: fill(value, sizes, widths[of], types[of]) for of, value in values.items() if of in widths}
@@ -158,7 +167,7 @@ def number_counts(grids: Grids, used: Array, highest: Array, record: GridCheck) 
 
     highest: the largest number of each row. ShardError where the numbers do not ascend without a gap.
     """
-    numbers, sequences = grids["numbers"], grids["next_labels"].shape[1]
+    numbers, sequences = grids["numbers"], grids["pair_labels"].shape[1]
     sizes = np.count_nonzero(used, axis=1)
     ascending = "ascending numbers of sequences, then 0 as padding"
     values, rows = numbers[used].astype(np.int64), np.repeat(np.arange(len(numbers)), sizes)
@@ -176,8 +185,8 @@ def number_counts(grids: Grids, used: Array, highest: Array, record: GridCheck) 
 
 def read_masks(
     grids: Grids, used: Array, row_sizes: Array, cell_ends: Array, starts: Array, record: GridCheck
-) -> tuple[Array, Array, Array]:
-    """Positions in their sequences, labels, and ends of each sequence's masks.
+) -> Masks:
+    """The masks, their places in their sequences.
 
     used: cells that hold a mask. row_sizes: ids of each row, without those that stand elsewhere.
     cell_ends: where each sequence's ids end, all rows' one after the other. starts: the place that
@@ -194,10 +203,5 @@ def read_masks(
     record.refuse_grid(np.pad(falls, ((0, 0), (1, 0))), "mask_places", places, "ascending positions")
     cells = (places + (np.cumsum(row_sizes) - row_sizes)[:, np.newaxis])[used]
     owners = np.searchsorted(cell_ends, cells, side="right")
-    masks = np.bincount(owners, minlength=len(cell_ends))
-    return cells - starts[owners], grids["labels"][used], np.cumsum(masks)
-
-
-def bert_packs(columns: Mapping[str, Array], counts: Array) -> PackBatch:
-    """The rows of BERT's columns, ``counts`` sequences each."""
-    return PackBatch(examples=BertBatch(**columns), ends=np.cumsum(counts))
+    counts = np.bincount(owners, minlength=len(cell_ends))
+    return Masks(cells - starts[owners], grids["originals"][used], np.cumsum(counts))

@@ -6,6 +6,7 @@ from typing import IO
 import numpy as np
 
 from bertdata.errors import ShardError
+from bertdata.examples.objective import Objective
 from bertdata.records import ShardLayout
 from bertdata.shards.hdf5_datasets import DatasetForm, Hdf5Input, Hdf5Output, block_rows, dataset_types
 from bertdata.shards.packed.check import check_packed_layout
@@ -39,7 +40,7 @@ class GridHdf5Writer:
             name: DatasetForm(type=field.type, row=(self._widths[field.of],))
             for name, field in self._fields.items()
         }
-        self._file = Hdf5Output(sink, forms, step, _GZIP_LEVEL, shuffle=True)
+        self._file = Hdf5Output(sink, forms, step, _GZIP_LEVEL, objective=layout.objective, shuffle=True)
 
     def write(self, packs: PackBatch) -> None:
         packs = pack_arrays(packs)
@@ -64,17 +65,17 @@ class GridHdf5Reader(PackReader):
 
     layout: ShardLayout
 
-    def __init__(self, file: IO[bytes], name: str, arrangement: GridLayout) -> None:
+    def __init__(self, file: IO[bytes], name: str, arrangement: GridLayout, objective: Objective) -> None:
         self._name = name
         self._arrangement = arrangement
         self._fields = row_fields(arrangement.name, "hdf5")
         check_names(dataset_types(file), self._fields, name)
         self._file = Hdf5Input(file, name, list(self._fields))
-        self.layout = self._find_layout()
+        self.layout = self._find_layout(objective)
         self._file.check_storage()
         self._examples: int | None = None
 
-    def _find_layout(self) -> ShardLayout:
+    def _find_layout(self, objective: Objective) -> ShardLayout:
         shapes = self._file.shapes
         for name, field in self._fields.items():
             if self._file.kinds[name].kind not in "iu":
@@ -83,7 +84,7 @@ class GridHdf5Reader(PackReader):
             if len(shapes[name]) != 2:
                 raise ShardError(f"{self._name}: {name} has shape {shapes[name]}, expected two dimensions")
         widths = {field.of: shapes[name][1] for name, field in self._fields.items()}
-        layout = find_grid_layout(self._arrangement, widths, self._name)
+        layout = find_grid_layout(self._arrangement, widths, objective, self._name)
         self.rows = next(iter(shapes.values()))[0]
         self._file.check_shapes(
             {name: (self.rows, field.width(layout) or 0) for name, field in self._fields.items()}

@@ -9,6 +9,8 @@ from bertdata._native import Engine
 from bertdata.errors import ShardError
 from bertdata.examples.columns import Array
 from bertdata.examples.fields import VALUE_LIMIT
+from bertdata.examples.groups import masks_of
+from bertdata.examples.objective import Objective
 from bertdata.records import ShardLayout
 from bertdata.shards.example_proto import Features, NotAnExample, decode_example
 from bertdata.shards.framing import count_records, read_payloads
@@ -44,7 +46,7 @@ class GridRecordWriter:
         check_grid_rows(packs, self._layout, record)
         examples: Any = packs.examples
         check_largest_id(packs, VALUE_LIMIT - 1, record)
-        highest = max(_highest(examples.ids), _highest(examples.labels))
+        highest = max(_highest(examples.ids), _highest(masks_of(examples).originals))
         types = dict.fromkeys(self._widths, np.uint16 if highest < 1 << 16 else np.uint32)
         for start in range(0, len(packs), _BLOCK_ROWS):
             block = cut_packs(packs, start, min(start + _BLOCK_ROWS, len(packs)))
@@ -62,7 +64,12 @@ class GridRecordReader(PackReader):
     layout: ShardLayout
 
     def __init__(
-        self, file: IO[bytes], name: str, arrangement: GridLayout, engine: Engine | None = None
+        self,
+        file: IO[bytes],
+        name: str,
+        arrangement: GridLayout,
+        objective: Objective,
+        engine: Engine | None = None,
     ) -> None:
         self._file = file
         self._name = name
@@ -74,16 +81,16 @@ class GridRecordReader(PackReader):
         if first is None:
             raise ShardError(f"{name}: holds no records")
         try:
-            self.layout = self._find_layout(decode_example(first))
+            self.layout = self._find_layout(decode_example(first), objective)
         except NotAnExample as error:
             raise ShardError(f"{name}: record 0: {error}") from None
         self._examples: int | None = None
         self._rows: int | None = None
 
-    def _find_layout(self, features: Features) -> ShardLayout:
+    def _find_layout(self, features: Features, objective: Objective) -> ShardLayout:
         check_names(features, self._fields, f"{self._name}: record 0")
         widths = {field.of: len(features[name] or ()) for name, field in self._fields.items()}
-        layout = find_grid_layout(self._arrangement, widths, f"{self._name}: record 0")
+        layout = find_grid_layout(self._arrangement, widths, objective, f"{self._name}: record 0")
         for name, field in self._fields.items():
             if widths[field.of] != field.width(layout):
                 found = f"{name} has {widths[field.of]} values"

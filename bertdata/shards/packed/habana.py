@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from bertdata.examples.columns import Array, lengths
+from bertdata.examples.groups import pair_batch, pair_labels, segment_lengths
+from bertdata.records import ExampleBatch
 from bertdata.shards.packed.check import row_sizes
 from bertdata.shards.packed.grid import (
     GridCheck,
     Grids,
     SequencePlaces,
     arrange_masks,
-    bert_packs,
     fill,
     number_counts,
     read_masks,
@@ -30,10 +31,10 @@ class HabanaLayout:
     name = "habana"
 
     def sizes(self, widths: Mapping[str, int]) -> dict[str, int]:
-        sequences = widths["next_labels"]
+        sequences = widths["pair_labels"]
         return {
             "max_seq_length": widths["ids"],
-            "max_predictions_per_seq": widths["labels"] - sequences,
+            "max_predictions_per_seq": widths["originals"] - sequences,
             "sequences_per_row": sequences,
         }
 
@@ -44,13 +45,13 @@ class HabanaLayout:
         tokens = {
             "ids": examples.ids,
             "numbers": np.repeat(at.numbers, at.sizes),
-            "segments": places >= np.repeat(examples.first_lengths, at.sizes),
+            "segments": places >= np.repeat(segment_lengths(examples), at.sizes),
             "places": places,
         }
         starts = at.starts - at.row_starts
         each = {
             "cls_places": starts,
-            "next_labels": examples.next_labels,
+            "pair_labels": pair_labels(examples),
             "present": np.ones(len(starts), bool),
         }
         row_ids, counts = row_sizes(examples.ends, packs.ends), lengths(packs.ends)
@@ -60,9 +61,9 @@ class HabanaLayout:
             **{of: fill(values, counts, widths[of], types[of]) for of, values in each.items()},
         }
 
-    def sequences(self, grids: Grids, record: GridCheck) -> PackBatch:
+    def sequences(self, grids: Grids, kind: type[ExampleBatch], record: GridCheck) -> PackBatch:
         used = grids["numbers"] != 0
-        most = grids["next_labels"].shape[1]
+        most = grids["pair_labels"].shape[1]
         found = number_counts(grids, used, np.full(len(used), most), record)
         counts = np.where(found > 0, np.arange(1, most + 1), 0).max(axis=1)
         is_there = np.arange(most) < counts[:, np.newaxis]
@@ -70,17 +71,15 @@ class HabanaLayout:
         ends = np.cumsum(sizes)
         masked = np.logical_and.accumulate(grids["mask_places"] != 0, axis=1)
         id_counts = used.sum(axis=1)
-        positions, labels, mask_ends = read_masks(grids, masked, id_counts, ends, ends - sizes, record)
-        columns = {
-            "ids": grids["ids"][used],
-            "ends": ends,
-            "first_lengths": sizes - _ones_of(grids["segments"][used], ends),
-            "positions": positions,
-            "labels": labels,
-            "mask_ends": mask_ends,
-            "next_labels": grids["next_labels"][is_there],
-        }
-        return bert_packs(columns, counts)
+        examples = pair_batch(
+            kind,
+            ids=grids["ids"][used],
+            ends=ends,
+            segment_lengths=sizes - _ones_of(grids["segments"][used], ends),
+            masks=read_masks(grids, masked, id_counts, ends, ends - sizes, record),
+            pair_labels=grids["pair_labels"][is_there],
+        )
+        return PackBatch(examples=examples, ends=np.cumsum(counts))
 
 
 def _ones_of(values: Array, ends: Array) -> Array:

@@ -7,10 +7,13 @@ from typing import IO, Any
 
 from bertdata._native import Engine
 from bertdata.errors import MissingExtraError, SettingsError, ShardError, install_extra
-from bertdata.records import ShardLayout
+from bertdata.examples.groups import PAIRS, check_groups
+from bertdata.examples.objective import Objective
+from bertdata.examples.objectives import find_objective, objective_of_file
+from bertdata.records import DEFAULT_OBJECTIVE, ColumnGroup, ShardLayout
 from bertdata.shards.example_proto import NotAnExample, decode_example
 from bertdata.shards.framing import read_payloads
-from bertdata.shards.hdf5_datasets import dataset_types
+from bertdata.shards.hdf5_datasets import dataset_types, named_objective
 from bertdata.shards.hdf5_file import load_h5py
 from bertdata.shards.packed.packs import PackReader, PackWriter, grid_mask_room
 from bertdata.shards.parquet_file import file_metadata, load_pyarrow
@@ -21,12 +24,14 @@ from bertdata.shards.protocol import Sink
 class Layout:
     """A layout: the containers that it exists in, and the masked positions that one of its rows can hold.
 
-    mask_room: of a ShardLayout with its packing; None: as many as its sequences have. has_index: beside
-    each TFRecord file lies an index of its records (``bertdata.shards.packed.record_index``).
+    groups: of the examples that it holds; None: any. mask_room: of a ShardLayout with its packing; None: as
+    many as its sequences have. has_index: beside each TFRecord file lies an index of its records
+    (``bertdata.shards.packed.record_index``).
     """
 
     name: str
     formats: tuple[str, ...]
+    groups: tuple[ColumnGroup, ...] | None = PAIRS
     mask_room: Callable[[ShardLayout], int | None] = lambda layout: None
     has_index: bool = False
 
@@ -34,11 +39,17 @@ class Layout:
     def default_format(self) -> str:
         return self.formats[0]
 
+    def check_objective(self, name: str) -> None:
+        """SettingsError where the layout does not hold the examples of the objective of that name."""
+        if self.groups is not None:
+            remedy = "; the layout flat holds any"
+            check_groups(f"layout {self.name}", self.groups, name, find_objective(name).batch_type, remedy)
+
 
 LAYOUTS: dict[str, Layout] = {
     layout.name: layout
     for layout in (
-        Layout(name="flat", formats=("parquet",)),
+        Layout(name="flat", formats=("parquet",), groups=None),
         Layout(name="habana", formats=("hdf5", "tfrecord"), mask_room=grid_mask_room),
         Layout(name="graphcore", formats=("tfrecord",), mask_room=grid_mask_room, has_index=True),
         Layout(name="nvidia", formats=("hdf5",)),
@@ -57,6 +68,7 @@ def make_pack_writer(
     if format not in found.formats:
         expected = " or ".join(found.formats)
         raise SettingsError(f"layout {found.name} has no form in {format}, expected {expected}")
+    found.check_objective(layout.objective)
     if format == "parquet":
         load_pyarrow()
         from bertdata.shards.packed.flat import FlatWriter
@@ -85,17 +97,25 @@ def find_layout(name: str | None) -> Layout:
 
 
 def make_pack_reader(
-    file: IO[bytes], name: str, format: str, engine: Engine | None = None
+    file: IO[bytes],
+    name: str,
+    format: str,
+    engine: Engine | None = None,
+    objective: Objective | None = None,
 ) -> PackReader | None:
     """A reader of the packed rows in a container of that format. None where its rows are not packed.
 
-    Parquet files of ours say so in their metadata; others are known by their fields.
+    Parquet files of ours say so in their metadata; others are known by their fields. objective: that of the
+    examples, where it is known; else the one that the file names.
     """
-    readers = {"parquet": _parquet_reader, "hdf5": _hdf5_reader, "tfrecord": _tfrecord_reader}
-    return readers[format](file, name, engine)
+    if format == "parquet":
+        return _parquet_reader(file, name, objective)
+    if format == "tfrecord":
+        return _tfrecord_reader(file, name, engine, objective)
+    return _hdf5_reader(file, name, objective)
 
 
-def _parquet_reader(file: IO[bytes], name: str, engine: Engine | None) -> PackReader | None:
+def _parquet_reader(file: IO[bytes], name: str, objective: Objective | None) -> PackReader | None:
     packing = file_metadata(file, "packing")
     if packing is None:
         return None
@@ -103,30 +123,43 @@ def _parquet_reader(file: IO[bytes], name: str, engine: Engine | None) -> PackRe
         raise ShardError(f"{name}: bertdata.packing is {packing!r} in the metadata, expected 'flat'")
     from bertdata.shards.packed.flat import FlatReader
 
-    return FlatReader(file, name)
+    return FlatReader(file, name, objective)
 
 
-def _hdf5_reader(file: IO[bytes], name: str, engine: Engine | None) -> PackReader | None:
+def _hdf5_reader(file: IO[bytes], name: str, objective: Objective | None) -> PackReader | None:
     kinds = dataset_types(file)
     if "next_sentence_positions" in kinds or "next_sentence_weights" in kinds:
         from bertdata.shards.packed.grid_hdf5 import GridHdf5Reader
 
-        return GridHdf5Reader(file, name, _arrangement("habana"))
+        return GridHdf5Reader(
+            file, name, _arrangement("habana"), _checked("habana", named_objective(file), objective, name)
+        )
     if "packed_input_len" in kinds or "packed_masked_lm_len" in kinds:
         from bertdata.shards.packed.nvidia import NvidiaReader
 
-        return NvidiaReader(file, name)
+        return NvidiaReader(file, name, _checked("nvidia", named_objective(file), objective, name))
     return None
 
 
-def _tfrecord_reader(file: IO[bytes], name: str, engine: Engine | None) -> PackReader | None:
+def _tfrecord_reader(
+    file: IO[bytes], name: str, engine: Engine | None, objective: Objective | None
+) -> PackReader | None:
     packing = _packing_of_record(file, name)
     if packing is None:
         return None
     _load_numpy(packing)
     from bertdata.shards.packed.grid_tfrecord import GridRecordReader
 
-    return GridRecordReader(file, name, _arrangement(packing), engine)
+    return GridRecordReader(
+        file, name, _arrangement(packing), _checked(packing, None, objective, name), engine
+    )
+
+
+def _checked(packing: str, named: str | None, objective: Objective | None, name: str) -> Objective:
+    """The objective of a file's rows: the one that is known, that it names, or the default one."""
+    found = objective or objective_of_file(named or DEFAULT_OBJECTIVE, name)
+    find_layout(packing).check_objective(found.name)
+    return found
 
 
 def _packing_of_record(file: IO[bytes], name: str) -> str | None:

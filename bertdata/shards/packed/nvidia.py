@@ -12,11 +12,12 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from bertdata.errors import SettingsError, ShardError
-from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array, lengths, narrow
+from bertdata.examples.groups import Masks, masks_of, pair_batch, pair_labels, segment_lengths
+from bertdata.examples.objective import Objective
 from bertdata.io.signals import signals_held
-from bertdata.records import ShardLayout
-from bertdata.shards.hdf5_datasets import dataset_types, open_datasets
+from bertdata.records import ExampleBatch, ShardLayout
+from bertdata.shards.hdf5_datasets import dataset_types, name_objective, open_datasets
 from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, one_line
 from bertdata.shards.hdf5_storage import check_storage
 from bertdata.shards.hdf5_varlength import CHUNK_ROWS, VarlengthColumn, append_varlength, create_varlength
@@ -71,6 +72,7 @@ class NvidiaWriter:
         self._blocks = PackRegrouping(CHUNK_ROWS)
         self._scratch = ScratchHdf5(sink)
         with signals_held():
+            name_objective(self._scratch.file, layout.objective)
             for name, field in _FIELDS.items():
                 create_varlength(self._scratch.file, name, field.type)
             for what in _SIZES:
@@ -103,8 +105,8 @@ class NvidiaReader(PackReader):
 
     layout: ShardLayout
 
-    def __init__(self, file: IO[bytes], name: str) -> None:
-        self._name = name
+    def __init__(self, file: IO[bytes], name: str, objective: Objective) -> None:
+        self._name, self._kind = name, objective.batch_type
         check_names(dataset_types(file), _FIELDS, name)
         datasets = open_datasets(file, name, list(_FIELDS))
         try:
@@ -119,10 +121,10 @@ class NvidiaReader(PackReader):
         for of, column in self._columns.items():
             if len(column) != self.rows:
                 raise ShardError(f"{name}: {_NAMES[of]} has {len(column)} rows, input_ids has {self.rows}")
-        self.layout = _find_layout(known, name)
+        self.layout = _find_layout(known, objective.name, name)
 
     def __len__(self) -> int:
-        return int(self._columns["next_labels"].lengths.sum())
+        return int(self._columns["pair_labels"].lengths.sum())
 
     def packs(self, size: int) -> Iterator[PackBatch]:
         return regroup_packs(self._blocks(), size)
@@ -132,19 +134,19 @@ class NvidiaReader(PackReader):
             stop = min(start + CHUNK_ROWS, self.rows)
             rows = {of: _Rows(*column.read(start, stop)) for of, column in self._columns.items()}
             record = RecordCheck(name=self._name, first=start)
-            packs = _sequences(rows, record)
+            packs = _sequences(rows, self._kind, record)
             check_packs(packs, self.layout, record)
             _check_segments(packs, rows["segments"], record)
             yield PackBatch(examples=narrow(packs.examples), ends=packs.ends.astype(np.uint32))
 
 
-def _find_layout(known: dict[str, Any], name: str) -> ShardLayout:
+def _find_layout(known: dict[str, Any], objective: str, name: str) -> ShardLayout:
     sizes: dict[str, Any] = {what: known.get(f"bertdata.{what}", size) for what, size in _SIZES.items()}
     for what, size in sizes.items():
         if not isinstance(size, (int, np.integer)):
             raise ShardError(f"{name}: bertdata.{what} is {size!r}, expected a number")
         sizes[what] = int(size)
-    layout = ShardLayout(packing=NAME, **sizes)
+    layout = ShardLayout(packing=NAME, objective=objective, **sizes)
     check_sizes(layout, name)
     return layout
 
@@ -153,56 +155,57 @@ def _arrange(packs: PackBatch) -> dict[str, _Rows]:
     """The rows of checked sequences by the names of ``schemas/packed.json``."""
     examples: Any = packs.examples
     at = SequencePlaces.of(packs)
-    masks = lengths(examples.mask_ends)
+    masks = masks_of(examples)
+    counts = lengths(masks.ends)
     sequences = np.asarray(packs.ends, np.int64)
     id_ends = np.cumsum(row_sizes(examples.ends, packs.ends))
-    mask_ends = np.cumsum(row_sizes(examples.mask_ends, packs.ends))
-    places = examples.positions + np.repeat(at.starts - at.row_starts, masks)
+    row_ends = np.cumsum(row_sizes(masks.ends, packs.ends))
+    places = masks.places + np.repeat(at.starts - at.row_starts, counts)
     return {
         "ids": _Rows(examples.ids, id_ends),
         "segments": _Rows(_segments(examples), id_ends),
-        "mask_places": _Rows(places, mask_ends),
-        "labels": _Rows(examples.labels, mask_ends),
-        "next_labels": _Rows(examples.next_labels, sequences),
+        "mask_places": _Rows(places, row_ends),
+        "originals": _Rows(masks.originals, row_ends),
+        "pair_labels": _Rows(pair_labels(examples), sequences),
         "lengths": _Rows(at.sizes, sequences),
-        "mask_lengths": _Rows(masks, sequences),
+        "mask_lengths": _Rows(counts, sequences),
     }
 
 
-def _segments(examples: BertBatch) -> Array:
+def _segments(examples: ExampleBatch) -> Array:
     """0 for each id of a first segment, 1 for others."""
     sizes = lengths(examples.ends)
-    changes = np.asarray(examples.ends, np.int64) - sizes + examples.first_lengths
+    changes = np.asarray(examples.ends, np.int64) - sizes + segment_lengths(examples)
     segments: Array = np.arange(len(examples.ids)) >= np.repeat(changes, sizes)
     return segments
 
 
-def _sequences(rows: dict[str, _Rows], record: RecordCheck) -> PackBatch:
+def _sequences(rows: dict[str, _Rows], kind: type[ExampleBatch], record: RecordCheck) -> PackBatch:
     """The sequences of rows, not yet checked. ShardError where parts of a row contradict one another."""
-    ids, counts = rows["ids"], rows["next_labels"].ends
+    ids, counts = rows["ids"], rows["pair_labels"].ends
     _check_lengths(rows, "segments", "ids", record)
-    _check_lengths(rows, "labels", "mask_places", record)
+    _check_lengths(rows, "originals", "mask_places", record)
     sizes = _add_up(rows, "lengths", "ids", record)
-    masks = _add_up(rows, "mask_lengths", "labels", record)
+    masks = _add_up(rows, "mask_lengths", "originals", record)
     ends = np.cumsum(sizes)
     row_starts = (ids.ends - lengths(ids.ends))[rows_of(counts)]
     places = rows["mask_places"].values.astype(np.int64)
-    columns = {
-        "ids": ids.values,
-        "ends": ends,
-        "first_lengths": lengths(np.concatenate([[0], np.cumsum(rows["segments"].values == 0)])[ends]),
-        "positions": places - np.repeat(ends - sizes - row_starts, masks),
-        "labels": rows["labels"].values,
-        "mask_ends": np.cumsum(masks),
-        "next_labels": rows["next_labels"].values,
-    }
-    return PackBatch(examples=BertBatch(**columns), ends=counts)
+    positions = places - np.repeat(ends - sizes - row_starts, masks)
+    examples = pair_batch(
+        kind,
+        ids=ids.values,
+        ends=ends,
+        segment_lengths=lengths(np.concatenate([[0], np.cumsum(rows["segments"].values == 0)])[ends]),
+        masks=Masks(positions, rows["originals"].values, np.cumsum(masks)),
+        pair_labels=rows["pair_labels"].values,
+    )
+    return PackBatch(examples=examples, ends=counts)
 
 
 def _add_up(rows: dict[str, _Rows], of: str, items: str, record: RecordCheck) -> Array:
     """The sizes of the rows' sequences, which must add up to the number of the row's items."""
-    _check_lengths(rows, of, "next_labels", record)
-    name, counts = _NAMES[of], rows["next_labels"].ends
+    _check_lengths(rows, of, "pair_labels", record)
+    name, counts = _NAMES[of], rows["pair_labels"].ends
     sizes: Array = rows[of].values.astype(np.int64)
     record.refuse_items(sizes < 0, counts, lambda item: f"{name} holds {sizes[item]}, expected 0 or more")
     sums, due = row_sizes(np.cumsum(sizes), counts), lengths(rows[items].ends)
@@ -221,7 +224,7 @@ def _check_lengths(rows: dict[str, _Rows], of: str, as_in: str, record: RecordCh
 
 
 def _check_segments(packs: PackBatch, found: _Rows, record: RecordCheck) -> None:
-    expected = _segments(packs.examples)  # type: ignore[arg-type]
+    expected = _segments(packs.examples)
     record.refuse_items(
         found.values != expected,
         found.ends,

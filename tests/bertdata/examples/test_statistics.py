@@ -61,9 +61,9 @@ def examples(documents: Documents, vocabulary: Vocabulary) -> list[BertExample]:
 
 def test_masked_positions_show_mask_the_original_or_a_random_token_by_80_10_10(examples, vocabulary):
     kinds = Counter(
-        mask_kind(example, mask, vocabulary.mask)
+        mask_kind(example.ids[position], label, vocabulary.mask)
         for example in examples
-        for mask in range(len(example.positions))
+        for position, label in zip(example.positions, example.labels, strict=True)
     )
     # A random token is the original, or [MASK], once in as many draws as there are tokens.
     once = 0.1 / len(vocabulary.replacements)
@@ -79,9 +79,9 @@ def test_other_shares_are_met_by_both_engines(shares, engine, documents, vocabul
     source = make_bert_examples(documents, vocabulary, settings, engine)
     assert source.masked > 4_000
     kinds = Counter(
-        mask_kind(example, position, vocabulary.mask)
+        mask_kind(example.ids[position], label, vocabulary.mask)
         for example in source.batch(0, len(source)).examples()
-        for position in range(len(example.positions))
+        for position, label in zip(example.positions, example.labels, strict=True)
     )
     once = random / len(vocabulary.replacements)
     expected = {"[MASK]": mask + once, "kept": kept + once, "random": random - 2 * once}
@@ -92,8 +92,8 @@ def test_random_tokens_are_drawn_from_all_of_the_vocabulary_alike(examples, voca
     shown = [
         example.ids[position]
         for example in examples
-        for mask, position in enumerate(example.positions)
-        if mask_kind(example, mask, vocabulary.mask) == "random"
+        for position, label in zip(example.positions, example.labels, strict=True)
+        if mask_kind(example.ids[position], label, vocabulary.mask) == "random"
     ]
     tenths = Counter(str(10 * token // vocabulary.size) for token in shown)
     # The one token that is the label cannot be seen as random; it moves no tenth by a thousandth.

@@ -70,7 +70,11 @@ def plain_numbers(shards: dict[str, list[BertExample]], layout: ShardLayout, mas
     rows = [example for examples in shards.values() for example in examples]
     lengths = [len(row.ids) for row in rows]
     masks = [len(row.positions) for row in rows]
-    kinds = Counter(mask_kind(row, mask, mask_id) for row in rows for mask in range(len(row.positions)))
+    kinds = Counter(
+        mask_kind(row.ids[at], label, mask_id)
+        for row in rows
+        for at, label in zip(row.positions, row.labels, strict=True)
+    )
     tokens = [sum(len(row.ids) for row in examples) for examples in shards.values()]
     return {
         "examples": len(rows),
@@ -163,7 +167,11 @@ def test_kinds_of_masks_are_those_of_show(rows, mask_id, wide):
     counts = ShardCounts(name="small", bytes=0, layout=LAYOUT, own=BERT.counts())
     counts.add(pack(rows[:3], "I" if wide else "H"))
     counts.add(pack(rows[3:], "I" if wide else "H"))
-    kinds = Counter(mask_kind(row, mask, mask_id) for row in rows for mask in range(len(row.positions)))
+    kinds = Counter(
+        mask_kind(row.ids[at], label, mask_id)
+        for row in rows
+        for at, label in zip(row.positions, row.labels, strict=True)
+    )
     dataset = FoundDataset(path="nowhere", manifest=None, shards=())
     told = Statistics(dataset, [counts], mask_id).as_json()["masks"]["kinds"]
     assert {kind: found["count"] for kind, found in told.items()} == {

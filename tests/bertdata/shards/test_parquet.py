@@ -191,7 +191,11 @@ def test_other_integer_types_and_row_groups_are_read() -> None:
         ("first_segment_length", None, "no first_segment_length, expected a number"),
         ("masked_lm_positions", [2, 6], "masked position 6, expected 0 to 5"),
         ("masked_lm_positions", [4, 2], "masked position 2 after 4, expected ascending positions"),
-        ("masked_lm_positions", [2, 3, 4], "2 masked ids, expected 3, one a position"),
+        (
+            "masked_lm_positions",
+            [2, 3, 4],
+            "2 values of masked_lm_ids, expected 3 as masked_lm_positions has",
+        ),
         ("masked_lm_ids", [1, -1], "label -1, expected 0 to 2147483647"),
         ("next_sentence_label", 2, "next label 2, expected 0 to 1"),
         ("next_sentence_label", None, "no next_sentence_label, expected a number"),

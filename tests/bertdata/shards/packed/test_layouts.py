@@ -104,13 +104,22 @@ def test_an_unknown_layout_or_format_is_refused():
     [
         ({"sequences_per_row": 0}, "sequences_per_row is 0, expected 1 to 16"),
         ({"sequences_per_row": 17}, "sequences_per_row is 17, expected 1 to 16"),
-        ({"objective": "squad"}, "objective squad: rows are packed for the objective bert only"),
         ({"remask": True}, "remask: packed rows hold examples in their usual order"),
     ],
 )
 def test_a_layout_that_no_rows_have_is_refused(name: str, format: str, changes: dict[str, Any], message: str):
     with pytest.raises(SettingsError, match=f"^{message}$"):
         make_pack_writer(replace(layout_of(name), **changes), format, io.BytesIO())
+
+
+@pytest.mark.parametrize(("name", "format"), [form for form in FORMS if form[0] != "flat"])
+def test_a_layout_says_which_groups_of_columns_it_holds(name: str, format: str):
+    message = (
+        f"layout {name} holds examples of ids, segment, masks and pair label; those of the objective squad "
+        "have ids, segment and answer; the layout flat holds any"
+    )
+    with pytest.raises(SettingsError, match=f"^{message}$"):
+        make_pack_writer(replace(layout_of(name), objective="squad"), format, io.BytesIO())
 
 
 @pytest.mark.parametrize(("name", "format"), FORMS)

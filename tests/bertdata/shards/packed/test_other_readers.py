@@ -80,7 +80,7 @@ def test_the_file_of_the_flat_layout_says_what_it_is(tmp_path):
         b"bertdata.max_predictions_per_seq": b"3",
         b"bertdata.sequences_per_row": b"3",
     }
-    declared = load_schema("packed")["flat"]["parquet"]
+    declared = load_schema("example")["bert"]["flat"]
     assert {field.name: str(field.type.value_type) for field in table.schema} == {
         name: rule["type"] for name, rule in declared.items()
     }
