@@ -20,9 +20,10 @@ from tests.support.small_models import (
     ours,
 )
 from trainer.checkpoint.filling import checkpoint_of
+from trainer.checkpoint.safetensors_files import index_text
 from trainer.checkpoint.source import read_weights_into
 from trainer.extensions.formats.config_file import read_config
-from trainer.extensions.formats.huggingface import write_huggingface
+from trainer.extensions.formats.huggingface import read_huggingface, write_huggingface
 from trainer.extensions.loading.row_batches import RowBatch
 from trainer.model.bert import BertForPreTraining
 from trainer.model.layers import ACTIVATIONS
@@ -118,6 +119,17 @@ def test_encoder_only_files_keep_the_heads_they_lack(tmp_path):
     table = model.bert.embeddings.word_embeddings.weight
     assert torch.equal(table[:99], other.embeddings.word_embeddings.weight)
     assert torch.equal(model.cls.predictions.bias, untouched.cls.predictions.bias)
+
+
+def test_a_checkpoint_of_several_files_is_read(tmp_path):
+    weights = {"matrix": torch.arange(35.0).view(7, 5), "vector": torch.tensor([1.5, -0.0, 3.25])}
+    for name, tensor in weights.items():
+        save_file({name: tensor}, tmp_path / f"{name}.safetensors")
+    shapes = {f"{name}.safetensors": {name: tuple(tensor.shape)} for name, tensor in weights.items()}
+    (tmp_path / "model.safetensors.index.json").write_text(index_text(shapes))
+    found = read_huggingface(str(tmp_path)).weights  # under the names of an encoder without a prefix
+    assert sorted(found) == sorted(f"bert.{name}" for name in weights)
+    assert all(torch.equal(found[f"bert.{name}"].read(), tensor) for name, tensor in weights.items())
 
 
 def old_names(weights: dict[str, Tensor]) -> dict[str, Tensor]:
