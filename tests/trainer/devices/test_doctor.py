@@ -199,7 +199,6 @@ sys.exit(main({list(words)!r}))
     [
         ["pretrain", "--generated-data", "--output-dir=y"],
         ["evaluate", "--eval-data=x", "--output-dir=y"],
-        ["convert", "x", "y"],
     ],
 )
 def test_without_torch_there_is_one_line_with_the_remedy(command):
