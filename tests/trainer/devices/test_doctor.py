@@ -1,10 +1,8 @@
 """The report of doctor, on this machine and on pretended ones."""
 
 import json
-import os
 import re
 import shutil
-import subprocess
 import sys
 from importlib import metadata
 
@@ -13,8 +11,7 @@ import torch
 
 from bertdata.errors import install_extra
 from tests.support.device_protocol import OWN, assert_examined
-from tests.support.launching import ROOT
-from tests.support.training_runs import Trainer, refuse
+from tests.support.training_runs import Trainer, assert_torch_is_missing, refuse, run_without_torch
 from trainer.collectives import examine as launchers
 from trainer.collectives.examine import examine_launchers
 from trainer.devices.choice import DEVICES, Availability, ChosenDevice, examine_device
@@ -181,19 +178,6 @@ def test_what_is_not_installed_has_its_remedy(monkeypatch):
     assert "C++17 compiler" in found["kernels"].missing
 
 
-def run_without_torch(*words: str) -> subprocess.CompletedProcess[str]:
-    """The trainer's command in a Python that has no torch."""
-    code = f"""
-import sys
-sys.modules["torch"] = None
-from trainer.__main__ import main
-sys.exit(main({list(words)!r}))
-"""
-    command = [sys.executable, "-c", code]
-    width = {**os.environ, "COLUMNS": "80"}
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=width, check=False)
-
-
 @pytest.mark.parametrize(
     "command",
     [
@@ -202,11 +186,7 @@ sys.exit(main({list(words)!r}))
     ],
 )
 def test_without_torch_there_is_one_line_with_the_remedy(command):
-    done = run_without_torch(*command)
-    assert (done.returncode, done.stdout) == (2, "")
-    (line,) = done.stderr.splitlines()
-    assert "trainer: error: torch is not installed" in line
-    assert "pip install '.[train]'" in line
+    assert_torch_is_missing(run_without_torch(*command))
 
 
 def test_without_torch_doctor_says_which_extra_is_missing_and_what_else_is_there():

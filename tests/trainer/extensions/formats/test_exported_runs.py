@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from tests.support.training_runs import losses, refuse, words
+from tests.support.training_runs import assert_torch_is_missing, losses, refuse, run_without_torch, words
 from trainer.checkpoint.state import find_checkpoints
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -82,3 +82,7 @@ def test_convert_explains_itself(trainer):
     outcome = trainer("convert", "--help")
     assert outcome.status == 0
     assert outcome.out.startswith("Example:\n  python -m trainer convert ")
+
+
+def test_without_torch_there_is_one_line_with_the_remedy():
+    assert_torch_is_missing(run_without_torch("convert", "x", "y"))
