@@ -10,7 +10,6 @@ each kind; exit status 1 where anything is wrong.
 import argparse
 import contextlib
 import io
-import json
 import random
 import shutil
 import sys
@@ -19,7 +18,6 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
-from hashlib import md5
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,11 +26,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from benchmarks import odd_checkpoints
+from benchmarks.retyped_states import retyped
 from bertdata.cli.main import main as bertdata
 from trainer.__main__ import main as trainer
-
-ODD: tuple[Any, ...] = (None, True, 1, -5, 1.5, 1e999, 1 << 70, "../../x", "", [], [1], {}, {"x": 1})
-"""Values of other types than a field has, or than it may have."""
 
 SLOWEST_SECONDS = 20.0
 _WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "water", "runs", "down", "hill", "the", ".")
@@ -102,44 +98,6 @@ def commands(place: Path, run: Path, out: Path) -> dict[str, list[object]]:
                   f"--start-from-ckpt={run}"],
         "resume": resuming(place, run),
     }  # fmt: skip
-
-
-def retyped(text: str) -> Iterator[tuple[str, str]]:
-    """Each variant of a state.json in words, and its text: a field left out, or with an odd value."""
-    values = json.loads(text)
-    del values["md5"]
-    for place in _places(values):
-        yield f"without {place}", sealed(_changed(values, place, None, remove=True))
-        for odd in ODD:
-            yield f"{place} = {odd!r}", sealed(_changed(values, place, odd))
-
-
-def sealed(values: dict[str, Any]) -> str:
-    """A state.json with the md5 that fits its values."""
-    digest = md5(json.dumps(values, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
-    return json.dumps({**values, "md5": digest}, indent=1)
-
-
-def _places(value: Any) -> Iterator[tuple[Any, ...]]:
-    """The paths of all fields, and of the first item of each list."""
-    inner = (
-        value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
-    )
-    for name, item in inner:
-        yield (name,)
-        yield from ((name, *path) for path in _places(item))
-
-
-def _changed(value: Any, place: tuple[Any, ...], new: Any, *, remove: bool = False) -> Any:
-    """A copy of the value with another item at the place, or with none."""
-    copy = dict(value) if isinstance(value, dict) else list(value)
-    if len(place) > 1:
-        copy[place[0]] = _changed(value[place[0]], place[1:], new, remove=remove)
-    elif remove:
-        del copy[place[0]]
-    else:
-        copy[place[0]] = new
-    return copy
 
 
 def try_states(place: Path, count: int, seed: int) -> Iterator[tuple[str, str, Ending, str]]:

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -14,7 +15,6 @@ from trainer.collectives.collective import Collective, find_collective, force_we
 from trainer.config.settings import Config
 from trainer.devices.device import find_device
 from trainer.errors import TrainerError
-from trainer.extensions.splitting.plan.bandwidth import measure_bandwidth, measure_sharding
 from trainer.update.gradient_buckets import GradientBuckets
 
 MEGABYTES = 1
@@ -79,22 +79,6 @@ def buckets(collective: Collective, place: Path) -> None:
     (place / f"{collective.rank}.json").write_text(json.dumps(equal), encoding="utf-8")
 
 
-def bandwidth(collective: Collective, place: Path) -> None:
-    """Bytes a second, in the gradients' type and in 16 bits."""
-    device = find_device(Config.of())
-    device.bucket_mb = MEGABYTES
-    found = [measure_bandwidth(device, collective, dtype) for dtype in (None, torch.bfloat16)]
-    (place / f"{collective.rank}.json").write_text(json.dumps(found), encoding="utf-8")
-
-
-def sharding(collective: Collective, place: Path) -> None:
-    """Rates of sharded copies, with gradients added up in fp32 and in 16 bits."""
-    device = find_device(Config.of())
-    device.bucket_mb = MEGABYTES
-    found = [measure_sharding(device, collective, dtype) for dtype in (None, torch.bfloat16)]
-    (place / f"{collective.rank}.json").write_text(json.dumps(found), encoding="utf-8")
-
-
 def steps(collective: Collective, place: Path) -> None:
     """Averages until one worker is gone."""
     (place / f"{collective.rank}.ready").write_text(str(os.getpid()))
@@ -119,24 +103,23 @@ def stuck(collective: Collective, place: Path) -> None:
         time.sleep(1)
 
 
-TASKS = {
+Task = Callable[[Collective, Path], None]
+TASKS: dict[str, Task] = {
     "operations": operations,
     "buckets": buckets,
-    "bandwidth": bandwidth,
-    "sharding": sharding,
     "steps": steps,
     "stuck": stuck,
 }
 
 
-def main(task: str, place: str, patience: str = "60") -> int:
+def main(task: Task, place: str, patience: str = "60") -> int:
     """Exit status, as the trainer's."""
     try:
         heartbeat.TIMEOUT_SECONDS = float(patience)
         device = find_device(Config.of())
         device.bucket_mb = MEGABYTES
         collective = find_collective(None, device)
-        TASKS[task](collective, Path(place))
+        task(collective, Path(place))
         collective.close()
     except TrainerError as error:
         sys.stderr.write(f"trainer: error: {error}\n")
@@ -145,4 +128,4 @@ def main(task: str, place: str, patience: str = "60") -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main(TASKS[sys.argv[1]], *sys.argv[2:]))

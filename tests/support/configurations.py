@@ -1,16 +1,19 @@
 """Configurations for tests: files, refusals."""
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bertdata.config.declared import schema_of
 from bertdata.errors import SettingsError
 from tests.support.paths import ROOT
 from trainer.config.flags import make_config
-from trainer.config.keys import properties
+from trainer.config.keys import find_section, properties
 from trainer.config.schedule import Warmup
+from trainer.config.section import Section
 from trainer.config.settings import Config
 
 CONFIGS = ROOT / "trainer" / "config" / "shipped"
@@ -32,6 +35,29 @@ def refusal(arguments: list[str]) -> str:
 
 def warmup_updates(config: Config) -> int:
     return Warmup.of(config.schedule.warmup, config.schedule.steps).updates
+
+
+def assert_sections(keys: dict[str, Any], sections: list[str]) -> None:
+    """Assert the sections of extensions that a configuration with these keys has, and that they hold them."""
+    config = Config.of(**keys)
+    assert list(config.others) == sections
+    assert all(isinstance(section, find_section(name)) for name, section in config.others.items())
+    whole = config.as_json()
+    given = keys | keys.get("device_options", {})
+    found = whole | whole["device_options"]
+    assert all(
+        repr(found[name]) == repr(given[name])
+        for name in given
+        if name not in ("device_options", "mode", "attention")
+    )
+    assert list(whole) == list(properties())
+    assert Config.of(**whole) == config
+
+
+def assert_declared(kind: type[Section]) -> None:
+    """Assert that each field of the section is declared, and described."""
+    assert list(schema_of(kind)) == [field.name for field in fields(kind)]
+    assert all(item["description"] for item in schema_of(kind).values())
 
 
 def assert_keys(config: Config, **wanted: Any) -> None:

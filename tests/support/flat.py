@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from tests.support.padded_examples import PaddedExamples
 from trainer.data.batches import Batch, FlatBatch
-from trainer.extensions.loading.row_batches import RowBatch
 
 
-def flatten(batch: RowBatch, *, budget: int | None = None, slots: int | None = None) -> FlatBatch:
+def flatten(batch: PaddedExamples, *, budget: int | None = None, slots: int | None = None) -> FlatBatch:
     """The examples without padding, filled up to ``budget`` tokens and ``slots`` masked slots.
 
     Without a budget there is no padding, and without slots the number of used ones. The padding makes up
@@ -61,7 +61,7 @@ def flatten(batch: RowBatch, *, budget: int | None = None, slots: int | None = N
 
 def make_rows(
     lengths: Sequence[int], *, longest: int, slots: int, vocabulary: int, seed: int = 0
-) -> RowBatch:
+) -> PaddedExamples:
     """Random examples of the given lengths, with masks on 15 % of their tokens (at least one)."""
     draw = torch.Generator().manual_seed(seed)
     size = len(lengths)
@@ -75,7 +75,7 @@ def make_rows(
         torch.randint(1, vocabulary, shape, generator=draw, dtype=torch.int32)
         for shape in ((size, longest), (size, slots))
     )
-    return RowBatch(
+    return PaddedExamples(
         input_ids=ids * real,
         token_type_ids=(torch.arange(longest) >= 5).int() * real,
         attention_mask=real,
@@ -86,9 +86,9 @@ def make_rows(
     )
 
 
-def examples_of(batch: Batch) -> list[tuple[list[int], list[int], list[int]]]:
+def examples_of(batch: Batch | PaddedExamples) -> list[tuple[list[int], list[int], list[int]]]:
     """(ids, masked places, labels) of each example that is there, whatever the form of the batch."""
-    if isinstance(batch, RowBatch):
+    if not isinstance(batch, FlatBatch):
         batch = flatten(batch)
     used = batch.masked_lm_weights > 0
     rows, labels = batch.masked_lm_rows[used].tolist(), batch.masked_lm_ids[used].tolist()

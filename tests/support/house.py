@@ -96,7 +96,7 @@ def upward(arrows: Arrows, order: Sequence[str]) -> list[str]:
 
 def circles(arrows: Arrows) -> list[list[str]]:
     """The sets of modules that import each other, directly or through others, each in alphabetical order."""
-    reached = {module: _reachable(module, arrows) for module in arrows}
+    reached = {module: reachable(module, arrows) for module in arrows}
     found = {
         frozenset(other for other in reached[module] if module in reached[other])
         for module in arrows
@@ -105,7 +105,7 @@ def circles(arrows: Arrows) -> list[list[str]]:
     return sorted(sorted(circle) for circle in found)
 
 
-def _reachable(start: str, arrows: Arrows) -> set[str]:
+def reachable(start: str, arrows: Arrows) -> set[str]:
     """The modules that following imports from ``start`` leads to; ``start`` only if it lies in a circle."""
     found: set[str] = set()
     waiting = list(arrows[start])

@@ -1,6 +1,9 @@
 """Run the trainer on a tiny model, and read the files that a run leaves."""
 
 import csv
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -66,3 +69,24 @@ def tensors(run: Path, number: int) -> dict[str, bytes]:
     """The bytes of a checkpoint's weights and moments."""
     folder = run / "checkpoints" / f"step-{number:08d}"
     return {path.name: path.read_bytes() for path in sorted(folder.glob("*.safetensors"))}
+
+
+def run_without_torch(*words: str) -> subprocess.CompletedProcess[str]:
+    """The trainer's command in a Python that has no torch."""
+    code = f"""
+import sys
+sys.modules["torch"] = None
+from trainer.__main__ import main
+sys.exit(main({list(words)!r}))
+"""
+    command = [sys.executable, "-c", code]
+    width = {**os.environ, "COLUMNS": "80"}
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=width, check=False)
+
+
+def assert_torch_is_missing(done: subprocess.CompletedProcess[str]) -> None:
+    """Assert one error line with the remedy."""
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert "trainer: error: torch is not installed" in line
+    assert "pip install '.[train]'" in line

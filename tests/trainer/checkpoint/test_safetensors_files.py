@@ -20,7 +20,6 @@ from trainer.checkpoint.safetensors_files import (
 )
 from trainer.checkpoint.stored import StoredTensor
 from trainer.checkpoint.writing import save_file
-from trainer.extensions.formats.huggingface import read_huggingface
 
 TENSORS = {
     "matrix": torch.arange(35.0).view(7, 5),
@@ -72,7 +71,7 @@ def test_a_whole_file_is_written_one_tensor_after_the_other(tmp_path):
     assert all(same(tensor, TENSORS[name]) for name, tensor in found.items())
 
 
-def test_an_index_joins_files_and_a_checkpoint_of_several_is_read(tmp_path):
+def test_an_index_joins_files(tmp_path):
     names = {"model-00001-of-00002.safetensors": ("matrix", "number"), "b.safetensors": ("vector", "cube")}
     for file, some in names.items():
         save_by_library({name: TENSORS[name] for name in some}, tmp_path / file)
@@ -82,8 +81,6 @@ def test_an_index_joins_files_and_a_checkpoint_of_several_is_read(tmp_path):
     assert json.loads(index.read_text())["metadata"] == {"total_size": 4 * (35 + 3 + 1 + 24)}
     found = read_indexed(str(index))
     assert all(same(found[name].read(), tensor) for name, tensor in TENSORS.items())
-    weights = read_huggingface(str(tmp_path)).weights  # under the names of an encoder without a prefix
-    assert sorted(weights) == sorted(f"bert.{name}" for name in TENSORS)
 
 
 @pytest.mark.parametrize(

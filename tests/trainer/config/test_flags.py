@@ -204,8 +204,8 @@ ALIKE = [
     "--phase2 --train-data-phase2 b --steps 3 5",
     "--wandb --tensorboard true --nomllog --no-compile --do_train=false",
     "--start-warmup-step=-76 --warmup 0.1 --num-train-epochs 3",
-    "--labels A,B --decay-skips=bias,norm --device-mapping [0,1]",
-    "--mode lazy --batches-per-step 2 --no-fp-exceptions --cuda-graphs",
+    "--labels A,B --decay-skips=bias,norm",
+    "--attention flash --no-cuda-graphs --batch-size 2",
     "--masking dynamic --mask-share 0.7 --random-share=0.2 --plan p --task mrpc",
     "--output-dir a --output-dir b --description=--x",
 ]

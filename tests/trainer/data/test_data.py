@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
-from unittest.mock import patch
 
 import fsspec
 import h5py
@@ -29,29 +28,22 @@ from bertdata.records import ShardLayout
 from bertdata.shards.example_proto import decode_example
 from bertdata.shards.framing import read_payloads
 from bertdata.shards.rows import RecordCheck, check_batch
+from tests.support.padded_examples import PaddedExamples, PaddedForm
 from tests.support.plain_objective import NAME as PLAIN
+from tests.support.sample_sets import create, create_mixed
 from trainer.config.data import split_paths
 from trainer.config.settings import Config
 from trainer.data.dealing import Rows
 from trainer.data.evaluation import evaluation_batches
 from trainer.data.generated import GeneratedData, generated_data
 from trainer.data.loader import Loader, Prefetcher
-from trainer.data.opening import describe_phase, for_training, open_for_training
+from trainer.data.opening import describe_phase, open_for_training
 from trainer.data.order import Order, Position, numbers
-from trainer.extensions.loading.padded_rows import RowForm
-from trainer.extensions.loading.row_batches import RowBatch
 from trainer.model.pretraining import Pretraining
 from trainer.model.task import task_of
 
-LENGTH, PREDICTIONS = 64, 10
 CONTAINERS = ("tfrecord", "hdf5", "parquet")
 LAYOUT = ShardLayout(max_seq_length=12, max_predictions_per_seq=3)
-
-
-def create(corpus: list[Path], vocabulary: Path, directory: object, container: str = "tfrecord") -> None:
-    words = ["create", *map(str, corpus), "--output", str(directory), "--vocab", str(vocabulary)]
-    sizes = [f"--max-seq-length={LENGTH}", f"--max-predictions-per-seq={PREDICTIONS}", "--dupe-factor=1"]
-    assert main([*words, *sizes, "--format", container, "--workers", "1"]) == 0
 
 
 @pytest.fixture(scope="module")
@@ -77,13 +69,13 @@ def small(files: int = 3, examples: int = 7) -> OpenedDataset:
     return dataclasses.replace(data, shards=tuple(shards))
 
 
-def updates(data: OpenedDataset, count: int, **settings: int) -> list[list[RowBatch]]:
+def updates(data: OpenedDataset, count: int, **settings: int) -> list[list[PaddedExamples]]:
     """The updates of all workers: the micro-batches of each, in their order."""
     workers = settings.pop("workers", 1)
     loaders = [
         Loader(
             Rows(data),
-            form=RowForm(),
+            form=PaddedForm(),
             workers=workers,
             rank=rank,
             **{"batch_size": 2, "open_files": 2, **settings},
@@ -99,25 +91,25 @@ def updates(data: OpenedDataset, count: int, **settings: int) -> list[list[RowBa
     return found
 
 
-def rows(batch: RowBatch) -> list[bytes]:
+def rows(batch: PaddedExamples) -> list[bytes]:
     """The bytes of each example."""
-    tensors = [getattr(batch, field.name) for field in dataclasses.fields(RowBatch)]
+    tensors = [getattr(batch, field.name) for field in dataclasses.fields(PaddedExamples)]
     tensors = [tensor for tensor in tensors if isinstance(tensor, torch.Tensor)]
     return [b"".join(tensor[i].numpy().tobytes() for tensor in tensors) for i in range(len(batch))]
 
 
-def all_rows(found: list[list[RowBatch]]) -> list[bytes]:
+def all_rows(found: list[list[PaddedExamples]]) -> list[bytes]:
     """The examples as one update after another consumes them, micro-batch by micro-batch."""
     return [row for update in found for batch in update for row in rows(batch)]
 
 
-def filled(batch: RowBatch) -> RowBatch:
+def filled(batch: PaddedExamples) -> PaddedExamples:
     """The batch without the missing examples that fill it."""
     return batch.cut(0, int((batch.next_sentence_labels >= 0).sum()))
 
 
 def whole(data: OpenedDataset) -> Counter:
-    batches = evaluation_batches(data, form=RowForm(), batch_size=5)
+    batches = evaluation_batches(data, form=PaddedForm(), batch_size=5)
     return Counter(row for batch in batches for row in rows(filled(batch)))
 
 
@@ -204,12 +196,12 @@ def test_resuming_with_any_number_of_workers_repeats_and_misses_nothing(
 
 def test_the_position_after_an_update_is_where_the_next_loader_goes_on():
     data = small()
-    loader = Loader(Rows(data), form=RowForm(), batch_size=5, accumulation=2, open_files=2)
+    loader = Loader(Rows(data), form=PaddedForm(), batch_size=5, accumulation=2, open_files=2)
     seen = [next(loader) for _ in range(4)]
     loader.close()
     assert [update.position[:2] for update in seen] == [(0, 10), (1, 2), (1, 12), (2, 4)]
     resumed = Loader(
-        Rows(data), form=RowForm(), batch_size=5, accumulation=2, open_files=2, position=seen[1].position
+        Rows(data), form=PaddedForm(), batch_size=5, accumulation=2, open_files=2, position=seen[1].position
     )
     assert [rows(b) for b in next(resumed).batches] == [rows(b) for b in seen[2].batches]
     resumed.close()
@@ -217,7 +209,7 @@ def test_the_position_after_an_update_is_where_the_next_loader_goes_on():
 
 def test_a_position_outside_of_the_dataset_is_refused():
     with pytest.raises(DatasetError, match=r"holds 18 examples, no position \(0, 18\)"):
-        Loader(Rows(small()), form=RowForm(), batch_size=1, position=(0, 18))
+        Loader(Rows(small()), form=PaddedForm(), batch_size=1, position=(0, 18))
 
 
 class Recorder(GeneratedData):
@@ -237,7 +229,7 @@ class Recorder(GeneratedData):
 
 def test_workers_that_divide_the_open_files_read_only_their_own_files():
     data = Recorder.of(generated_data(LAYOUT, vocabulary_size=100, files=4, examples=4096))
-    loader = Loader(Rows(data), form=RowForm(), batch_size=16, workers=2, rank=0, open_files=4)
+    loader = Loader(Rows(data), form=PaddedForm(), batch_size=16, workers=2, rank=0, open_files=4)
     for _ in range(20):
         next(loader)
     loader.close()
@@ -246,7 +238,7 @@ def test_workers_that_divide_the_open_files_read_only_their_own_files():
 
 def test_files_are_decoded_once_an_epoch_and_only_when_their_turn_is_near():
     data = Recorder.of(generated_data(LAYOUT, vocabulary_size=100, files=6, examples=4096))
-    loader = Loader(Rows(data), form=RowForm(), batch_size=64, open_files=2)
+    loader = Loader(Rows(data), form=PaddedForm(), batch_size=64, open_files=2)
     for _ in range(50):  # 3200 examples of the first two files
         assert len(next(loader).batches[0]) == 64
     assert len(Recorder.read) == 2
@@ -260,7 +252,7 @@ def test_files_are_decoded_once_an_epoch_and_only_when_their_turn_is_near():
 def test_fewer_files_than_workers_are_shared_with_a_warning():
     data, said = small(files=1, examples=8), []
     for rank in (0, 1):
-        Loader(Rows(data), form=RowForm(), batch_size=1, workers=2, rank=rank, warn=said.append).close()
+        Loader(Rows(data), form=PaddedForm(), batch_size=1, workers=2, rank=rank, warn=said.append).close()
     assert said == ["generated data: 1 files for 2 workers, so each file is read by several"]
     assert Counter(all_rows(updates(data, 4, workers=2, batch_size=1))) == whole(data)
 
@@ -271,7 +263,7 @@ def test_fewer_files_than_workers_are_shared_with_a_warning():
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_tensors_are_the_padded_features_of_the_hdf5_shards(datasets, container):
     data = open_dataset(str(datasets[container]))
-    batches = list(map(filled, evaluation_batches(data, form=RowForm(), batch_size=100)))
+    batches = list(map(filled, evaluation_batches(data, form=PaddedForm(), batch_size=100)))
     names = ("input_ids", "token_type_ids", "attention_mask", "masked_lm_positions", "masked_lm_ids",
              "next_sentence_labels")  # fmt: skip
     written = ("input_ids", "segment_ids", "input_mask", "masked_lm_positions", "masked_lm_ids",
@@ -295,7 +287,7 @@ def hdf5_rows(directory: Path, name: str) -> np.ndarray:
 
 def test_shuffled_batches_hold_the_same_examples_as_the_files(datasets):
     data = open_dataset(str(datasets["parquet"]))
-    loader = Loader(Rows(data), form=RowForm(), batch_size=data.examples)
+    loader = Loader(Rows(data), form=PaddedForm(), batch_size=data.examples)
     assert Counter(rows(next(loader).batches[0])) == whole(data)
     loader.close()
 
@@ -321,7 +313,7 @@ def test_evaluation_takes_every_example_once_over_the_workers(workers, limit):
     data, real, sizes, counts = small(), Counter(), set(), set()
     for rank in range(workers):
         share = {"workers": workers, "rank": rank, "limit": limit}
-        batches = list(evaluation_batches(data, form=RowForm(), batch_size=4, **share))
+        batches = list(evaluation_batches(data, form=PaddedForm(), batch_size=4, **share))
         counts.add(len(batches))
         for batch in batches:
             used = int((batch.next_sentence_labels >= 0).sum())
@@ -361,7 +353,7 @@ def test_nvidias_hdf5_files_are_read_unverified(kit):
         open_dataset(str(path))
     data = open_for_training(str(path), unverified=True, max_seq_length=128, vocabulary_size=30522)
     with h5py.File(path) as file:
-        batch = next(evaluation_batches(data, form=RowForm(), batch_size=50))
+        batch = next(evaluation_batches(data, form=PaddedForm(), batch_size=50))
         np.testing.assert_array_equal(batch.input_ids, file["input_ids"][:50])
         np.testing.assert_array_equal(batch.masked_lm_ids, file["masked_lm_ids"][:50])
         assert data.examples == len(file["input_ids"])
@@ -376,7 +368,7 @@ def test_mlperfs_files_without_ending_are_read_unverified(kit, tmp_path):
     assert [shard.name for shard in data.shards] == ["part-00000-of-00500", "part-00001-of-00500"]
     with open(tmp_path / "part-00000-of-00500", "rb") as file:
         features = decode_example(next(read_payloads(file, "")))
-    batch = next(evaluation_batches(data, form=RowForm(), batch_size=1))
+    batch = next(evaluation_batches(data, form=PaddedForm(), batch_size=1))
     assert batch.input_ids[0].tolist() == features["input_ids"]
     assert batch.masked_lm_weights[0].tolist() == list(features["masked_lm_weights"])
 
@@ -384,7 +376,9 @@ def test_mlperfs_files_without_ending_are_read_unverified(kit, tmp_path):
 def test_graphcores_remasked_examples_come_in_reading_order(kit, tmp_path):
     name = "graphcore__eval.txt__s128__p20__d5__seed1984__remask.tfrecord"
     path = unpacked(kit, name, tmp_path / name)
-    batch = next(evaluation_batches(open_dataset(str(path), unverified=True), form=RowForm(), batch_size=40))
+    batch = next(
+        evaluation_batches(open_dataset(str(path), unverified=True), form=PaddedForm(), batch_size=40)
+    )
     with open(path, "rb") as file:
         for row, payload in zip(range(40), read_payloads(file, name), strict=False):
             features = decode_example(payload)
@@ -447,9 +441,11 @@ def test_a_changed_shard_is_refused_when_it_is_read(dataset):
     data[100] ^= 1
     first.write_bytes(data)
     with pytest.raises(ShardError, match=rf"{first}: found md5 \w+, expected \w+"):
-        list(Loader(Rows(open_dataset(str(dataset))), form=RowForm(), batch_size=1))
+        list(Loader(Rows(open_dataset(str(dataset))), form=PaddedForm(), batch_size=1))
     with pytest.raises(ShardError, match="part-00000.*record .*checksum"):
-        list(evaluation_batches(open_dataset(str(dataset), unverified=True), form=RowForm(), batch_size=100))
+        list(
+            evaluation_batches(open_dataset(str(dataset), unverified=True), form=PaddedForm(), batch_size=100)
+        )
 
 
 def test_a_shard_that_is_cut_later_is_refused_unverified(dataset):
@@ -457,7 +453,7 @@ def test_a_shard_that_is_cut_later_is_refused_unverified(dataset):
     last = max(dataset.glob("part-*"))
     last.write_bytes(last.read_bytes()[:-5])
     with pytest.raises(ShardError, match="part-00002.*truncated"):
-        list(evaluation_batches(opened, form=RowForm(), batch_size=100))
+        list(evaluation_batches(opened, form=PaddedForm(), batch_size=100))
     with pytest.raises(ShardError, match="part-00002.*truncated"):
         open_dataset(str(dataset), unverified=True)
 
@@ -497,7 +493,7 @@ def test_a_dataset_of_another_objective_is_refused(tmp_path, corpus, small_vocab
 def test_ids_beyond_the_models_vocabulary_are_refused_unverified(datasets):
     data = open_for_training(str(datasets["hdf5"]), unverified=True, vocabulary_size=1000)
     with pytest.raises(ShardError, match=r"part-00000.*record \d+: id \d+, expected less than 1000"):
-        list(evaluation_batches(data, form=RowForm(), batch_size=10))
+        list(evaluation_batches(data, form=PaddedForm(), batch_size=10))
 
 
 def test_datasets_of_different_lengths_are_refused(datasets, tmp_path, corpus, small_vocabulary_file):
@@ -539,12 +535,7 @@ def test_empty_datasets_and_strange_directories_are_refused(dataset, tmp_path):
 
 @pytest.fixture
 def mixed(corpus, small_vocabulary_file, tmp_path) -> Path:
-    """A dataset of NVIDIA's two training shards and one test shard, as older versions made it."""
-    for name, part in zip(("training_0", "training_1", "test_0"), corpus, strict=True):
-        (tmp_path / f"wiki_{name}.txt").write_bytes(part.read_bytes())
-    with patch("bertdata.build.given_parts.held_out", lambda names: []):
-        create(sorted(tmp_path.glob("*.txt")), small_vocabulary_file, tmp_path / "mixed", "hdf5")
-    return tmp_path / "mixed"
+    return create_mixed(corpus, small_vocabulary_file, tmp_path)
 
 
 @pytest.mark.parametrize("has_manifest", [True, False], ids=["manifest", "no manifest"])
@@ -560,12 +551,6 @@ def test_training_takes_the_training_files_of_a_folder_of_both_and_says_so(mixed
     line = describe_phase(config, data, held_out)
     assert f"{data.examples} examples of 64 ids, 10 masked, without 1 file of test text; evaluates on" in line
     assert line.endswith(f": {held_out.examples} examples, without 2 files of training text")
-
-
-def test_masks_drawn_at_load_know_the_files_that_are_left_out(mixed):
-    config = Config.of(train_data=str(mixed), masking="dynamic")
-    data = for_training(config, Pretraining().open(config, str(mixed)))
-    assert ", masked anew in each epoch, without 1 file of test text" in describe_phase(config, data)
 
 
 def test_a_shard_that_the_manifest_does_not_list_is_refused(dataset):
@@ -588,7 +573,7 @@ def test_errors_come_in_their_turn_and_closing_ends_the_thread():
     with pytest.raises(ShardError, match="broken"):
         next(ahead)
     before = threading.active_count()
-    loader = Loader(Rows(small()), form=RowForm(), batch_size=1)
+    loader = Loader(Rows(small()), form=PaddedForm(), batch_size=1)
     next(loader)
     loader.close()
     deadline = time.monotonic() + 10
@@ -602,11 +587,11 @@ def test_errors_come_in_their_turn_and_closing_ends_the_thread():
 def test_batches_are_prepared_in_the_thread():
     threads = []
 
-    def prepare(batch: RowBatch) -> RowBatch:
+    def prepare(batch: PaddedExamples) -> PaddedExamples:
         threads.append(threading.current_thread())
         return batch.map(torch.Tensor.long)
 
-    loader = Loader(Rows(small()), form=RowForm(), batch_size=2, prepare=prepare)
+    loader = Loader(Rows(small()), form=PaddedForm(), batch_size=2, prepare=prepare)
     assert next(loader).batches[0].input_ids.dtype == torch.int64
     loader.close()
     assert threading.current_thread() not in threads

@@ -1,5 +1,7 @@
 """The deal of an update's examples: complete, even, and the same however the workers are counted."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,11 +9,11 @@ from hypothesis import strategies as st
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import ShardLayout
-from trainer.data.dealing import Deal, Rows, deal_evenly, group_size
+from tests.support.padded_examples import PaddedExamples, PaddedForm
+from trainer.config.settings import Config
+from trainer.data.dealing import Deal, Rows, deal_evenly, find_rows, group_size
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
-from trainer.extensions.loading.padded_rows import RowForm
-from trainer.extensions.loading.row_batches import RowBatch
 
 REAL = ShardLayout(max_seq_length=512, max_predictions_per_seq=80)
 SMALL = ShardLayout(max_seq_length=24, max_predictions_per_seq=3)
@@ -96,10 +98,10 @@ def test_a_micro_batch_has_the_same_examples_for_every_number_of_workers(
 
 def updates(
     data: OpenedDataset, count: int, workers: int, batch_size: int, **more: int
-) -> list[list[RowBatch]]:
+) -> list[list[PaddedExamples]]:
     """The micro-batches of each update, all workers' in order."""
     loaders = [
-        Loader(Rows(data), form=RowForm(), workers=workers, rank=rank, batch_size=batch_size, **more)
+        Loader(Rows(data), form=PaddedForm(), workers=workers, rank=rank, batch_size=batch_size, **more)
         for rank in range(workers)
     ]
     try:
@@ -110,7 +112,7 @@ def updates(
     return [[batch for turn in zip(*found, strict=True) for batch in turn] for found in rounds]
 
 
-def tokens(batches: list[RowBatch]) -> list[int]:
+def tokens(batches: list[PaddedExamples]) -> list[int]:
     return [int(batch.attention_mask.sum()) for batch in batches]
 
 
@@ -125,7 +127,7 @@ def test_eight_workers_have_tokens_within_three_percent_of_the_mean():
     assert (naive.max(axis=1) > 1.03 * naive.mean(axis=1)).all()  # so the test can fail
 
 
-def examples(batches: list[RowBatch]) -> list[list[int]]:
+def examples(batches: list[PaddedExamples]) -> list[list[int]]:
     return [row.tolist() for batch in batches for row in batch.input_ids]
 
 
@@ -148,13 +150,22 @@ def test_dealt_updates_do_not_depend_on_the_number_of_workers(workers, accumulat
     ]
 
 
+def test_rows_are_as_stored_unless_the_configuration_says_more():
+    data = generated_data(SMALL, vocabulary_size=100, fill=0.5, files=2, examples=30)
+    rows = find_rows(Config.of(), data)
+    assert rows == Rows(data)
+    assert rows.by_lengths
+    assert not find_rows(Config.of(), replace(data, fill=1.0)).by_lengths
+    assert rows.describe("2 x 4 examples") == "as stored"
+
+
 def test_a_resumed_run_deals_the_same_micro_batches():
     data = generated_data(SMALL, vocabulary_size=60_000, fill=0.5, files=3, examples=40)
-    loader = Loader(Rows(data), form=RowForm(), batch_size=3, accumulation=4, open_files=2)
+    loader = Loader(Rows(data), form=PaddedForm(), batch_size=3, accumulation=4, open_files=2)
     seen = [next(loader) for _ in range(12)]
     loader.close()
     again = Loader(
-        Rows(data), form=RowForm(), batch_size=3, accumulation=4, open_files=2, position=seen[4].position
+        Rows(data), form=PaddedForm(), batch_size=3, accumulation=4, open_files=2, position=seen[4].position
     )
     for expected in seen[5:]:
         assert examples(next(again).batches) == examples(expected.batches)

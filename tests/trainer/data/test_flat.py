@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.records import ShardLayout
 from tests.support.example_batches import example_batch
+from tests.support.padded_examples import PaddedExamples, PaddedForm, pad_examples
 from trainer.data.batches import FlatBatch
 from trainer.data.budgets import Budgets, ExampleSizes, find_budgets
 from trainer.data.dealing import Rows
@@ -20,8 +21,6 @@ from trainer.data.examples import CompactExamples, GatheredExamples, gather
 from trainer.data.flat import FlatForm, flatten, make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
-from trainer.extensions.loading.padded_rows import RowForm, pad_rows
-from trainer.extensions.loading.row_batches import RowBatch
 
 S, P = 12, 3
 LAYOUT = ShardLayout(max_seq_length=S, max_predictions_per_seq=P)
@@ -43,7 +42,7 @@ def budgets(sizes: list[tuple[int, int]], batch_size: int, token_budget: int | N
     return find_budgets(ExampleSizes.of(tokens, masks), LAYOUT, batch_size, token_budget=token_budget)
 
 
-def examples_of_rows(batch: RowBatch) -> Iterator[tuple[list[int], ...]]:
+def examples_of_rows(batch: PaddedExamples) -> Iterator[tuple[list[int], ...]]:
     """(ids, segments, masked positions, labels of the masks, label of the pair) of each example."""
     for i in range(len(batch)):
         used, masks = int(batch.attention_mask[i].sum()), int(batch.masked_lm_weights[i].sum())
@@ -77,7 +76,7 @@ def examples_of_flat(batch: FlatBatch) -> Iterator[tuple[list[int], ...]]:
 @given(sizes=EXAMPLES, missing=st.integers(0, 3), token_budget=st.none() | st.integers(1, 3 * S))
 def test_flat_batches_equal_padded_rows_example_by_example(sizes, missing, token_budget):
     found = flatten(gathered(sizes), budgets(sizes, len(sizes) + missing, token_budget))
-    assert list(examples_of_flat(found)) == list(examples_of_rows(pad_rows(gathered(sizes), len(sizes))))
+    assert list(examples_of_flat(found)) == list(examples_of_rows(pad_examples(gathered(sizes), len(sizes))))
     assert found.tokens == sum(tokens for tokens, _ in sizes)
 
 
@@ -113,7 +112,7 @@ def test_shapes_depend_on_the_budget_alone(sizes, missing, token_budget):
 @settings(max_examples=20)
 @given(sizes=EXAMPLES, size=st.integers(1, 5))
 def test_both_forms_cut_the_same_batches(sizes, size):
-    rows = RowForm().batches(gathered(sizes), size, lambda batch: batch)
+    rows = PaddedForm().batches(gathered(sizes), size, lambda batch: batch)
     flat = FlatForm(budgets(sizes, size)).batches(gathered(sizes), size, lambda batch: batch)
     for ours, theirs in zip(flat, rows, strict=True):
         assert list(examples_of_flat(ours)) == list(examples_of_rows(theirs))
@@ -166,7 +165,7 @@ def test_updates_hold_the_same_examples_in_both_forms(fill, workers, accumulatio
     for rank in range(workers):
         share = {"workers": workers, "rank": rank, "accumulation": accumulation, "batch_size": 2}
         flat = Loader(Rows(data), form=flat_form, open_files=2, **share)
-        rows = Loader(Rows(data), form=RowForm(), open_files=2, **share)
+        rows = Loader(Rows(data), form=PaddedForm(), open_files=2, **share)
         for _ in range(12):  # across epochs
             ours, theirs = next(flat), next(rows)
             assert ours.position == theirs.position
@@ -181,7 +180,7 @@ def test_updates_hold_the_same_examples_in_both_forms(fill, workers, accumulatio
 def test_flat_evaluation_takes_every_example_once_in_as_many_batches_on_every_worker(fill, workers, limit):
     data = DATA[fill]
     form = make_form(Rows(data), batch_size=4)
-    whole = evaluation_batches(data, form=RowForm(), batch_size=4, limit=limit)
+    whole = evaluation_batches(data, form=PaddedForm(), batch_size=4, limit=limit)
     expected = [example for batch in whole for example in examples_of_rows(batch)]
     found, counts = [], set()
     for rank in range(workers):

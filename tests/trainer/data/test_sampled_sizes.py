@@ -15,7 +15,6 @@ from trainer.data.budgets import ExampleSizes, sample_sizes
 from trainer.data.dealing import Rows
 from trainer.data.flat import FlatForm, make_form
 from trainer.data.generated import generated_data
-from trainer.extensions.loading.padded_rows import RowForm
 
 LAYOUT = ShardLayout(max_seq_length=128, max_predictions_per_seq=20)
 
@@ -69,8 +68,3 @@ def test_budgets_of_dealt_micro_batches_are_fewer():
     assert isinstance(alone, FlatForm)
     assert isinstance(dealt, FlatForm)
     assert len(dealt.budgets.budgets) < len(alone.budgets.budgets)
-
-
-def test_rows_need_no_sample():
-    empty = OpenedDataset(name="", layout=LAYOUT, shards=(), vocabulary_size=None)
-    assert make_form(Rows(empty), batch_size=4, padded=True) == RowForm()

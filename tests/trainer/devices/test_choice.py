@@ -8,12 +8,11 @@ import torch
 
 from bertdata.errors import SettingsError
 from tests.support.launching import ROOT
-from tests.support.training_runs import MODEL, Trainer, errors, words
+from tests.support.training_runs import Trainer, errors, words
 from trainer.config.settings import Config
 from trainer.devices import choice
 from trainer.devices.choice import ACCELERATORS, DEVICES, Availability, choose_device
 from trainer.devices.device import find_device
-from trainer.extensions.splitting.show.command import run as split
 
 
 @pytest.fixture
@@ -97,17 +96,6 @@ def test_packages_that_fail_hide_no_other_accelerator(monkeypatch):
     assert (name, reason) == ("cpu", "no accelerator is there: OSError: libfast.so: cannot open")
 
 
-def test_the_processor_in_place_of_a_tpu_is_not_chosen(monkeypatch):
-    xla = pytest.importorskip("trainer.extensions.vendors.xla")
-    there = Availability("xla", True, "TPU")
-    monkeypatch.setattr(xla, "examine", lambda: there)
-    monkeypatch.setenv("PJRT_DEVICE", "TPU")
-    assert xla.look_for(Config.of()) is there
-    monkeypatch.setenv("PJRT_DEVICE", "CPU")
-    assert not xla.look_for(Config.of()).there
-    assert xla.look_for(Config.of(device="xla")).there
-
-
 def test_a_run_and_its_checkpoint_name_the_device_found(trainer, training_set, tmp_path):
     outcome = trainer(*words(training_set, tmp_path / "run", "--steps=2", "--warmup=0"))
     assert outcome.status == 0, outcome.err
@@ -135,11 +123,6 @@ def test_the_device_of_a_later_phase_is_that_of_the_first(trainer, training_set,
     assert outcome.status == 0, outcome.err
     assert calls == ["auto"]
     assert not errors(outcome)
-
-
-def test_layers_are_measured_on_the_device_found(capsys):
-    split([*MODEL, "--devices=2", "--memory=1", "--batch-size=4", "--profile-layers", "--max-seq-length=16"])
-    assert "layers measured on device cpu" in capsys.readouterr().out
 
 
 def test_looking_for_accelerators_imports_no_vendor_package_and_takes_no_time():

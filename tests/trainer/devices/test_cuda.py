@@ -5,7 +5,6 @@ import warnings
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -14,8 +13,11 @@ from torch.nn.attention import SDPBackend
 
 from bertdata.errors import SettingsError
 from bertdata.records import ShardLayout
+from tests.support.flat import flatten
+from tests.support.padded_examples import PaddedForm
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
+from trainer.data.batches import FlatBatch
 from trainer.data.dealing import Rows
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
@@ -23,9 +25,6 @@ from trainer.devices.cuda import _NAMES, Cuda
 from trainer.devices.cuda_attention import KERNELS
 from trainer.devices.cuda_losses import cross_entropy
 from trainer.devices.device import Device
-from trainer.extensions.loading.padded_rows import RowForm
-from trainer.extensions.loading.row_batches import RowBatch
-from trainer.extensions.splitting.plan.fit import can_split
 from trainer.model.bert import BertForPreTraining
 from trainer.model.pretraining import Pretraining, pretraining_loss
 from trainer.model.task import Outcome
@@ -88,10 +87,12 @@ def device(local_rank: int = 1, **settings: object) -> Cuda:
     return made
 
 
-def batch() -> RowBatch:
+def batch() -> FlatBatch:
     """Examples of several lengths."""
     layout = ShardLayout(max_seq_length=32, max_predictions_per_seq=4)
-    loader = Loader(Rows(generated_data(layout, vocabulary_size=100, seed=1)), form=RowForm(), batch_size=6)
+    loader = Loader(
+        Rows(generated_data(layout, vocabulary_size=100, seed=1)), form=PaddedForm(), batch_size=6
+    )
     try:
         made = next(loader).batches[0]
     finally:
@@ -100,7 +101,7 @@ def batch() -> RowBatch:
     used = (torch.arange(32) < lengths[:, None]).int()
     made.attention_mask.copy_(used)
     made.masked_lm_positions.remainder_(7)
-    return made
+    return flatten(made, budget=128)
 
 
 # Starting
@@ -244,7 +245,7 @@ def test_batches_are_pinned_in_the_loaders_thread_and_copied_without_waiting(cal
     made.torch_device = torch.device("cuda", 1)
     made.prepare(examples)
     # A new thread's current GPU is the first one: pinning there would use its memory.
-    assert calls[1:] == ["set_device cuda:1", "set_device cuda:1"] + ["pin_memory"] * 7
+    assert calls[1:] == ["set_device cuda:1", "set_device cuda:1"] + ["pin_memory"] * 9
 
     def copy(tensor: torch.Tensor, place: object, **options: object) -> torch.Tensor:
         copies.append((place, options))
@@ -252,7 +253,7 @@ def test_batches_are_pinned_in_the_loaders_thread_and_copied_without_waiting(cal
 
     monkeypatch.setattr(torch.Tensor, "to", copy)
     made.move(examples)
-    assert copies == [(torch.device("cuda", 1), {"non_blocking": True})] * 7
+    assert copies == [(torch.device("cuda", 1), {"non_blocking": True})] * 9
 
 
 @pytest.fixture
@@ -299,12 +300,8 @@ def test_what_compiling_lacks_is_said(calls, monkeypatch, missing, reason):
 
 @pytest.mark.usefixtures("tools")
 def test_a_model_that_is_split_is_not_compiled_though_it_would_be(calls):
-    """A plan may divide the model after the device is there; --compile itself is refused then."""
-    workers = SimpleNamespace(name="torch_distributed", size=2)
+    """A plan may divide the model after the device is there."""
     split = device()
-    assert can_split(split, workers)
-    assert not can_split(device(compile=True), workers)
-    assert not can_split(device(cuda_graphs=True), workers)
     split.compiles = False  # as by a plan
     assert split.describe().endswith(", not compiled")
 
@@ -326,7 +323,7 @@ def test_compile_keeps_shapes_and_says_so(calls):
 
 
 def test_graphs_are_pytorchs_and_keep_no_gradient_in_their_memory(calls):
-    made = device(cuda_graphs=True, deterministic=True)
+    made = device(cuda_graphs=True, deterministic=True, attention="math")
     model = made.place(BertForPreTraining(SHAPE))
     made.compile(model)
     assert not made.needs_rows
@@ -348,7 +345,7 @@ def test_gradients_add_up_in_the_mode_of_graphs(calls, monkeypatch):
     """Really compiled; on the processor PyTorch leaves out only the graphs."""
     monkeypatch.setattr(BertForPreTraining, "compile", torch.nn.Module.compile)
     plain, examples = BertForPreTraining(replace(SHAPE, num_hidden_layers=1)), batch()
-    made = device(cuda_graphs=True)
+    made = device(cuda_graphs=True, attention="math")
     model = made.place(deepcopy(plain))
     made.compile(model)
     for _ in range(2):
@@ -359,13 +356,13 @@ def test_gradients_add_up_in_the_mode_of_graphs(calls, monkeypatch):
 
 
 def test_without_graphs_nothing_is_marked_and_no_gradient_copied(calls):
-    made = device()
+    made = device(attention="math")
     model = made.place(BertForPreTraining(SHAPE))
     outcome(made, model, batch())
     assert not any("mark" in call or "compile" in call for call in calls)
     assert all(weight._backward_hooks is None for weight in model.parameters())
 
 
-def outcome(device: Cuda, model: BertForPreTraining, examples: RowBatch) -> Outcome:
+def outcome(device: Cuda, model: BertForPreTraining, examples: FlatBatch) -> Outcome:
     """The device's forward pass and loss."""
     return device.forward(partial(Pretraining().outcome, model), examples)

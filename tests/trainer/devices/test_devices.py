@@ -6,32 +6,18 @@ import pytest
 import torch
 
 from bertdata.errors import SettingsError
+from tests.support.device_protocol import OWN, assert_protocol
 from trainer import registry
 from trainer.collectives.launchers import find_local_rank
 from trainer.config.settings import Config
-from trainer.devices.choice import DEVICES, examine_device
+from trainer.data.batches import FlatBatch
+from trainer.devices.choice import examine_device
 from trainer.devices.device import find_device
-from trainer.extensions.loading.row_batches import RowBatch
-from trainer.registry import find
-
-PROTOCOL = [
-    "seed",
-    "autocast",
-    "place",
-    "move",
-    "after_backward",
-    "to_host",
-    "release",
-    "describe",
-]
-FACTS = ["name", "process_group", "bucket_mb", "needs_rows"]
 
 
-@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("name", OWN)
 def test_every_device_offers_the_whole_protocol(name):
-    kind = find("device", name)
-    assert all(hasattr(kind, member) for member in PROTOCOL + FACTS)
-    assert kind.name == name
+    assert_protocol(name)
 
 
 def test_a_device_that_is_not_there_is_refused_in_one_line(monkeypatch):
@@ -102,8 +88,8 @@ def test_the_same_seed_draws_the_same_numbers():
 
 def test_each_tensor_of_a_batch_is_moved_and_none_is_changed():
     ids, weights = torch.arange(3), torch.ones(2)
-    every = {field.name: ids for field in dataclasses.fields(RowBatch)}
-    batch = RowBatch(**every | {"masked_lm_weights": weights, "targets": {"label": ids}})
+    every = {field.name: ids for field in dataclasses.fields(FlatBatch)}
+    batch = FlatBatch(**every | {"masked_lm_weights": weights, "targets": {"label": ids}})
     assert find_device(Config.of()).move(batch) is batch
     doubled = batch.map(lambda tensor: tensor * 2)
     assert (doubled.input_ids.tolist(), doubled.masked_lm_weights.tolist()) == ([0, 2, 4], [2.0, 2.0])

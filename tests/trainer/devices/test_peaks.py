@@ -3,7 +3,6 @@
 import pytest
 
 from trainer.devices.peaks import find_peak
-from trainer.extensions.splitting.plan.rates import SHEETS
 
 
 @pytest.mark.parametrize(
@@ -29,8 +28,3 @@ def test_a_known_card_is_found_by_its_name(description, teraflops):
 )
 def test_a_processor_and_an_unknown_card_have_no_peak(description):
     assert find_peak(description) is None
-
-
-@pytest.mark.parametrize("name", ["a100", "h100", "h200", "gaudi2"])
-def test_peaks_are_those_that_plans_are_made_with(name):
-    assert find_peak(f"device: {name.upper()}") == SHEETS[name].half

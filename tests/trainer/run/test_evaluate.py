@@ -12,16 +12,17 @@ import pytest
 import torch
 
 from bertdata.dataset.reader import open_dataset
+from tests.support.flat import flatten
+from tests.support.padded_examples import PaddedForm
 from tests.support.training_runs import refuse, start_workers, words
 from trainer.checkpoint.state import find_checkpoints
 from trainer.collectives.collective import Single
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
+from trainer.data.batches import FlatBatch
 from trainer.data.dealing import Rows
 from trainer.data.loader import Loader
 from trainer.devices.device import find_device
-from trainer.extensions.loading.padded_rows import RowForm
-from trainer.extensions.loading.row_batches import RowBatch
 from trainer.model.bert import BertForPreTraining
 from trainer.model.pretraining import Pretraining
 from trainer.report.reporter import EvaluationRecord
@@ -87,23 +88,6 @@ def test_evaluation_on_text_of_another_casing_or_vocabulary_warns(trainer, run, 
     )
 
 
-def test_a_cased_model_on_lower_cased_text_warns(trainer, run, training_set, tmp_path):
-    """Of another program's model its vocabulary tells, where nothing else does."""
-    form = tmp_path / "bert"
-    assert trainer("convert", run, form).status == 0
-    given = (f"--eval-data={training_set}", f"--output-dir={tmp_path / 'out'}", f"--start-from-ckpt={form}")
-    assert warned(trainer("evaluate", *given)) == []
-    (form / "tokenizer_config.json").unlink()
-    assert warned(trainer("evaluate", *given)) == []
-    tokens = (form / "vocab.txt").read_text(encoding="utf-8").splitlines()
-    cased = [token.title() if token.isalpha() and len(token) > 3 else token for token in tokens]
-    (form / "vocab.txt").write_text("\n".join(cased) + "\n", encoding="utf-8")
-    casing, vocabulary = warned(trainer("evaluate", *given))
-    assert f"{training_set}: its text is lower-cased, that of {form} keeps its case" in casing
-    assert casing.endswith("make the shards with --no-lower-case")
-    assert "another vocabulary" in vocabulary
-
-
 def test_training_warns_of_evaluation_data_of_another_casing(trainer, training_set, other_sets, tmp_path):
     more = ("--steps=1", "--warmup=0", "--no-logs", f"--eval-data={other_sets['cased']}", "--eval-examples=4")
     outcome = trainer(*words(training_set, tmp_path / "run", *more))
@@ -132,16 +116,16 @@ def measured(dataset: Path, **settings: object) -> tuple[EvaluationRecord, BertF
     return Evaluation.of(runtime, open_dataset(str(dataset))).measure(inference, step=3, trained=12), model
 
 
-def everything(dataset: Path) -> RowBatch:
+def everything(dataset: Path) -> FlatBatch:
     data = open_dataset(str(dataset))
-    loader = Loader(Rows(data), form=RowForm(), batch_size=data.examples)
+    loader = Loader(Rows(data), form=PaddedForm(), batch_size=data.examples)
     try:
-        return next(loader).batches[0]
+        return flatten(next(loader).batches[0])
     finally:
         loader.close()
 
 
-def plain_metrics(model: BertForPreTraining, batch: RowBatch) -> dict[str, float]:
+def plain_metrics(model: BertForPreTraining, batch: FlatBatch) -> dict[str, float]:
     """The definitions, slot by slot, in float64."""
     model.eval()
     with torch.no_grad():
@@ -171,12 +155,6 @@ def test_metrics_are_as_defined_whatever_the_batches(training_set, batch_size):
     assert found["loss"] == pytest.approx(found["masked_lm_loss"] + found["next_sentence_loss"])
     assert (record.step, record.trained) == (3, 12)
     assert record.examples == open_dataset(str(training_set)).examples
-
-
-def test_padded_rows_change_nothing(training_set):
-    record, _ = measured(training_set, eval_batch_size=50)
-    padded, _ = measured(training_set, eval_batch_size=50, rows=True)
-    assert padded.values() == pytest.approx(record.values(), rel=1e-5)
 
 
 def test_no_more_examples_than_asked_for(training_set):
@@ -243,18 +221,6 @@ def test_the_newest_checkpoint_is_evaluated_or_the_one_asked_for(trainer, run, t
         2,
         "holds no checkpoint 3; there are 2, 4",
     )
-
-
-def test_other_peoples_weights_are_evaluated_too(trainer, run, training_set, tmp_path):
-    assert trainer("convert", run, tmp_path / "hf").status == 0
-    arguments = ["evaluate", f"--eval-data={training_set}", f"--train-data={training_set}"]
-    assert trainer(*arguments, f"--output-dir={run}").status == 0
-    ours = results(run)
-    outcome = trainer(*arguments, f"--output-dir={tmp_path}", f"--start-from-ckpt={tmp_path / 'hf'}")
-    assert outcome.status == 0, outcome.err
-    assert "the most frequent label of the training set is token" in outcome.err
-    theirs = results(tmp_path)
-    assert theirs | {"global_step": 4.0} == pytest.approx(ours)
 
 
 def test_polling_evaluates_each_checkpoint_that_appears(trainer, run, training_set, tmp_path):

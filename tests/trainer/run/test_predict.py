@@ -1,4 +1,4 @@
-"""Words guessed at [MASK]: those of transformers' own pipeline, from a run and from its exported form."""
+"""Words guessed at [MASK] by a run: those of transformers with the same weights."""
 
 import json
 import shutil
@@ -8,8 +8,12 @@ import pytest
 import torch
 import transformers
 
+from tests.support.small_models import in_transformers
 from tests.support.training_runs import refuse, words
 from trainer.__main__ import main
+from trainer.checkpoint.filling import fill_model
+from trainer.checkpoint.source import open_checkpoint
+from trainer.model.bert import BertForPreTraining
 
 TEXT = "The [MASK] of the old city is Été [MASK] ."
 
@@ -20,19 +24,20 @@ def run(training_set, tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("predicting")
     shutil.copytree(training_set, place / "set")
     assert main(words(place / "set", place / "run", "--steps=3", "--no-logs")) == 0
-    assert main(["convert", str(place / "run"), str(place / "bert")]) == 0
     return place / "run"
 
 
 def test_words_and_probabilities_are_those_of_transformers(trainer, run):
-    form = run.parent / "bert"
-    tokenizer = transformers.AutoTokenizer.from_pretrained(form)
-    model = transformers.AutoModelForMaskedLM.from_pretrained(form).eval()
+    checkpoint = open_checkpoint(str(run))
+    model = BertForPreTraining(checkpoint.expect_config())
+    assert fill_model(model, checkpoint) == []
+    tokenizer = transformers.BertTokenizerFast(vocab=str(run / "vocab.txt"))
     batch = tokenizer(TEXT, return_tensors="pt")
     with torch.no_grad():
-        shares = model(**batch).logits[0].softmax(1)[batch["input_ids"][0] == tokenizer.mask_token_id]
+        logits = in_transformers(model)(**batch).prediction_logits
+    shares = logits[0].softmax(1)[batch["input_ids"][0] == tokenizer.mask_token_id]
     values, ids = shares.topk(7)
-    for source in (run, form, run / "checkpoints" / "step-00000003"):
+    for source in (run, run / "checkpoints" / "step-00000003"):
         outcome = trainer("predict", source, TEXT, "--num=7", "--json")
         assert outcome.status == 0
         guesses = json.loads(outcome.out)
@@ -51,17 +56,6 @@ def test_five_words_stand_on_a_line_for_each_mask(trainer, run):
     assert all(line.count(", ") == 4 and line.count("%") == 5 for line in lines)
 
 
-def test_casing_is_that_of_the_exported_tokeniser_unless_given(trainer, run, tmp_path):
-    form = tmp_path / "bert"
-    shutil.copytree(run.parent / "bert", form)
-    lower = trainer("predict", form, "[MASK] PARIS", "--json").out
-    assert trainer("predict", form, "[MASK] PARIS", "--json", "--no-lower-case").out != lower
-    config = json.loads((form / "tokenizer_config.json").read_text(encoding="utf-8"))
-    (form / "tokenizer_config.json").write_text(json.dumps({**config, "do_lower_case": False}))
-    assert trainer("predict", form, "[MASK] paris", "--json").out == lower
-    assert trainer("predict", form, "[MASK] PARIS", "--json").out != lower
-
-
 def test_a_run_works_from_any_directory_without_its_data(trainer, training_set, tmp_path, monkeypatch):
     """Its data was named by a relative path; its casing is kept beside its vocabulary."""
     shutil.copytree(training_set, tmp_path / "here" / "set")
@@ -73,8 +67,6 @@ def test_a_run_works_from_any_directory_without_its_data(trainer, training_set, 
     shutil.rmtree("here")
     for source in ("elsewhere", "elsewhere/checkpoints/step-00000001"):
         assert trainer("predict", source, TEXT, "--json").out == expected
-    assert trainer("convert", "elsewhere", "bert").out == "bert: update 1 in Hugging Face form\n"
-    assert trainer("predict", "bert", TEXT, "--json").out == expected
     config = Path("elsewhere", "tokenizer_config.json")
     assert json.loads(config.read_text()) == {"do_lower_case": True}
     config.write_text('{"do_lower_case": false}\n')
@@ -101,30 +93,7 @@ def test_unverified_data_leave_the_given_vocabulary_in_the_run(trainer, training
     assert trainer("predict", tmp_path / "run", TEXT).status == 0
 
 
-def test_a_vocabulary_two_folders_above_a_checkpoint_of_no_run_is_not_its(trainer, run, tmp_path):
-    place = tmp_path / "work" / "starts" / "bert"
-    assert trainer("convert", run.parent / "bert", place, "--to=bertdata").status == 0
-    shutil.copy(run / "vocab.txt", tmp_path / "work")
-    refuse(trainer("predict", place, TEXT), 2, "its vocabulary is not at hand")
-
-
 def test_wrong_input_is_one_line(trainer, run, tmp_path):
-    form = tmp_path / "bert"
-    shutil.copytree(run.parent / "bert", form)
     refuse(trainer("predict", run, "no mask here"), 2, "has no [MASK]")
     refuse(trainer("predict", run, "[MASK] " * 600), 2, "sequences of 602 ids, at most")
     refuse(trainer("predict", run, "[MASK]", "--num=0"), 2, "--num 0: expected 1 or more")
-    refuse(trainer("predict", tmp_path / "absent", "[MASK]"), 2, "absent: holds no checkpoint")
-    (form / "vocab.txt").write_text(
-        "".join(f"{n}\n" for n in range(40_000)) + "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
-    )
-    refuse(trainer("predict", form, "[MASK]"), 1, "has 40005 tokens, the model has vocab_size")
-    (form / "vocab.txt").unlink()
-    refuse(trainer("predict", form, "[MASK]"), 2, "holds no vocab.txt; give --vocab")
-
-
-def test_an_encoder_without_a_head_is_refused(trainer, run, tmp_path):
-    encoder = transformers.BertModel.from_pretrained(run.parent / "bert")
-    encoder.save_pretrained(tmp_path / "encoder")
-    shutil.copy(run.parent / "bert" / "vocab.txt", tmp_path / "encoder")
-    refuse(trainer("predict", tmp_path / "encoder", "[MASK]"), 1, "without a masked-word head")

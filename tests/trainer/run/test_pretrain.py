@@ -20,9 +20,10 @@ from bertdata.dataset.reader import open_dataset
 from bertdata.errors import SettingsError
 from tests.support.commands import contents, finish
 from tests.support.commands import start as start_program
-from tests.support.flat import examples_of
+from tests.support.flat import examples_of, flatten
 from tests.support.launching import HOROVODRUN, ROOT
 from tests.support.lock_holder import holder
+from tests.support.padded_examples import PaddedForm
 from tests.support.training_runs import MODEL, errors, losses, refuse, start_workers, tensors, words
 from trainer.checkpoint.reading import read_state
 from trainer.checkpoint.state import State, find_checkpoints
@@ -30,13 +31,12 @@ from trainer.collectives.collective import Single, StopFlag
 from trainer.collectives.launchers import find_rank
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
+from trainer.data.batches import FlatBatch
 from trainer.data.dealing import Rows
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
 from trainer.devices.cpu import Cpu
 from trainer.devices.device import find_device
-from trainer.extensions.loading.padded_rows import RowForm
-from trainer.extensions.loading.row_batches import RowBatch
 from trainer.model.bert import BertForPreTraining
 from trainer.model.pretraining import Pretraining, pretraining_loss
 from trainer.run.epochs import count_updates
@@ -137,7 +137,7 @@ def _seen(place: Path, until: int = 10**9) -> list[str]:
 def _examples(dataset: Path) -> list[str]:
     """The digest of every example of the dataset, computed as the worker does."""
     data = open_dataset(str(dataset))
-    loader = Loader(Rows(data), form=RowForm(), batch_size=data.examples)
+    loader = Loader(Rows(data), form=PaddedForm(), batch_size=data.examples)
     try:
         (batch,) = next(loader).batches
     finally:
@@ -169,28 +169,6 @@ def test_every_optimisers_moments_are_kept(trainer, training_set, tmp_path, opti
     assert trainer(*words(training_set, tmp_path / "b", *run, "--resume")).status == 0
     assert losses(tmp_path / "a") == losses(tmp_path / "b")
     assert tensors(tmp_path / "a", 4) == tensors(tmp_path / "b", 4)
-
-
-def test_graphcores_tiny_configuration_trains_on_a_processor(trainer, training_set, tmp_path):
-    """Its model, optimiser and schedule; data and vocabulary are the sample's, steps and batch few."""
-    sizes = ["--vocab-size=2000", "--max-seq-length=64", "--max-predictions-per-seq=10", "--accumulation=2"]
-    short = ["--precision=fp32", "--steps=12", "--base-learning-rate=0.03", "--no-progress-bar"]
-    data = [f"--train-data={training_set}", f"--output-dir={tmp_path}", "--unverified"]
-    outcome = trainer("pretrain", "--config=graphcore_tiny_128_lamb", "--device=cpu", *sizes, *short, *data)
-    assert outcome.status == 0, outcome.err
-    idle = next(line for line in outcome.err.splitlines() if "without effect on device cpu" in line)
-    assert "available_memory_proportion" in idle
-    seen = losses(tmp_path)
-    assert len(seen) == 12
-    assert seen[0]["mlm_loss"] - seen[-1]["mlm_loss"] > 0.2
-
-
-def test_a_token_budget_for_padded_rows_is_named_as_idle(trainer, training_set, tmp_path):
-    run = ("--rows", "--token-budget=40", "--steps=1", "--warmup=0")
-    outcome = trainer(*words(training_set, tmp_path, *run))
-    assert outcome.status == 0, outcome.err
-    assert "accepted, without effect on device cpu: token_budget" in outcome.err
-    assert "micro-batches: padded rows" in outcome.err
 
 
 def test_resuming_with_other_hyperparameters_says_each_difference(trainer, training_set, tmp_path):
@@ -306,12 +284,12 @@ SHAPE = ModelConfig(
 )
 
 
-def batches(dataset: Path, count: int, updates: int = 1) -> list[list[RowBatch]]:
+def batches(dataset: Path, count: int, updates: int = 1) -> list[list[FlatBatch]]:
     loader = Loader(
-        Rows(open_dataset(str(dataset))), form=RowForm(), batch_size=4, accumulation=count, seed=1
+        Rows(open_dataset(str(dataset))), form=PaddedForm(), batch_size=4, accumulation=count, seed=1
     )
     try:
-        return [next(loader).batches for _ in range(updates)]
+        return [[flatten(batch) for batch in next(loader).batches] for _ in range(updates)]
     finally:
         loader.close()
 
@@ -332,14 +310,16 @@ def make_training(workers: Single, **settings: object) -> Training:
     return Training(runtime, make_model(runtime, SHAPE), fresh)
 
 
-def trained_weights(training: Training, updates: list[list[RowBatch]]) -> dict[str, torch.Tensor]:
+def trained_weights(training: Training, updates: list[list[FlatBatch]]) -> dict[str, torch.Tensor]:
     for update in updates:
         training.update([Update(update, Position(0, 0))])
         training.advance(Position(0, 0), 1)
     return {name: weight.clone() for name, weight in training._model.state_dict().items()}
 
 
-def trained_by_two(updates: list[list[RowBatch]], **settings: object) -> tuple[dict[str, torch.Tensor], Pair]:
+def trained_by_two(
+    updates: list[list[FlatBatch]], **settings: object
+) -> tuple[dict[str, torch.Tensor], Pair]:
     """The weights after two workers shared the micro-batches; checks that both have the same."""
     meeting, table = threading.Barrier(2, timeout=30), {}
     pair = [Pair(rank, meeting, table) for rank in range(2)]
@@ -358,7 +338,7 @@ def trained_by_two(updates: list[list[RowBatch]], **settings: object) -> tuple[d
     return found[1], pair[1]
 
 
-def plain_weights(updates: list[list[RowBatch]], clipping: str) -> dict[str, torch.Tensor]:
+def plain_weights(updates: list[list[FlatBatch]], clipping: str) -> dict[str, torch.Tensor]:
     """Plain gradient descent: mean over micro-batches, clipped at the given point."""
     training = make_training(Single(find_device(Config.of())))
     model = training._model
@@ -398,7 +378,7 @@ def test_updates_are_those_of_plain_pytorch(training_set, clipping):
         assert worker.reductions == [None] * (3 if after else 6)
 
 
-def plain_clipped_gradients(update: list[RowBatch], optimiser: str) -> list[torch.Tensor]:
+def plain_clipped_gradients(update: list[FlatBatch], optimiser: str) -> list[torch.Tensor]:
     """The gradients that the optimiser's program gets, with PyTorch's clipping.
 
     MLPerf's clips each gradient to 1, then divides by the number of micro-batches; Habana's divides first.
@@ -610,23 +590,6 @@ def test_start_from_ckpt_takes_weights_only(trainer, whole, training_set, tmp_pa
     assert (state.phase, state.step, state.applied, state.trained) == (1, 1, 1, 4)
     moments, earlier = (load_file(path / "optimizer.safetensors") for path in (made, source))
     assert not any(torch.equal(moments[name], earlier[name]) for name in earlier)
-
-
-def test_a_model_goes_to_hugging_face_form_and_back(trainer, whole, training_set, tmp_path):
-    assert trainer("convert", whole, tmp_path / "there").status == 0
-    outcome = trainer("convert", tmp_path / "there", tmp_path / "back")
-    assert outcome.status == 0, outcome.err
-    weights, wanted = (
-        load_file(path / "model.safetensors")
-        for path in (tmp_path / "back", find_checkpoints(str(whole))[10])
-    )
-    assert all(torch.equal(weights[name], wanted[name]) for name in wanted)
-    refuse(trainer("convert", whole, tmp_path / "there"), 2, "is in use")
-    refuse(trainer("convert", tmp_path, tmp_path / "new"), 2, "holds neither state.json")
-    for start in ("there", "back"):
-        run = words(training_set, tmp_path / f"run-{start}", f"--start-from-ckpt={tmp_path / start}")
-        assert trainer(*run, "--steps=1", "--warmup=0").status == 0
-    assert losses(tmp_path / "run-there") == losses(tmp_path / "run-back")
 
 
 # Stopped
@@ -998,10 +961,10 @@ def test_compile_only_needs_no_place_and_the_model_is_compiled(trainer, monkeypa
 
 
 def test_keys_without_effect_are_named_once(trainer, training_set, tmp_path):
-    run = words(training_set, tmp_path, "--available-memory-proportion=0.3", "--steps=1", "--warmup=0")
+    run = words(training_set, tmp_path, "--cuda-graphs", "--steps=1", "--warmup=0")
     outcome = trainer(*run)
     assert outcome.status == 0, outcome.err
-    assert outcome.err.count("available_memory_proportion") == 1
+    assert outcome.err.count("cuda_graphs") == 1
 
 
 def test_do_train_false_evaluates(trainer, whole, training_set):
@@ -1011,7 +974,7 @@ def test_do_train_false_evaluates(trainer, whole, training_set):
 
 
 def test_every_command_explains_itself(trainer):
-    for command in ("pretrain", "evaluate", "convert", "doctor"):
+    for command in ("pretrain", "evaluate", "doctor"):
         outcome = trainer(command, "--help")
         assert outcome.status == 0
         assert outcome.out.startswith(f"Example:\n  python -m trainer {command} ")

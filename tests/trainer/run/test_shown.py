@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.support.training_runs import start_workers, words
+from tests.support.training_runs import words
 from trainer.data import loader
 from trainer.devices.cpu import Cpu
 from trainer.devices.peaks import find_peak
@@ -81,27 +81,3 @@ def test_waiting_for_data_is_measured(trainer, training_set, tmp_path, monkeypat
     monkeypatch.setattr(loader.Prefetcher, "__next__", slow)
     assert trainer(*words(training_set, tmp_path, "--steps=3")).status == 0
     assert [float(row["data_wait"]) for row in table(tmp_path)][1:] == pytest.approx([1.0, 1.0], abs=0.05)
-
-
-@pytest.mark.thorough
-def test_two_workers_and_two_stages_count_the_tokens_of_one(trainer, training_set, tmp_path):
-    """Tokens of a sequence do not depend on time: the stages of a copy must not both count them."""
-    more = ("--steps=8", "--warmup=2", *NO_DROPOUT)
-    assert trainer(*words(training_set, tmp_path / "alone", *more, "--accumulation=2")).status == 0
-    divided = {"replicated": (), "pipelined": ("--bandwidth=10",)}
-    for strategy, flags in divided.items():
-        run = words(training_set, tmp_path / strategy, *more, f"--strategy={strategy}", *flags)
-        outcome = start_workers("torchrun", 2, *run)
-        assert outcome.status == 0, outcome.err
-    alone, *others = (table(tmp_path / name) for name in ("alone", *divided))
-    for rows in others:
-        for ours, wanted in zip(rows, alone, strict=True):
-            assert float(ours["gradient_norm"]) == pytest.approx(float(wanted["gradient_norm"]), rel=1e-3)
-        for ours, wanted in zip(rows[6:], alone[6:], strict=True):
-            assert tokens_of_a_sequence(ours) == pytest.approx(tokens_of_a_sequence(wanted))
-            halves = [float(row["tflops"]) / float(row["tokens_per_second"]) for row in (ours, wanted)]
-            assert 2 * halves[0] == pytest.approx(halves[1])  # each of two devices does half
-
-
-def tokens_of_a_sequence(row: dict[str, str]) -> float:
-    return float(row["tokens_per_second"]) / float(row["samples_per_sec"])

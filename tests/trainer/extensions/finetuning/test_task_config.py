@@ -1,9 +1,12 @@
 """The command line of fine-tuning: its own defaults and names."""
 
+import json
+
 import pytest
 
 from bertdata.errors import SettingsError
 from tests.support.configurations import assert_keys
+from trainer.__main__ import main
 from trainer.config.settings import Config
 from trainer.config.task_names import task_flags
 from trainer.extensions.finetuning.finetune_command import make_task_config
@@ -66,3 +69,14 @@ def test_names_become_those_of_keys():
 def test_the_configuration_is_one_that_a_checkpoint_keeps():
     config = make_task_config(["--config=squad_large", "--do-predict", "--predict-file=plain.json"])
     assert Config.of(**config.as_json()) == config
+
+
+def test_fine_tuning_is_shown_with_its_defaults(capsys):
+    assert main(["finetune", "--task=mrpc", "--data-dir=mrpc", "--print-config"]) == 0
+    (phase,) = json.loads(capsys.readouterr().out)["phases"]
+    assert (phase["task"], phase["task_dir"], phase["num_train_epochs"]) == ("mrpc", "mrpc", 3.0)
+    assert (phase["optimiser"], phase["optimiser_epsilon"], phase["use_debiasing"]) == (
+        "adamw-bert",
+        1e-6,
+        False,
+    )

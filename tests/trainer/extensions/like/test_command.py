@@ -168,3 +168,15 @@ sys.exit(status or 3 * ("torch" in sys.modules))
     )
     assert found.returncode == 0, found.stderr
     assert json.loads(found.stdout)["program"] == name
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_of_several_workers_the_first_prints_the_configuration(rank, capsys, monkeypatch):
+    monkeypatch.setenv("RANK", str(rank))
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    nvidia = ["--input_dir=a", "--config_file=b.json", "--bert_model=c", "--output_dir=d", "--do_train"]
+    assert main(["like", "nvidia/run_pretraining.py", *nvidia, "--print-config"]) == 0
+    shown = capsys.readouterr().out
+    assert bool(shown) == (rank == 0)
+    if rank == 0:
+        assert json.loads(shown)["world_size"] == 2

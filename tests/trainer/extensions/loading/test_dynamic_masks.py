@@ -22,6 +22,7 @@ from bertdata.io.file_check import HashingSink
 from bertdata.shards.packed.layouts import make_pack_writer
 from bertdata.shards.packed.packs import PackBatch
 from bertdata.tokens.load import load_vocabulary
+from tests.support.sample_sets import create_mixed
 from tests.support.training_runs import Trainer, errors, losses, tensors, words
 from trainer.checkpoint.state import find_checkpoints
 from trainer.config.masking import MaskingSection
@@ -32,7 +33,7 @@ from trainer.data.dealing import Rows
 from trainer.data.evaluation import evaluation_batches
 from trainer.data.flat import make_form
 from trainer.data.loader import Loader
-from trainer.data.opening import for_training, open_configured
+from trainer.data.opening import describe_phase, for_training, open_configured
 from trainer.extensions.loading.bins import RowsFromBins
 from trainer.extensions.loading.dynamic_masks import UnmaskedData
 from trainer.extensions.loading.load_packing import RowsPackedAtLoad
@@ -40,6 +41,7 @@ from trainer.extensions.loading.mask_rate import MaskRate
 from trainer.extensions.loading.packs import PackRows
 from trainer.extensions.loading.padded_rows import RowForm
 from trainer.extensions.loading.row_batches import RowBatch
+from trainer.model.pretraining import Pretraining
 
 LENGTH, PREDICTIONS, SEED = 64, 10, 42
 Masked = tuple[bytes, bytes, bytes]
@@ -390,3 +392,10 @@ def test_a_changing_rate_reaches_its_end_with_the_last_update_of_the_epochs(data
     assert steps > 3
     assert trainer(*words(data, given, *flags, f"--steps={steps}")).status == 0
     assert losses(counted) == losses(given)
+
+
+def test_masks_drawn_at_load_know_the_files_that_are_left_out(corpus, small_vocabulary_file, tmp_path):
+    mixed = create_mixed(corpus, small_vocabulary_file, tmp_path)
+    config = Config.of(train_data=str(mixed), masking="dynamic")
+    data = for_training(config, Pretraining().open(config, str(mixed)))
+    assert ", masked anew in each epoch, without 1 file of test text" in describe_phase(config, data)

@@ -17,6 +17,7 @@ from tests.support.training_runs import losses, tensors
 from trainer.checkpoint.reading import read_state
 from trainer.checkpoint.state import find_checkpoints
 from trainer.config.settings import Config
+from trainer.devices.choice import Availability
 from trainer.devices.device import find_device
 from trainer.extensions.vendors import xla
 
@@ -237,3 +238,13 @@ def test_really_what_was_compiled_ahead_is_what_training_needs(real, training_se
     new = {path.name for path in (tmp_path / "cache").iterdir()} - before
     assert len(before) >= 4
     assert len(new) <= 2  # to read the losses, and to check what is saved
+
+
+def test_the_processor_in_place_of_a_tpu_is_not_chosen(monkeypatch):
+    there = Availability("xla", True, "TPU")
+    monkeypatch.setattr(xla, "examine", lambda: there)
+    monkeypatch.setenv("PJRT_DEVICE", "TPU")
+    assert xla.look_for(Config.of()) is there
+    monkeypatch.setenv("PJRT_DEVICE", "CPU")
+    assert not xla.look_for(Config.of()).there
+    assert xla.look_for(Config.of(device="xla")).there

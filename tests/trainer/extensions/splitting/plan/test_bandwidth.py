@@ -24,7 +24,7 @@ from trainer.extensions.splitting.plan.bandwidth import (
 )
 from trainer.extensions.splitting.plan.rates import ShardingRate
 
-WORKER = ROOT / "tests" / "support" / "collective_worker.py"
+WORKER = ROOT / "tests" / "support" / "bandwidth_worker.py"
 
 
 class Four(Single):

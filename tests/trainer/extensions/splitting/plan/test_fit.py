@@ -1,14 +1,18 @@
 """A plan fits the run that trains by it, or the first difference is named."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from bertdata.errors import SettingsError
 from tests.support.plans import make_plan
 from trainer.config.model import ModelConfig
-from trainer.extensions.splitting.plan.fit import FREE, check_fits
+from trainer.config.settings import Config
+from trainer.devices.cuda import Cuda
+from trainer.extensions.splitting.plan.fit import FREE, can_split, check_fits
 
 PLAN = make_plan()
 RUN: dict[str, Any] = {
@@ -69,3 +73,26 @@ def test_the_first_difference_is_named(changes, words):
         else f"plan.json: is a plan for another model: {words}; make a plan for this run with python -m "
         "trainer split"
     )
+
+
+@pytest.fixture
+def gpus(monkeypatch):
+    """Two pretended GPUs, and what PyTorch needs to compile for them, as far as it is looked for."""
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
+    monkeypatch.setattr("trainer.devices.cuda.find_spec", lambda name: name)
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    precision = torch.get_float32_matmul_precision()
+    yield
+    torch.set_float32_matmul_precision(precision)
+
+
+@pytest.mark.usefixtures("gpus")
+@pytest.mark.parametrize(
+    ("keys", "fits"), [({}, True), ({"compile": True}, False), ({"cuda_graphs": True}, False)]
+)
+def test_a_model_that_must_be_compiled_is_not_split_and_one_that_would_be_is(keys, fits):
+    workers = SimpleNamespace(name="torch_distributed", size=2)
+    device = Cuda(Config.of(device="cuda", **keys), 1)
+    assert device.compiles
+    assert can_split(device, workers) is fits

@@ -5,6 +5,7 @@ import itertools
 import pytest
 import torch
 
+from tests.support.training_runs import MODEL
 from trainer.collectives.collective import Single
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -16,6 +17,7 @@ from trainer.extensions.splitting.plan.profile import REPETITIONS, Profile, prof
 from trainer.extensions.splitting.plan.rates import DeviceRate
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.extensions.splitting.plan.timed_updates import LAYERS, TimedUpdates, UpdateTimes
+from trainer.extensions.splitting.show.command import run as split
 from trainer.update.lamb import Lamb
 from trainer.update.micro_batch import part_seeds
 from trainer.update.strategy import UpdateNumber
@@ -257,3 +259,8 @@ def test_recomputation_takes_no_negative_time(monkeypatch):
     monkeypatch.setattr(profile, "TimedUpdates", Given)
     monkeypatch.setattr(Given, "recomputed", (1.0,) * 5)
     assert profile.measure_updates(request(), Seeded(), 2, Ticks()).passes["layer"].recompute == 0.0
+
+
+def test_layers_are_measured_on_the_device_found(capsys):
+    split([*MODEL, "--devices=2", "--memory=1", "--batch-size=4", "--profile-layers", "--max-seq-length=16"])
+    assert "layers measured on device cpu" in capsys.readouterr().out

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from benchmarks import odd_checkpoints
+from benchmarks import hostile_checkpoints, odd_checkpoints
 from bertdata.errors import StorageError
 from bertdata.io import storage
 from tests.support.training_runs import refuse
@@ -92,3 +92,9 @@ def test_a_full_disk_names_the_file_and_leaves_nothing(trainer, tensorflow, tmp_
     refuse(outcome, 1, f"{tmp_path / 'out'}/", "No space left on device")
     assert "unfinished" not in outcome.err
     assert sorted(file.name for file in tmp_path.iterdir()) == ["tf"]
+
+
+@pytest.mark.thorough
+def test_commands_on_a_sealed_state_of_other_types_end_in_one_line(tmp_path, one_thread):
+    wrong = [one for one in hostile_checkpoints.try_states(tmp_path, 12, seed=4) if one[-1]]
+    assert not wrong

@@ -1,0 +1,32 @@
+"""The members that every device has, and its finding for the doctor command."""
+
+from trainer.registry import find, find_module
+
+PROTOCOL = [
+    "seed",
+    "autocast",
+    "place",
+    "move",
+    "after_backward",
+    "to_host",
+    "release",
+    "describe",
+]
+FACTS = ["name", "process_group", "bucket_mb", "needs_rows"]
+OWN = ("cpu", "cuda")
+"""The devices of the core."""
+
+
+def assert_protocol(name: str) -> None:
+    kind = find("device", name)
+    assert all(hasattr(kind, member) for member in PROTOCOL + FACTS)
+    assert kind.name == name
+
+
+def assert_examined(name: str) -> None:
+    """Assert that the device is found, or missing with a remedy, in one line."""
+    finding = find_module("device", name).examine()
+    assert finding.name == name
+    assert finding.found
+    assert finding.there or finding.missing
+    assert "\n" not in finding.found + finding.missing

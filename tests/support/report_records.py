@@ -1,0 +1,104 @@
+"""Records of made-up updates, and reports of them, for tests of logs."""
+
+import builtins
+from pathlib import Path
+from types import SimpleNamespace
+
+from trainer.config.settings import Config
+from trainer.model.evaluation import PretrainingEvaluation
+from trainer.model.pretraining import Pretraining
+from trainer.report.reporter import (
+    EvaluationRecord,
+    Logger,
+    Reporter,
+    StepRecord,
+    Values,
+    make_reporter,
+)
+
+COLUMNS = Pretraining.columns
+
+
+class Clock:
+    """Seconds since 1970, moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Recorder(Logger):
+    """Records all calls."""
+
+    def __init__(self) -> None:
+        self.rows: list[Values] = []
+        self.events: list[tuple[str, object]] = []
+
+    def row(self, row, time):
+        self.rows.append(row)
+
+    def evaluation(self, record, time):
+        self.events.append(("evaluation", record.step))
+
+    def event(self, name, value, time):
+        self.events.append((name, value))
+
+
+def record(step: int, **changes) -> StepRecord:
+    values = {
+        "epoch": 0,
+        "loss": 8.0 - step,
+        "metrics": {"mlm_loss": 7.5 - step, "nsp_loss": 0.5, "mlm_accuracy": 0.25, "nsp_accuracy": 0.75},
+        "learning_rate": 0.001 * step,
+        "seconds": 0.5,
+        "sequences": 32,
+        "tokens": 3200,
+        "operations": 2e12,
+        "data_wait": 0.05,
+        "gradient_norm": 0.75,
+        "memory_gib": 2.5,
+    }
+    return StepRecord(step=step, **values | changes)
+
+
+def evaluation(step: int) -> EvaluationRecord:
+    results = {
+        "loss": 6.5,
+        "masked_lm_accuracy": 0.25,
+        "masked_lm_loss": 6.0,
+        "next_sentence_accuracy": 0.5,
+        "next_sentence_loss": 0.5,
+        "most_frequent_accuracy": 0.125,
+    }
+    data = SimpleNamespace(examples=100, name="evaluation set", left_out=0)
+    text = PretrainingEvaluation(data, 5, "training").describe(results)
+    return EvaluationRecord(step=step, trained=32 * step, examples=100, results=results, text=text)
+
+
+def train(reporter: Reporter, steps: range, clock: Clock | None = None) -> Values:
+    reporter.begin()
+    for step in steps:
+        if clock:
+            clock.now += 0.5
+        reporter.step(record(step))
+    return reporter.close()
+
+
+def report(folder: Path, steps: range, *, resume_step: int | None = None, **keys) -> Values:
+    """A run with logs in the folder; each update takes half a second."""
+    clock = Clock()
+    config = Config.of(output_dir=str(folder), steps=1000, **{"log_every": 1} | keys)
+    return train(make_reporter(config, COLUMNS, rank=0, resume_step=resume_step, clock=clock), steps, clock)
+
+
+def hide(monkeypatch, module: str) -> None:
+    real = builtins.__import__
+
+    def refuse(name, *rest):
+        if name.startswith(module):
+            raise ImportError(f"No module named {name!r}")
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
