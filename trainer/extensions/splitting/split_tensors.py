@@ -34,7 +34,8 @@ from trainer.checkpoint.stored import Checkpoint, Stored
 from trainer.checkpoint.writing import CheckpointWriter, open_checkpoint_directory, prune, write_state
 from trainer.config.model import ModelConfig
 from trainer.errors import CheckpointError
-from trainer.extensions.splitting.split_strategy import SplitInference, SplitStrategy, WeightPart
+from trainer.extensions.splitting.held import WeightPart
+from trainer.extensions.splitting.split_strategy import SplitInference, SplitStrategy
 from trainer.run.runtime import Runtime
 
 Shapes = Mapping[str, tuple[int, ...]]

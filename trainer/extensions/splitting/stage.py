@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from bertdata.errors import BertDataError
 from trainer.data.batches import Batch
+from trainer.devices.device import HALVES
 from trainer.extensions.splitting.same_length import token_rows
 from trainer.extensions.splitting.subgroups import Subgroup
 from trainer.model.bert import HeadedBert
@@ -34,65 +35,58 @@ class Resumed:
         return self._model(batch, self._carried)
 
 
-class WorkerStage:
-    """The layers of this worker, from the tensors that it receives to those that it hands on."""
+class WorkerStage(nn.Module):
+    """The layers of this worker, from the tensors that it receives to those that it hands on.
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
-        self.is_first = worker.division.stage == 0
-        self.is_last = worker.division.is_last_stage
-
-    def encode(self, received: Sequence[Tensor], batch: Batch) -> tuple[Tensor, ...]:
-        """The tensors for the next stage, of a batch on its device: two where norms come first."""
-        carried = self._worker.model.bert.encode(batch, _carried(received))
-        return tuple(carried) if self._worker.model.bert.norm_first else (carried.rows,)
-
-    def outcome(self, received: Sequence[Tensor], batch: Batch) -> Outcome:
-        """The task's outcome, of the last stage."""
-        return self._worker.task.outcome(Resumed(self._worker.model, _carried(received)), batch)
-
-    def blanks(self, batch: Batch, device: torch.device, **options: Any) -> tuple[Tensor, ...]:
-        """Empty tensors of the shapes that stages hand on for the batch."""
-        bert, precision = self._worker.model.bert, self._worker.config.update.precision
-        dtype = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
-        shape = token_rows(batch), self._worker.model.config.hidden_size
-        count = 2 if bert.norm_first else 1
-        return tuple(torch.empty(shape, dtype=dtype, device=device, **options) for _ in range(count))
-
-
-def _carried(received: Sequence[Tensor]) -> Carried | None:
-    return Carried(received[0], received[-1]) if received else None
-
-
-class TrainingStage(nn.Module):
-    """A stage's forward pass over a micro-batch, with the loss on the last stage.
-
-    batches, at, values: the update's micro-batches, its number and, on the last stage, what
-    ``loss_and_sums`` gives of each micro-batch.
+    Its forward pass is that over a micro-batch of an update, with the loss on the last stage. batches, at,
+    values: the update's micro-batches, its number and, on the last stage, what ``loss_and_sums`` gives of
+    each micro-batch.
     """
 
-    def __init__(self, worker: Worker, stage: WorkerStage, scale: LossScale) -> None:
+    def __init__(self, worker: Worker, scale: LossScale | None = None) -> None:
+        """scale: that of the training. None: there is none."""
         super().__init__()
         self.model = worker.model
-        self._worker, self._stage, self._scale = worker, stage, scale
+        self._worker, self._scale = worker, scale
+        self.is_first = worker.division.stage == 0
+        self.is_last = worker.division.is_last_stage
         self.batches: Sequence[Batch] = ()
         self.at = UpdateNumber(0, 0, 0)
         self.values: list[Tensor] = []
+
+    def encode(self, received: Sequence[Tensor], batch: Batch) -> tuple[Tensor, ...]:
+        """The tensors for the next stage, of a batch on its device: two where norms come first."""
+        carried = self.model.bert.encode(batch, _carried(received))
+        return tuple(carried) if self.model.bert.norm_first else (carried.rows,)
+
+    def outcome(self, received: Sequence[Tensor], batch: Batch) -> Outcome:
+        """The task's outcome, of the last stage."""
+        return self._worker.task.outcome(Resumed(self.model, _carried(received)), batch)
+
+    def blanks(self, batch: Batch, device: torch.device, **options: Any) -> tuple[Tensor, ...]:
+        """Empty tensors of the shapes that stages hand on for the batch."""
+        dtype = HALVES.get(self._worker.config.update.precision, torch.float32)
+        shape = token_rows(batch), self.model.config.hidden_size
+        count = 2 if self.model.bert.norm_first else 1
+        return tuple(torch.empty(shape, dtype=dtype, device=device, **options) for _ in range(count))
 
     def forward(self, *received: Tensor, number: Tensor) -> tuple[Tensor, ...]:
         """The tensors for the next stage, or the scaled loss, (1,). number: (1,)."""
         place = int(number)
         seed_micro_batch(self._worker, self.at, place)
-        return self._worker.device.forward(partial(self._compute, received), self.batches[place])
+        compute = partial(self._loss if self.is_last else self.encode, received)
+        return self._worker.device.forward(compute, self.batches[place])
 
-    def _compute(self, received: Sequence[Tensor], batch: Batch) -> tuple[Tensor, ...]:
-        if not self._stage.is_last:
-            return self._stage.encode(received, batch)
-        outcome = self._stage.outcome(received, batch)
+    def _loss(self, received: Sequence[Tensor], batch: Batch) -> tuple[Tensor, ...]:
+        assert self._scale is not None
+        outcome = self.outcome(received, batch)
         self.values.append(loss_and_sums(outcome))
-        config, copies = self._worker.config, self._worker.division.copies
-        divisor = loss_divisor(config, len(self.batches), copies)
+        divisor = loss_divisor(self._worker.config, len(self.batches), self._worker.division.copies)
         return (torch.stack([self._scale.scale(outcome.loss / divisor)]),)
+
+
+def _carried(received: Sequence[Tensor]) -> Carried | None:
+    return Carried(received[0], received[-1]) if received else None
 
 
 class Pipeline:
@@ -104,8 +98,7 @@ class Pipeline:
 
     def __init__(self, worker: Worker, group: Subgroup, scale: LossScale) -> None:
         self._worker, self._group = worker, group
-        self._stage = WorkerStage(worker)
-        self._module = TrainingStage(worker, self._stage, scale)
+        self._stage = WorkerStage(worker, scale)
         self._schedules: OrderedDict[tuple[int, int], Any] = OrderedDict()
 
     def run(self, batches: Sequence[Batch], at: UpdateNumber) -> list[Tensor]:
@@ -113,11 +106,11 @@ class Pipeline:
 
         batches: as many tokens each. Returns of the last stage ``loss_and_sums`` of each, of others nothing.
         """
-        module, count = self._module, len(batches)
-        module.batches, module.at, module.values = batches, at, []
+        stage, count = self._stage, len(batches)
+        stage.batches, stage.at, stage.values = batches, at, []
         schedule = self._find_schedule(batches[0], count)
         numbers = torch.arange(count)
-        target = {"target": numbers} if self._stage.is_last else {}
+        target = {"target": numbers} if stage.is_last else {}
         try:
             schedule.step(number=numbers, return_outputs=False, **target)
         except RuntimeError as error:  # it hides those of the module
@@ -125,8 +118,8 @@ class Pipeline:
                 raise error.__cause__ from None
             raise
         finally:
-            module.batches = ()
-        return module.values
+            stage.batches = ()
+        return stage.values
 
     def _find_schedule(self, batch: Batch, count: int) -> Any:
         """The schedule for so many micro-batches of the batch's shape. All stages make the same choice."""
@@ -145,7 +138,7 @@ class Pipeline:
         meta = torch.device("meta")
         handed = self._stage.blanks(batch, meta, requires_grad=True)
         stage = PipelineStage(
-            self._module,
+            self._stage,
             division.stage,
             division.stages,
             self._worker.device.torch_device,

@@ -1,4 +1,4 @@
-"""Some of the workers, connected with each other by torch.distributed."""
+"""Groups in which some of the workers exchange tensors by torch.distributed."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,6 +7,7 @@ import torch.distributed as dist
 
 from trainer.collectives.buckets import split_into_buckets
 from trainer.collectives.collective import Collective
+from trainer.update.strategy import Worker
 
 
 class Subgroup:
@@ -38,8 +39,12 @@ class Subgroup:
         """Overwrite the tensors with their means over the group. dtype: the type to add up in."""
         if self.size > 1:
             for bucket in split_into_buckets(tensors, self._megabytes):
-                flat = torch.cat([tensor.reshape(-1) for tensor in bucket])
-                self._overwrite(bucket, flat.div_(self.size).to(dtype or flat.dtype))
+                flat = torch.cat([tensor.reshape(-1) for tensor in bucket]).div_(self.size)
+                flat = flat.to(dtype or flat.dtype)
+                self.sum(flat)
+                parts = torch.split(flat, [tensor.numel() for tensor in bucket])
+                for tensor, part in zip(bucket, parts, strict=True):
+                    tensor.copy_(part.view_as(tensor))
 
     @torch.no_grad()
     def sum(self, tensor: torch.Tensor) -> None:
@@ -64,8 +69,25 @@ class Subgroup:
             dist.destroy_process_group(self.group)
             self.group = None
 
-    def _overwrite(self, bucket: Sequence[torch.Tensor], flat: torch.Tensor) -> None:
-        self.sum(flat)
-        parts = torch.split(flat, [tensor.numel() for tensor in bucket])
-        for tensor, part in zip(bucket, parts, strict=True):
-            tensor.copy_(part.view_as(tensor))
+
+class StageGroups:
+    """The groups of a worker in a pipeline. All workers make them together.
+
+    pipeline: the stages of its copy, in their order. copies: the copies of its stage. tied: the first and
+    the last stage of its copy, where it is one of them and both have the word embeddings; else empty.
+    """
+
+    def __init__(self, worker: Worker) -> None:
+        division, megabytes = worker.division, worker.device.bucket_mb
+        copies, stages = range(division.copies), range(division.stages)
+        lines = [[stage * division.copies + copy for stage in stages] for copy in copies]
+        columns = list(zip(*lines, strict=True)) if len(copies) > 1 else []
+        ends = [[line[0], line[-1]] for line in lines] if worker.model.ties_words else []
+        self.pipeline = Subgroup(worker.workers, lines, megabytes)
+        self.copies = Subgroup(worker.workers, columns, megabytes)
+        self.tied = Subgroup(worker.workers, ends, megabytes)
+
+    def close(self) -> None:
+        """Leave the groups after the last exchange."""
+        for group in (self.pipeline, self.copies, self.tied):
+            group.close()
