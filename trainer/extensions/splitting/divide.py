@@ -8,8 +8,7 @@ from trainer.config.settings import Config
 from trainer.extensions.splitting.division import by_plan
 from trainer.extensions.splitting.freed_memory import return_memory
 from trainer.extensions.splitting.plan.fit import can_split, check_fits, check_sharding, check_split
-from trainer.extensions.splitting.plan.plan import Plan, parse_plan
-from trainer.extensions.splitting.plan.plan_file import read_plan
+from trainer.extensions.splitting.plan.plan import Plan, parse_plan, read_plan
 from trainer.extensions.splitting.planning import plan_run
 from trainer.run.runtime import Runtime
 from trainer.update.strategy import whole

@@ -6,16 +6,14 @@ from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 from trainer.devices.device import HOST, Device
 from trainer.extensions.splitting.plan.bandwidth import measure_bandwidth, measure_sharding
-from trainer.extensions.splitting.plan.configured import request_of
 from trainer.extensions.splitting.plan.costs import Costs
 from trainer.extensions.splitting.plan.fit import can_shard
 from trainer.extensions.splitting.plan.meshes import meshes_of
-from trainer.extensions.splitting.plan.plan import Plan, parse_plan
-from trainer.extensions.splitting.plan.plan_file import write_plan
+from trainer.extensions.splitting.plan.plan import Plan, parse_plan, write_plan
 from trainer.extensions.splitting.plan.planner import make_plan
 from trainer.extensions.splitting.plan.profile import profiled_costs
 from trainer.extensions.splitting.plan.rates import SHEETS, DeviceRate, sheet_rate
-from trainer.extensions.splitting.plan.request import PlanRequest
+from trainer.extensions.splitting.plan.request import PlanRequest, request_of
 from trainer.extensions.splitting.show.table import plan_lines
 from trainer.run.device_memory import device_memory
 from trainer.run.runtime import Runtime

@@ -14,8 +14,7 @@ from trainer.collectives.collective import Collective
 from trainer.devices.device import Device
 from trainer.extensions.splitting.plan.costs import Costs, analytic_costs
 from trainer.extensions.splitting.plan.meshes import meshes_of
-from trainer.extensions.splitting.plan.plan import Plan
-from trainer.extensions.splitting.plan.plan_file import read_plan, write_plan
+from trainer.extensions.splitting.plan.plan import Plan, read_plan, write_plan
 from trainer.extensions.splitting.plan.rates import DeviceRate
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.extensions.splitting.show.picture import draw_schedule

@@ -1,22 +1,16 @@
 """Memory and traffic of the optimisers."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainer.config.update import find_preset
-from trainer.update.optimiser import CHUNK
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class OptimiserCosts:
+class OptimiserCosts(NamedTuple):
     """Bytes a value: of its moments, and read and written by a step. has_change: a step makes u first."""
 
     moments: int
     moved: int
-    has_change: bool
-
-    def working(self, values: int, largest: int) -> int:
-        """Bytes of a step's own over so many values: those of one chunk, at least one whole tensor."""
-        return 4 * min(values, CHUNK + largest) if self.has_change else 0
+    has_change: bool = False
 
 
 def optimiser_costs(name: str) -> OptimiserCosts:
@@ -27,11 +21,5 @@ def optimiser_costs(name: str) -> OptimiserCosts:
     """
     preset = find_preset(name)
     if preset.kind == "sgd":
-        return (
-            OptimiserCosts(moments=4, moved=24, has_change=False)
-            if preset.momentum
-            else OptimiserCosts(moments=0, moved=16, has_change=False)
-        )
-    if preset.trust == "none":
-        return OptimiserCosts(moments=8, moved=32, has_change=False)
-    return OptimiserCosts(moments=8, moved=68, has_change=True)
+        return OptimiserCosts(4, 24) if preset.momentum else OptimiserCosts(0, 16)
+    return OptimiserCosts(8, 32) if preset.trust == "none" else OptimiserCosts(8, 68, has_change=True)

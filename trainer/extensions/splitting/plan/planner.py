@@ -1,6 +1,7 @@
 """Planning: from a request to the fastest plan that fits into the devices' memory."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
@@ -9,16 +10,15 @@ from numpy.typing import NDArray
 
 from bertdata.errors import SettingsError
 from trainer.extensions.splitting.plan.costs import Costs, analytic_costs
-from trainer.extensions.splitting.plan.intervals import Intervals, Real, Whole
-from trainer.extensions.splitting.plan.kinds import KINDS, is_allowed, may_shard
+from trainer.extensions.splitting.plan.intervals import RECOMPUTES, SHARDED, Intervals, Real, Whole
 from trainer.extensions.splitting.plan.memory import StageMemory
 from trainer.extensions.splitting.plan.meshes import Mesh, meshes_of
 from trainer.extensions.splitting.plan.optimiser_costs import optimiser_costs
-from trainer.extensions.splitting.plan.plan import Plan, StagePlan
+from trainer.extensions.splitting.plan.plan import Memory, Plan, StagePlan
 from trainer.extensions.splitting.plan.rates import ShardingRate
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.extensions.splitting.plan.search import FAR, Choice, LayerDivision, Search, least_maximum
-from trainer.extensions.splitting.plan.times import StageTimes
+from trainer.extensions.splitting.plan.times import stage_times
 
 NANOSECOND = 1e-9
 _LARGEST = 2.0**40
@@ -83,8 +83,8 @@ class Planner:
             return memory.peaks(in_flight, mesh.micro_batches) <= usable
 
         search = Search(
-            self._units(times.busy()),
-            self._units(times.end()),
+            self._units(times["forward"] + times["backward"] + times["transfer"]),
+            self._units(times["all_reduce"] + times["step"]),
             lambda left: self._allowed(mesh, ends, left) & fits(mesh.in_flight(left)),
             mesh.stages,
             mesh.micro_batches,
@@ -113,46 +113,47 @@ class Planner:
         least: tuple[int, Mesh] | None = None
         for mesh in self.meshes:
             for ends in self._ends(mesh):
-                needed = least_maximum(self._allowed_peaks(mesh, ends))
+                needed = least_maximum(
+                    [self._allowed_peaks(mesh, ends, left) for left in range(1, mesh.stages + 1)]
+                )
                 if needed is not None and (least is None or needed < least[0]):
                     least = needed, mesh
         assert least is not None
         return least
 
-    def _allowed_peaks(self, mesh: Mesh, ends: bool) -> list[Whole]:
-        """The most bytes of each stage from the last one on, or FAR where the request excludes it."""
+    def _allowed_peaks(self, mesh: Mesh, ends: bool, left: int) -> Whole:
+        """The most bytes of a stage, or FAR where the request excludes it. Arguments as for ``_allowed``."""
         _, memory = self._tables(mesh.rows, mesh.copies)
-        peaks = cache(lambda in_flight: memory.peaks(in_flight, mesh.micro_batches))
-        return [
-            np.where(self._allowed(mesh, ends, left), peaks(mesh.in_flight(left)), FAR)
-            for left in range(1, mesh.stages + 1)
-        ]
+        peaks = memory.peaks(mesh.in_flight(left), mesh.micro_batches)
+        return np.where(self._allowed(mesh, ends, left), peaks, FAR)
 
     def _ends(self, mesh: Mesh) -> tuple[bool, ...]:
         """Whether the first and the last stage are sharded: both or neither.
 
         Both have the word embeddings, where the heads use them, and add up their gradients.
         """
-        shards = may_shard(self.request, mesh.stages, mesh.copies) or self.request.strategy == "sharded"
+        shards = self._may_shard(mesh) or self.request.strategy == "sharded"
         return (False, True) if shards else (False,)
+
+    def _may_shard(self, mesh: Mesh) -> bool:
+        """True if the request lets stages of the mesh be sharded."""
+        request = self.request
+        is_shardable = request.may_shard and mesh.copies > 1 and request.strategy != "replicated"
+        return is_shardable and (mesh.stages == 1 or request.may_shard_stages)
 
     def _stage(self, mesh: Mesh, choice: Choice, left: int) -> StagePlan:
         times, memory = self._tables(mesh.rows, mesh.copies)
-        kind, at = KINDS[choice.kind], (choice.first, choice.last)
+        parts = memory.parts(mesh.in_flight(left), mesh.micro_batches)
         return StagePlan(
             first=choice.first,
             last=choice.last,
-            recomputes=kind.recomputes,
-            sharded=kind.sharded,
-            forward=float(times.forward(kind)[at]),
-            backward=float(times.backward(kind)[at]),
-            transfer=float(times.transfer[at]),
-            all_reduce=float(times.all_reduce(kind)[at]),
-            memory=memory.at(kind, *at, mesh.in_flight(left), mesh.micro_batches),
-            step=float(times.step(kind)[at]),
+            recomputes=bool(RECOMPUTES[choice.kind]),
+            sharded=bool(SHARDED[choice.kind]),
+            memory=Memory(**{name: int(part[choice]) for name, part in parts.items()}),
+            **{name: float(one[choice]) for name, one in times.items()},
         )
 
-    def _make_tables(self, rows: int, copies: int) -> tuple[StageTimes, StageMemory]:
+    def _make_tables(self, rows: int, copies: int) -> tuple[Mapping[str, Real], StageMemory]:
         costs = self.costs(rows)
         intervals = Intervals(costs)
         is_whole = self.request.devices == copies
@@ -161,20 +162,22 @@ class Planner:
         memory = StageMemory(intervals, copies, self._optimiser, in_buckets, clips)
         bandwidth = self.request.bandwidth
         sharding = self.request.sharding or ShardingRate(bandwidth, bandwidth)
-        return StageTimes(intervals, copies, bandwidth, sharding, costs.step), memory
+        return stage_times(intervals, copies, bandwidth, sharding, costs.step), memory
 
     def _allowed(self, mesh: Mesh, ends: bool, left: int) -> NDArray[np.bool_]:
         """The kinds and layers that the request allows, without regard to memory.
 
         left: the stage's number from the end (the last: 1). ends: the first and the last one are sharded.
         """
-        layers, is_end = self.request.model.num_hidden_layers, left in (1, mesh.stages)
-        kinds = [
-            is_allowed(kind, self.request, mesh.stages, mesh.copies) and (kind.sharded == ends or not is_end)
-            for kind in KINDS
-        ]
-        is_stage = np.triu(np.ones((layers + 1, layers + 1), dtype=np.bool_), 1)
-        return np.array(kinds)[:, None, None] & is_stage
+        request, size = self.request, self.request.model.num_hidden_layers + 1
+        kinds = np.where(RECOMPUTES, request.may_recompute, not request.must_recompute)
+        if request.strategy == "sharded":
+            kinds = kinds & SHARDED
+        elif not self._may_shard(mesh):
+            kinds = kinds & ~SHARDED
+        if left in (1, mesh.stages):
+            kinds = kinds & (ends == SHARDED)
+        return kinds & np.triu(np.ones((size, size), dtype=np.bool_), 1)
 
     def _units(self, seconds: Real) -> Whole:
         return np.rint(seconds / self._unit).astype(np.int64)

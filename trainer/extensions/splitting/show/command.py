@@ -12,10 +12,9 @@ from bertdata.io.terminal import say, say_text
 from trainer.config.flags import make_config
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.extensions.splitting.plan.configured import request_of
-from trainer.extensions.splitting.plan.plan import Plan
-from trainer.extensions.splitting.plan.plan_file import read_plan, write_plan
+from trainer.extensions.splitting.plan.plan import Plan, read_plan, write_plan
 from trainer.extensions.splitting.plan.rates import SHEETS
+from trainer.extensions.splitting.plan.request import request_of
 from trainer.extensions.splitting.show.hardware import DEFAULT, Hardware, find_hardware
 from trainer.extensions.splitting.show.picture import draw_schedule
 from trainer.extensions.splitting.show.table import plan_lines

@@ -7,9 +7,8 @@ import pytest
 from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.extensions.splitting.plan.configured import request_of
 from trainer.extensions.splitting.plan.rates import DeviceRate
-from trainer.extensions.splitting.plan.request import PlanRequest
+from trainer.extensions.splitting.plan.request import PlanRequest, request_of
 
 MODEL = ModelConfig(hidden_size=32, num_attention_heads=2, num_hidden_layers=4)
 HARDWARE: dict[str, Any] = {"memory": 10**9, "bandwidth": 1e9, "rate": DeviceRate(flops=1e12, bytes=1e11)}
