@@ -36,22 +36,32 @@ class Shape:
     flat_attention: FlatAttention = host_attention
 
 
-def shape_of(request: PlanRequest, rows: int) -> Shape:
+def shape_of(request: PlanRequest, rows: int, flat_attention: FlatAttention = host_attention) -> Shape:
     """The shape of micro-batches of so many rows."""
     return Shape(
         rows=rows,
         length=request.sequence_length,
         masked=request.masked_slots,
         attention=request.attention,
+        flat_attention=flat_attention,
     )
 
 
 class ModelPart(nn.Module, ABC):
-    """A part of the model with its input. ``forward`` takes what the part before hands over."""
+    """A part of the model with its input. ``forward`` takes what the part before hands over.
 
-    @abstractmethod
+    takes: so many tensors.
+    """
+
+    takes = 1
+
+    def __init__(self, config: ModelConfig, shape: Shape) -> None:
+        super().__init__()
+        self._size = (shape.rows * shape.length, config.hidden_size)
+
     def given(self, dtype: torch.dtype) -> Tensors:
         """Tensors in place of the output of the part before, of the type that products have."""
+        return tuple(torch.randn(self._size, dtype=dtype) for _ in range(self.takes))
 
     @abstractmethod
     def forward(self, *given: Tensor) -> Tensors:
@@ -61,16 +71,15 @@ class ModelPart(nn.Module, ABC):
 class EmbeddingsPart(ModelPart):
     """The embeddings with their norm and dropout."""
 
+    takes = 0
+
     def __init__(self, config: ModelConfig, shape: Shape) -> None:
-        super().__init__()
+        super().__init__(config, shape)
         self.embeddings = Embeddings(config)
         self._config = config
         tokens = torch.arange(shape.rows * shape.length, dtype=torch.int32)
         self._words = tokens % config.vocab_size  # as good as all different: repeated rows are in a cache
         self._positions, self._types = tokens % shape.length, torch.zeros_like(tokens)
-
-    def given(self, dtype: torch.dtype) -> Tensors:
-        return ()
 
     def forward(self, *given: Tensor) -> Tensors:
         rows = self.embeddings(self._words, self._types, self._positions)
@@ -82,38 +91,30 @@ class EmbeddingsPart(ModelPart):
 
 
 class LayerPart(ModelPart):
-    """One layer of the encoder."""
+    """One layer of the encoder. It takes two tensors where norms come first."""
 
     def __init__(self, config: ModelConfig, shape: Shape) -> None:
-        super().__init__()
+        super().__init__(config, shape)
         self.layer = Layer(config)
-        self._config = config
-        self._size = (shape.rows * shape.length, config.hidden_size)
+        self.takes = 2 if config.megatron_residual_connection else 1
         self._sequences = _sequences(shape)
-
-    def given(self, dtype: torch.dtype) -> Tensors:
-        return tuple(torch.randn(self._size, dtype=dtype) for _ in range(handed_tensors(self._config)))
 
     def forward(self, *given: Tensor) -> Tensors:
         rows, normed = self.layer(given[0], given[-1], self._sequences)
-        return (rows, normed) if len(given) > 1 else (normed,)
+        return (rows, normed) if self.takes == 2 else (normed,)
 
 
 class HeadsPart(ModelPart):
     """Pooler, heads and loss of pre-training. words: the word embeddings."""
 
     def __init__(self, config: ModelConfig, shape: Shape) -> None:
-        super().__init__()
+        super().__init__(config, shape)
         self.pooler = Dense(config.hidden_size, config.hidden_size)
         self.heads = Heads(config)
         self.words = nn.Parameter(torch.zeros(config.padded_vocab_size, config.hidden_size))
-        self._size = (shape.rows * shape.length, config.hidden_size)
         self._first = torch.arange(shape.rows) * shape.length
         self._masked = (self._first[:, None] + torch.arange(shape.masked)).reshape(-1)
         self._batch = _labels(shape)
-
-    def given(self, dtype: torch.dtype) -> Tensors:
-        return (torch.randn(self._size, dtype=dtype),)
 
     def forward(self, *given: Tensor) -> Tensors:
         normed = given[-1]
@@ -128,13 +129,9 @@ class LinearPart(ModelPart):
     """Pooler and one linear layer with two outputs a token, in place of the small head of a task."""
 
     def __init__(self, config: ModelConfig, shape: Shape) -> None:
-        super().__init__()
+        super().__init__(config, shape)
         self.pooler = Dense(config.hidden_size, config.hidden_size)
         self.output = nn.Linear(config.hidden_size, 2)
-        self._size = (shape.rows * shape.length, config.hidden_size)
-
-    def given(self, dtype: torch.dtype) -> Tensors:
-        return (torch.randn(self._size, dtype=dtype),)
 
     def forward(self, *given: Tensor) -> Tensors:
         return (self.output(given[-1]).float().logsumexp(-1).mean(),)
@@ -147,11 +144,6 @@ def make_part(name: str, config: ModelConfig, shape: Shape, head: str) -> ModelP
     if name == "layer":
         return LayerPart(config, shape)
     return (HeadsPart if head == "pretraining" else LinearPart)(config, shape)
-
-
-def handed_tensors(config: ModelConfig) -> int:
-    """Tensors that a layer hands over to the next one."""
-    return 2 if config.megatron_residual_connection else 1
 
 
 def _sequences(shape: Shape) -> Sequences:
