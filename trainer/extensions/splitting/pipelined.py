@@ -11,7 +11,7 @@ from trainer.data.batches import Batch
 from trainer.extensions.splitting.held import TIED, is_second
 from trainer.extensions.splitting.norms import StageNorms
 from trainer.extensions.splitting.pieces import build_piece
-from trainer.extensions.splitting.same_length import with_same_length
+from trainer.extensions.splitting.same_length import token_rows, with_same_length
 from trainer.extensions.splitting.split_strategy import SplitInference, SplitStrategy
 from trainer.extensions.splitting.stage import Pipeline, WorkerStage
 from trainer.extensions.splitting.subgroups import StageGroups, Subgroup
@@ -34,7 +34,7 @@ class PipelinedInference(SplitInference):
     def _measure(self, batch: Batch) -> Measured:
         worker, stage, pipeline = self._worker, self._stage, self._groups.pipeline
         place = worker.division.stage
-        received = () if stage.is_first else stage.blanks(batch, worker.device.torch_device)
+        received = () if stage.is_first else stage.blanks(token_rows(batch), worker.device.torch_device)
         for tensor in received:
             pipeline.receive(tensor, place - 1)
         if stage.is_last:

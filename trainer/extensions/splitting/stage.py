@@ -1,8 +1,7 @@
 """A stage of a pipeline: the layers that this worker has, and their passes over an update's micro-batches."""
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
@@ -63,10 +62,10 @@ class WorkerStage(nn.Module):
         """The task's outcome, of the last stage."""
         return self._worker.task.outcome(Resumed(self.model, _carried(received)), batch)
 
-    def blanks(self, batch: Batch, device: torch.device, **options: Any) -> tuple[Tensor, ...]:
-        """Empty tensors of the shapes that stages hand on for the batch."""
+    def blanks(self, tokens: int, device: torch.device, **options: Any) -> tuple[Tensor, ...]:
+        """Empty tensors of the shapes that stages hand on for so many tokens."""
         dtype = HALVES.get(self._worker.config.update.precision, torch.float32)
-        shape = token_rows(batch), self.model.config.hidden_size
+        shape = tokens, self.model.config.hidden_size
         count = 2 if self.model.bert.norm_first else 1
         return tuple(torch.empty(shape, dtype=dtype, device=device, **options) for _ in range(count))
 
@@ -97,9 +96,9 @@ class Pipeline:
     """
 
     def __init__(self, worker: Worker, group: Subgroup, scale: LossScale) -> None:
-        self._worker, self._group = worker, group
         self._stage = WorkerStage(worker, scale)
-        self._schedules: OrderedDict[tuple[int, int], Any] = OrderedDict()
+        make = partial(_make_schedule, worker, self._stage, group)
+        self._find_schedule = lru_cache(_KEPT_SCHEDULES)(make)
 
     def run(self, batches: Sequence[Batch], at: UpdateNumber) -> list[Tensor]:
         """Leave the sum of the micro-batches' gradients, times the loss scale, in the weights' grad.
@@ -108,7 +107,7 @@ class Pipeline:
         """
         stage, count = self._stage, len(batches)
         stage.batches, stage.at, stage.values = batches, at, []
-        schedule = self._find_schedule(batches[0], count)
+        schedule = self._find_schedule(token_rows(batches[0]), count)
         numbers = torch.arange(count)
         target = {"target": numbers} if stage.is_last else {}
         try:
@@ -121,33 +120,24 @@ class Pipeline:
             stage.batches = ()
         return stage.values
 
-    def _find_schedule(self, batch: Batch, count: int) -> Any:
-        """The schedule for so many micro-batches of the batch's shape. All stages make the same choice."""
-        key = token_rows(batch), count
-        if key not in self._schedules:
-            if len(self._schedules) == _KEPT_SCHEDULES:
-                self._schedules.popitem(last=False)
-            self._schedules[key] = self._make_schedule(batch, count)
-        self._schedules.move_to_end(key)
-        return self._schedules[key]
 
-    def _make_schedule(self, batch: Batch, count: int) -> Any:
-        from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
+def _make_schedule(worker: Worker, stage: WorkerStage, group: Subgroup, tokens: int, count: int) -> Any:
+    """The schedule for so many micro-batches of so many tokens. All stages make the same choice."""
+    from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 
-        division = self._worker.division
-        meta = torch.device("meta")
-        handed = self._stage.blanks(batch, meta, requires_grad=True)
-        stage = PipelineStage(
-            self._stage,
-            division.stage,
-            division.stages,
-            self._worker.device.torch_device,
-            input_args=() if self._stage.is_first else handed,
-            output_args=(torch.empty(1, device=meta, requires_grad=True),) if self._stage.is_last else handed,
-            group=self._group.group,
-        )
-        kind: Callable[..., Any] = Schedule1F1B if count >= division.stages else ScheduleGPipe
-        return kind(stage, count, loss_fn=_loss, scale_grads=False)
+    division, meta = worker.division, torch.device("meta")
+    handed = stage.blanks(tokens, meta, requires_grad=True)
+    own = PipelineStage(
+        stage,
+        division.stage,
+        division.stages,
+        worker.device.torch_device,
+        input_args=() if stage.is_first else handed,
+        output_args=(torch.empty(1, device=meta, requires_grad=True),) if stage.is_last else handed,
+        group=group.group,
+    )
+    kind: Callable[..., Any] = Schedule1F1B if count >= division.stages else ScheduleGPipe
+    return kind(own, count, loss_fn=_loss, scale_grads=False)
 
 
 def _loss(outputs: Sequence[Tensor] | Tensor, _: Tensor) -> Tensor:

@@ -98,18 +98,26 @@ class Plan:
         return "sharded" if self.stages[0].sharded else "replicated"
 
     @property
+    def fullest(self) -> int:
+        """The number of the stage that takes most memory."""
+        totals = [stage.memory.total for stage in self.stages]
+        return totals.index(max(totals))
+
+    @property
     def seconds(self) -> float:
         """Seconds of an update."""
-        times = [stage.seconds for stage in self.stages]
-        end = max(stage.all_reduce + stage.step for stage in self.stages)
-        return sum(times) + (self.micro_batches - 1) * max(times) + end
+        return self._span() + max(stage.all_reduce + stage.step for stage in self.stages)
 
     @property
     def bubble(self) -> float:
         """The share of the devices' time between the first and the last pass in which they wait."""
+        busy = self.micro_batches * sum(stage.seconds for stage in self.stages)
+        return 1 - busy / (len(self.stages) * self._span())
+
+    def _span(self) -> float:
+        """Seconds from the first to the last pass."""
         times = [stage.seconds for stage in self.stages]
-        span = sum(times) + (self.micro_batches - 1) * max(times)
-        return 1 - self.micro_batches * sum(times) / (len(times) * span)
+        return sum(times) + (self.micro_batches - 1) * max(times)
 
     def as_json(self) -> dict[str, Any]:
         return {"format": FORMAT, **asdict(self)}

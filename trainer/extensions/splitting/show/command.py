@@ -3,21 +3,25 @@
 import argparse
 import json
 import math
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from bertdata.cli.common.parser import Parser, positive
 from bertdata.errors import SettingsError, UsageError
 from bertdata.io import storage
-from bertdata.io.terminal import say, say_text
+from bertdata.io.terminal import say, say_error, say_text
 from trainer.config.flags import make_config
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.extensions.splitting.plan.plan import Plan, read_plan, write_plan
 from trainer.extensions.splitting.plan.rates import SHEETS
-from trainer.extensions.splitting.plan.request import request_of
+from trainer.extensions.splitting.plan.request import PlanRequest, request_of
 from trainer.extensions.splitting.show.hardware import DEFAULT, Hardware, find_hardware
 from trainer.extensions.splitting.show.picture import draw_schedule
 from trainer.extensions.splitting.show.table import plan_lines
+
+if TYPE_CHECKING:
+    from trainer.extensions.splitting.plan.costs import Costs
 
 PROG = "python -m trainer split"
 _EXAMPLE = f"""\
@@ -39,13 +43,17 @@ def run(arguments: list[str]) -> None:
     config = _configured(given, rest)
     if given.picture and not given.picture.lower().endswith(".svg"):
         raise UsageError(f"{given.picture}: expected a name that ends in .svg")
-    path, hardware = config.split.plan, None
-    if path:
-        plan = _read(path, config, given.devices)
+    if path := config.split.plan:
+        plan, memory, source = (
+            _read(path, config, given.devices),
+            config.split.memory_bytes,
+            f"read from {path}",
+        )
     else:
         config = _with_device(config)
         hardware = find_hardware(given.hardware, config)
         plan = _make(config, given.devices, hardware)
+        memory, source = hardware.memory, str(hardware)
     if config.split.save_plan:
         write_plan(config.split.save_plan, plan)
     if given.picture:
@@ -54,8 +62,7 @@ def run(arguments: list[str]) -> None:
     if given.json:
         say_text(json.dumps(_as_json(plan), indent=1))
         return
-    memory = hardware.memory if hardware else config.split.memory_bytes
-    say(*plan_lines(plan, memory, config.split.memory_margin, str(hardware or f"read from {path}")))
+    say(*plan_lines(plan, memory, config.split.memory_margin, source))
 
 
 def _parser() -> Parser:
@@ -110,8 +117,7 @@ def _model(config: Config) -> ModelConfig | None:
 
 
 def _make(config: Config, devices: int | None, hardware: Hardware) -> Plan:
-    from trainer.extensions.splitting.plan.planner import make_plan
-    from trainer.extensions.splitting.show.profiling import profile  # imports torch, as the planner does
+    from trainer.extensions.splitting.plan.planner import make_plan  # imports torch
 
     model = _model(config)
     if model is None:
@@ -131,8 +137,21 @@ def _make(config: Config, devices: int | None, hardware: Hardware) -> Plan:
     )
     if not config.split.profile_layers:
         return make_plan(request)
-    request, costs = profile(config, request)
+    request, costs = _profiled(config, request)
     return make_plan(request, costs)
+
+
+def _profiled(config: Config, request: PlanRequest) -> tuple[PlanRequest, "Costs"]:
+    """The request with the device's kind of attention, and the costs measured on it, in some seconds."""
+    from trainer.collectives.collective import find_collective
+    from trainer.devices.device import HOST, find_device
+    from trainer.extensions.splitting.plan.profile import profiled_costs
+
+    device = find_device(config)
+    if device.torch_device.type == HOST.type:
+        request = replace(request, attention="scores" if config.data.rows else "flat")
+    say_error(f"trainer: timing the model's layers on device {device.name}")
+    return request, profiled_costs(request, device, find_collective("single", device))
 
 
 def _read(path: str, config: Config, devices: int | None) -> Plan:
@@ -155,7 +174,6 @@ def _read(path: str, config: Config, devices: int | None) -> Plan:
 
 def _as_json(plan: Plan) -> dict[str, Any]:
     """The plan, and what follows from it: seconds, bytes, fractions."""
-    fullest = max(range(len(plan.stages)), key=lambda number: plan.stages[number].memory.total)
     return {
         "strategy": plan.strategy,
         "parameters": ModelConfig.from_dict(plan.model).parameters,
@@ -164,7 +182,7 @@ def _as_json(plan: Plan) -> dict[str, Any]:
         "seconds": plan.seconds,
         "bubble": plan.bubble,
         "sequences_per_second": plan.examples / plan.seconds,
-        "fullest_stage": fullest,
-        "fullest_bytes": plan.stages[fullest].memory.total,
+        "fullest_stage": plan.fullest,
+        "fullest_bytes": plan.stages[plan.fullest].memory.total,
         "plan": plan.as_json(),
     }

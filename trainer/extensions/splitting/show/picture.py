@@ -16,7 +16,7 @@ from trainer.extensions.splitting.plan.timeline import (
     simulate,
 )
 from trainer.extensions.splitting.show.axis import Axis, make_axis
-from trainer.extensions.splitting.show.words import devices_of, four_digits, layers_of
+from trainer.extensions.splitting.show.table import devices_of, four_digits, layers_of
 
 _COLOURS = {
     FORWARD: ("#4a7fb5", "#6c9bc9"),

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 from trainer.config.model import ModelConfig
 from trainer.extensions.splitting.plan.plan import Plan, StagePlan
-from trainer.extensions.splitting.show.words import devices_of, four_digits, layers_of
 
 _BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
@@ -95,13 +94,12 @@ def _update_rows(plan: Plan) -> Iterator[tuple[str, str]]:
 
 def _memory_rows(plan: Plan, memory: int | None, margin: float) -> Iterator[tuple[str, str]]:
     """The fullest device against the limit."""
-    fullest = max(range(len(plan.stages)), key=lambda number: plan.stages[number].memory.total)
-    size, unit = _byte_unit(plan.stages[fullest].memory.total)
-    needed = plan.stages[fullest].memory.total / size
-    text = f"{needed:,.4g} {unit}"
+    most = plan.stages[plan.fullest].memory.total
+    size, unit = _byte_unit(most)
+    text = f"{most / size:,.4g} {unit}"
     if memory is not None:
         text += f" of {memory * (1 - margin) / size:,.4g} {unit}"
-    text += f" on the fullest device (stage {fullest})"
+    text += f" on the fullest device (stage {plan.fullest})"
     if memory is not None:
         text += f"; {memory / size:,.4g} {unit} less a margin of {margin * 100:.4g}%"
     yield "memory", text
@@ -118,3 +116,22 @@ def _time_rows(plan: Plan, source: str) -> Iterator[tuple[str, str]]:
 def _byte_unit(number: float) -> tuple[float, str]:
     """The unit of bytes in which the number is 1 or more."""
     return next(((size, unit) for size, unit in _BYTES if number >= size), _BYTES[-1])
+
+
+def layers_of(stage: StagePlan) -> str:
+    """The stage's layers, counted from 0: "4", "4-7"."""
+    return _from_to(stage.layers)
+
+
+def devices_of(plan: Plan, stage: int) -> str:
+    """The devices that have a copy of the stage, by rank: "4", "4-5"."""
+    return _from_to(range(stage * plan.copies, (stage + 1) * plan.copies))
+
+
+def four_digits(value: float) -> str:
+    """The value with four digits, or all before the point: "0.05375", "12,345"."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+
+
+def _from_to(numbers: range) -> str:
+    return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"
