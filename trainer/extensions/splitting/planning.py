@@ -11,7 +11,7 @@ from trainer.extensions.splitting.plan.fit import can_shard
 from trainer.extensions.splitting.plan.meshes import meshes_of
 from trainer.extensions.splitting.plan.plan import Plan, parse_plan, write_plan
 from trainer.extensions.splitting.plan.planner import make_plan
-from trainer.extensions.splitting.plan.profile import profiled_costs
+from trainer.extensions.splitting.plan.profile import attention_of, profiled_costs
 from trainer.extensions.splitting.plan.rates import SHEETS, DeviceRate, sheet_rate
 from trainer.extensions.splitting.plan.request import PlanRequest, request_of
 from trainer.extensions.splitting.show.table import plan_lines
@@ -64,7 +64,7 @@ def _request(runtime: Runtime, shape: ModelConfig, sequence_length: int, memory:
             memory=memory,
             bandwidth=runtime.config.split.bytes_per_second or _ALONE,
             rate=find_rate(runtime.device),
-            attention=_attention(runtime),
+            attention=attention_of(runtime.device),
         )
         return replace(request, may_shard=can_shard())
 
@@ -115,10 +115,3 @@ def find_rate(device: Device) -> DeviceRate:
     described = device.describe().lower()
     name = next((name for name in SHEETS if name in described), _USUAL)
     return sheet_rate(name, device.config.update.precision)
-
-
-def _attention(runtime: Runtime) -> str:
-    """The kind of the device's attention: a name of request.ATTENTION."""
-    if runtime.device.torch_device.type != HOST.type:
-        return "fused"
-    return "scores" if runtime.has_rows else "flat"

@@ -8,17 +8,8 @@ from torch import Tensor
 from trainer.data.batches import Batch
 from trainer.extensions.splitting.pieces import build_piece
 from trainer.extensions.splitting.split_strategy import SplitInference, SplitStrategy
-from trainer.update.inference import Measured
 from trainer.update.micro_batch import loss_divisor, seed_micro_batch
 from trainer.update.strategy import Learner, StrategyKind, UpdateNumber, Worker, loss_and_sums
-
-
-class ShardedInference(SplitInference):
-    """Metrics by a model that all workers gather together, layer by layer: each measures as many batches."""
-
-    def _measure(self, batch: Batch) -> Measured:
-        outcome = self._worker.device.forward(self._learner, batch)
-        return Measured(outcome.sums, outcome.outputs)
 
 
 class Sharded(SplitStrategy):
@@ -62,4 +53,4 @@ class Sharded(SplitStrategy):
         return torch.stack(values).sum(0)
 
 
-SHARDED = StrategyKind(Sharded, build_piece, ShardedInference)
+SHARDED = StrategyKind(Sharded, build_piece, SplitInference)

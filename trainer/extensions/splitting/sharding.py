@@ -5,6 +5,7 @@ gathered for the whole of a forward and backward pass. A gradient's mean over th
 hold its rows.
 """
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -48,9 +49,7 @@ def shard_(model: HeadedBert, mesh: Mesh, precision: str, sum_type: torch.dtype 
     """
     from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 
-    def policy(dtype: torch.dtype | None) -> Policy:
-        return sharding_policy(dtype, sum_type)
-
+    policy = partial(sharding_policy, sum_type=sum_type)
     half = HALVES.get(precision)
     for layer in model.bert.encoder.layer:
         if isinstance(layer, Absent):

@@ -1,6 +1,5 @@
 """Training and evaluation of a model that no worker has as a whole."""
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -35,9 +34,9 @@ class SplitInference(Inference):
         model.train()
         gather_no_more(model)
 
-    @abstractmethod
     def _measure(self, batch: Batch) -> Measured:
-        """This worker's measures of a batch in host memory."""
+        outcome = self._worker.device.forward(self._learner, batch)
+        return Measured(outcome.sums, outcome.outputs)
 
     def weight_parts(self) -> Sequence[WeightPart]:
         """The weights that this worker holds, in the order of the model."""

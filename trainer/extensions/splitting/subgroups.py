@@ -14,13 +14,12 @@ class Subgroup:
     """The workers of one part of a partition: the one in which this worker is.
 
     All workers must make it at the same time, with the same partition; the workers of one part must make
-    each call together, with tensors of the same shapes. Every call raises WorkerLost as a Collective's do.
+    each call together, with tensors of the same shapes, and while lost workers are named.
     """
 
     def __init__(self, workers: Collective, partition: Iterable[Sequence[int]], megabytes: int) -> None:
         """partition: ranks of each part. Those in none of them have a group of size 0. megabytes: reduced
         in one call."""
-        self._workers = workers
         self._megabytes = megabytes
         self.ranks: Sequence[int] = ()
         self.group: dist.ProcessGroup | None = None
@@ -50,18 +49,15 @@ class Subgroup:
     def sum(self, tensor: torch.Tensor) -> None:
         """Overwrite the tensor with its sum over the group."""
         if self.size > 1:
-            with self._workers.naming_lost_workers():
-                dist.all_reduce(tensor, group=self.group)
+            dist.all_reduce(tensor, group=self.group)
 
     def send(self, tensor: torch.Tensor, place: int) -> None:
         """Send the tensor to the worker at that place of the group, which must receive as many values."""
-        with self._workers.naming_lost_workers():
-            dist.send(tensor, self.ranks[place], group=self.group)
+        dist.send(tensor, self.ranks[place], group=self.group)
 
     def receive(self, tensor: torch.Tensor, place: int) -> None:
         """Overwrite the tensor with the one that the worker at that place sends."""
-        with self._workers.naming_lost_workers():
-            dist.recv(tensor, self.ranks[place], group=self.group)
+        dist.recv(tensor, self.ranks[place], group=self.group)
 
     def close(self) -> None:
         """Leave the group after the last call."""

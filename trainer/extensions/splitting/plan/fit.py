@@ -42,7 +42,7 @@ def check_split(strategy: str, device: Device, workers: Collective) -> None:
     if strategy == "sharded":
         check_sharding()
     if strategy == "pipelined":
-        _check_pipelining()
+        check_pipelining()
 
 
 def can_split(device: Device, workers: Collective) -> bool:
@@ -71,7 +71,7 @@ def _has_fully_shard() -> bool:
     return hasattr(fsdp, "fully_shard")
 
 
-def _check_pipelining() -> None:
+def check_pipelining() -> None:
     """SettingsError where this PyTorch cannot pass micro-batches from stage to stage."""
     can = torch.distributed.is_available() and _has_pipelining()
     check(can, f"strategy pipelined needs a newer torch than {torch.__version__}; 2.13 will do")

@@ -2,13 +2,15 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trainer.config.model import ModelConfig
-from trainer.data.batches import FlatBatch, Sequences
+from trainer.data.batches import Sequences
 from trainer.devices.counting import host_attention
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.model.attention import FlatAttention
@@ -114,14 +116,16 @@ class HeadsPart(ModelPart):
         self.words = nn.Parameter(torch.zeros(config.padded_vocab_size, config.hidden_size))
         self._first = torch.arange(shape.rows) * shape.length
         self._masked = (self._first[:, None] + torch.arange(shape.masked)).reshape(-1)
-        self._batch = _labels(shape)
+        self._labels = torch.zeros(len(self._masked), dtype=torch.int64)
+        self._weights = torch.ones(len(self._masked))
+        # The batch, of which the loss reads nothing else.
+        self._batch: Any = SimpleNamespace(next_sentence_labels=torch.zeros(shape.rows, dtype=torch.int32))
 
     def forward(self, *given: Tensor) -> Tensors:
         normed = given[-1]
         pooled = torch.tanh(self.pooler.dense(normed.index_select(0, self._first)))
         words = self.heads.predictions(normed.index_select(0, self._masked), self.words)
-        labels, weights = self._batch.masked_lm_ids, self._batch.masked_lm_weights
-        logits = Logits(words, self.heads.seq_relationship(pooled), labels.reshape(-1), weights.reshape(-1))
+        logits = Logits(words, self.heads.seq_relationship(pooled), self._labels, self._weights)
         return (pretraining_loss(logits, self._batch).loss,)
 
 
@@ -153,22 +157,3 @@ def _sequences(shape: Shape) -> Sequences:
     from trainer.extensions.loading.row_batches import PaddedSequences
 
     return PaddedSequences(torch.ones(shape.rows, shape.length, dtype=torch.int32))
-
-
-def _labels(shape: Shape) -> FlatBatch:
-    """A batch without ids, of which the loss reads the labels."""
-    ids = torch.zeros(shape.rows, dtype=torch.int32)
-    masked = torch.zeros(shape.rows * shape.masked, dtype=torch.int64)
-    return FlatBatch(
-        input_ids=ids,
-        token_type_ids=ids,
-        position_ids=ids,
-        ends=ids,
-        first_rows=ids,
-        masked_lm_rows=masked,
-        masked_lm_ids=masked,
-        masked_lm_weights=torch.ones(shape.rows * shape.masked),
-        next_sentence_labels=ids,
-        longest=1,
-        tokens=0,
-    )

@@ -53,6 +53,7 @@ class Planner:
     def __init__(self, request: PlanRequest, costs: Costs | None = None) -> None:
         self.request = request
         self.meshes = meshes_of(request)
+        self._choices = [(mesh, ends) for mesh in self.meshes for ends in self._ends(mesh)]
         rows = {mesh.rows for mesh in self.meshes}
         self.costs = costs or analytic_costs(request, rows)
         self._optimiser = optimiser_costs(request.optimiser)
@@ -64,10 +65,9 @@ class Planner:
         """The fastest plan that fits, or None."""
         best: tuple[Mesh, LayerDivision] | None = None
         below = FAR
-        for mesh in self.meshes:
-            for ends in self._ends(mesh):
-                if (found := self._fastest(mesh, ends, below)) is not None:
-                    best, below = (mesh, found), found.passes(mesh.micro_batches) + found.end
+        for mesh, ends in self._choices:
+            if (found := self._fastest(mesh, ends, below)) is not None:
+                best, below = (mesh, found), found.passes(mesh.micro_batches) + found.end
         return None if best is None else self._plan(*best)
 
     def _fastest(self, mesh: Mesh, ends: bool, below: int) -> LayerDivision | None:
@@ -75,18 +75,11 @@ class Planner:
         passes = self.costs(mesh.rows).seconds / self._unit * (1 + (mesh.micro_batches - 1) / mesh.stages)
         if passes - mesh.stages * mesh.micro_batches >= below:  # rounding of a stage's time is less
             return None
-        times, memory = self._tables(mesh.rows, mesh.copies)
-        usable = self.request.usable_memory
-
-        @cache
-        def fits(in_flight: int) -> NDArray[np.bool_]:
-            return memory.peaks(in_flight, mesh.micro_batches) <= usable
-
+        times, _ = self._tables(mesh.rows, mesh.copies)
         search = Search(
             self._units(times["forward"] + times["backward"] + times["transfer"]),
             self._units(times["all_reduce"] + times["step"]),
-            lambda left: self._allowed(mesh, ends, left) & fits(mesh.in_flight(left)),
-            mesh.stages,
+            [peaks <= self.request.usable_memory for peaks in self._allowed_peaks(mesh, ends)],
             mesh.micro_batches,
         )
         return search.best(below)
@@ -111,21 +104,24 @@ class Planner:
     def least_memory(self) -> tuple[int, Mesh]:
         """Bytes that each device must have free for any plan, and the mesh of the plan that needs no more."""
         least: tuple[int, Mesh] | None = None
-        for mesh in self.meshes:
-            for ends in self._ends(mesh):
-                needed = least_maximum(
-                    [self._allowed_peaks(mesh, ends, left) for left in range(1, mesh.stages + 1)]
-                )
-                if needed is not None and (least is None or needed < least[0]):
-                    least = needed, mesh
+        for mesh, ends in self._choices:
+            needed = least_maximum(self._allowed_peaks(mesh, ends))
+            if needed is not None and (least is None or needed < least[0]):
+                least = needed, mesh
         assert least is not None
         return least
 
-    def _allowed_peaks(self, mesh: Mesh, ends: bool, left: int) -> Whole:
-        """The most bytes of a stage, or FAR where the request excludes it. Arguments as for ``_allowed``."""
+    def _allowed_peaks(self, mesh: Mesh, ends: bool) -> list[Whole]:
+        """The most bytes of each stage from the last one on, or FAR where the request excludes it."""
         _, memory = self._tables(mesh.rows, mesh.copies)
-        peaks = memory.peaks(mesh.in_flight(left), mesh.micro_batches)
-        return np.where(self._allowed(mesh, ends, left), peaks, FAR)
+        return [
+            np.where(
+                self._allowed(mesh, ends, left),
+                memory.peaks(mesh.in_flight(left), mesh.micro_batches),
+                FAR,
+            )
+            for left in range(1, mesh.stages + 1)
+        ]
 
     def _ends(self, mesh: Mesh) -> tuple[bool, ...]:
         """Whether the first and the last stage are sharded: both or neither.

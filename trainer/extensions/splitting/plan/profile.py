@@ -5,7 +5,7 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from trainer.collectives.collective import Collective
-from trainer.devices.device import Device
+from trainer.devices.device import HOST, Device
 from trainer.extensions.splitting.freed_memory import return_memory
 from trainer.extensions.splitting.plan.costs import Costs, PassTimes, Seconds, between, costs_between
 from trainer.extensions.splitting.plan.meshes import meshes_of
@@ -47,6 +47,13 @@ def profiled_costs(
         return {name: between(low.passes[name], high.passes[name], fraction) for name in NAMES}
 
     return costs_between(request, rows, seconds, high.step)
+
+
+def attention_of(device: Device) -> str:
+    """The kind of the device's attention: a name of request.ATTENTION."""
+    if device.torch_device.type != HOST.type:
+        return "fused"
+    return "scores" if device.config.data.rows or device.needs_rows else "flat"
 
 
 class Profile(NamedTuple):

@@ -53,7 +53,7 @@ def run(arguments: list[str]) -> None:
         config = _with_device(config)
         hardware = find_hardware(given.hardware, config)
         plan = _make(config, given.devices, hardware)
-        memory, source = hardware.memory, str(hardware)
+        memory, source = hardware.memory, hardware.source
     if config.split.save_plan:
         write_plan(config.split.save_plan, plan)
     if given.picture:
@@ -144,12 +144,11 @@ def _make(config: Config, devices: int | None, hardware: Hardware) -> Plan:
 def _profiled(config: Config, request: PlanRequest) -> tuple[PlanRequest, "Costs"]:
     """The request with the device's kind of attention, and the costs measured on it, in some seconds."""
     from trainer.collectives.collective import find_collective
-    from trainer.devices.device import HOST, find_device
-    from trainer.extensions.splitting.plan.profile import profiled_costs
+    from trainer.devices.device import find_device
+    from trainer.extensions.splitting.plan.profile import attention_of, profiled_costs
 
     device = find_device(config)
-    if device.torch_device.type == HOST.type:
-        request = replace(request, attention="scores" if config.data.rows else "flat")
+    request = replace(request, attention=attention_of(device))
     say_error(f"trainer: timing the model's layers on device {device.name}")
     return request, profiled_costs(request, device, find_collective("single", device))
 

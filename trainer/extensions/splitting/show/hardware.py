@@ -1,6 +1,6 @@
 """The devices that a plan is made for: their rates, memory and bandwidth."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from bertdata.errors import SettingsError
 from trainer.config.settings import Config
@@ -10,17 +10,16 @@ DEFAULT = "a100"
 _FLOPS_A_BYTE = 150  # of its own memory, as the sheets' devices have at 16 bits
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Hardware:
-    """Devices that are all alike. memory: bytes of one. bandwidth: bytes a second between two, each way."""
+class Hardware(NamedTuple):
+    """Devices that are all alike. memory: bytes of one. bandwidth: bytes a second between two, each way.
 
-    name: str
+    source: words for a plan's table.
+    """
+
+    source: str
     rate: DeviceRate
     memory: int
     bandwidth: float
-
-    def __str__(self) -> str:
-        return f"{self.name}, {self.bandwidth / 1e9:,.4g} GB/s between devices"
 
 
 def find_hardware(given: str | None, config: Config) -> Hardware:
@@ -42,7 +41,8 @@ def find_hardware(given: str | None, config: Config) -> Hardware:
     if memory is None:
         raise SettingsError("the memory of a device is missing: give --memory GB")
     bandwidth = split.bytes_per_second or REACHED * (sheet or SHEETS[DEFAULT]).bandwidth
-    return Hardware(name=words, rate=rate, memory=memory, bandwidth=bandwidth)
+    source = f"{words}, {bandwidth / 1e9:,.4g} GB/s between devices"
+    return Hardware(source, rate, memory, bandwidth)
 
 
 def _given_rate(text: str) -> DeviceRate:
