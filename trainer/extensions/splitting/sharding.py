@@ -20,9 +20,6 @@ from trainer.update.strategy import Division
 Mesh = Any
 """torch.distributed.DeviceMesh of one dimension; imported only where it is used."""
 
-Policy = Any
-"""torch.distributed.fsdp.MixedPrecisionPolicy, likewise."""
-
 
 def copies_mesh(device: Device, division: Division) -> Mesh:
     """The processes that have this worker's stage, in a group of their own. All workers must make the call.
@@ -65,8 +62,11 @@ def shard_(model: HeadedBert, mesh: Mesh, precision: str, sum_type: torch.dtype 
         register_fsdp_forward_method(model.bert, "encode")  # the method that a stage before the last calls
 
 
-def sharding_policy(dtype: torch.dtype | None, sum_type: torch.dtype | None) -> Policy:
-    """The types in which weights are gathered and gradients added up. None: the weights' own, and fp32."""
+def sharding_policy(dtype: torch.dtype | None, sum_type: torch.dtype | None) -> Any:
+    """FSDP2's types in which weights are gathered and gradients added up.
+
+    None: the weights' own, and fp32.
+    """
     from torch.distributed.fsdp import MixedPrecisionPolicy
 
     sums = sum_type or torch.float32

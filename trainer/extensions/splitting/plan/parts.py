@@ -99,7 +99,14 @@ class LayerPart(ModelPart):
         super().__init__(config, shape)
         self.layer = Layer(config)
         self.takes = 2 if config.megatron_residual_connection else 1
-        self._sequences = _sequences(shape)
+        if shape.attention == "flat":
+            ends = torch.arange(shape.rows + 1, dtype=torch.int32) * shape.length
+            self._sequences = Sequences(ends, shape.length, shape.flat_attention)
+        else:
+            from trainer.extensions.loading.row_batches import PaddedSequences
+
+            mask = torch.ones(shape.rows, shape.length, dtype=torch.int32)
+            self._sequences = PaddedSequences(mask)
 
     def forward(self, *given: Tensor) -> Tensors:
         rows, normed = self.layer(given[0], given[-1], self._sequences)
@@ -148,12 +155,3 @@ def make_part(name: str, config: ModelConfig, shape: Shape, head: str) -> ModelP
     if name == "layer":
         return LayerPart(config, shape)
     return (HeadsPart if head == "pretraining" else LinearPart)(config, shape)
-
-
-def _sequences(shape: Shape) -> Sequences:
-    if shape.attention == "flat":
-        ends = torch.arange(shape.rows + 1, dtype=torch.int32) * shape.length
-        return Sequences(ends, shape.length, shape.flat_attention)
-    from trainer.extensions.loading.row_batches import PaddedSequences
-
-    return PaddedSequences(torch.ones(shape.rows, shape.length, dtype=torch.int32))

@@ -181,16 +181,16 @@ class Planner:
 
 def _why_none_fits(planner: Planner) -> str:
     """By how much the plan that needs the least memory exceeds the devices', and what would fit."""
-    request = planner.request
+    request, margin = planner.request, planner.request.memory_margin
     needed, mesh = planner.least_memory()
     usable = request.usable_memory
-    margin = request.memory_margin
+    enough = math.ceil(needed / (1 - margin) / 1e7) * 1e7  # in full hundredths of a GB, which are printed
     more = _devices_that_fit(planner)
     return (
-        f"plan: a device needs at least {_gb(needed)} ({_described(mesh)}), {_gb(needed - usable)} more "
+        f"plan: a device needs at least {_gb(needed)} (stages: {mesh.stages}, copies: {mesh.copies}, "
+        f"micro-batches: {mesh.micro_batches}, rows of each: {mesh.rows}), {_gb(needed - usable)} more "
         f"than the {_gb(usable)} that memory_margin {margin:g} leaves of {_gb(request.memory)}; it would "
-        f"fit into {_gb(_rounded_up(needed / (1 - margin)))} a device"
-        + (f", or on {more} devices of this memory" if more else "")
+        f"fit into {_gb(enough)} a device" + (f", or on {more} devices of this memory" if more else "")
     )
 
 
@@ -206,18 +206,6 @@ def _devices_that_fit(planner: Planner) -> int | None:
         if other.least_memory()[0] <= request.usable_memory:
             return request.devices
     return None
-
-
-def _described(mesh: Mesh) -> str:
-    return (
-        f"stages: {mesh.stages}, copies: {mesh.copies}, micro-batches: {mesh.micro_batches}, "
-        f"rows of each: {mesh.rows}"
-    )
-
-
-def _rounded_up(size: float) -> float:
-    """The size in full hundredths of a GB, so that the printed number is enough."""
-    return math.ceil(size / 1e7) * 1e7
 
 
 def _gb(size: float) -> str:

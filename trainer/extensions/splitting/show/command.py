@@ -50,7 +50,11 @@ def run(arguments: list[str]) -> None:
             f"read from {path}",
         )
     else:
-        config = _with_device(config)
+        if config.split.profile_layers:
+            from trainer.devices.choice import choose_device
+            from trainer.devices.device import on_device  # imports torch
+
+            config = on_device(config, choose_device(config).name)
         hardware = find_hardware(given.hardware, config)
         plan = _make(config, given.devices, hardware)
         memory, source = hardware.memory, hardware.source
@@ -98,16 +102,6 @@ def _configured(given: argparse.Namespace, rest: list[str]) -> Config:
     if given.devices is None:  # RaNNC's name, or the workers that the run is to have
         given.devices = config.run.world_size
     return config
-
-
-def _with_device(config: Config) -> Config:
-    """The configuration with the device that the layers are timed on, if they are."""
-    if not config.split.profile_layers:
-        return config
-    from trainer.devices.choice import choose_device
-    from trainer.devices.device import on_device  # imports torch
-
-    return on_device(config, choose_device(config).name)
 
 
 def _model(config: Config) -> ModelConfig | None:
