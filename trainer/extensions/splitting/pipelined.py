@@ -1,10 +1,12 @@
 """Pipelined training: each worker has some layers, and micro-batches pass from stage to stage."""
 
 from collections.abc import Sequence
+from functools import lru_cache, partial
 
 import torch
 from torch import Tensor
 
+from bertdata.errors import BertDataError
 from trainer.collectives.collective import force_weight_sync
 from trainer.config.update import Preset
 from trainer.data.batches import Batch
@@ -13,13 +15,16 @@ from trainer.extensions.splitting.norms import StageNorms
 from trainer.extensions.splitting.pieces import build_piece
 from trainer.extensions.splitting.same_length import token_rows, with_same_length
 from trainer.extensions.splitting.split_strategy import SplitInference, SplitStrategy
-from trainer.extensions.splitting.stage import Pipeline, WorkerStage
+from trainer.extensions.splitting.stage import WorkerStage, make_schedule
 from trainer.extensions.splitting.subgroups import StageGroups, Subgroup
 from trainer.model.bert import HeadedBert
 from trainer.update.averaging import sum_type
 from trainer.update.inference import Measured
 from trainer.update.optimiser import Norms, configured_preset, group_parameters
 from trainer.update.strategy import StrategyKind, UpdateNumber, Worker
+
+_KEPT_SCHEDULES = 4
+"""Schedules of other shapes that are kept; each has memory for the tensors that it receives."""
 
 
 class PipelinedInference(SplitInference):
@@ -59,7 +64,9 @@ class Pipelined(SplitStrategy):
         super().__init__(worker)
         self.groups = StageGroups(worker)
         self.optimiser.norms = _find_norms(worker, self.groups.pipeline, self.held.norms)
-        self._pipeline = Pipeline(worker, self.groups.pipeline, self.step.scale)
+        self._stage = WorkerStage(worker, self.step.scale)
+        make = partial(make_schedule, worker, self._stage, self.groups.pipeline)
+        self._find_schedule = lru_cache(_KEPT_SCHEDULES)(make)
 
     def update(
         self, updates: Sequence[Sequence[Batch]], learning_rate: float, first: UpdateNumber
@@ -67,12 +74,31 @@ class Pipelined(SplitStrategy):
         (batches,) = updates
         worker = self.worker
         with worker.workers.naming_lost_workers():
-            values = self._pipeline.run(with_same_length(batches, worker.device.prepare), first)
+            values = self._accumulate(with_same_length(batches, worker.device.prepare), first)
             worker.device.after_backward()
             self.step.take(self._average(), learning_rate, first.step + 1)
         self.held.drop_gradients()
         none = torch.zeros(2 + 2 * len(worker.task.metrics), device=worker.device.torch_device)
         return [torch.stack(values).sum(0) if values else none]
+
+    def _accumulate(self, batches: Sequence[Batch], at: UpdateNumber) -> list[Tensor]:
+        """Leave the sum of the micro-batches' gradients, times the loss scale, in the weights' grad.
+
+        batches: as many tokens each. Returns of the last stage ``loss_and_sums`` of each, of others nothing.
+        """
+        stage, numbers = self._stage, torch.arange(len(batches))
+        stage.batches, stage.at, stage.values = batches, at, []
+        schedule = self._find_schedule(token_rows(batches[0]), len(batches))
+        target = {"target": numbers} if stage.is_last else {}
+        try:
+            schedule.step(number=numbers, return_outputs=False, **target)
+        except RuntimeError as error:  # it hides those of the module
+            if isinstance(error.__cause__, BertDataError):
+                raise error.__cause__ from None
+            raise
+        finally:
+            stage.batches = ()
+        return stage.values
 
     def _average(self) -> list[Tensor]:
         """The gradients, averaged over the copies. The tied weight's is the sum of both stages' gradients.

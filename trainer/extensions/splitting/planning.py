@@ -100,12 +100,13 @@ def _plan(runtime: Runtime, request: PlanRequest, costs: Costs | None) -> dict[s
 
 def fits_as_configured(request: PlanRequest) -> bool:
     """True if each device holds the whole model with the configured micro-batches, and keeps activations."""
-    plain = replace(request, strategy="replicated", may_recompute=request.must_recompute)
+    if request.recompute == "always":
+        return False
     try:
-        make_plan(plain)
+        make_plan(replace(request, strategy="replicated", recompute="never"))
     except SettingsError:
         return False
-    return not request.must_recompute
+    return True
 
 
 def find_rate(device: Device) -> DeviceRate:

@@ -1,16 +1,14 @@
 """A stage of a pipeline: the layers that this worker has, and their passes over an update's micro-batches."""
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from bertdata.errors import BertDataError
 from trainer.data.batches import Batch
 from trainer.devices.device import HALVES
-from trainer.extensions.splitting.same_length import token_rows
 from trainer.extensions.splitting.subgroups import Subgroup
 from trainer.model.bert import HeadedBert
 from trainer.model.layers import Carried
@@ -18,9 +16,6 @@ from trainer.model.task import Outcome
 from trainer.update.micro_batch import loss_divisor, seed_micro_batch
 from trainer.update.step import LossScale
 from trainer.update.strategy import UpdateNumber, Worker, loss_and_sums
-
-_KEPT_SCHEDULES = 4
-"""Schedules of other shapes that are kept; each has memory for the tensors that it receives."""
 
 
 class Resumed:
@@ -88,41 +83,12 @@ def _carried(received: Sequence[Tensor]) -> Carried | None:
     return Carried(received[0], received[-1]) if received else None
 
 
-class Pipeline:
-    """Forward and backward passes of all micro-batches of an update, one after the other through the stages.
+def make_schedule(worker: Worker, stage: WorkerStage, group: Subgroup, tokens: int, count: int) -> Any:
+    """The passes of a training's stage over so many micro-batches of so many tokens.
 
     The schedule is 1F1B (Narayanan et al. 2019), or all forward passes first (Huang et al. 2018) where there
-    are fewer micro-batches than stages.
+    are fewer micro-batches than stages: all stages make the same choice.
     """
-
-    def __init__(self, worker: Worker, group: Subgroup, scale: LossScale) -> None:
-        self._stage = WorkerStage(worker, scale)
-        make = partial(_make_schedule, worker, self._stage, group)
-        self._find_schedule = lru_cache(_KEPT_SCHEDULES)(make)
-
-    def run(self, batches: Sequence[Batch], at: UpdateNumber) -> list[Tensor]:
-        """Leave the sum of the micro-batches' gradients, times the loss scale, in the weights' grad.
-
-        batches: as many tokens each. Returns of the last stage ``loss_and_sums`` of each, of others nothing.
-        """
-        stage, count = self._stage, len(batches)
-        stage.batches, stage.at, stage.values = batches, at, []
-        schedule = self._find_schedule(token_rows(batches[0]), count)
-        numbers = torch.arange(count)
-        target = {"target": numbers} if stage.is_last else {}
-        try:
-            schedule.step(number=numbers, return_outputs=False, **target)
-        except RuntimeError as error:  # it hides those of the module
-            if isinstance(error.__cause__, BertDataError):
-                raise error.__cause__ from None
-            raise
-        finally:
-            stage.batches = ()
-        return stage.values
-
-
-def _make_schedule(worker: Worker, stage: WorkerStage, group: Subgroup, tokens: int, count: int) -> Any:
-    """The schedule for so many micro-batches of so many tokens. All stages make the same choice."""
     from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 
     division, meta = worker.division, torch.device("meta")

@@ -166,7 +166,7 @@ class Planner:
         left: the stage's number from the end (the last: 1). ends: the first and the last one are sharded.
         """
         request, size = self.request, self.request.model.num_hidden_layers + 1
-        kinds = np.where(RECOMPUTES, request.may_recompute, not request.must_recompute)
+        kinds = np.where(RECOMPUTES, request.recompute != "never", request.recompute != "always")
         if request.strategy == "sharded":
             kinds = kinds & SHARDED
         elif not self._may_shard(mesh):

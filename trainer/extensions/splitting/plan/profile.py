@@ -73,7 +73,7 @@ def measure_updates(request: PlanRequest, device: Device, rows: int, clock: Cloc
     plain, recomputed = [], []
     for _ in range(REPETITIONS):
         plain.append(updates.run())
-        if request.may_recompute:
+        if request.recompute != "never":
             recomputed.append(updates.run(recomputes=True))
     passes = {}
     for name in NAMES:

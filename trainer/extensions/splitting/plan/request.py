@@ -9,6 +9,8 @@ from trainer.extensions.splitting.plan.rates import DeviceRate, ShardingRate
 
 STRATEGIES = ("replicated", "sharded", "pipelined")
 
+RECOMPUTE = ("auto", "always", "never")
+
 ATTENTION = ("fused", "scores", "flat")
 """Kinds of attention: a fused kernel, which keeps no scores; a matrix of scores for each head, as processors
 have it for padded rows; the processors' own for sequences without padding."""
@@ -43,8 +45,7 @@ class PlanRequest:
     copies: int | None = None
     may_shard: bool = True
     may_shard_stages: bool = True  # those of pipelines too, where no other plan fits
-    may_recompute: bool = True
-    must_recompute: bool = False
+    recompute: str = "auto"  # or always, or never
     strategy: str | None = None  # only plans of this strategy
 
     def __post_init__(self) -> None:
@@ -60,11 +61,14 @@ class PlanRequest:
             length <= longest,
             f"plan: sequence_length is {length}, max_position_embeddings is {longest}",
         )
-        for name, known in (("attention", ATTENTION), ("strategy", (None, *STRATEGIES))):
+        for name, known in (
+            ("attention", ATTENTION),
+            ("recompute", RECOMPUTE),
+            ("strategy", (None, *STRATEGIES)),
+        ):
             value = getattr(self, name)
             wanted = ", ".join(filter(None, known))
             check(value in known, f"plan: {name} is {value!r}, expected one of {wanted}")
-        check(self.may_recompute or not self.must_recompute, "plan: must_recompute without may_recompute")
 
     @property
     def usable_memory(self) -> int:
@@ -118,8 +122,7 @@ def request_of(
         power_of_two=split.power_of_two,
         stages=split.stages,
         copies=split.copies,
-        may_recompute=split.recompute != "never",
-        must_recompute=split.recompute == "always",
+        recompute=split.recompute,
         strategy=None if config.run.strategy == "auto" else config.run.strategy,
     )
 

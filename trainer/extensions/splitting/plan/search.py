@@ -117,7 +117,9 @@ class Search:
             best.append(np.minimum((one + best[-1][None, :]).min(axis=1), FAR))
         if best[-1][0] >= FAR:
             return None
-        return self._division(self._choices(keys, least, best))
+        choices = self._choices(keys, least, best)
+        times, ends = ([int(values[choice]) for choice in choices] for values in (self._busy, self._end))
+        return LayerDivision(choices, sum(times), max(times), max(ends))
 
     def _choices(self, keys: list[Whole], least: list[Whole], best: list[Whole]) -> tuple[Choice, ...]:
         """The stages that the tables of a dynamic program lead to, the first among equals."""
@@ -128,12 +130,6 @@ class Search:
             choices.append(Choice(int(keys[left][:, first, last].argmin()), first, last))
             first = last
         return tuple(choices)
-
-    def _division(self, choices: tuple[Choice, ...]) -> LayerDivision:
-        times = [int(self._busy[choice]) for choice in choices]
-        return LayerDivision(
-            choices, sum(times), max(times), max(int(self._end[choice]) for choice in choices)
-        )
 
 
 def least_maximum(values: Sequence[Whole]) -> int | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -11,8 +11,6 @@ from torch.utils.checkpoint import checkpoint
 from trainer.devices.device import Device
 from trainer.extensions.splitting.plan.parts import (
     NAMES,
-    EmbeddingsPart,
-    HeadsPart,
     ModelPart,
     Tensors,
     make_part,
@@ -124,7 +122,7 @@ def _make_parts(request: PlanRequest, device: Device, rows: int) -> dict[str, li
     shape = shape_of(request, rows, device.attention)
     counts = dict.fromkeys(NAMES, 1) | {"layer": min(LAYERS, request.model.num_hidden_layers)}
     with torch.device(device.torch_device):
-        made = {
+        made: dict[str, list[Any]] = {
             name: [make_part(name, request.model, shape, request.head) for _ in range(count)]
             for name, count in counts.items()
         }
@@ -132,9 +130,6 @@ def _make_parts(request: PlanRequest, device: Device, rows: int) -> dict[str, li
         for module in part.modules():
             if isinstance(module, nn.Linear | nn.Embedding):
                 nn.init.normal_(module.weight, std=request.model.initializer_range)
-    (embeddings,), (heads,) = made["embeddings"], made["heads"]
-    if isinstance(embeddings, EmbeddingsPart) and isinstance(heads, HeadsPart):
-        words = embeddings.embeddings.word_embeddings.weight
-        assert isinstance(words, nn.Parameter)
-        heads.words = words
+    if request.head == "pretraining":
+        made["heads"][0].words = made["embeddings"][0].embeddings.word_embeddings.weight
     return made

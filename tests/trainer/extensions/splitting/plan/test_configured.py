@@ -52,12 +52,9 @@ def test_every_key_of_the_section_is_in_the_request():
     assert request.head == "pretraining"
 
 
-@pytest.mark.parametrize(
-    ("recompute", "may", "must"), [("auto", True, False), ("always", True, True), ("never", False, False)]
-)
-def test_recompute_allows_or_demands(recompute, may, must):
-    request = requested(recompute=recompute)
-    assert (request.may_recompute, request.must_recompute) == (may, must)
+@pytest.mark.parametrize("recompute", ["auto", "always", "never"])
+def test_recompute_allows_or_demands(recompute):
+    assert requested(recompute=recompute).recompute == recompute
 
 
 def test_fine_tuning_has_its_own_head_and_no_masks():
