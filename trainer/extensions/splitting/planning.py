@@ -12,14 +12,13 @@ from trainer.extensions.splitting.plan.meshes import meshes_of
 from trainer.extensions.splitting.plan.plan import Plan, parse_plan, write_plan
 from trainer.extensions.splitting.plan.planner import make_plan
 from trainer.extensions.splitting.plan.profile import attention_of, profiled_costs
-from trainer.extensions.splitting.plan.rates import SHEETS, DeviceRate, sheet_rate
+from trainer.extensions.splitting.plan.rates import SHEETS, USUAL, DeviceRate, sheet_rate
 from trainer.extensions.splitting.plan.request import PlanRequest, request_of
 from trainer.extensions.splitting.show.table import plan_lines
 from trainer.run.device_memory import device_memory
 from trainer.run.runtime import Runtime
 from trainer.update.averaging import sum_type
 
-_USUAL = "a100"  # rates of a GPU that is not in SHEETS
 _PROCESSOR = DeviceRate(flops=5e10, bytes=1e10, name="a core of a processor")
 _ALONE = 1e9  # bandwidth of one worker, which no plan depends on
 
@@ -114,5 +113,5 @@ def find_rate(device: Device) -> DeviceRate:
     if device.torch_device.type == HOST.type:
         return _PROCESSOR
     described = device.describe().lower()
-    name = next((name for name in SHEETS if name in described), _USUAL)
+    name = next((name for name in SHEETS if name in described), USUAL)
     return sheet_rate(name, device.config.update.precision)

@@ -22,14 +22,12 @@ def with_same_length(batches: Sequence[Batch], prepare: Prepare = lambda batch: 
     padding. What the model computes for the other tokens does not depend on it.
     """
     longest = max(batch.input_ids.shape[-1] for batch in batches)
-    return [_lengthened(batch, longest - batch.input_ids.shape[-1], prepare) for batch in batches]
-
-
-def _lengthened(batch: Batch, more: int, prepare: Prepare) -> Batch:
-    """The batch with so many tokens more, or rows that are so many positions wider."""
-    if more == 0:
-        return batch
-    return prepare(_longer(batch, more) if isinstance(batch, FlatBatch) else _wider(batch, more))
+    padded = []
+    for batch in batches:
+        if more := longest - batch.input_ids.shape[-1]:
+            batch = prepare(_longer(batch, more) if isinstance(batch, FlatBatch) else _wider(batch, more))
+        padded.append(batch)
+    return padded
 
 
 def _longer(batch: FlatBatch, more: int) -> FlatBatch:

@@ -87,15 +87,13 @@ class SplitTensors:
         files = {name: self._divide(name, one) for name, one in parts.items()}
         every = {file: shapes for one in files.values() for file, shapes in one.items()}
         mine = sorted(every)[runtime.workers.rank :: runtime.workers.size]
+        every_worker = partial(together, runtime, path)
         with ExitStack() as stack:
-            begun = together(self._runtime, path, lambda: self._begin(stack, path, every))
-            folder = Path(begun[0])
-            together(self._runtime, path, lambda: self._write(folder, every, parts.values()))
-            sums = together(
-                self._runtime, path, lambda: {file: file_md5(str(folder / file)) for file in mine}
-            )
+            folder = Path(every_worker(lambda: self._begin(stack, path, every))[0])
+            every_worker(lambda: self._write(folder, every, parts.values()))
+            sums = every_worker(lambda: {file: file_md5(str(folder / file)) for file in mine})
             md5s = {file: md5 for some in sums for file, md5 in some.items()}
-            together(self._runtime, path, lambda: self._end(stack, folder, replace(state, files=md5s), files))
+            every_worker(lambda: self._end(stack, folder, replace(state, files=md5s), files))
         if runtime.workers.rank == 0:
             prune(output_dir, state, runtime.config.run.keep_checkpoints)
 

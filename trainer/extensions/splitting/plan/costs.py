@@ -1,12 +1,12 @@
-"""Costs of the model's parts on one device, by the rows of a micro-batch."""
+"""Costs of the model's parts on one device, by the rows of a micro-batch, and of the optimisers."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
+from trainer.config.update import find_preset
 from trainer.extensions.splitting.plan.footprint import Footprint, measure_footprints
-from trainer.extensions.splitting.plan.optimiser_costs import optimiser_costs
 from trainer.extensions.splitting.plan.parts import shape_of
 from trainer.extensions.splitting.plan.request import PlanRequest
 
@@ -114,3 +114,23 @@ def between(low: Numbers, high: Numbers, fraction: float) -> Numbers:
 def footprints(request: PlanRequest, rows: int) -> Mapping[str, Footprint]:
     """The footprints of the request's parts on micro-batches of so many rows."""
     return measure_footprints(request.model, shape_of(request, rows), request.precision, request.head)
+
+
+class OptimiserCosts(NamedTuple):
+    """Bytes a value: of its moments, and read and written by a step. has_change: a step makes u first."""
+
+    moments: int
+    moved: int
+    has_change: bool = False
+
+
+def optimiser_costs(name: str) -> OptimiserCosts:
+    """The costs of a name of trainer.config.update.PRESETS, whose state is fp32.
+
+    A step reads gradients for their norm (4 bytes a value), then reads and writes weight and moments; LAMB
+    makes its change u apart, adds the weight decay, takes two norms and adds u to the weights.
+    """
+    preset = find_preset(name)
+    if preset.kind == "sgd":
+        return OptimiserCosts(4, 24) if preset.momentum else OptimiserCosts(0, 16)
+    return OptimiserCosts(8, 32) if preset.trust == "none" else OptimiserCosts(8, 68, has_change=True)

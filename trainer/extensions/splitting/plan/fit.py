@@ -10,7 +10,7 @@ from trainer.collectives.workers import LAUNCHERS
 from trainer.config.model import ModelConfig
 from trainer.config.section import check
 from trainer.devices.device import Device
-from trainer.extensions.splitting.plan.optimiser_costs import optimiser_costs
+from trainer.extensions.splitting.plan.costs import optimiser_costs
 from trainer.extensions.splitting.plan.plan import Plan
 
 FREE = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range", "deep_weight_init")

@@ -71,19 +71,15 @@ def measure_part(part: ModelPart, shape: Shape, precision: str) -> Footprint:
     with live, flop_counter(shape.length) as backward:
         torch.autograd.backward(handed, [torch.ones_like(one) for one in handed])
     tied = part.words.numel() if isinstance(part, HeadsPart) else 0
+    linear = [weight for one in part.modules() if isinstance(one, nn.Linear) for weight in one.parameters()]
+    cast = sum(weight.numel() for weight in linear) + tied  # values that autocast copies
     return Footprint(
         parameters=sum(weight.numel() for weight in part.parameters()) - tied,
         tied=tied,
         kept=kept,
         handed=sum(one.numel() * one.element_size() for one in handed),
         working=live.peak - kept,
-        cast=2 * (_linear_values(part) + tied) if dtype != torch.float32 else 0,
+        cast=2 * cast if dtype != torch.float32 else 0,
         forward=Work(forward.get_total_flops(), moved),
         backward=Work(backward.get_total_flops(), live.moved - moved),
     )
-
-
-def _linear_values(part: ModelPart) -> int:
-    """Weights that autocast copies."""
-    layers = (module for module in part.modules() if isinstance(module, nn.Linear))
-    return sum(weight.numel() for layer in layers for weight in layer.parameters())

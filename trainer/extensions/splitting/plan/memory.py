@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from trainer.extensions.splitting.plan.costs import OptimiserCosts
 from trainer.extensions.splitting.plan.intervals import RECOMPUTES, SHARDED, Intervals, Whole
-from trainer.extensions.splitting.plan.optimiser_costs import OptimiserCosts
 from trainer.update.optimiser import CHUNK
 
 VALUE = 4

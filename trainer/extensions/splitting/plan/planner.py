@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertdata.errors import SettingsError
-from trainer.extensions.splitting.plan.costs import Costs, analytic_costs
+from trainer.extensions.splitting.plan.costs import Costs, analytic_costs, optimiser_costs
 from trainer.extensions.splitting.plan.intervals import RECOMPUTES, SHARDED, Intervals, Real, Whole
 from trainer.extensions.splitting.plan.memory import StageMemory
 from trainer.extensions.splitting.plan.meshes import Mesh, meshes_of
-from trainer.extensions.splitting.plan.optimiser_costs import optimiser_costs
 from trainer.extensions.splitting.plan.plan import Memory, Plan, StagePlan
 from trainer.extensions.splitting.plan.rates import ShardingRate
 from trainer.extensions.splitting.plan.request import PlanRequest

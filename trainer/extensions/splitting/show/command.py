@@ -4,7 +4,7 @@ import argparse
 import json
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bertdata.cli.common.parser import Parser, positive
 from bertdata.errors import SettingsError, UsageError
@@ -14,14 +14,10 @@ from trainer.config.flags import make_config
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.extensions.splitting.plan.plan import Plan, read_plan, write_plan
-from trainer.extensions.splitting.plan.rates import SHEETS
+from trainer.extensions.splitting.plan.rates import SHEETS, USUAL, Hardware, find_hardware
 from trainer.extensions.splitting.plan.request import PlanRequest, request_of
-from trainer.extensions.splitting.show.hardware import DEFAULT, Hardware, find_hardware
 from trainer.extensions.splitting.show.picture import draw_schedule
 from trainer.extensions.splitting.show.table import plan_lines
-
-if TYPE_CHECKING:
-    from trainer.extensions.splitting.plan.costs import Costs
 
 PROG = "python -m trainer split"
 _EXAMPLE = f"""\
@@ -75,7 +71,7 @@ def _parser() -> Parser:
     parser.add_argument("--devices", type=positive, metavar="N", help="number of devices")
     memory = "memory of a device in GB of 10^9 bytes (default: that of the device which --hardware names)"
     parser.add_argument("--memory", type=_more_than_nothing, metavar="GB", help=memory)
-    hardware = f"{', '.join(SHEETS)}, or the TFLOP/s that a device reaches (default: rates of {DEFAULT})"
+    hardware = f"{', '.join(SHEETS)}, or the TFLOP/s that a device reaches (default: rates of {USUAL})"
     parser.add_argument("--hardware", metavar="NAME", help=hardware)
     parser.add_argument("--output", metavar="FILE", help="write the plan as JSON, for --plan")
     parser.add_argument("--picture", metavar="FILE", help="draw the schedule of an update as .svg")
@@ -129,22 +125,20 @@ def _make(config: Config, devices: int | None, hardware: Hardware) -> Plan:
         bandwidth=hardware.bandwidth,
         rate=hardware.rate,
     )
-    if not config.split.profile_layers:
-        return make_plan(request)
-    request, costs = _profiled(config, request)
-    return make_plan(request, costs)
+    return _profiled_plan(config, request) if config.split.profile_layers else make_plan(request)
 
 
-def _profiled(config: Config, request: PlanRequest) -> tuple[PlanRequest, "Costs"]:
-    """The request with the device's kind of attention, and the costs measured on it, in some seconds."""
+def _profiled_plan(config: Config, request: PlanRequest) -> Plan:
+    """The plan by the device's kind of attention and the costs measured on it, in some seconds."""
     from trainer.collectives.collective import find_collective
     from trainer.devices.device import find_device
+    from trainer.extensions.splitting.plan.planner import make_plan
     from trainer.extensions.splitting.plan.profile import attention_of, profiled_costs
 
     device = find_device(config)
     request = replace(request, attention=attention_of(device))
     say_error(f"trainer: timing the model's layers on device {device.name}")
-    return request, profiled_costs(request, device, find_collective("single", device))
+    return make_plan(request, profiled_costs(request, device, find_collective("single", device)))
 
 
 def _read(path: str, config: Config, devices: int | None) -> Plan:
