@@ -35,7 +35,7 @@ class WeightPart(NamedTuple):
 
 
 class Held:
-    """The weights of this worker's stage; of a sharded one the rows that PyTorch's DTensors have here.
+    """The weights of this worker's stage: of a sharded one the rows that PyTorch's DTensors have here.
 
     Make it while nothing is gathered. parameters: by name, as plain ones for an optimiser, which share memory
     with the rows. norms, sizes: those of ``Optimiser``.

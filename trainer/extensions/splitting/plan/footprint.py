@@ -20,8 +20,8 @@ from trainer.extensions.splitting.plan.live_bytes import LiveBytes
 from trainer.extensions.splitting.plan.parts import NAMES, HeadsPart, ModelPart, Shape, make_part
 
 
-class Work(NamedTuple):
-    """Operations, and bytes read and written."""
+class PassWork(NamedTuple):
+    """A pass: operations, and bytes read and written."""
 
     flops: int
     moved: int
@@ -42,8 +42,8 @@ class Footprint(NamedTuple):
     handed: int
     working: int
     cast: int
-    forward: Work
-    backward: Work
+    forward: PassWork
+    backward: PassWork
 
 
 @cache
@@ -80,6 +80,6 @@ def measure_part(part: ModelPart, shape: Shape, precision: str) -> Footprint:
         handed=sum(one.numel() * one.element_size() for one in handed),
         working=live.peak - kept,
         cast=2 * cast if dtype != torch.float32 else 0,
-        forward=Work(forward.get_total_flops(), moved),
-        backward=Work(backward.get_total_flops(), live.moved - moved),
+        forward=PassWork(forward.get_total_flops(), moved),
+        backward=PassWork(backward.get_total_flops(), live.moved - moved),
     )
