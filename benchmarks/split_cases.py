@@ -37,6 +37,7 @@ class Case:
             "optimiser": "lamb-mlperf",
             "devices": 1,
             "batch_size": 8,
+            "recompute": "never",
         } | self.changes
         count = given.pop("micro_batches", 2)
         return PlanRequest(
@@ -48,7 +49,6 @@ class Case:
             rate=DeviceRate(flops=5e10, bytes=1e10),
             masked=MASKED,
             attention="flat",
-            may_recompute=given.get("must_recompute", False),
             **given,
         )
 
@@ -63,24 +63,24 @@ MEMORY = (
     _memory_case("one micro-batch", micro_batches=1),
     _memory_case("AdamW", optimiser="adamw"),
     _memory_case("clipped by micro-batch", clips_micro_batches=True),
-    _memory_case("recomputed", must_recompute=True),
+    _memory_case("recomputed", recompute="always"),
     _memory_case("post-norm, bf16", precision="bf16"),
     _memory_case("pre-norm, fp32", pre_norm=True),
-    _memory_case("pre-norm, bf16, recomputed", pre_norm=True, precision="bf16", must_recompute=True),
+    _memory_case("pre-norm, bf16, recomputed", pre_norm=True, precision="bf16", recompute="always"),
     _memory_case("2 copies", devices=2, copies=2, strategy="replicated"),
     _memory_case("2 copies, sharded", devices=2, copies=2, strategy="sharded"),
     _memory_case("2 stages", devices=2, stages=2, micro_batches=4),
     _memory_case(
         "3 stages, pre-norm", pre_norm=True, devices=3, stages=3, micro_batches=6, power_of_two=False
     ),
-    _memory_case("2 stages, recomputed", devices=2, stages=2, micro_batches=4, must_recompute=True),
+    _memory_case("2 stages, recomputed", devices=2, stages=2, micro_batches=4, recompute="always"),
     _memory_case("2 x 2", devices=4, stages=2, copies=2, micro_batches=4),
     _memory_case("2 x 2, sharded", devices=4, stages=2, copies=2, micro_batches=4, memory=ONLY_SHARDED),
 )
 TIME = (
     Case("one process"),
     Case("one process, pre-norm", PRE_NORM),
-    Case("one process, recomputed", changes={"must_recompute": True}),
+    Case("one process, recomputed", changes={"recompute": "always"}),
     Case("2 stages", changes={"devices": 2, "stages": 2, "micro_batches": 4}),
     Case("2 copies", changes={"devices": 2, "copies": 2, "strategy": "replicated"}),
     Case("2 copies, sharded", changes={"devices": 2, "copies": 2, "strategy": "sharded"}),

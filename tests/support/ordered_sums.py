@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from trainer.data.batches import Batch
-from trainer.extensions.splitting.pipelined import TIED
+from trainer.extensions.splitting.held import TIED
 from trainer.extensions.splitting.same_length import with_same_length
 from trainer.update.micro_batch import seed_micro_batch
 from trainer.update.optimiser import Norms

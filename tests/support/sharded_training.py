@@ -21,7 +21,8 @@ from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cpu import Cpu
 from trainer.extensions.splitting.divide import divide
-from trainer.extensions.splitting.split_strategy import SplitStrategy, WeightPart
+from trainer.extensions.splitting.held import WeightPart
+from trainer.extensions.splitting.split_strategy import SplitStrategy
 from trainer.model.task import find_task
 from trainer.run.runtime import Runtime, make_model
 from trainer.update.inference import find_inference

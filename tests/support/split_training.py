@@ -22,8 +22,8 @@ from trainer.data.flat import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cpu import Cpu
+from trainer.extensions.splitting.division import by_plan
 from trainer.extensions.splitting.plan.plan import Memory, Plan, StagePlan
-from trainer.extensions.splitting.split_strategy import by_plan
 from trainer.model.task import find_task
 from trainer.update.inference import find_inference
 from trainer.update.replicated import Replicated

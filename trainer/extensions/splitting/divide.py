@@ -2,15 +2,14 @@
 
 from dataclasses import replace
 
-from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
+from trainer.config.section import check
 from trainer.config.settings import Config
+from trainer.extensions.splitting.division import by_plan
 from trainer.extensions.splitting.freed_memory import return_memory
 from trainer.extensions.splitting.plan.fit import can_split, check_fits, check_sharding, check_split
-from trainer.extensions.splitting.plan.plan import Plan, parse_plan
-from trainer.extensions.splitting.plan.plan_file import read_plan
+from trainer.extensions.splitting.plan.plan import Plan, parse_plan, read_plan
 from trainer.extensions.splitting.planning import plan_run
-from trainer.extensions.splitting.split_strategy import by_plan
 from trainer.run.runtime import Runtime
 from trainer.update.strategy import whole
 
@@ -45,8 +44,8 @@ def find_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Pla
         return plan
     if strategy in ("sharded", "pipelined"):
         check_split(strategy, device, workers)
-        if strategy == "pipelined" and workers.size == 1:
-            raise SettingsError("strategy pipelined needs two workers or more, found 1")
+        enough = strategy == "sharded" or workers.size > 1
+        check(enough, "strategy pipelined needs two workers or more, found 1")
         return plan_run(runtime, shape, sequence_length)
     if strategy == "auto" and workers.size > 1 and can_split(device, workers):
         return plan_run(runtime, shape, sequence_length)
@@ -55,24 +54,25 @@ def find_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Pla
 
 def _check_plan(plan: Plan, path: str, runtime: Runtime, shape: ModelConfig, sequence_length: int) -> None:
     """SettingsError where a file's plan is not for this run."""
-    asked, devices = runtime.config.run.strategy, runtime.workers.size
-    precision = runtime.config.update.precision
-    if asked not in ("auto", plan.strategy):
-        raise SettingsError(f"{path}: is a plan for strategy {plan.strategy}, strategy is {asked}")
+    asked, update = runtime.config.run.strategy, runtime.config.update
+    check(
+        asked in ("auto", plan.strategy),
+        f"{path}: is a plan for strategy {plan.strategy}, strategy is {asked}",
+    )
     check_fits(
         plan,
         model=shape,
-        devices=devices,
+        devices=runtime.workers.size,
         sequence_length=sequence_length,
-        precision=precision,
-        optimiser=runtime.config.update.optimiser,
+        precision=update.precision,
+        optimiser=update.optimiser,
         where=path,
     )
-    if plan.stages[0].sharded != plan.stages[-1].sharded:
-        raise SettingsError(
-            f"{path}: of the first and the last stage one is sharded; expected both or neither, because both "
-            "may have the word embeddings"
-        )
+    check(
+        plan.stages[0].sharded == plan.stages[-1].sharded,
+        f"{path}: of the first and the last stage one is sharded; expected both or neither, because both "
+        "may have the word embeddings",
+    )
     if any(stage.sharded for stage in plan.stages):
         check_sharding()
 

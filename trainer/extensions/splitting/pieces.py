@@ -1,9 +1,40 @@
-"""Pieces of a model: the layers of one stage of a pipeline, under the names of the whole."""
+"""The piece of a model that a worker has: the layers of one stage, under the names of the whole."""
+
+from copy import deepcopy
 
 from torch import nn
 
+from trainer.collectives.collective import Collective
+from trainer.devices.device import Device
+from trainer.extensions.splitting.division import planned_stages
+from trainer.extensions.splitting.held import Held
+from trainer.extensions.splitting.sharding import copies_mesh, shard_
 from trainer.model.bert import HeadedBert
 from trainer.model.layers import Absent
+from trainer.update.averaging import sum_type
+from trainer.update.strategy import Division
+
+
+def build_piece(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
+    """This worker's piece on the device, with first weights, of a model on the meta device.
+
+    The weights are drawn one after the other and have the bits that they have in one process.
+    """
+    stages, whole = planned_stages(division), deepcopy(model)
+    stage = stages[division.stage]
+    keep_layers(model, stage.layers)
+    if any(one.sharded for one in stages):
+        with workers.naming_lost_workers():
+            mesh = copies_mesh(device, division)
+        if stage.sharded:
+            shard_(model, mesh, device.config.update.precision, sum_type(device.config))
+    model.to_empty(device=device.torch_device)
+    parts = {part.name: part for part in Held(model, division).weight_parts()}
+    for name, values in whole.first_weights():
+        if name in parts:
+            parts[name].fill(values)
+    model.bert.recomputes = stage.recomputes
+    return device.place(model)
 
 
 def keep_layers(model: HeadedBert, layers: range) -> None:

@@ -6,22 +6,19 @@ from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 from trainer.devices.device import HOST, Device
 from trainer.extensions.splitting.plan.bandwidth import measure_bandwidth, measure_sharding
-from trainer.extensions.splitting.plan.configured import request_of
 from trainer.extensions.splitting.plan.costs import Costs
 from trainer.extensions.splitting.plan.fit import can_shard
 from trainer.extensions.splitting.plan.meshes import meshes_of
-from trainer.extensions.splitting.plan.plan import Plan, parse_plan
-from trainer.extensions.splitting.plan.plan_file import write_plan
+from trainer.extensions.splitting.plan.plan import Plan, parse_plan, write_plan
 from trainer.extensions.splitting.plan.planner import make_plan
-from trainer.extensions.splitting.plan.profile import profiled_costs
-from trainer.extensions.splitting.plan.rates import SHEETS, DeviceRate, sheet_rate
-from trainer.extensions.splitting.plan.request import PlanRequest
+from trainer.extensions.splitting.plan.profile import attention_of, profiled_costs
+from trainer.extensions.splitting.plan.rates import SHEETS, USUAL, DeviceRate, sheet_rate
+from trainer.extensions.splitting.plan.request import PlanRequest, request_of
 from trainer.extensions.splitting.show.table import plan_lines
 from trainer.run.device_memory import device_memory
 from trainer.run.runtime import Runtime
 from trainer.update.averaging import sum_type
 
-_USUAL = "a100"  # rates of a GPU that is not in SHEETS
 _PROCESSOR = DeviceRate(flops=5e10, bytes=1e10, name="a core of a processor")
 _ALONE = 1e9  # bandwidth of one worker, which no plan depends on
 
@@ -66,7 +63,7 @@ def _request(runtime: Runtime, shape: ModelConfig, sequence_length: int, memory:
             memory=memory,
             bandwidth=runtime.config.split.bytes_per_second or _ALONE,
             rate=find_rate(runtime.device),
-            attention=_attention(runtime),
+            attention=attention_of(runtime.device),
         )
         return replace(request, may_shard=can_shard())
 
@@ -102,12 +99,13 @@ def _plan(runtime: Runtime, request: PlanRequest, costs: Costs | None) -> dict[s
 
 def fits_as_configured(request: PlanRequest) -> bool:
     """True if each device holds the whole model with the configured micro-batches, and keeps activations."""
-    plain = replace(request, strategy="replicated", may_recompute=request.must_recompute)
+    if request.recompute == "always":
+        return False
     try:
-        make_plan(plain)
+        make_plan(replace(request, strategy="replicated", recompute="never"))
     except SettingsError:
         return False
-    return not request.must_recompute
+    return True
 
 
 def find_rate(device: Device) -> DeviceRate:
@@ -115,12 +113,5 @@ def find_rate(device: Device) -> DeviceRate:
     if device.torch_device.type == HOST.type:
         return _PROCESSOR
     described = device.describe().lower()
-    name = next((name for name in SHEETS if name in described), _USUAL)
+    name = next((name for name in SHEETS if name in described), USUAL)
     return sheet_rate(name, device.config.update.precision)
-
-
-def _attention(runtime: Runtime) -> str:
-    """The kind of the device's attention: a name of request.ATTENTION."""
-    if runtime.device.torch_device.type != HOST.type:
-        return "fused"
-    return "scores" if runtime.has_rows else "flat"

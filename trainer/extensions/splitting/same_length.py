@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.nn import functional as F
 
 from trainer.data.batches import Batch, FlatBatch, Prepare
@@ -23,14 +22,12 @@ def with_same_length(batches: Sequence[Batch], prepare: Prepare = lambda batch: 
     padding. What the model computes for the other tokens does not depend on it.
     """
     longest = max(batch.input_ids.shape[-1] for batch in batches)
-    return [_lengthened(batch, longest - batch.input_ids.shape[-1], prepare) for batch in batches]
-
-
-def _lengthened(batch: Batch, more: int, prepare: Prepare) -> Batch:
-    """The batch with so many tokens more, or rows that are so many positions wider."""
-    if more == 0:
-        return batch
-    return prepare(_longer(batch, more) if isinstance(batch, FlatBatch) else _wider(batch, more))
+    padded = []
+    for batch in batches:
+        if more := longest - batch.input_ids.shape[-1]:
+            batch = prepare(_longer(batch, more) if isinstance(batch, FlatBatch) else _wider(batch, more))
+        padded.append(batch)
+    return padded
 
 
 def _longer(batch: FlatBatch, more: int) -> FlatBatch:
@@ -41,8 +38,8 @@ def _longer(batch: FlatBatch, more: int) -> FlatBatch:
     positions = [torch.arange(size, dtype=torch.int32) for size in sizes.tolist()]
     return replace(
         batch,
-        input_ids=_padded(batch.input_ids, more),
-        token_type_ids=_padded(batch.token_type_ids, more),
+        input_ids=F.pad(batch.input_ids, (0, more)),
+        token_type_ids=F.pad(batch.token_type_ids, (0, more)),
         position_ids=torch.cat([batch.position_ids, *positions]),
         ends=torch.cat([batch.ends, ends.to(torch.int32)]),
     )
@@ -53,13 +50,9 @@ def _wider(batch: Any, more: int) -> Batch:
     positions = batch.position_ids
     wider: Batch = replace(
         batch,
-        input_ids=_padded(batch.input_ids, more),
-        token_type_ids=_padded(batch.token_type_ids, more),
-        attention_mask=_padded(batch.attention_mask, more),
-        position_ids=None if positions is None else _padded(positions, more),
+        input_ids=F.pad(batch.input_ids, (0, more)),
+        token_type_ids=F.pad(batch.token_type_ids, (0, more)),
+        attention_mask=F.pad(batch.attention_mask, (0, more)),
+        position_ids=None if positions is None else F.pad(positions, (0, more)),
     )
     return wider
-
-
-def _padded(ids: Tensor, more: int) -> Tensor:
-    return F.pad(ids, (0, more))

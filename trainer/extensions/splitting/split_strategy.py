@@ -1,92 +1,64 @@
-"""Strategies for models that no worker has as a whole, and the parts of weights that a worker holds."""
+"""Training and evaluation of a model that no worker has as a whole."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
+import torch
 from torch import Tensor
 
-from trainer.collectives.collective import Collective
-from trainer.extensions.splitting.plan.plan import Plan, StagePlan
-from trainer.update.inference import Inference
+from trainer.data.batches import Batch
+from trainer.extensions.splitting.held import Held, WeightPart
+from trainer.extensions.splitting.sharding import gather_no_more
+from trainer.update.inference import Inference, Measured
 from trainer.update.optimiser import Optimiser
-from trainer.update.strategy import Division, Strategy
+from trainer.update.step import make_step
+from trainer.update.strategy import Strategy, UpdateNumber, Worker
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PlannedDivision(Division):
-    """The division of a plan: worker ``rank`` has copy ``rank % copies`` of stage ``rank // copies``."""
+class SplitInference(Inference):
+    """Evaluation of a model that no worker has as a whole: the workers measure each batch together."""
 
-    plan: Plan
+    exchanges = True
 
-    @property
-    def stage_plan(self) -> StagePlan:
-        """The plan of this worker's stage."""
-        return self.plan.stages[self.stage]
+    @contextmanager
+    def evaluating(self) -> Iterator[Callable[[Batch], Measured]]:
+        model, workers = self._worker.model, self._worker.workers
 
+        def together(batch: Batch) -> Measured:
+            with workers.naming_lost_workers():
+                return self._measure(batch)
 
-def by_plan(workers: Collective, plan: Plan) -> PlannedDivision:
-    """The division of a plan for so many workers."""
-    stage, copy = divmod(workers.rank, plan.copies)
-    return PlannedDivision(
-        copy=copy,
-        copies=plan.copies,
-        stage=stage,
-        stages=len(plan.stages),
-        strategy=plan.strategy,
-        recomputes=plan.stages[stage].recomputes,
-        plan=plan,
-    )
+        model.eval()
+        with torch.no_grad():
+            yield together
+        model.train()
+        gather_no_more(model)
 
+    def _measure(self, batch: Batch) -> Measured:
+        outcome = self._worker.device.forward(self._learner, batch)
+        return Measured(outcome.sums, outcome.outputs)
 
-def planned_stage(division: Division) -> StagePlan:
-    """The plan of a worker's stage, where the model is split."""
-    assert isinstance(division, PlannedDivision)
-    return division.stage_plan
-
-
-class WeightPart(NamedTuple):
-    """Rows of a weight, or of a moment (KIND/NAME), that this worker holds.
-
-    shape: that of the whole; without dimensions it counts as one row. start: number of the first row.
-    rows: the values themselves, in whose place others may be put; there may be none. writes: False where
-    another worker writes the same rows into a checkpoint.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    start: int
-    rows: Tensor
-    writes: bool
-
-
-def moments_of(optimiser: Optimiser) -> Iterator[tuple[Tensor, str, Tensor]]:
-    """Each weight's moments with their names, in the order of the groups, zeros before the first step."""
-    for group in optimiser.param_groups:
-        names = optimiser.moments_of(optimiser.settings(group))
-        for weight in group["params"]:
-            yield from ((weight, name, optimiser.moment(weight, name)) for name in names)
-
-
-class SplitInference(Inference, ABC):
-    """Evaluation of a model that no worker has as a whole."""
-
-    @abstractmethod
     def weight_parts(self) -> Sequence[WeightPart]:
         """The weights that this worker holds, in the order of the model."""
+        return Held(self._worker.model, self._worker.division).weight_parts()
 
 
 class SplitStrategy(Strategy):
-    """Training of a model that no worker has as a whole."""
+    """Training of a model that no worker has as a whole. The optimiser changes what the worker holds."""
 
-    @abstractmethod
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
+        self.held = Held(worker.model, worker.division)
+        self.step = make_step(worker.config, worker.device, self.held.parameters.items())
+        self.optimiser.norms, self.optimiser.sizes = self.held.norms, self.held.sizes
+
     def weight_parts(self) -> Sequence[WeightPart]:
         """The weights that this worker holds, in the order of the model."""
+        return self.held.weight_parts()
 
-    @abstractmethod
     def moment_parts(self) -> Sequence[WeightPart]:
         """The optimiser's tensors that this worker holds, zeros before the first update."""
+        return self.held.moment_parts(self.optimiser)
 
     @property
     def optimiser(self) -> Optimiser:
@@ -99,6 +71,9 @@ class SplitStrategy(Strategy):
         self.step.applied = applied
         for group in self.optimiser.param_groups:
             group["step"] = applied
+
+    def compile(self, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
+        raise AssertionError("a split model is not compiled")
 
     def moments(self) -> dict[str, Tensor]:
         raise AssertionError("no worker has all moments of a split model")

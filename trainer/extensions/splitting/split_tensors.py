@@ -4,15 +4,13 @@ A checkpoint has a file of weights and one of moments for each worker; tensors a
 whoever writes their rows, so that any other split, or none, can go on from them.
 """
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-from torch import Tensor
+from typing import IO, Any
 
 from bertdata.errors import BertDataError, SettingsError, StorageError
 from bertdata.io.file_check import file_md5
@@ -34,7 +32,8 @@ from trainer.checkpoint.stored import Checkpoint, Stored
 from trainer.checkpoint.writing import CheckpointWriter, open_checkpoint_directory, prune, write_state
 from trainer.config.model import ModelConfig
 from trainer.errors import CheckpointError
-from trainer.extensions.splitting.split_strategy import SplitInference, SplitStrategy, WeightPart
+from trainer.extensions.splitting.held import WeightPart
+from trainer.extensions.splitting.split_strategy import SplitInference, SplitStrategy
 from trainer.run.runtime import Runtime
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -64,13 +63,12 @@ class SplitTensors:
 
     def read(self, path: Path, saved: State, applied: int) -> None:
         parts = {WEIGHTS: self._strategy.weight_parts(), MOMENTS: self._strategy.moment_parts()}
-        files = {name: tensor_files(saved, name) or [name] for name, some in parts.items() if some}
+        files = [file for name, some in parts.items() if some for file in tensor_files(saved, name) or [name]]
         workers = self._runtime.workers
-        every = [file for some in files.values() for file in some]
-        mine = every[workers.rank :: workers.size]
+        mine = files[workers.rank :: workers.size]
+        every = [part for some in parts.values() for part in some]
         together(self._runtime, path, lambda: [check_file(path, saved, file) for file in mine])
-        for name, some in files.items():
-            together(self._runtime, path, partial(self._read_parts, path, some, parts[name]))
+        together(self._runtime, path, lambda: self._read_parts(path, files, every))
         self._strategy.set_applied(applied)
 
     def broadcast(self) -> None:
@@ -89,15 +87,13 @@ class SplitTensors:
         files = {name: self._divide(name, one) for name, one in parts.items()}
         every = {file: shapes for one in files.values() for file, shapes in one.items()}
         mine = sorted(every)[runtime.workers.rank :: runtime.workers.size]
+        every_worker = partial(together, runtime, path)
         with ExitStack() as stack:
-            begun = together(self._runtime, path, lambda: self._begin(stack, path, every))
-            folder = Path(begun[0])
-            together(self._runtime, path, lambda: self._write(folder, files, parts))
-            sums = together(
-                self._runtime, path, lambda: {file: file_md5(str(folder / file)) for file in mine}
-            )
+            folder = Path(every_worker(lambda: self._begin(stack, path, every))[0])
+            every_worker(lambda: self._write(folder, every, parts.values()))
+            sums = every_worker(lambda: {file: file_md5(str(folder / file)) for file in mine})
             md5s = {file: md5 for some in sums for file, md5 in some.items()}
-            together(self._runtime, path, lambda: self._end(stack, folder, replace(state, files=md5s), files))
+            every_worker(lambda: self._end(stack, folder, replace(state, files=md5s), files))
         if runtime.workers.rank == 0:
             prune(output_dir, state, runtime.config.run.keep_checkpoints)
 
@@ -144,49 +140,39 @@ class SplitTensors:
         return files
 
     def _write(
-        self,
-        folder: Path,
-        files: Mapping[str, Mapping[str, Shapes]],
-        parts: Mapping[str, Sequence[WeightPart]],
+        self, folder: Path, files: Mapping[str, Shapes], parts: Iterable[Sequence[WeightPart]]
     ) -> None:
         """Write this worker's rows into the files, which are there already."""
         if not folder.is_dir():
             found = f"rank {self._runtime.workers.rank} does not see it"
             raise SettingsError(f"{folder}: {found}; workers of a split model need one output_dir for all")
-        for name, by_file in files.items():
-            for file, shapes in by_file.items():
-                written = [part for part in parts[name] if part.writes and part.name in shapes]
-                if written:
-                    self._write_parts(folder / file, layout_of(shapes)[1], written)
-
-    def _write_parts(self, file: Path, places: Mapping[str, Place], parts: Sequence[WeightPart]) -> None:
-        descriptor = os.open(file, os.O_WRONLY)
-        try:
-            for part in parts:
-                write_rows(descriptor, places[part.name], part.start, self._runtime.device.to_host(part.rows))
-        finally:
-            os.close(descriptor)
+        own = {part.name: part for some in parts for part in some if part.writes}
+        for file, shapes in files.items():
+            if written := [own[name] for name in shapes if name in own]:
+                places = layout_of(shapes)[1]
+                with open(folder / file, "r+b") as opened:
+                    for part in written:
+                        rows = self._runtime.device.to_host(part.rows)
+                        write_rows(opened.fileno(), places[part.name], part.start, rows)
 
     def _read_parts(self, folder: Path, files: Sequence[str], parts: Sequence[WeightPart]) -> None:
         """Read the parts' rows from a checkpoint's files. CheckpointError where a tensor does not fit."""
-        places = {file: read_places(str(folder / file)) for file in files}
-        where = {name: (file, place) for file, found in places.items() for name, place in found.items()}
-        descriptors = {file: os.open(folder / file, os.O_RDONLY) for file in files}
-        try:
+        with ExitStack() as stack:
+            where = dict[str, tuple[IO[bytes], Place]]()
+            for file in files:
+                opened: IO[bytes] = stack.enter_context(open(folder / file, "rb"))
+                places = read_places(str(folder / file))
+                where |= {name: (opened, place) for name, place in places.items()}
             for part in parts:
                 if part.name not in where:
                     raise CheckpointError(f"{folder}: lacks {part.name}")
-                file, place = where[part.name]
+                opened, place = where[part.name]
                 if place.shape != part.shape:
                     found = f"has shape {list(place.shape)}, expected {list(part.shape)}"
-                    raise CheckpointError(f"{folder / file}: {part.name} {found}")
-                rows = part.rows.detach()
-                host = self._runtime.device.to_host(rows)  # itself, where it is in host memory
-                read_rows(descriptors[file], place, part.start, host)
-                rows.copy_(host)
-        finally:
-            for descriptor in descriptors.values():
-                os.close(descriptor)
+                    raise CheckpointError(f"{opened.name}: {part.name} {found}")
+                host = self._runtime.device.to_host(part.rows)  # itself, where it is in host memory
+                read_rows(opened.fileno(), place, part.start, host)
+                part.rows.copy_(host)
 
 
 def read_split_weights(
@@ -237,28 +223,17 @@ def together(runtime: Runtime, path: str | Path, work: Callable[[], Any]) -> lis
 
 def _dealt(shapes: Shapes, count: int) -> list[Shapes]:
     """The tensors in order, in ``count`` groups of near equal size."""
-    sizes = [_size(shape) for shape in shapes.values()]
-    total, seen = max(1, sum(sizes)), 0
+    sizes = {name: math.prod(shape) for name, shape in shapes.items()}
+    total, seen = max(1, sum(sizes.values())), 0
     groups: list[dict[str, tuple[int, ...]]] = [{} for _ in range(count)]
-    for (name, shape), size in zip(shapes.items(), sizes, strict=True):
-        groups[min(count - 1, (seen + size // 2) * count // total)][name] = shape
+    for name, size in sizes.items():
+        groups[min(count - 1, (seen + size // 2) * count // total)][name] = shapes[name]
         seen += size
     return list(groups)
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    size = 1
-    for extent in shape:
-        size *= extent
-    return size
 
 
 def _fill(parts: Sequence[WeightPart], stored: Stored) -> None:
     """Copy rows of the stored tensors into the parts that there are tensors for."""
     for part in parts:
         if part.name in stored and part.rows.numel():
-            part.rows.detach().copy_(_rows_of(stored[part.name].read(), part))
-
-
-def _rows_of(whole: Tensor, part: WeightPart) -> Tensor:
-    return whole[part.start : part.start + len(part.rows)] if part.shape else whole
+            part.fill(stored[part.name].read())

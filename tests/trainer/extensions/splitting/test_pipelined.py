@@ -13,7 +13,7 @@ from tests.support.trials import run_trials
 from trainer.collectives.collective import Single
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
-from trainer.extensions.splitting.pipelined import TIED
+from trainer.extensions.splitting.held import TIED
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

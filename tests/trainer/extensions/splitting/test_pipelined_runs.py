@@ -11,7 +11,7 @@ from tests.support.split_training import even_plan
 from tests.support.training_runs import errors, losses, refuse, start_workers, words
 from trainer.checkpoint.state import find_checkpoints
 from trainer.config.model import ModelConfig
-from trainer.extensions.splitting.plan.plan_file import read_plan
+from trainer.extensions.splitting.plan.plan import read_plan
 from trainer.extensions.splitting.plan.planner import least_memory
 from trainer.extensions.splitting.plan.rates import DeviceRate
 from trainer.extensions.splitting.plan.request import PlanRequest

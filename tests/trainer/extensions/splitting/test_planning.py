@@ -89,7 +89,7 @@ def test_a_model_that_fits_is_not_divided_unless_that_is_asked_for():
 
 
 def test_auto_makes_a_plan_for_a_model_that_fits_no_device_as_configured():
-    kept = make_plan(request(GIGABYTES, strategy="replicated", may_recompute=False)).stages[0].memory.total
+    kept = make_plan(request(GIGABYTES, strategy="replicated", recompute="never")).stages[0].memory.total
     memory = 0.97 * kept / 0.9
     plan = find_plan(runtime(device_memory=memory / 1e9), SHAPE, 64)
     assert plan is not None
@@ -191,7 +191,7 @@ def test_stages_of_a_pipeline_are_sharded_where_nothing_else_fits(monkeypatch):
 
 
 def test_a_model_fits_where_activations_need_not_be_recomputed():
-    kept = make_plan(request(GIGABYTES, strategy="replicated", may_recompute=False))
+    kept = make_plan(request(GIGABYTES, strategy="replicated", recompute="never"))
     enough = int(kept.stages[0].memory.total / 0.9) + 2
     assert fits_as_configured(request(enough))
     assert not fits_as_configured(request(enough - enough // 50))

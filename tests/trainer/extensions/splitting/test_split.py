@@ -14,8 +14,7 @@ from trainer.collectives.collective import Collective
 from trainer.devices.device import Device
 from trainer.extensions.splitting.plan.costs import Costs, analytic_costs
 from trainer.extensions.splitting.plan.meshes import meshes_of
-from trainer.extensions.splitting.plan.plan import Plan
-from trainer.extensions.splitting.plan.plan_file import read_plan, write_plan
+from trainer.extensions.splitting.plan.plan import Plan, read_plan, write_plan
 from trainer.extensions.splitting.plan.rates import DeviceRate
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.extensions.splitting.show.picture import draw_schedule
@@ -202,7 +201,7 @@ def test_layers_are_measured_where_that_is_asked_for(config, tmp_path, capsys, m
         slow = DeviceRate(flops=1e6, bytes=1e6)
         return analytic_costs(replace(request, rate=slow), {mesh.rows for mesh in meshes_of(request)})
 
-    monkeypatch.setattr("trainer.extensions.splitting.show.profiling.profiled_costs", costs)
+    monkeypatch.setattr("trainer.extensions.splitting.plan.profile.profiled_costs", costs)
     words = ["--config", config, "--devices=2", "--memory=1", "--strategy=pipelined", "--profile-layers"]
     plan = kept(words, tmp_path / "a.json")
     printed = capsys.readouterr()

@@ -18,8 +18,8 @@ from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.errors import ReportedError
 from trainer.extensions.formats.convert import convert
+from trainer.extensions.splitting.held import WeightPart
 from trainer.extensions.splitting.pieces import keep_layers
-from trainer.extensions.splitting.split_strategy import WeightPart
 from trainer.extensions.splitting.split_tensors import SplitTensors, read_split_weights
 from trainer.model.bert import BertForPreTraining
 from trainer.update.strategy import Division

@@ -1,7 +1,7 @@
 """Bandwidth between the devices of a run, measured."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -37,17 +37,18 @@ def measure_bandwidth(
     their own. The least time of some repetitions counts, on the slowest worker. The same number on all
     workers, which call this together; they are two or more.
     """
-    buckets, weights = _make_buckets(device, workers, dtype)
-    _average(buckets, weights, device)  # connects the workers
-    times = []
-    for _ in range(REPETITIONS):
-        workers.barrier()
+    values = device.bucket_mb * 2**20 // 4  # of a full bucket
+    weights = [torch.zeros(values, device=device.torch_device, requires_grad=True) for _ in range(BUCKETS)]
+    buckets = GradientBuckets(weights, workers, device.bucket_mb, dtype)
+
+    def timed() -> list[float]:
         start = clock()
         _average(buckets, weights, device)
-        times.append(clock() - start)
-    seconds: float = max(workers.gather(min(times)))
-    size = sum(weight.numel() * weight.element_size() for weight in weights)
-    return 2 * (workers.size - 1) / workers.size * size / seconds
+        return [clock() - start]
+
+    _average(buckets, weights, device)  # connects the workers
+    (seconds,) = _least(workers, timed)
+    return 2 * (workers.size - 1) / workers.size * 4 * values * BUCKETS / seconds
 
 
 def measure_sharding(
@@ -61,20 +62,21 @@ def measure_sharding(
     Measured by passes through modules that have a weight each and compute nothing. dtype: as in
     ``measure_bandwidth``, as are repetitions, slowest worker and calls.
     """
-    values = device.bucket_mb * 2**20 // 4
-    forward, backward = [], []
     with _sharded_modules(device, workers, dtype) as model:
         _pass(model, device, clock)
-        for _ in range(REPETITIONS):
-            workers.barrier()
-            times = _pass(model, device, clock)
-            forward.append(times[0])
-            backward.append(times[1])
-    found = workers.gather([min(forward), min(backward)])
-    moved = (workers.size - 1) / workers.size * 4 * values * SHARDED
-    return ShardingRate(
-        forward=moved / max(one[0] for one in found), backward=2 * moved / max(one[1] for one in found)
-    )
+        forward, backward = _least(workers, lambda: _pass(model, device, clock))
+    moved = (workers.size - 1) / workers.size * device.bucket_mb * 2**20 * SHARDED
+    return ShardingRate(forward=moved / forward, backward=2 * moved / backward)
+
+
+def _least(workers: Collective, timed: Callable[[], Sequence[float]]) -> list[float]:
+    """The least of each of the times that repetitions give, on the slowest worker."""
+    times = []
+    for _ in range(REPETITIONS):
+        workers.barrier()
+        times.append(timed())
+    found = workers.gather([min(one) for one in zip(*times, strict=True)])
+    return [max(one) for one in zip(*found, strict=True)]
 
 
 class _Held(nn.Module):
@@ -104,7 +106,7 @@ def _sharded_modules(
     dist.destroy_process_group(mesh.get_group())
 
 
-def _pass(model: nn.Sequential, device: Device, clock: Callable[[], float]) -> tuple[float, float]:
+def _pass(model: nn.Sequential, device: Device, clock: Callable[[], float]) -> Sequence[float]:
     """Seconds of a forward and a backward pass."""
     given = torch.zeros(1, device=device.torch_device, requires_grad=True)
     start = clock()
@@ -117,16 +119,7 @@ def _pass(model: nn.Sequential, device: Device, clock: Callable[[], float]) -> t
     return middle - start, clock() - middle
 
 
-def _make_buckets(
-    device: Device, workers: Collective, dtype: torch.dtype | None
-) -> tuple[GradientBuckets, list[torch.Tensor]]:
-    """Buckets that are full, and their weights: one in each."""
-    values = device.bucket_mb * 2**20 // 4
-    weights = [torch.zeros(values, device=device.torch_device, requires_grad=True) for _ in range(BUCKETS)]
-    return GradientBuckets(weights, workers, device.bucket_mb, dtype), list(weights)
-
-
-def _average(buckets: GradientBuckets, weights: list[torch.Tensor], device: Device) -> None:
+def _average(buckets: GradientBuckets, weights: Sequence[Tensor], device: Device) -> None:
     """Average gradients of zeros, and wait for the device."""
     buckets.reset()
     with buckets.averaging():

@@ -1,12 +1,12 @@
-"""Costs of the model's parts on one device, by the rows of a micro-batch."""
+"""Costs of the model's parts on one device, by the rows of a micro-batch, and of the optimisers."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+from trainer.config.update import find_preset
 from trainer.extensions.splitting.plan.footprint import Footprint, measure_footprints
-from trainer.extensions.splitting.plan.optimiser_costs import optimiser_costs
 from trainer.extensions.splitting.plan.parts import shape_of
 from trainer.extensions.splitting.plan.request import PlanRequest
 
@@ -19,8 +19,7 @@ class PassTimes(NamedTuple):
     recompute: float
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PartCosts:
+class PartCosts(NamedTuple):
     """One part's costs on a micro-batch: its PassTimes, and the memory of its Footprint, bytes."""
 
     parameters: int
@@ -32,6 +31,9 @@ class PartCosts:
     forward: float
     backward: float
     recompute: float
+
+
+Numbers = TypeVar("Numbers", PassTimes, PartCosts)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,9 +69,8 @@ def analytic_costs(request: PlanRequest, rows: Collection[int]) -> Costs:
     def seconds(size: int) -> Seconds:
         times = {}
         for name, one in footprints(request, size).items():
-            forward = rate.seconds(one.forward_flops, one.forward_moved)
-            backward = rate.seconds(one.backward_flops, one.backward_moved)
-            times[name] = PassTimes(forward, backward, recompute=forward)
+            forward = rate.seconds(*one.forward)
+            times[name] = PassTimes(forward, rate.seconds(*one.backward), recompute=forward)
         return times
 
     step = optimiser_costs(request.optimiser).moved / rate.bytes
@@ -85,16 +86,29 @@ def costs_between(
     memory of the busiest moment is convex, so that the line is not below it.
     """
     least, most = min(rows), max(rows)
-    low, high = (_part_costs(footprints(request, size), seconds(size)) for size in (least, most))
+    low, high = (
+        {name: PartCosts(**(one._asdict() | times[name]._asdict())) for name, one in prints.items()}
+        for prints, times in ((footprints(request, size), seconds(size)) for size in (least, most))
+    )
 
     @cache
     def costs(size: int) -> ModelCosts:
         fraction = (size - least) / max(1, most - least)
-        parts = {name: _between(low[name], high[name], fraction) for name in low}
+        parts = {name: between(low[name], high[name], fraction) for name in low}
         layers = (parts["layer"],) * request.model.num_hidden_layers
         return ModelCosts(embeddings=parts["embeddings"], layers=layers, heads=parts["heads"], step=step)
 
     return costs
+
+
+def between(low: Numbers, high: Numbers, fraction: float) -> Numbers:
+    """The record at a fraction of the way from low to high. Whole numbers stay whole."""
+
+    def at(first: Any, last: Any) -> Any:
+        value = first + fraction * (last - first)
+        return round(value) if isinstance(first, int) else value
+
+    return type(low)(*map(at, low, high))
 
 
 def footprints(request: PlanRequest, rows: int) -> Mapping[str, Footprint]:
@@ -102,42 +116,21 @@ def footprints(request: PlanRequest, rows: int) -> Mapping[str, Footprint]:
     return measure_footprints(request.model, shape_of(request, rows), request.precision, request.head)
 
 
-def _part_costs(prints: Mapping[str, Footprint], seconds: Seconds) -> Mapping[str, PartCosts]:
-    return {
-        name: PartCosts(
-            parameters=one.parameters,
-            tied=one.tied,
-            kept=one.kept,
-            handed=one.handed,
-            working=one.working,
-            cast=one.cast,
-            **seconds[name]._asdict(),
-        )
-        for name, one in prints.items()
-    }
+class OptimiserCosts(NamedTuple):
+    """Bytes a value: of its moments, and read and written by a step. has_change: a step makes u first."""
+
+    moments: int
+    moved: int
+    has_change: bool = False
 
 
-def _between(low: PartCosts, high: PartCosts, fraction: float) -> PartCosts:
-    """The costs at a fraction of the way from low to high."""
+def optimiser_costs(name: str) -> OptimiserCosts:
+    """The costs of a name of trainer.config.update.PRESETS, whose state is fp32.
 
-    def whole(name: str) -> int:
-        first: int = getattr(low, name)
-        last: int = getattr(high, name)
-        return round(first + fraction * (last - first))
-
-    def time(name: str) -> float:
-        first: float = getattr(low, name)
-        last: float = getattr(high, name)
-        return first + fraction * (last - first)
-
-    return PartCosts(
-        parameters=low.parameters,
-        tied=low.tied,
-        kept=whole("kept"),
-        handed=whole("handed"),
-        working=whole("working"),
-        cast=low.cast,
-        forward=time("forward"),
-        backward=time("backward"),
-        recompute=time("recompute"),
-    )
+    A step reads gradients for their norm (4 bytes a value), then reads and writes weight and moments; LAMB
+    makes its change u apart, adds the weight decay, takes two norms and adds u to the weights.
+    """
+    preset = find_preset(name)
+    if preset.kind == "sgd":
+        return OptimiserCosts(4, 24) if preset.momentum else OptimiserCosts(0, 16)
+    return OptimiserCosts(8, 32) if preset.trust == "none" else OptimiserCosts(8, 68, has_change=True)

@@ -8,37 +8,37 @@ from bertdata.errors import SettingsError
 from trainer.collectives.collective import Collective
 from trainer.collectives.workers import LAUNCHERS
 from trainer.config.model import ModelConfig
+from trainer.config.section import check
 from trainer.devices.device import Device
-from trainer.extensions.splitting.plan.optimiser_costs import optimiser_costs
+from trainer.extensions.splitting.plan.costs import optimiser_costs
 from trainer.extensions.splitting.plan.plan import Plan
 
 FREE = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range", "deep_weight_init")
 """Settings of a model that no plan depends on."""
 
-_REMEDY = "make a plan for this run with python -m trainer split"
+_MAKER = "python -m trainer split"
 
 
 def check_split(strategy: str, device: Device, workers: Collective) -> None:
     """SettingsError where the strategy, sharded or pipelined, cannot train on the device with the workers."""
     update = device.config.update
-    if device.own_step or device.compiles_always or device.strategy != "replicated":
-        raise SettingsError(f"strategy is {strategy}, but device {device.name!r} takes whole models only")
-    if workers.name != "torch_distributed":
-        raise SettingsError(
-            f"strategy {strategy} needs torch.distributed: start the workers with "
-            f"{LAUNCHERS['torch_distributed']}; found {workers.name}"
-        )
-    if device.must_compile:
-        raise SettingsError(f"strategy {strategy} compiles no model: leave out --compile")
-    if update.micro_batch_clip_norm(1) is not None:
-        raise SettingsError(
-            f"strategy {strategy} clips whole updates: clipping is {update.clipping_point}; "
-            "give --clipping per_update or none"
-        )
-    if not update.allreduce_post_accumulation:
-        raise SettingsError(
-            f"strategy {strategy} averages gradients in its own way: leave out allreduce_post_accumulation"
-        )
+    takes_parts = not device.own_step and not device.compiles_always and device.strategy == "replicated"
+    check(takes_parts, f"strategy is {strategy}, but device {device.name!r} takes whole models only")
+    check(
+        workers.name == "torch_distributed",
+        f"strategy {strategy} needs torch.distributed: start the workers with "
+        f"{LAUNCHERS['torch_distributed']}; found {workers.name}",
+    )
+    check(not device.must_compile, f"strategy {strategy} compiles no model: leave out --compile")
+    check(
+        update.micro_batch_clip_norm(1) is None,
+        f"strategy {strategy} clips whole updates: clipping is {update.clipping_point}; "
+        "give --clipping per_update or none",
+    )
+    check(
+        update.allreduce_post_accumulation,
+        f"strategy {strategy} averages gradients in its own way: leave out allreduce_post_accumulation",
+    )
     if strategy == "sharded":
         check_sharding()
     if strategy == "pipelined":
@@ -57,8 +57,7 @@ def can_split(device: Device, workers: Collective) -> bool:
 
 def check_sharding() -> None:
     """SettingsError where this PyTorch cannot divide weights among processes."""
-    if not can_shard():
-        raise SettingsError(f"strategy sharded needs torch 2.6 or later, found {torch.__version__}")
+    check(can_shard(), f"strategy sharded needs torch 2.6 or later, found {torch.__version__}")
 
 
 def can_shard() -> bool:
@@ -74,8 +73,8 @@ def _has_fully_shard() -> bool:
 
 def check_pipelining() -> None:
     """SettingsError where this PyTorch cannot pass micro-batches from stage to stage."""
-    if not torch.distributed.is_available() or not _has_pipelining():
-        raise SettingsError(f"strategy pipelined needs a newer torch than {torch.__version__}; 2.13 will do")
+    can = torch.distributed.is_available() and _has_pipelining()
+    check(can, f"strategy pipelined needs a newer torch than {torch.__version__}; 2.13 will do")
 
 
 def _has_pipelining() -> bool:
@@ -102,32 +101,24 @@ def check_fits(
     sequence_length: the longest of the run, which may be shorter than the plan's. optimiser: may be another
     with moments of the same size. where: the plan's file.
     """
-    _check_model(plan, model, where)
-    if plan.devices != devices:
-        parts = f"{len(plan.stages)} (stages) * {plan.copies} (copies)"
-        raise SettingsError(
-            f"{where}: is a plan for {plan.devices} devices = {parts}, found {devices}; {_REMEDY}"
-        )
-    if sequence_length > plan.sequence_length:
-        raise SettingsError(
-            f"{where}: is a plan for sequences of {plan.sequence_length} ids, "
-            f"this run's have up to {sequence_length}; {_REMEDY}"
-        )
-    if precision != plan.precision:
-        raise SettingsError(
-            f"{where}: is a plan for precision {plan.precision}, this run's is {precision}; {_REMEDY}"
-        )
-    planned, needed = (optimiser_costs(name).moments for name in (plan.optimiser, optimiser))
-    if planned != needed:
-        raise SettingsError(
-            f"{where}: is a plan for optimiser {plan.optimiser}, whose moments take {planned} bytes a "
-            f"weight; those of {optimiser}, this run's, take {needed}; {_REMEDY}"
-        )
 
+    def fits(holds: bool, planned: str) -> None:
+        check(holds, f"{where}: is a plan for {planned}; make a plan for this run with {_MAKER}")
 
-def _check_model(plan: Plan, model: ModelConfig, where: str) -> None:
-    planned = ModelConfig.from_dict(plan.model, where).as_json()
+    known = ModelConfig.from_dict(plan.model, where).as_json()
     for name, wanted in model.as_json().items():
-        if name not in FREE and planned[name] != wanted:
-            found = f"its {name} is {planned[name]}, this run's {wanted}"
-            raise SettingsError(f"{where}: is a plan for another model: {found}; {_REMEDY}")
+        found = f"its {name} is {known[name]}, this run's {wanted}"
+        fits(name in FREE or known[name] == wanted, f"another model: {found}")
+    parts = f"{len(plan.stages)} (stages) * {plan.copies} (copies)"
+    fits(plan.devices == devices, f"{plan.devices} devices = {parts}, found {devices}")
+    fits(
+        sequence_length <= plan.sequence_length,
+        f"sequences of {plan.sequence_length} ids, this run's have up to {sequence_length}",
+    )
+    fits(precision == plan.precision, f"precision {plan.precision}, this run's is {precision}")
+    has, needs = (optimiser_costs(name).moments for name in (plan.optimiser, optimiser))
+    fits(
+        has == needs,
+        f"optimiser {plan.optimiser}, whose moments take {has} bytes a weight; "
+        f"those of {optimiser}, this run's, take {needs}",
+    )

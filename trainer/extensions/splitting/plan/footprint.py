@@ -5,8 +5,9 @@ in a fraction of a second.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
+from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -14,22 +15,25 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from trainer.config.model import ModelConfig
 from trainer.devices.counting import HOST, flop_counter, host_autocast
+from trainer.devices.device import HALVES
 from trainer.extensions.splitting.plan.live_bytes import LiveBytes
 from trainer.extensions.splitting.plan.parts import NAMES, HeadsPart, ModelPart, Shape, make_part
 
-TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-"""The type of matrix products at each precision."""
+
+class PassWork(NamedTuple):
+    """A pass: operations, and bytes read and written."""
+
+    flops: int
+    moved: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Footprint:
+class Footprint(NamedTuple):
     """Work and memory, in bytes, of a part of the model on one micro-batch.
 
     parameters: the part's own values. tied: values of the word embeddings, where the part reads those of
     the embeddings. kept: from the forward to the backward pass, with what is handed over to the next part
     (handed). working: at the busiest moment of both passes on top of kept, new gradients of weights
-    included, sums of gradients not. cast: copies of the weights in 16 bits, which kept has too. forward and
-    backward: operations, and bytes read and written.
+    included, sums of gradients not. cast: copies of the weights in 16 bits, which kept has too.
     """
 
     parameters: int
@@ -38,10 +42,8 @@ class Footprint:
     handed: int
     working: int
     cast: int
-    forward_flops: int
-    backward_flops: int
-    forward_moved: int
-    backward_moved: int
+    forward: PassWork
+    backward: PassWork
 
 
 @cache
@@ -60,7 +62,7 @@ def measure_part(part: ModelPart, shape: Shape, precision: str) -> Footprint:
     """The footprint of one part, whose tensors may be fake or real."""
     for weight in part.parameters():  # as in all micro-batches but an update's first
         weight.grad = torch.zeros_like(weight)
-    dtype = TYPES[precision]
+    dtype = HALVES.get(precision, torch.float32)
     given = tuple(tensor.requires_grad_() for tensor in part.given(dtype))
     live = LiveBytes(byte_masks=shape.attention == "fused")
     with live, flop_counter(shape.length) as forward, host_autocast(dtype):
@@ -69,21 +71,15 @@ def measure_part(part: ModelPart, shape: Shape, precision: str) -> Footprint:
     with live, flop_counter(shape.length) as backward:
         torch.autograd.backward(handed, [torch.ones_like(one) for one in handed])
     tied = part.words.numel() if isinstance(part, HeadsPart) else 0
+    linear = [weight for one in part.modules() if isinstance(one, nn.Linear) for weight in one.parameters()]
+    cast = sum(weight.numel() for weight in linear) + tied  # values that autocast copies
     return Footprint(
         parameters=sum(weight.numel() for weight in part.parameters()) - tied,
         tied=tied,
         kept=kept,
         handed=sum(one.numel() * one.element_size() for one in handed),
         working=live.peak - kept,
-        cast=2 * (_linear_values(part) + tied) if dtype != torch.float32 else 0,
-        forward_flops=forward.get_total_flops(),
-        backward_flops=backward.get_total_flops(),
-        forward_moved=moved,
-        backward_moved=live.moved - moved,
+        cast=2 * cast if dtype != torch.float32 else 0,
+        forward=PassWork(forward.get_total_flops(), moved),
+        backward=PassWork(backward.get_total_flops(), live.moved - moved),
     )
-
-
-def _linear_values(part: ModelPart) -> int:
-    """Weights that autocast copies."""
-    layers = (module for module in part.modules() if isinstance(module, nn.Linear))
-    return sum(weight.numel() for layer in layers for weight in layer.parameters())

@@ -1,6 +1,7 @@
-"""Sums and maxima over every run of consecutive layers, as arrays."""
+"""Sums and maxima over every run of consecutive layers, as arrays, and the kinds of stages."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,10 @@ from trainer.extensions.splitting.plan.costs import ModelCosts, PartCosts
 
 Whole = NDArray[np.int64]
 Real = NDArray[np.float64]
+
+RECOMPUTES = np.array([False, True, False, True])[:, None, None]
+SHARDED = np.array([False, False, True, True])[:, None, None]
+"""The kinds of stages, (kinds, 1, 1); of two that are equally fast the first is taken."""
 
 
 class Intervals:
@@ -24,17 +29,18 @@ class Intervals:
         self.is_first[0] = 1
         self.is_last = np.zeros((size, size), dtype=np.int64)
         self.is_last[:, -1] = 1
-        self.is_stage = np.triu(np.ones((size, size), dtype=np.bool_), 1)
 
-    def total(self, name: str) -> Whole:
-        """The sum of a whole number of the layers' costs."""
-        sums = np.cumsum([0] + [getattr(layer, name) for layer in self.costs.layers], dtype=np.int64)
+    def total(self, name: str) -> NDArray[Any]:
+        """The sum of one of the layers' costs."""
+        sums = np.cumsum([0, *(getattr(layer, name) for layer in self.costs.layers)])
         return np.asarray(sums[None, :] - sums[:, None])
 
-    def seconds(self, name: str) -> Real:
-        """The sum of a time of the layers."""
-        sums = np.cumsum([0.0] + [getattr(layer, name) for layer in self.costs.layers])
-        return np.asarray(sums[None, :] - sums[:, None])
+    def ends(self, name: str) -> NDArray[Any]:
+        """One of the embeddings' costs where they are, plus the heads'."""
+        costs = self.costs
+        return np.asarray(
+            self.is_first * getattr(costs.embeddings, name) + self.is_last * getattr(costs.heads, name)
+        )
 
     def largest(self, value: Callable[[PartCosts], int]) -> Whole:
         """The maximum over the layers."""
@@ -44,24 +50,18 @@ class Intervals:
             result[first, first + 1 :] = np.maximum.accumulate(values[first:])
         return result
 
-    def ends(self, name: str) -> Whole:
-        """The embeddings' whole number where they are, plus the heads'."""
-        costs = self.costs
-        first: int = getattr(costs.embeddings, name)
-        last: int = getattr(costs.heads, name)
-        return self.is_first * first + self.is_last * last
+    def handed_out(self) -> Whole:
+        """Bytes that the stage hands over to the next one."""
+        return self._handed()[None, :] * (1 - self.is_last)
 
     def handed_in(self) -> Whole:
         """Bytes that the stage before hands over."""
-        handed = [0] + [layer.handed for layer in self.costs.layers]
-        return np.broadcast_to(np.array(handed)[:, None], self.is_first.shape) * (1 - self.is_first)
+        return self._handed()[:, None] * (1 - self.is_first)
 
-    def handed_out(self) -> Whole:
-        """Bytes that the stage hands over to the next one."""
-        handed = [0] + [layer.handed for layer in self.costs.layers]
-        return np.broadcast_to(np.array(handed)[None, :], self.is_last.shape) * (1 - self.is_last)
+    def _handed(self) -> Whole:
+        return np.array([0, *(layer.handed for layer in self.costs.layers)], dtype=np.int64)
 
     def parameters(self) -> Whole:
         """Values of the stage's weights. A last stage that is not the first has its own word embeddings."""
         own = self.is_last * (1 - self.is_first) * self.costs.heads.tied
-        return self.total("parameters") + self.ends("parameters") + own
+        return np.asarray(self.total("parameters") + self.ends("parameters") + own)

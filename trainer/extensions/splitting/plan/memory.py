@@ -1,18 +1,19 @@
 """Memory of every possible stage."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from trainer.extensions.splitting.plan.intervals import Intervals, Whole
-from trainer.extensions.splitting.plan.kinds import KINDS, StageKind
-from trainer.extensions.splitting.plan.optimiser_costs import OptimiserCosts
-from trainer.extensions.splitting.plan.plan import Memory
+from trainer.extensions.splitting.plan.costs import OptimiserCosts
+from trainer.extensions.splitting.plan.intervals import RECOMPUTES, SHARDED, Intervals, Whole
+from trainer.update.optimiser import CHUNK
 
 VALUE = 4
 """Bytes of a weight or a gradient."""
 
 
 class StageMemory:
-    """Bytes on a device of each stage, by kind of stage: arrays of Intervals.
+    """Bytes on a device of each kind of stage, (kinds, L + 1, L + 1), as in Intervals.
 
     A device holds weights, moments, what each micro-batch under way keeps, and the tensors that a pipeline
     receives into, activations and gradients: PyTorch's has its own for each micro-batch of an update. On top
@@ -33,79 +34,57 @@ class StageMemory:
 
         clips: each micro-batch's gradients are all there before they are added to the sums.
         """
-        self._intervals = intervals
         self._in_buckets, self._clips = in_buckets, clips
         parameters = intervals.parameters()
-        self._weights = {False: VALUE * parameters, True: VALUE * -(-parameters // copies)}
-        self._moments = {
-            False: optimiser.moments * parameters,
-            True: optimiser.moments * -(-parameters // copies),
-        }
-        self._gathered = {False: np.zeros_like(parameters), True: _gathered(intervals)}
-        self._step = {
-            sharded: _step_working(intervals, optimiser, copies if sharded else 1)
-            for sharded in (False, True)
-        }
+        held = np.where(SHARDED, -(-parameters // copies), parameters)
+        self._weights, self._moments = VALUE * held, optimiser.moments * held
+        self._gathered = SHARDED * _gathered(intervals)
         self._received = intervals.handed_in() + intervals.handed_out()
-        self._kept = {kind: intervals.ends("kept") + _kept(intervals, kind) for kind in KINDS}
-        self._start = {kind: _start_working(intervals, kind) for kind in KINDS}
-        self._end = _end_working(intervals)
-        self._heads_kept = intervals.is_last * intervals.costs.heads.kept
-
-    def peak(self, kind: StageKind, in_flight: int, micro_batches: int) -> Whole:
-        """The most bytes, with so many micro-batches under way at once."""
-        weights, moments, gradients, rest = self._parts(kind, in_flight, micro_batches)
-        total: Whole = weights + moments + gradients + rest
-        return total
+        self._kept = intervals.ends("kept") + _kept(intervals)
+        self._start, self._end = _start_working(intervals), _end_working(intervals)
+        self._step = _step_working(intervals, optimiser, np.where(SHARDED, copies, 1))
 
     def peaks(self, in_flight: int, micro_batches: int) -> Whole:
-        """The most bytes of each kind of KINDS."""
-        return np.stack([self.peak(kind, in_flight, micro_batches) for kind in KINDS])
+        """The most bytes, with so many micro-batches under way at once."""
+        return np.asarray(sum(self.parts(in_flight, micro_batches).values()))
 
-    def at(self, kind: StageKind, first: int, last: int, in_flight: int, micro_batches: int) -> Memory:
-        """The bytes of one stage by purpose."""
-        parts = self._parts(kind, in_flight, micro_batches)
-        weights, moments, gradients, activations = (int(part[first, last]) for part in parts)
-        return Memory(weights=weights, gradients=gradients, moments=moments, activations=activations)
-
-    def _parts(
-        self, kind: StageKind, in_flight: int, micro_batches: int
-    ) -> tuple[Whole, Whole, Whole, Whole]:
-        """Weights, moments, gradients and the rest at the moment when their sum is largest."""
-        weights, kept = self._weights[kind.sharded], self._kept[kind]
-        gradients = weights
+    def parts(self, in_flight: int, micro_batches: int) -> Mapping[str, Whole]:
+        """The bytes at the moment when they are most, by their names in Memory."""
+        gradients = self._weights
+        start = in_flight * self._kept + self._start + self._gathered
+        apart = gradients * (~SHARDED & (self._clips and micro_batches > 1))
+        end = np.maximum((in_flight - 1) * self._kept + self._end + apart, self._step)
+        end = end + 2 * self._gathered  # weights and gradients
         is_summing = self._in_buckets or micro_batches > in_flight
-        gathered = self._gathered[kind.sharded]
-        start = in_flight * kept + self._start[kind] + gathered
-        apart = gradients * (self._clips and not kind.sharded and micro_batches > 1)
-        end = np.maximum((in_flight - 1) * kept + self._end + apart, self._step[kind.sharded])
-        end = end + 2 * gathered  # weights and gradients
-        if is_summing:
-            rest, there = np.maximum(start, end), gradients
-        else:
-            is_end = end + gradients > start
-            rest, there = np.where(is_end, end, start), np.where(is_end, gradients, 0)
-        return weights, self._moments[kind.sharded], there, rest + micro_batches * self._received
+        is_end = end + gradients * (not is_summing) > start
+        return {
+            "weights": self._weights,
+            "gradients": np.where(is_end | is_summing, gradients, 0),
+            "moments": self._moments,
+            "activations": np.where(is_end, end, start) + micro_batches * self._received,
+        }
 
 
-def _kept(intervals: Intervals, kind: StageKind) -> Whole:
+def _kept(intervals: Intervals) -> Whole:
     """Bytes that layers keep of a micro-batch. Sharded ones, gathered again in 16 bits, keep no casts."""
-    if kind.recomputes:
-        return intervals.total("handed")
-    casts = intervals.total("cast") if kind.sharded else 0
-    return np.asarray(intervals.total("kept") - casts)
+    kept = intervals.total("kept") - SHARDED * intervals.total("cast")
+    return np.where(RECOMPUTES, intervals.total("handed"), kept)
 
 
-def _start_working(intervals: Intervals, kind: StageKind) -> Whole:
+def _start_working(intervals: Intervals) -> Whole:
     """The rest at the start of a backward pass: in the heads, or in a layer when the heads are done.
 
     Copies of whole weights in 16 bits stay until the end of the forward pass.
     """
-    costs = intervals.costs
-    layer = intervals.largest(lambda layer: layer.working + (layer.kept if kind.recomputes else 0))
-    casts = intervals.total("cast") * (kind == StageKind(recomputes=True, sharded=False))
-    after = layer + _waiting(intervals) - intervals.is_last * costs.heads.kept
-    return np.asarray(np.maximum(np.maximum(intervals.is_last * costs.heads.working, after), casts))
+    heads = intervals.costs.heads
+    layer = np.where(
+        RECOMPUTES,
+        intervals.largest(lambda layer: layer.working + layer.kept),
+        intervals.largest(lambda layer: layer.working),
+    )
+    casts = intervals.total("cast") * (RECOMPUTES & ~SHARDED)
+    after = layer + _waiting(intervals) - intervals.is_last * heads.kept
+    return np.asarray(np.maximum(np.maximum(intervals.is_last * heads.working, after), casts))
 
 
 def _end_working(intervals: Intervals) -> Whole:
@@ -125,13 +104,12 @@ def _gathered(intervals: Intervals) -> Whole:
     """Whole weights on a device of a sharded stage: of both ends, and of two layers."""
     ends = intervals.parameters() - intervals.total("parameters")
     layer = intervals.largest(lambda layer: layer.parameters)
-    return VALUE * (ends + 2 * layer)
+    return np.asarray(VALUE * (ends + 2 * layer))
 
 
-def _step_working(intervals: Intervals, optimiser: OptimiserCosts, shards: int) -> Whole:
-    """The bytes of the optimiser's step: of one chunk."""
+def _step_working(intervals: Intervals, optimiser: OptimiserCosts, shards: Whole) -> Whole:
+    """The bytes of the optimiser's step where it makes its change apart: of a chunk, at least one tensor."""
     tied = np.maximum(intervals.is_first, intervals.is_last) * intervals.costs.heads.tied
     largest = np.maximum(intervals.largest(lambda layer: layer.parameters // 3), tied) // shards
-    values = intervals.parameters() // shards
-    working = np.vectorize(optimiser.working, otypes=[np.int64])
-    return np.asarray(working(values, largest))
+    chunk = np.minimum(intervals.parameters() // shards, CHUNK + largest)
+    return np.asarray(VALUE * chunk * optimiser.has_change)

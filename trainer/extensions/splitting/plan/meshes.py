@@ -45,30 +45,21 @@ def meshes_of(request: PlanRequest) -> list[Mesh]:
 
 
 def _with_stages(request: PlanRequest, stages: int) -> Iterator[Mesh]:
-    copies = request.devices // stages
+    copies, is_pipeline = request.devices // stages, stages > 1
+    has_powers = request.power_of_two and is_pipeline
     asked = (request.stages or stages, request.copies or copies)
-    is_kind = request.strategy is None or (request.strategy == "pipelined") == (stages > 1)
+    is_kind = request.strategy is None or (request.strategy == "pipelined") == is_pipeline
     if asked != (stages, copies) or not is_kind or stages > request.model.num_hidden_layers:
         return
-    if stages > 1 and request.power_of_two and not (_is_power(stages) and _is_power(copies)):
-        return
-    if request.examples % copies:
+    if request.examples % copies or (has_powers and not (_is_power(stages) and _is_power(copies))):
         return
     rows = request.examples // copies
     for micro_batches in _divisors(rows):
-        if request.batch_size in (None, rows // micro_batches) and _is_allowed(
-            request, stages, micro_batches
-        ):
-            yield Mesh(stages, copies, micro_batches, rows // micro_batches)
-
-
-def _is_allowed(request: PlanRequest, stages: int, micro_batches: int) -> bool:
-    """False where the limits of pipelines exclude the number of micro-batches."""
-    if stages == 1:
-        return True
-    if request.power_of_two and request.batch_size is None and not _is_power(micro_batches):
-        return False
-    return request.least_micro_batches <= micro_batches <= request.most_micro_batches
+        size = rows // micro_batches
+        is_many = request.least_micro_batches <= micro_batches <= request.most_micro_batches
+        is_free = not has_powers or request.batch_size is not None or _is_power(micro_batches)
+        if request.batch_size in (None, size) and (not is_pipeline or (is_many and is_free)):
+            yield Mesh(stages, copies, micro_batches, size)
 
 
 def _divisors(number: int) -> list[int]:

@@ -2,13 +2,15 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trainer.config.model import ModelConfig
-from trainer.data.batches import FlatBatch, Sequences
+from trainer.data.batches import Sequences
 from trainer.devices.counting import host_attention
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.model.bert import Heads, Logits
@@ -35,22 +37,32 @@ class Shape:
     flat_attention: FlatAttention = host_attention
 
 
-def shape_of(request: PlanRequest, rows: int) -> Shape:
+def shape_of(request: PlanRequest, rows: int, flat_attention: FlatAttention = host_attention) -> Shape:
     """The shape of micro-batches of so many rows."""
     return Shape(
         rows=rows,
         length=request.sequence_length,
         masked=request.masked_slots,
         attention=request.attention,
+        flat_attention=flat_attention,
     )
 
 
 class ModelPart(nn.Module, ABC):
-    """A part of the model with its input. ``forward`` takes what the part before hands over."""
+    """A part of the model with its input. ``forward`` takes what the part before hands over.
 
-    @abstractmethod
+    takes: so many tensors.
+    """
+
+    takes = 1
+
+    def __init__(self, config: ModelConfig, shape: Shape) -> None:
+        super().__init__()
+        self._size = (shape.rows * shape.length, config.hidden_size)
+
     def given(self, dtype: torch.dtype) -> Tensors:
         """Tensors in place of the output of the part before, of the type that products have."""
+        return tuple(torch.randn(self._size, dtype=dtype) for _ in range(self.takes))
 
     @abstractmethod
     def forward(self, *given: Tensor) -> Tensors:
@@ -60,16 +72,15 @@ class ModelPart(nn.Module, ABC):
 class EmbeddingsPart(ModelPart):
     """The embeddings with their norm and dropout."""
 
+    takes = 0
+
     def __init__(self, config: ModelConfig, shape: Shape) -> None:
-        super().__init__()
+        super().__init__(config, shape)
         self.embeddings = Embeddings(config)
         self._config = config
         tokens = torch.arange(shape.rows * shape.length, dtype=torch.int32)
         self._words = tokens % config.vocab_size  # as good as all different: repeated rows are in a cache
         self._positions, self._types = tokens % shape.length, torch.zeros_like(tokens)
-
-    def given(self, dtype: torch.dtype) -> Tensors:
-        return ()
 
     def forward(self, *given: Tensor) -> Tensors:
         rows = self.embeddings(self._words, self._types, self._positions)
@@ -81,45 +92,46 @@ class EmbeddingsPart(ModelPart):
 
 
 class LayerPart(ModelPart):
-    """One layer of the encoder."""
+    """One layer of the encoder. It takes two tensors where norms come first."""
 
     def __init__(self, config: ModelConfig, shape: Shape) -> None:
-        super().__init__()
+        super().__init__(config, shape)
         self.layer = Layer(config)
-        self._config = config
-        self._size = (shape.rows * shape.length, config.hidden_size)
-        self._sequences = _sequences(shape)
+        self.takes = 2 if config.megatron_residual_connection else 1
+        if shape.attention == "flat":
+            ends = torch.arange(shape.rows + 1, dtype=torch.int32) * shape.length
+            self._sequences = Sequences(ends, shape.length, shape.flat_attention)
+        else:
+            from trainer.extensions.loading.row_batches import PaddedSequences
 
-    def given(self, dtype: torch.dtype) -> Tensors:
-        return tuple(torch.randn(self._size, dtype=dtype) for _ in range(handed_tensors(self._config)))
+            mask = torch.ones(shape.rows, shape.length, dtype=torch.int32)
+            self._sequences = PaddedSequences(mask)
 
     def forward(self, *given: Tensor) -> Tensors:
         rows, normed = self.layer(given[0], given[-1], self._sequences)
-        return (rows, normed) if len(given) > 1 else (normed,)
+        return (rows, normed) if self.takes == 2 else (normed,)
 
 
 class HeadsPart(ModelPart):
     """Pooler, heads and loss of pre-training. words: the word embeddings."""
 
     def __init__(self, config: ModelConfig, shape: Shape) -> None:
-        super().__init__()
+        super().__init__(config, shape)
         self.pooler = Dense(config.hidden_size, config.hidden_size)
         self.heads = Heads(config)
         self.words = nn.Parameter(torch.zeros(config.padded_vocab_size, config.hidden_size))
-        self._size = (shape.rows * shape.length, config.hidden_size)
         self._first = torch.arange(shape.rows) * shape.length
         self._masked = (self._first[:, None] + torch.arange(shape.masked)).reshape(-1)
-        self._batch = _labels(shape)
-
-    def given(self, dtype: torch.dtype) -> Tensors:
-        return (torch.randn(self._size, dtype=dtype),)
+        self._labels = torch.zeros(len(self._masked), dtype=torch.int64)
+        self._weights = torch.ones(len(self._masked))
+        # The batch, of which the loss reads nothing else.
+        self._batch: Any = SimpleNamespace(next_sentence_labels=torch.zeros(shape.rows, dtype=torch.int32))
 
     def forward(self, *given: Tensor) -> Tensors:
         normed = given[-1]
         pooled = torch.tanh(self.pooler.dense(normed.index_select(0, self._first)))
         words = self.heads.predictions(normed.index_select(0, self._masked), self.words)
-        labels, weights = self._batch.masked_lm_ids, self._batch.masked_lm_weights
-        logits = Logits(words, self.heads.seq_relationship(pooled), labels.reshape(-1), weights.reshape(-1))
+        logits = Logits(words, self.heads.seq_relationship(pooled), self._labels, self._weights)
         return (pretraining_loss(logits, self._batch).loss,)
 
 
@@ -127,13 +139,9 @@ class LinearPart(ModelPart):
     """Pooler and one linear layer with two outputs a token, in place of the small head of a task."""
 
     def __init__(self, config: ModelConfig, shape: Shape) -> None:
-        super().__init__()
+        super().__init__(config, shape)
         self.pooler = Dense(config.hidden_size, config.hidden_size)
         self.output = nn.Linear(config.hidden_size, 2)
-        self._size = (shape.rows * shape.length, config.hidden_size)
-
-    def given(self, dtype: torch.dtype) -> Tensors:
-        return (torch.randn(self._size, dtype=dtype),)
 
     def forward(self, *given: Tensor) -> Tensors:
         return (self.output(given[-1]).float().logsumexp(-1).mean(),)
@@ -146,36 +154,3 @@ def make_part(name: str, config: ModelConfig, shape: Shape, head: str) -> ModelP
     if name == "layer":
         return LayerPart(config, shape)
     return (HeadsPart if head == "pretraining" else LinearPart)(config, shape)
-
-
-def handed_tensors(config: ModelConfig) -> int:
-    """Tensors that a layer hands over to the next one."""
-    return 2 if config.megatron_residual_connection else 1
-
-
-def _sequences(shape: Shape) -> Sequences:
-    if shape.attention == "flat":
-        ends = torch.arange(shape.rows + 1, dtype=torch.int32) * shape.length
-        return Sequences(ends, shape.length, shape.flat_attention)
-    from trainer.extensions.loading.row_batches import PaddedSequences
-
-    return PaddedSequences(torch.ones(shape.rows, shape.length, dtype=torch.int32))
-
-
-def _labels(shape: Shape) -> FlatBatch:
-    """A batch without ids, of which the loss reads the labels."""
-    ids = torch.zeros(shape.rows, dtype=torch.int32)
-    masked = torch.zeros(shape.rows * shape.masked, dtype=torch.int64)
-    return FlatBatch(
-        input_ids=ids,
-        token_type_ids=ids,
-        position_ids=ids,
-        ends=ids,
-        first_rows=ids,
-        masked_lm_rows=masked,
-        masked_lm_ids=masked,
-        masked_lm_weights=torch.ones(shape.rows * shape.masked),
-        next_sentence_labels=ids,
-        longest=1,
-        tokens=0,
-    )

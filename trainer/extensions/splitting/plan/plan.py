@@ -5,7 +5,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from bertdata.config.value_check import check_values, read_object
 from bertdata.errors import SettingsError
+from bertdata.io import storage
+from schemas import load_schema
+from trainer.config.model import ModelConfig
 
 FORMAT = "bertdata plan 1"
 
@@ -94,41 +98,64 @@ class Plan:
         return "sharded" if self.stages[0].sharded else "replicated"
 
     @property
+    def fullest(self) -> int:
+        """The number of the stage that takes most memory."""
+        totals = [stage.memory.total for stage in self.stages]
+        return totals.index(max(totals))
+
+    @property
     def seconds(self) -> float:
         """Seconds of an update."""
-        times = [stage.seconds for stage in self.stages]
-        end = max(stage.all_reduce + stage.step for stage in self.stages)
-        return sum(times) + (self.micro_batches - 1) * max(times) + end
+        return self._span() + max(stage.all_reduce + stage.step for stage in self.stages)
 
     @property
     def bubble(self) -> float:
         """The share of the devices' time between the first and the last pass in which they wait."""
+        busy = self.micro_batches * sum(stage.seconds for stage in self.stages)
+        return 1 - busy / (len(self.stages) * self._span())
+
+    def _span(self) -> float:
+        """Seconds from the first to the last pass."""
         times = [stage.seconds for stage in self.stages]
-        span = sum(times) + (self.micro_batches - 1) * max(times)
-        return 1 - self.micro_batches * sum(times) / (len(times) * span)
+        return sum(times) + (self.micro_batches - 1) * max(times)
 
     def as_json(self) -> dict[str, Any]:
         return {"format": FORMAT, **asdict(self)}
 
     def text(self) -> str:
-        """The file that ``parse_plan`` reads."""
+        """The file that ``read_plan`` reads: JSON of the fields in ``schemas/plan.json``."""
         return json.dumps(self.as_json(), indent=1) + "\n"
 
 
-def parse_plan(values: Any, where: str) -> Plan:
-    """The plan of a file's JSON. SettingsError where it is not a plan."""
+def read_plan(path: str) -> Plan:
+    """The plan of a file. SettingsError names the file and what is wrong with it."""
+    values = read_object(path)
+    if (found := values.get("format")) != FORMAT:
+        named = "there is no format" if found is None else f"its format is {found!r}"
+        raise SettingsError(f"{path}: is no plan: {named}, expected {FORMAT!r}")
+    check_values({"plan": values}, {"plan": load_schema("plan")}, f"{path}: ")
+    ModelConfig.from_dict(values["model"], f"{path}: model")
+    return parse_plan(values, path)
+
+
+def parse_plan(values: Mapping[str, Any], where: str) -> Plan:
+    """The plan of ``Plan.as_json``. SettingsError for other keys, and for stages with gaps."""
+    known = {name: value for name, value in values.items() if name != "format"}
     try:
-        values = dict(values)
-        if (found := values.pop("format", None)) != FORMAT:
-            raise SettingsError(f"{where}: no plan of this trainer: found format {found!r}")
         stages = tuple(
-            StagePlan(**{**stage, "memory": Memory(**stage["memory"])}) for stage in values.pop("stages")
+            StagePlan(**{**stage, "memory": Memory(**stage["memory"])}) for stage in values["stages"]
         )
-        plan = Plan(**values, stages=stages)
-    except (TypeError, ValueError, KeyError) as error:
+        plan = Plan(**{**known, "stages": stages})
+    except TypeError as error:
         raise SettingsError(f"{where}: no plan of this trainer: {error}") from None
     ends = [0, *(stage.last for stage in stages)]
     is_whole = all(stage.first == end < stage.last for stage, end in zip(stages, ends, strict=False))
     if not (is_whole and ends[-1] == plan.model.get("num_hidden_layers")):
         raise SettingsError(f"{where}: its stages do not follow one another through the layers")
     return plan
+
+
+def write_plan(path: str, plan: Plan) -> None:
+    """Write the plan's file, which appears whole or not at all."""
+    with storage.open_output(path) as file:
+        file.write(plan.text().encode())

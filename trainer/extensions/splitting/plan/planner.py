@@ -1,6 +1,7 @@
 """Planning: from a request to the fastest plan that fits into the devices' memory."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
@@ -8,17 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertdata.errors import SettingsError
-from trainer.extensions.splitting.plan.costs import Costs, analytic_costs
-from trainer.extensions.splitting.plan.intervals import Intervals, Real, Whole
-from trainer.extensions.splitting.plan.kinds import KINDS, is_allowed, may_shard
+from trainer.extensions.splitting.plan.costs import Costs, analytic_costs, optimiser_costs
+from trainer.extensions.splitting.plan.intervals import RECOMPUTES, SHARDED, Intervals, Real, Whole
 from trainer.extensions.splitting.plan.memory import StageMemory
 from trainer.extensions.splitting.plan.meshes import Mesh, meshes_of
-from trainer.extensions.splitting.plan.optimiser_costs import optimiser_costs
-from trainer.extensions.splitting.plan.plan import Plan, StagePlan
+from trainer.extensions.splitting.plan.plan import Memory, Plan, StagePlan
 from trainer.extensions.splitting.plan.rates import ShardingRate
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.extensions.splitting.plan.search import FAR, Choice, LayerDivision, Search, least_maximum
-from trainer.extensions.splitting.plan.times import StageTimes
+from trainer.extensions.splitting.plan.times import stage_times
 
 NANOSECOND = 1e-9
 _LARGEST = 2.0**40
@@ -53,6 +52,7 @@ class Planner:
     def __init__(self, request: PlanRequest, costs: Costs | None = None) -> None:
         self.request = request
         self.meshes = meshes_of(request)
+        self._choices = [(mesh, ends) for mesh in self.meshes for ends in self._ends(mesh)]
         rows = {mesh.rows for mesh in self.meshes}
         self.costs = costs or analytic_costs(request, rows)
         self._optimiser = optimiser_costs(request.optimiser)
@@ -64,10 +64,9 @@ class Planner:
         """The fastest plan that fits, or None."""
         best: tuple[Mesh, LayerDivision] | None = None
         below = FAR
-        for mesh in self.meshes:
-            for ends in self._ends(mesh):
-                if (found := self._fastest(mesh, ends, below)) is not None:
-                    best, below = (mesh, found), found.passes(mesh.micro_batches) + found.end
+        for mesh, ends in self._choices:
+            if (found := self._fastest(mesh, ends, below)) is not None:
+                best, below = (mesh, found), found.passes(mesh.micro_batches) + found.end
         return None if best is None else self._plan(*best)
 
     def _fastest(self, mesh: Mesh, ends: bool, below: int) -> LayerDivision | None:
@@ -75,18 +74,11 @@ class Planner:
         passes = self.costs(mesh.rows).seconds / self._unit * (1 + (mesh.micro_batches - 1) / mesh.stages)
         if passes - mesh.stages * mesh.micro_batches >= below:  # rounding of a stage's time is less
             return None
-        times, memory = self._tables(mesh.rows, mesh.copies)
-        usable = self.request.usable_memory
-
-        @cache
-        def fits(in_flight: int) -> NDArray[np.bool_]:
-            return memory.peaks(in_flight, mesh.micro_batches) <= usable
-
+        times, _ = self._tables(mesh.rows, mesh.copies)
         search = Search(
-            self._units(times.busy()),
-            self._units(times.end()),
-            lambda left: self._allowed(mesh, ends, left) & fits(mesh.in_flight(left)),
-            mesh.stages,
+            self._units(times["forward"] + times["backward"] + times["transfer"]),
+            self._units(times["all_reduce"] + times["step"]),
+            [peaks <= self.request.usable_memory for peaks in self._allowed_peaks(mesh, ends)],
             mesh.micro_batches,
         )
         return search.best(below)
@@ -111,20 +103,22 @@ class Planner:
     def least_memory(self) -> tuple[int, Mesh]:
         """Bytes that each device must have free for any plan, and the mesh of the plan that needs no more."""
         least: tuple[int, Mesh] | None = None
-        for mesh in self.meshes:
-            for ends in self._ends(mesh):
-                needed = least_maximum(self._allowed_peaks(mesh, ends))
-                if needed is not None and (least is None or needed < least[0]):
-                    least = needed, mesh
+        for mesh, ends in self._choices:
+            needed = least_maximum(self._allowed_peaks(mesh, ends))
+            if needed is not None and (least is None or needed < least[0]):
+                least = needed, mesh
         assert least is not None
         return least
 
     def _allowed_peaks(self, mesh: Mesh, ends: bool) -> list[Whole]:
         """The most bytes of each stage from the last one on, or FAR where the request excludes it."""
         _, memory = self._tables(mesh.rows, mesh.copies)
-        peaks = cache(lambda in_flight: memory.peaks(in_flight, mesh.micro_batches))
         return [
-            np.where(self._allowed(mesh, ends, left), peaks(mesh.in_flight(left)), FAR)
+            np.where(
+                self._allowed(mesh, ends, left),
+                memory.peaks(mesh.in_flight(left), mesh.micro_batches),
+                FAR,
+            )
             for left in range(1, mesh.stages + 1)
         ]
 
@@ -133,26 +127,28 @@ class Planner:
 
         Both have the word embeddings, where the heads use them, and add up their gradients.
         """
-        shards = may_shard(self.request, mesh.stages, mesh.copies) or self.request.strategy == "sharded"
+        shards = self._may_shard(mesh) or self.request.strategy == "sharded"
         return (False, True) if shards else (False,)
+
+    def _may_shard(self, mesh: Mesh) -> bool:
+        """True if the request lets stages of the mesh be sharded."""
+        request = self.request
+        is_shardable = request.may_shard and mesh.copies > 1 and request.strategy != "replicated"
+        return is_shardable and (mesh.stages == 1 or request.may_shard_stages)
 
     def _stage(self, mesh: Mesh, choice: Choice, left: int) -> StagePlan:
         times, memory = self._tables(mesh.rows, mesh.copies)
-        kind, at = KINDS[choice.kind], (choice.first, choice.last)
+        parts = memory.parts(mesh.in_flight(left), mesh.micro_batches)
         return StagePlan(
             first=choice.first,
             last=choice.last,
-            recomputes=kind.recomputes,
-            sharded=kind.sharded,
-            forward=float(times.forward(kind)[at]),
-            backward=float(times.backward(kind)[at]),
-            transfer=float(times.transfer[at]),
-            all_reduce=float(times.all_reduce(kind)[at]),
-            memory=memory.at(kind, *at, mesh.in_flight(left), mesh.micro_batches),
-            step=float(times.step(kind)[at]),
+            recomputes=bool(RECOMPUTES[choice.kind]),
+            sharded=bool(SHARDED[choice.kind]),
+            memory=Memory(**{name: int(part[choice]) for name, part in parts.items()}),
+            **{name: float(one[choice]) for name, one in times.items()},
         )
 
-    def _make_tables(self, rows: int, copies: int) -> tuple[StageTimes, StageMemory]:
+    def _make_tables(self, rows: int, copies: int) -> tuple[Mapping[str, Real], StageMemory]:
         costs = self.costs(rows)
         intervals = Intervals(costs)
         is_whole = self.request.devices == copies
@@ -161,20 +157,22 @@ class Planner:
         memory = StageMemory(intervals, copies, self._optimiser, in_buckets, clips)
         bandwidth = self.request.bandwidth
         sharding = self.request.sharding or ShardingRate(bandwidth, bandwidth)
-        return StageTimes(intervals, copies, bandwidth, sharding, costs.step), memory
+        return stage_times(intervals, copies, bandwidth, sharding, costs.step), memory
 
     def _allowed(self, mesh: Mesh, ends: bool, left: int) -> NDArray[np.bool_]:
         """The kinds and layers that the request allows, without regard to memory.
 
         left: the stage's number from the end (the last: 1). ends: the first and the last one are sharded.
         """
-        layers, is_end = self.request.model.num_hidden_layers, left in (1, mesh.stages)
-        kinds = [
-            is_allowed(kind, self.request, mesh.stages, mesh.copies) and (kind.sharded == ends or not is_end)
-            for kind in KINDS
-        ]
-        is_stage = np.triu(np.ones((layers + 1, layers + 1), dtype=np.bool_), 1)
-        return np.array(kinds)[:, None, None] & is_stage
+        request, size = self.request, self.request.model.num_hidden_layers + 1
+        kinds = np.where(RECOMPUTES, request.recompute != "never", request.recompute != "always")
+        if request.strategy == "sharded":
+            kinds = kinds & SHARDED
+        elif not self._may_shard(mesh):
+            kinds = kinds & ~SHARDED
+        if left in (1, mesh.stages):
+            kinds = kinds & (ends == SHARDED)
+        return kinds & np.triu(np.ones((size, size), dtype=np.bool_), 1)
 
     def _units(self, seconds: Real) -> Whole:
         return np.rint(seconds / self._unit).astype(np.int64)
@@ -182,16 +180,16 @@ class Planner:
 
 def _why_none_fits(planner: Planner) -> str:
     """By how much the plan that needs the least memory exceeds the devices', and what would fit."""
-    request = planner.request
+    request, margin = planner.request, planner.request.memory_margin
     needed, mesh = planner.least_memory()
     usable = request.usable_memory
-    margin = request.memory_margin
+    enough = math.ceil(needed / (1 - margin) / 1e7) * 1e7  # in full hundredths of a GB, which are printed
     more = _devices_that_fit(planner)
     return (
-        f"plan: a device needs at least {_gb(needed)} ({_described(mesh)}), {_gb(needed - usable)} more "
+        f"plan: a device needs at least {_gb(needed)} (stages: {mesh.stages}, copies: {mesh.copies}, "
+        f"micro-batches: {mesh.micro_batches}, rows of each: {mesh.rows}), {_gb(needed - usable)} more "
         f"than the {_gb(usable)} that memory_margin {margin:g} leaves of {_gb(request.memory)}; it would "
-        f"fit into {_gb(_rounded_up(needed / (1 - margin)))} a device"
-        + (f", or on {more} devices of this memory" if more else "")
+        f"fit into {_gb(enough)} a device" + (f", or on {more} devices of this memory" if more else "")
     )
 
 
@@ -207,18 +205,6 @@ def _devices_that_fit(planner: Planner) -> int | None:
         if other.least_memory()[0] <= request.usable_memory:
             return request.devices
     return None
-
-
-def _described(mesh: Mesh) -> str:
-    return (
-        f"stages: {mesh.stages}, copies: {mesh.copies}, micro-batches: {mesh.micro_batches}, "
-        f"rows of each: {mesh.rows}"
-    )
-
-
-def _rounded_up(size: float) -> float:
-    """The size in full hundredths of a GB, so that the printed number is enough."""
-    return math.ceil(size / 1e7) * 1e7
 
 
 def _gb(size: float) -> str:

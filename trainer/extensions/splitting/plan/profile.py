@@ -5,9 +5,9 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from trainer.collectives.collective import Collective
-from trainer.devices.device import Device
+from trainer.devices.device import HOST, Device
 from trainer.extensions.splitting.freed_memory import return_memory
-from trainer.extensions.splitting.plan.costs import Costs, PassTimes, Seconds, costs_between
+from trainer.extensions.splitting.plan.costs import Costs, PassTimes, Seconds, between, costs_between
 from trainer.extensions.splitting.plan.meshes import meshes_of
 from trainer.extensions.splitting.plan.parts import NAMES
 from trainer.extensions.splitting.plan.request import PlanRequest
@@ -44,9 +44,16 @@ def profiled_costs(
 
     def seconds(size: int) -> Seconds:
         fraction = (size - least) / max(1, most - least)
-        return {name: _between(low.passes[name], high.passes[name], fraction) for name in NAMES}
+        return {name: between(low.passes[name], high.passes[name], fraction) for name in NAMES}
 
     return costs_between(request, rows, seconds, high.step)
+
+
+def attention_of(device: Device) -> str:
+    """The kind of the device's attention: a name of request.ATTENTION."""
+    if device.torch_device.type != HOST.type:
+        return "fused"
+    return "scores" if device.config.data.rows or device.needs_rows else "flat"
 
 
 class Profile(NamedTuple):
@@ -66,19 +73,19 @@ def measure_updates(request: PlanRequest, device: Device, rows: int, clock: Cloc
     plain, recomputed = [], []
     for _ in range(REPETITIONS):
         plain.append(updates.run())
-        if request.may_recompute:
+        if request.recompute != "never":
             recomputed.append(updates.run(recomputes=True))
-    passes = {name: _least_times(plain, recomputed if name == "layer" else (), name) for name in NAMES}
+    passes = {}
+    for name in NAMES:
+        forward, backward = _least_times(plain, name)
+        again = sum(_least_times(recomputed, name)) if recomputed and name == "layer" else 0.0
+        passes[name] = PassTimes(forward, backward, recompute=max(0.0, again - forward - backward))
     return Profile(passes, step=min(one.step for one in plain))
 
 
-def _least_times(plain: Collection[UpdateTimes], recomputed: Collection[UpdateTimes], name: str) -> PassTimes:
-    """The least times of a part of that name. recomputed: updates in which it was, if any."""
-    forward, backward = (min(one.passes[name][number] for one in plain) for number in (0, 1))
-    if not recomputed:
-        return PassTimes(forward, backward, recompute=0.0)
-    both = sum(min(one.passes[name][number] for one in recomputed) for number in (0, 1))
-    return PassTimes(forward, backward, recompute=max(0.0, both - forward - backward))
+def _least_times(updates: Collection[UpdateTimes], name: str) -> list[float]:
+    """The least seconds of the forward and of the backward pass of a part of that name."""
+    return [min(times) for times in zip(*(one.passes[name] for one in updates), strict=True)]
 
 
 def _total(profile: Profile, layers: int) -> float:
@@ -87,10 +94,6 @@ def _total(profile: Profile, layers: int) -> float:
         (times.forward + times.backward) * (layers if name == "layer" else 1)
         for name, times in profile.passes.items()
     )
-
-
-def _between(low: PassTimes, high: PassTimes, fraction: float) -> PassTimes:
-    return PassTimes(*(first + fraction * (last - first) for first, last in zip(low, high, strict=True)))
 
 
 def _from_json(values: dict[str, Any]) -> Profile:

@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass
 
-from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
+from trainer.config.section import check
+from trainer.config.settings import Config
 from trainer.extensions.splitting.plan.rates import DeviceRate, ShardingRate
 
 STRATEGIES = ("replicated", "sharded", "pipelined")
+
+RECOMPUTE = ("auto", "always", "never")
 
 ATTENTION = ("fused", "scores", "flat")
 """Kinds of attention: a fused kernel, which keeps no scores; a matrix of scores for each head, as processors
@@ -42,34 +45,30 @@ class PlanRequest:
     copies: int | None = None
     may_shard: bool = True
     may_shard_stages: bool = True  # those of pipelines too, where no other plan fits
-    may_recompute: bool = True
-    must_recompute: bool = False
+    recompute: str = "auto"  # or always, or never
     strategy: str | None = None  # only plans of this strategy
 
     def __post_init__(self) -> None:
         whole = ("sequence_length", "examples", "devices", "memory", "batch_size", "stages", "copies")
         for name in (*whole, "least_micro_batches", "most_micro_batches"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise SettingsError(f"plan: {name} is {value}, expected at least 1")
-        if not self.bandwidth > 0:
-            raise SettingsError(f"plan: bandwidth is {self.bandwidth:g} bytes/s, expected more than 0")
-        if not 0 <= self.memory_margin < 1:
-            raise SettingsError(f"plan: memory_margin is {self.memory_margin:g}, expected 0 to below 1")
-        if self.sequence_length > (longest := self.model.max_position_embeddings):
-            raise SettingsError(
-                f"plan: sequence_length is {self.sequence_length}, max_position_embeddings is {longest}"
-            )
-        if self.attention not in ATTENTION:
-            raise SettingsError(
-                f"plan: attention is {self.attention!r}, expected one of {', '.join(ATTENTION)}"
-            )
-        if self.must_recompute and not self.may_recompute:
-            raise SettingsError("plan: must_recompute without may_recompute")
-        if self.strategy not in (None, *STRATEGIES):
-            raise SettingsError(
-                f"plan: strategy is {self.strategy!r}, expected one of {', '.join(STRATEGIES)}"
-            )
+            check(value is None or value >= 1, f"plan: {name} is {value}, expected at least 1")
+        bandwidth, margin = self.bandwidth, self.memory_margin
+        check(bandwidth > 0, f"plan: bandwidth is {bandwidth:g} bytes/s, expected more than 0")
+        check(0 <= margin < 1, f"plan: memory_margin is {margin:g}, expected 0 to below 1")
+        length, longest = self.sequence_length, self.model.max_position_embeddings
+        check(
+            length <= longest,
+            f"plan: sequence_length is {length}, max_position_embeddings is {longest}",
+        )
+        for name, known in (
+            ("attention", ATTENTION),
+            ("recompute", RECOMPUTE),
+            ("strategy", (None, *STRATEGIES)),
+        ):
+            value = getattr(self, name)
+            wanted = ", ".join(filter(None, known))
+            check(value in known, f"plan: {name} is {value!r}, expected one of {wanted}")
 
     @property
     def usable_memory(self) -> int:
@@ -82,3 +81,61 @@ class PlanRequest:
         if self.masked is not None:
             return self.masked
         return max(1, -(-self.sequence_length * 15 // 100))
+
+
+def request_of(
+    config: Config,
+    model: ModelConfig,
+    *,
+    devices: int,
+    sequence_length: int,
+    memory: int,
+    bandwidth: float,
+    rate: DeviceRate,
+    attention: str = "fused",
+) -> PlanRequest:
+    """The request with the configuration's update, limits and choices.
+
+    memory: bytes of a device; bandwidth: bytes a second; attention: a name of ATTENTION. SettingsError where
+    stages and copies cannot be made of the devices and layers.
+    """
+    split, update = config.split, config.update
+    _check_shape(split.stages, split.copies, devices, model.num_hidden_layers)
+    return PlanRequest(
+        model=model,
+        sequence_length=sequence_length,
+        precision=update.precision,
+        optimiser=update.optimiser,
+        examples=update.global_batch_size or update.examples(update.replicas or devices),
+        devices=devices,
+        memory=memory,
+        bandwidth=bandwidth,
+        rate=rate,
+        batch_size=update.batch_size,
+        head=config.finetuning.task,
+        masked=None if config.finetuning.is_finetuning else config.data.max_predictions_per_seq,
+        attention=attention,
+        clips_micro_batches=update.micro_batch_clip_norm(1) is not None,
+        memory_margin=split.memory_margin,
+        least_micro_batches=split.min_micro_batches,
+        most_micro_batches=split.max_micro_batches,
+        power_of_two=split.power_of_two,
+        stages=split.stages,
+        copies=split.copies,
+        recompute=split.recompute,
+        strategy=None if config.run.strategy == "auto" else config.run.strategy,
+    )
+
+
+def _check_shape(stages: int | None, copies: int | None, devices: int, layers: int) -> None:
+    """SettingsError where devices = stages x copies, or a layer for each stage, cannot be."""
+    for name, number in (("stages", stages), ("copies", copies)):
+        whole = number is None or devices % number == 0
+        check(whole, f"{name} is {number}, expected a divisor of the number of devices ({devices})")
+    both = (stages or 1) * (copies or 1)
+    is_product = not (stages and copies) or both == devices
+    check(is_product, f"stages x copies is {stages} x {copies}, expected {devices} (devices)")
+    check(
+        (stages or 1) <= layers,
+        f"stages is {stages}, expected at most num_hidden_layers ({layers}): a stage has a layer at least",
+    )

@@ -7,7 +7,7 @@ solution, until no lower ones can pay, gives the least total. Times are whole nu
 find the same division.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,9 +17,6 @@ from trainer.extensions.splitting.plan.intervals import Whole
 
 FAR = 2**61
 """A time beyond all others; twice its value is still a number of 64 bits."""
-
-Fits = Callable[[int], NDArray[np.bool_]]
-"""For a stage that is so many stages from the end (the last: 1), which (kind, first, last) are allowed."""
 
 
 class Choice(NamedTuple):
@@ -47,12 +44,14 @@ class Search:
     """The search of one number of stages and of micro-batches.
 
     busy, end: (kinds, L + 1, L + 1) whole numbers, t and e of each stage; times all sums of which are below
-    2^60 / (L^2 + 1). solutions: the number of dynamic programs solved.
+    2^60 / (L^2 + 1). fits: for each stage from the last one on, which of them are allowed. solutions: the
+    number of dynamic programs solved.
     """
 
-    def __init__(self, busy: Whole, end: Whole, fits: Fits, stages: int, micro_batches: int) -> None:
-        self._busy, self._end, self._stages, self._micro_batches = busy, end, stages, micro_batches
-        self._fits = [fits(left) for left in range(1, stages + 1)]
+    def __init__(
+        self, busy: Whole, end: Whole, fits: Sequence[NDArray[np.bool_]], micro_batches: int
+    ) -> None:
+        self._busy, self._end, self._fits, self._micro_batches = busy, end, fits, micro_batches
         layers = busy.shape[-1] - 1
         # Among equal sums of times, the least sum of squared lengths: the most even division.
         places = np.arange(layers + 1)
@@ -118,23 +117,19 @@ class Search:
             best.append(np.minimum((one + best[-1][None, :]).min(axis=1), FAR))
         if best[-1][0] >= FAR:
             return None
-        return self._division(self._choices(keys, least, best))
+        choices = self._choices(keys, least, best)
+        times, ends = ([int(values[choice]) for choice in choices] for values in (self._busy, self._end))
+        return LayerDivision(choices, sum(times), max(times), max(ends))
 
     def _choices(self, keys: list[Whole], least: list[Whole], best: list[Whole]) -> tuple[Choice, ...]:
         """The stages that the tables of a dynamic program lead to, the first among equals."""
         layers = self._busy.shape[-1] - 1
         choices, first = [], 0
-        for left in range(self._stages - 1, -1, -1):
+        for left in reversed(range(len(keys))):
             last = int((least[left][first] + best[left - 1]).argmin()) if left else layers
             choices.append(Choice(int(keys[left][:, first, last].argmin()), first, last))
             first = last
         return tuple(choices)
-
-    def _division(self, choices: tuple[Choice, ...]) -> LayerDivision:
-        times = [int(self._busy[choice]) for choice in choices]
-        return LayerDivision(
-            choices, sum(times), max(times), max(int(self._end[choice]) for choice in choices)
-        )
 
 
 def least_maximum(values: Sequence[Whole]) -> int | None:

@@ -1,8 +1,8 @@
 """Timed updates: a model of a few layers that is trained as in a run, with the time of each part."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -11,12 +11,10 @@ from torch.utils.checkpoint import checkpoint
 from trainer.devices.device import Device
 from trainer.extensions.splitting.plan.parts import (
     NAMES,
-    EmbeddingsPart,
-    HeadsPart,
     ModelPart,
-    Shape,
     Tensors,
     make_part,
+    shape_of,
 )
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.update.micro_batch import part_seeds
@@ -30,8 +28,7 @@ Clock = Callable[[], float]
 """Seconds since some moment."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class UpdateTimes:
+class UpdateTimes(NamedTuple):
     """Times of an update with one micro-batch.
 
     passes: seconds of the forward and the backward pass of a part of each name. step: of clipping and the
@@ -51,10 +48,9 @@ class TimedUpdates:
 
     def __init__(self, request: PlanRequest, device: Device, rows: int, clock: Clock) -> None:
         self._device, self._clock, self._precision = device, clock, request.precision
-        parts = _make_parts(request, device, rows)
-        self._sections = {name: TimedSection(parts[name]) for name in NAMES}
-        model = nn.ModuleList(part for name in NAMES for part in parts[name])
-        self._parts = len(model)
+        self._parts = _make_parts(request, device, rows)
+        model = nn.ModuleList(part for name in NAMES for part in self._parts[name])
+        self._count = len(model)
         self.weights: list[Tensor] = list(model.parameters())
         for weight in self.weights:
             weight.grad = torch.zeros_like(weight)
@@ -65,32 +61,46 @@ class TimedUpdates:
     def run(self, *, recomputes: bool = False) -> UpdateTimes:
         """Make one update at rate 0. recomputes: layers keep only their input between their passes."""
         self._last = self._clock()
-        forward, loss = self._forward(recomputes)
-        backward = self._backward(loss)
+        given, handed = dict[str, Tensors](), dict[str, Tensors]()
+        forward = self._forward(given, handed, recomputes)
+        backward = self._backward(given, handed)
         gradients = [weight.grad for weight in self.weights if weight.grad is not None]
         self._number += 1
         self._step.take(gradients, 0.0, self._number)
         step = self._lap(self.weights[-1]) / sum(weight.numel() for weight in self.weights)
-        return UpdateTimes(passes={name: (forward[name], backward[name]) for name in NAMES}, step=step)
+        return UpdateTimes({name: (forward[name], backward[name]) for name in NAMES}, step)
 
-    def _forward(self, recomputes: bool) -> tuple[dict[str, float], Tensor]:
-        """The seconds of a part of each name, and the loss."""
+    def _forward(
+        self, given: dict[str, Tensors], handed: dict[str, Tensors], recomputes: bool
+    ) -> dict[str, float]:
+        """The seconds of a part of each name, all of which have a graph of their own from given to handed."""
         at = UpdateNumber(0, self._number, self._number)
-        seeds = iter(part_seeds(self._device.config.data.seed, at, 0, self._parts))
-        seconds, handed = dict[str, float](), Tensors()
-        for name, section in self._sections.items():
+        seeds = iter(part_seeds(self._device.config.data.seed, at, 0, self._count))
+        seconds, tensors = dict[str, float](), Tensors()
+        for name in NAMES:
+            given[name] = tensors = tuple(one.detach().requires_grad_() for one in tensors)
+            is_kept = not (recomputes and name == "layer")
+            run = _run if is_kept else partial(checkpoint, _run, use_reentrant=False)
             with self._device.autocast(self._precision):
-                handed = section.forward(handed, self._device, seeds, recomputes and name == "layer")
-            seconds[name] = self._lap(handed[-1]) / len(section)
-        return seconds, handed[-1]
+                for part in self._parts[name]:
+                    tensors = run(part, self._device, next(seeds), tensors)
+            handed[name] = tensors
+            seconds[name] = self._lap(tensors[-1]) / len(self._parts[name])
+        return seconds
 
-    def _backward(self, loss: Tensor) -> dict[str, float]:
-        """The seconds of a part of each name."""
+    def _backward(self, given: dict[str, Tensors], handed: dict[str, Tensors]) -> dict[str, float]:
+        """The seconds of a part of each name. Drops the tensors that are no longer needed."""
         seconds = dict[str, float]()
-        gradients: Sequence[Tensor | None] = [self._step.scale.scale(torch.ones_like(loss))]
-        for name, section in reversed(self._sections.items()):
-            gradients = section.backward(gradients)
-            seconds[name] = self._lap(section.weight_gradient) / len(section)
+        (loss,) = handed[NAMES[-1]]
+        gradients: list[Tensor | None] = [self._step.scale.scale(torch.ones_like(loss))]
+        for name in reversed(NAMES):
+            pairs = zip(handed.pop(name), gradients, strict=True)
+            used = [pair for pair in pairs if pair[1] is not None]
+            torch.autograd.backward([tensor for tensor, _ in used], [gradient for _, gradient in used])
+            gradients = [one.grad for one in given.pop(name)]
+            made = next(self._parts[name][0].parameters()).grad
+            assert made is not None
+            seconds[name] = self._lap(made) / len(self._parts[name])
         self._device.after_backward()
         return seconds
 
@@ -101,42 +111,6 @@ class TimedUpdates:
         return self._last - before
 
 
-class TimedSection:
-    """Parts of one name, one after another, with a graph of their own."""
-
-    def __init__(self, parts: Sequence[ModelPart]) -> None:
-        self._parts = parts
-        self._given: Tensors = ()
-        self._handed: Tensors = ()
-
-    def __len__(self) -> int:
-        return len(self._parts)
-
-    @property
-    def weight_gradient(self) -> Tensor:
-        """A gradient that the end of the backward pass makes."""
-        gradient = next(self._parts[0].parameters()).grad
-        assert gradient is not None
-        return gradient
-
-    def forward(self, given: Tensors, device: Device, seeds: Iterator[int], recomputes: bool) -> Tensors:
-        """Run the parts, each with a seed of its own. Returns the tensors that the last one hands over."""
-        self._given = handed = tuple(one.detach().requires_grad_() for one in given)
-        run = partial(checkpoint, _run, use_reentrant=False) if recomputes else _run
-        for part in self._parts:
-            handed = run(part, device, next(seeds), handed)
-        self._handed = handed
-        return handed
-
-    def backward(self, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
-        """The backward pass: from gradients of the outputs to those of the inputs. None: not used."""
-        used = [place for place, gradient in enumerate(gradients) if gradient is not None]
-        torch.autograd.backward([self._handed[place] for place in used], [gradients[place] for place in used])
-        found = [one.grad for one in self._given]
-        self._given = self._handed = ()
-        return found
-
-
 def _run(part: ModelPart, device: Device, seed: int, given: Tensors) -> Tensors:
     device.seed(seed)
     handed: Tensors = part(*given)
@@ -145,16 +119,10 @@ def _run(part: ModelPart, device: Device, seed: int, given: Tensors) -> Tensors:
 
 def _make_parts(request: PlanRequest, device: Device, rows: int) -> dict[str, list[ModelPart]]:
     """The parts of each name on the device, with first weights. The heads use the word embeddings."""
-    shape = Shape(
-        rows=rows,
-        length=request.sequence_length,
-        masked=request.masked_slots,
-        attention=request.attention,
-        flat_attention=device.attention,
-    )
+    shape = shape_of(request, rows, device.attention)
     counts = dict.fromkeys(NAMES, 1) | {"layer": min(LAYERS, request.model.num_hidden_layers)}
     with torch.device(device.torch_device):
-        made = {
+        made: dict[str, list[Any]] = {
             name: [make_part(name, request.model, shape, request.head) for _ in range(count)]
             for name, count in counts.items()
         }
@@ -162,9 +130,6 @@ def _make_parts(request: PlanRequest, device: Device, rows: int) -> dict[str, li
         for module in part.modules():
             if isinstance(module, nn.Linear | nn.Embedding):
                 nn.init.normal_(module.weight, std=request.model.initializer_range)
-    (embeddings,), (heads,) = made["embeddings"], made["heads"]
-    if isinstance(embeddings, EmbeddingsPart) and isinstance(heads, HeadsPart):
-        words = embeddings.embeddings.word_embeddings.weight
-        assert isinstance(words, nn.Parameter)
-        heads.words = words
+    if request.head == "pretraining":
+        made["heads"][0].words = made["embeddings"][0].embeddings.word_embeddings.weight
     return made

@@ -12,10 +12,8 @@ from itertools import pairwise
 
 from trainer.extensions.splitting.plan.plan import Plan, StagePlan
 
-FORWARD, BACKWARD, SEND, RECEIVE, ALL_REDUCE, STEP = (
-    *("forward", "backward", "send", "receive"),
-    *("all-reduce", "step"),
-)
+FORWARD, BACKWARD, SEND, RECEIVE = "forward", "backward", "send", "receive"
+ALL_REDUCE, STEP = "all-reduce", "step"
 """Kinds of events: passes; activations to the next stage, gradients from it; the end of the update."""
 
 _Pass = tuple[str, int]

@@ -46,7 +46,9 @@ class Axis:
 
     def ticks(self) -> Iterator[float]:
         """Round times (1, 2 or 5 times a power of ten) within the spans."""
-        step = _round_up(_TICK / self.scale)
+        least = _TICK / self.scale
+        power = 10.0 ** math.floor(math.log10(least))
+        step = next(factor for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9)) * power
         for start, end in self.spans:
             for number in range(math.ceil(start / step), math.floor(end / step) + 1):
                 yield round(number * step, 12)
@@ -73,9 +75,3 @@ def _spans(plan: Plan, events: Sequence[Event]) -> tuple[tuple[tuple[float, floa
     number = plan.micro_batches - keep
     end = next(one.end for one in first if (one.kind, one.micro_batch) == (BACKWARD, number - 1))
     return ((0.0, start), (end, last)), left_out
-
-
-def _round_up(seconds: float) -> float:
-    """The least of 1, 2 and 5 times a power of ten that is not below ``seconds``."""
-    power = 10.0 ** math.floor(math.log10(seconds))
-    return float(next(factor for factor in (1, 2, 5, 10) if factor * power >= seconds * (1 - 1e-9)) * power)

@@ -3,20 +3,19 @@
 import argparse
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 from bertdata.cli.common.parser import Parser, positive
 from bertdata.errors import SettingsError, UsageError
 from bertdata.io import storage
-from bertdata.io.terminal import say, say_text
+from bertdata.io.terminal import say, say_error, say_text
 from trainer.config.flags import make_config
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.extensions.splitting.plan.configured import request_of
-from trainer.extensions.splitting.plan.plan import Plan
-from trainer.extensions.splitting.plan.plan_file import read_plan, write_plan
-from trainer.extensions.splitting.plan.rates import SHEETS
-from trainer.extensions.splitting.show.hardware import DEFAULT, Hardware, find_hardware
+from trainer.extensions.splitting.plan.plan import Plan, read_plan, write_plan
+from trainer.extensions.splitting.plan.rates import SHEETS, USUAL, Hardware, find_hardware
+from trainer.extensions.splitting.plan.request import PlanRequest, request_of
 from trainer.extensions.splitting.show.picture import draw_schedule
 from trainer.extensions.splitting.show.table import plan_lines
 
@@ -40,13 +39,21 @@ def run(arguments: list[str]) -> None:
     config = _configured(given, rest)
     if given.picture and not given.picture.lower().endswith(".svg"):
         raise UsageError(f"{given.picture}: expected a name that ends in .svg")
-    path, hardware = config.split.plan, None
-    if path:
-        plan = _read(path, config, given.devices)
+    if path := config.split.plan:
+        plan, memory, source = (
+            _read(path, config, given.devices),
+            config.split.memory_bytes,
+            f"read from {path}",
+        )
     else:
-        config = _with_device(config)
+        if config.split.profile_layers:
+            from trainer.devices.choice import choose_device
+            from trainer.devices.device import on_device  # imports torch
+
+            config = on_device(config, choose_device(config).name)
         hardware = find_hardware(given.hardware, config)
         plan = _make(config, given.devices, hardware)
+        memory, source = hardware.memory, hardware.source
     if config.split.save_plan:
         write_plan(config.split.save_plan, plan)
     if given.picture:
@@ -55,8 +62,7 @@ def run(arguments: list[str]) -> None:
     if given.json:
         say_text(json.dumps(_as_json(plan), indent=1))
         return
-    memory = hardware.memory if hardware else config.split.memory_bytes
-    say(*plan_lines(plan, memory, config.split.memory_margin, str(hardware or f"read from {path}")))
+    say(*plan_lines(plan, memory, config.split.memory_margin, source))
 
 
 def _parser() -> Parser:
@@ -65,7 +71,7 @@ def _parser() -> Parser:
     parser.add_argument("--devices", type=positive, metavar="N", help="number of devices")
     memory = "memory of a device in GB of 10^9 bytes (default: that of the device which --hardware names)"
     parser.add_argument("--memory", type=_more_than_nothing, metavar="GB", help=memory)
-    hardware = f"{', '.join(SHEETS)}, or the TFLOP/s that a device reaches (default: rates of {DEFAULT})"
+    hardware = f"{', '.join(SHEETS)}, or the TFLOP/s that a device reaches (default: rates of {USUAL})"
     parser.add_argument("--hardware", metavar="NAME", help=hardware)
     parser.add_argument("--output", metavar="FILE", help="write the plan as JSON, for --plan")
     parser.add_argument("--picture", metavar="FILE", help="draw the schedule of an update as .svg")
@@ -94,16 +100,6 @@ def _configured(given: argparse.Namespace, rest: list[str]) -> Config:
     return config
 
 
-def _with_device(config: Config) -> Config:
-    """The configuration with the device that the layers are timed on, if they are."""
-    if not config.split.profile_layers:
-        return config
-    from trainer.devices.choice import choose_device
-    from trainer.devices.device import on_device  # imports torch
-
-    return on_device(config, choose_device(config).name)
-
-
 def _model(config: Config) -> ModelConfig | None:
     """The configured model, or None where no key of it is given."""
     settings = config.model.settings()
@@ -111,8 +107,7 @@ def _model(config: Config) -> ModelConfig | None:
 
 
 def _make(config: Config, devices: int | None, hardware: Hardware) -> Plan:
-    from trainer.extensions.splitting.plan.planner import make_plan
-    from trainer.extensions.splitting.show.profiling import profile  # imports torch, as the planner does
+    from trainer.extensions.splitting.plan.planner import make_plan  # imports torch
 
     model = _model(config)
     if model is None:
@@ -130,10 +125,20 @@ def _make(config: Config, devices: int | None, hardware: Hardware) -> Plan:
         bandwidth=hardware.bandwidth,
         rate=hardware.rate,
     )
-    if not config.split.profile_layers:
-        return make_plan(request)
-    request, costs = profile(config, request)
-    return make_plan(request, costs)
+    return _profiled_plan(config, request) if config.split.profile_layers else make_plan(request)
+
+
+def _profiled_plan(config: Config, request: PlanRequest) -> Plan:
+    """The plan by the device's kind of attention and the costs measured on it, in some seconds."""
+    from trainer.collectives.collective import find_collective
+    from trainer.devices.device import find_device
+    from trainer.extensions.splitting.plan.planner import make_plan
+    from trainer.extensions.splitting.plan.profile import attention_of, profiled_costs
+
+    device = find_device(config)
+    request = replace(request, attention=attention_of(device))
+    say_error(f"trainer: timing the model's layers on device {device.name}")
+    return make_plan(request, profiled_costs(request, device, find_collective("single", device)))
 
 
 def _read(path: str, config: Config, devices: int | None) -> Plan:
@@ -156,7 +161,6 @@ def _read(path: str, config: Config, devices: int | None) -> Plan:
 
 def _as_json(plan: Plan) -> dict[str, Any]:
     """The plan, and what follows from it: seconds, bytes, fractions."""
-    fullest = max(range(len(plan.stages)), key=lambda number: plan.stages[number].memory.total)
     return {
         "strategy": plan.strategy,
         "parameters": ModelConfig.from_dict(plan.model).parameters,
@@ -165,7 +169,7 @@ def _as_json(plan: Plan) -> dict[str, Any]:
         "seconds": plan.seconds,
         "bubble": plan.bubble,
         "sequences_per_second": plan.examples / plan.seconds,
-        "fullest_stage": fullest,
-        "fullest_bytes": plan.stages[fullest].memory.total,
+        "fullest_stage": plan.fullest,
+        "fullest_bytes": plan.stages[plan.fullest].memory.total,
         "plan": plan.as_json(),
     }

@@ -1,7 +1,7 @@
 """The picture of a plan's timeline as SVG: a row a stage, a box a pass, the time from left to right."""
 
 from collections.abc import Collection, Iterator, Sequence
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import escape
 
 from trainer.extensions.splitting.plan.plan import Plan
 from trainer.extensions.splitting.plan.timeline import (
@@ -16,7 +16,7 @@ from trainer.extensions.splitting.plan.timeline import (
     simulate,
 )
 from trainer.extensions.splitting.show.axis import Axis, make_axis
-from trainer.extensions.splitting.show.words import devices_of, four_digits, layers_of
+from trainer.extensions.splitting.show.table import devices_of, four_digits, layers_of
 
 _COLOURS = {
     FORWARD: ("#4a7fb5", "#6c9bc9"),
@@ -51,7 +51,7 @@ def draw_schedule(plan: Plan) -> str:
         f"height='{height}' role='img' {_FONT} font-size='12'>",
         f"<title>{escape(_title(plan))}</title>",
         f"<rect width='{width}' height='{height}' fill='white'/>",
-        _text(16, 26, _title(plan), size=16, weight="bold"),
+        _text(16, 26, _title(plan), size=16, bold=True),
         _text(16, 46, _subtitle(plan, events), colour="#555"),
         *_legend({event.kind for event in events}),
         *_rows(plan, axis),
@@ -95,7 +95,7 @@ def _rows(plan: Plan, axis: Axis) -> Iterator[str]:
         y = _TOP + _ROW * number
         layers = f"layer{'s' * (len(stage.layers) > 1)} {layers_of(stage)}"
         devices = f"device{'s' * (plan.copies > 1)} {devices_of(plan, number)}"
-        yield _text(16, y + 11, f"stage {number}", weight="bold")
+        yield _text(16, y + 11, f"stage {number}", bold=True)
         yield _text(16, y + 22.5, layers, size=10, colour="#555")
         yield _text(16, y + 33, devices, size=10, colour="#555")
         for start, end in axis.spans:
@@ -158,12 +158,10 @@ def _text(
     *,
     size: float = 12,
     colour: str = "#000",
-    weight: str = "normal",
+    bold: bool = False,
     middle: bool = False,
 ) -> str:
-    more = " text-anchor='middle'" if middle else ""
-    if weight != "normal":
-        more += f" font-weight={quoteattr(weight)}"
+    more = " text-anchor='middle'" * middle + ' font-weight="bold"' * bold
     return (
         f"<text x='{x:.2f}' y='{y:.2f}' font-size='{size:.4g}' fill='{colour}'{more}>{escape(words)}</text>"
     )

@@ -7,9 +7,8 @@ import pytest
 from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.extensions.splitting.plan.configured import request_of
 from trainer.extensions.splitting.plan.rates import DeviceRate
-from trainer.extensions.splitting.plan.request import PlanRequest
+from trainer.extensions.splitting.plan.request import PlanRequest, request_of
 
 MODEL = ModelConfig(hidden_size=32, num_attention_heads=2, num_hidden_layers=4)
 HARDWARE: dict[str, Any] = {"memory": 10**9, "bandwidth": 1e9, "rate": DeviceRate(flops=1e12, bytes=1e11)}
@@ -53,12 +52,9 @@ def test_every_key_of_the_section_is_in_the_request():
     assert request.head == "pretraining"
 
 
-@pytest.mark.parametrize(
-    ("recompute", "may", "must"), [("auto", True, False), ("always", True, True), ("never", False, False)]
-)
-def test_recompute_allows_or_demands(recompute, may, must):
-    request = requested(recompute=recompute)
-    assert (request.may_recompute, request.must_recompute) == (may, must)
+@pytest.mark.parametrize("recompute", ["auto", "always", "never"])
+def test_recompute_allows_or_demands(recompute):
+    assert requested(recompute=recompute).recompute == recompute
 
 
 def test_fine_tuning_has_its_own_head_and_no_masks():

@@ -9,8 +9,7 @@ import pytest
 from bertdata.errors import MissingInputError, SettingsError
 from schemas import load_schema
 from tests.support.plans import make_plan
-from trainer.extensions.splitting.plan.plan import Memory, Plan, StagePlan
-from trainer.extensions.splitting.plan.plan_file import read_plan, write_plan
+from trainer.extensions.splitting.plan.plan import Memory, Plan, StagePlan, read_plan, write_plan
 
 
 def test_a_plan_that_is_written_is_read_again(tmp_path):

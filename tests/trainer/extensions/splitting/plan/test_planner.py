@@ -73,7 +73,7 @@ def cases(draw):
         optimiser=draw(st.sampled_from(("adamw", "sgd", "momentum", "lamb-mlperf"))),
         may_shard=draw(st.booleans()),
         may_shard_stages=draw(st.booleans()),
-        may_recompute=draw(st.booleans()),
+        recompute=draw(st.sampled_from(("auto", "never", "always"))),
         clips_micro_batches=draw(st.booleans()),
     )
     return request, made
@@ -96,7 +96,8 @@ def every_plan(request, made):
                 allowed = [
                     (recomputes, sharded)
                     for recomputes, sharded in kinds
-                    if recomputes <= request.may_recompute and sharded <= (request.may_shard and copies > 1)
+                    if request.recompute in ("auto", ("never", "always")[recomputes])
+                    and sharded <= (request.may_shard and copies > 1)
                 ]
                 for chosen in itertools.product(allowed, repeat=stages):
                     is_sharded = stages > 1 and any(sharded for _, sharded in chosen)
@@ -274,8 +275,8 @@ def test_stages_are_sharded_only_where_no_other_plan_fits():
 
 
 def test_a_request_recomputes_everywhere_or_nowhere():
-    kept = make_plan(replace(REQUEST, may_recompute=False))
-    again = make_plan(replace(REQUEST, must_recompute=True))
+    kept = make_plan(replace(REQUEST, recompute="never"))
+    again = make_plan(replace(REQUEST, recompute="always"))
     assert not any(stage.recomputes for stage in kept.stages)
     assert all(stage.recomputes for stage in again.stages)
     assert again.seconds > kept.seconds
@@ -324,7 +325,7 @@ def test_too_few_devices_name_a_number_that_fits():
         ({"sequence_length": 513}, "sequence_length is 513, max_position_embeddings is 512"),
         ({"strategy": "magic"}, "strategy is 'magic', expected one of replicated"),
         ({"attention": "magic"}, "attention is 'magic', expected one of fused"),
-        ({"may_recompute": False, "must_recompute": True}, "must_recompute without may_recompute"),
+        ({"recompute": "magic"}, "recompute is 'magic', expected one of auto"),
     ],
 )
 def test_a_wrong_request_is_refused(changes, message):

@@ -243,11 +243,12 @@ class Given:
 made: list[Given] = []
 
 
-@pytest.mark.parametrize("may_recompute", [False, True])
-def test_the_least_times_of_some_updates_count(monkeypatch, may_recompute):
+@pytest.mark.parametrize("recompute", ["never", "auto", "always"])
+def test_the_least_times_of_some_updates_count(monkeypatch, recompute):
     monkeypatch.setattr(profile, "TimedUpdates", Given)
-    found = profile.measure_updates(request(may_recompute=may_recompute), Seeded(), 2, Ticks())
+    found = profile.measure_updates(request(recompute=recompute), Seeded(), 2, Ticks())
     assert REPETITIONS == 5
+    may_recompute = recompute != "never"
     both = [False, True] if may_recompute else [False]
     assert made.pop().kinds == [False, *both * REPETITIONS]  # in turn
     more = 8.0 + 16.0 - 3.0 - 6.0 if may_recompute else 0.0

@@ -50,7 +50,7 @@ def test_the_search_equals_a_search_of_all_divisions(case):
         return allowed[left - 1]
 
     every = list(every_division(layers, stages, fits))
-    found = Search(busy, end, fits, stages, micro_batches).best()
+    found = Search(busy, end, allowed, micro_batches).best()
     if not every:
         assert found is None
         return
@@ -63,8 +63,8 @@ def test_the_search_equals_a_search_of_all_divisions(case):
 @settings(max_examples=50, deadline=None)
 @given(cases())
 def test_the_bound_is_exclusive(case):
-    _, stages, micro_batches, busy, end, allowed = case
-    search = Search(busy, end, lambda left: allowed[left - 1], stages, micro_batches)
+    _, _, micro_batches, busy, end, allowed = case
+    search = Search(busy, end, allowed, micro_batches)
     found = search.best()
     if found is not None:
         least = found.passes(micro_batches) + found.end
@@ -76,7 +76,7 @@ def uniform(layers, stages):
     places = np.arange(layers + 1)
     busy = np.maximum(places[None, :] - places[:, None], 0)[None] * 10
     is_stage = np.triu(np.ones(busy.shape[1:], dtype=bool), 1)[None]
-    return Search(busy, np.zeros_like(busy), lambda left: is_stage, stages, 8)
+    return Search(busy, np.zeros_like(busy), [is_stage] * stages, 8)
 
 
 def test_equal_layers_are_divided_evenly():
