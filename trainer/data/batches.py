@@ -11,7 +11,11 @@ from torch import Tensor
 from bertdata.examples.columns import Array
 
 Targets = Mapping[str, Tensor]
-"""A task's own columns by name, zeros for a missing example: (B,), of packs (B, K), int32."""
+"""A task's own columns by name, int32, zeros for what is missing.
+
+(B,), of packs (B, K): one value an example, or its number of items under the name of their end offsets.
+(B, most), of packs (B, K, most): its items. A column with an item for each id has the shape of input_ids.
+"""
 
 
 class Sequences:

@@ -10,6 +10,7 @@ import numpy as np
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array, lengths
+from bertdata.examples.groups import MASKS, has_group, masks_of
 from bertdata.records import ShardLayout
 from trainer.data.order import numbers
 
@@ -70,7 +71,8 @@ def first_examples(data: OpenedDataset) -> tuple[Array, Array]:
     tokens, masks, seen = list[Array](), list[Array](), 0
     for batch in (batch for shard in data.shards for batch in data.batches(shard)):
         tokens.append(lengths(batch.ends))
-        masks.append(lengths(getattr(batch, "mask_ends", np.zeros(len(batch)))))
+        has_masks = has_group(type(batch), MASKS)
+        masks.append(lengths(masks_of(batch).ends) if has_masks else np.zeros(len(batch), np.int64))
         seen += len(batch)
         if seen >= _EXAMPLES:
             break

@@ -13,66 +13,56 @@ from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import ShardError
 from bertdata.examples import columns
 from bertdata.examples.columns import Array
+from bertdata.examples.groups import MASKS, PAIR_LABEL, SEGMENT, Masks, has_group, mask_names, only_column
 from bertdata.examples.objectives import find_objective
-from bertdata.records import ExampleBatch, ShardLayout
+from bertdata.records import IDS, IDS_ENDS, ExampleBatch, ShardLayout
 
 _THREADS = 2
 _COLUMNS = ("ids", "positions", "labels", "lengths", "first_lengths", "masks", "next_labels")
+_OF_CORE = (IDS, SEGMENT, MASKS, PAIR_LABEL)
 
 
 class CompactExamples:
     """Decoded examples without padding (2 bytes an id, 4 a mask, 13 an example), to gather from.
 
-    An example's ids are the start of a window of S ids over the ids of all, so that one copy takes them.
-    targets: the other columns of one value an example that its objective has, by name. One without masked
-    words has empty masks, one without a second segment has all ids in the first.
+    An example's ids are the start of a window of S ids over the ids of all, so that one copy takes them. So
+    are the items of every other group that has any number of them.
     """
 
     def __init__(self, batches: Iterable[Any], layout: ShardLayout) -> None:
         kind = find_objective(layout.objective).batch_type
-        held: Any = columns.join([*batches, columns.blank(kind, layout)])
-        self.ids = sliding_window_view(held.ids, layout.max_seq_length)
-        self.bounds = np.insert(held.ends, 0, 0)
-        if has_masks(kind):
-            self.positions = sliding_window_view(held.positions, layout.max_predictions_per_seq)
-            self.labels = sliding_window_view(held.labels, layout.max_predictions_per_seq)
-            self.mask_bounds = np.insert(held.mask_ends, 0, 0)
-        else:
-            self.positions = self.labels = np.zeros((1, layout.max_predictions_per_seq), np.uint16)
-            self.mask_bounds = np.zeros(len(held) + 1, np.uint32)
-        self.first_lengths = getattr(held, "first_lengths", np.diff(self.bounds))
-        self.next_labels = getattr(held, "next_labels", np.zeros(len(held), np.uint8))
-        self.targets = {name: getattr(held, name) for name in target_names(kind)}
+        held = columns.join([*batches, columns.blank(kind, layout)])
+        self._kind = kind
+        self._bounds = {ends: np.insert(getattr(held, ends), 0, 0) for ends in kind.ragged()}
+        self._values = {
+            item.name: getattr(held, item.name)
+            if item.ends is None
+            else sliding_window_view(getattr(held, item.name), width_of(kind, item.ends, layout))
+            for item in kind.columns()
+            if item.name not in self._bounds
+        }
 
     @property
     def lengths(self) -> Array:
         """The tokens of each example, without the blank one at the end."""
-        return np.diff(self.bounds.astype(np.int64))[:-1]
+        return np.diff(self._bounds[IDS_ENDS].astype(np.int64))[:-1]
 
     def take(self, numbers: Array) -> dict[str, Array]:
-        """The columns of the examples of these numbers, as GatheredExamples has them, and their targets."""
-        start, mask_start = self.bounds[numbers], self.mask_bounds[numbers]
-        return {
-            "ids": self.ids[start],
-            "positions": self.positions[mask_start],
-            "labels": self.labels[mask_start],
-            "lengths": self.bounds[numbers + 1] - start,
-            "first_lengths": self.first_lengths[numbers],
-            "masks": self.mask_bounds[numbers + 1] - mask_start,
-            "next_labels": self.next_labels[numbers],
-            **{name: values[numbers] for name, values in self.targets.items()},
-        }
+        """The columns of the examples of these numbers, windows of items, and counts in the place of ends."""
+        starts = {name: bounds[numbers] for name, bounds in self._bounds.items()}
+        found = {name: bounds[numbers + 1] - starts[name] for name, bounds in self._bounds.items()}
+        for item in self._kind.columns():
+            if item.name not in found:
+                found[item.name] = self._values[item.name][
+                    numbers if item.ends is None else starts[item.ends]
+                ]
+        return found
 
 
-def has_masks(kind: type[ExampleBatch]) -> bool:
-    """True where the examples have masked words."""
-    return "mask_ends" in kind.ragged()
-
-
-def target_names(kind: type[ExampleBatch]) -> list[str]:
-    """The columns of one value an example that are neither of the input nor of pre-training."""
-    known = {"first_lengths", "next_labels", *kind.ragged()}
-    return [column.name for column in kind.columns() if column.ends is None and column.name not in known]
+def width_of(kind: type[ExampleBatch], ends: str, layout: ShardLayout) -> int:
+    """The most items of an example in the columns whose end offsets these are."""
+    group = next(item.group for item in kind.columns() if item.name == ends)
+    return layout.size(group.size)
 
 
 Piece = tuple[CompactExamples, Array, Array]
@@ -95,7 +85,8 @@ class GatheredExamples:
     masks: Array  # (N,)
     next_labels: Array  # (N,)
     row_ends: Array  # (rows,): the example after each row
-    targets: dict[str, Array]  # (N,) each: the task's own columns
+    targets: dict[str, Array]  # (N,) or (N, most items) each: the task's own columns
+    token_targets: dict[str, Array]  # (N, S) each: those with an item for each id
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -108,22 +99,57 @@ class GatheredExamples:
         """A view of the examples of rows ``start`` to ``stop``."""
         first, last = (int(self.row_ends[row - 1]) if row else 0 for row in (start, min(stop, self.rows)))
         own: dict[str, Any] = {name: getattr(self, name)[first:last] for name in _COLUMNS}
-        targets = {name: values[first:last] for name, values in self.targets.items()}
-        return replace(self, **own, row_ends=self.row_ends[start:stop] - first, targets=targets)
+        both = [self.targets, self.token_targets]
+        targets, of_tokens = ({name: one[first:last] for name, one in each.items()} for each in both)
+        ends = self.row_ends[start:stop] - first
+        return replace(self, **own, row_ends=ends, targets=targets, token_targets=of_tokens)
 
 
 def gather(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Array) -> GatheredExamples:
     """The examples of some rows, whose places the pieces fill. row_ends: the example after each row."""
+    kind = find_objective(layout.objective).batch_type
     count = int(row_ends[-1]) if len(row_ends) else 0
-    masks = (count, layout.max_predictions_per_seq)
-    shapes = {"ids": (count, layout.max_seq_length), "positions": masks, "labels": masks}
-    names = [*_COLUMNS, *target_names(find_objective(layout.objective).batch_type)]
-    made: dict[str, Any] = {name: np.empty(shapes.get(name, count), np.int32) for name in names}
+    shapes = {
+        item.name: count if item.ends is None else (count, width_of(kind, item.ends, layout))
+        for item in kind.columns()
+    }
+    made: dict[str, Any] = {name: np.empty(shape, np.int32) for name, shape in shapes.items()}
     for held, numbers, places in pieces:
         for name, values in held.take(numbers).items():
             made[name][places] = values
-    own = {name: made.pop(name) for name in _COLUMNS}
-    return GatheredExamples(layout=layout, **own, row_ends=row_ends, targets=made)
+    return gathered_of(made, kind, layout, row_ends)
+
+
+def gathered_of(
+    made: dict[str, Array], kind: type[ExampleBatch], layout: ShardLayout, row_ends: Array
+) -> GatheredExamples:
+    """The examples of these columns. Without masks they have none, without a segment all ids are in one."""
+    lengths = made[IDS_ENDS]
+    none = np.zeros((len(lengths), layout.max_predictions_per_seq), np.int32)
+    masks = Masks(none, none, np.zeros_like(lengths))
+    if has_group(kind, MASKS):
+        masks = Masks(*(made[name] for name in mask_names(kind)))
+    first = made[only_column(kind, SEGMENT).name] if has_group(kind, SEGMENT) else lengths
+    labels = (
+        made[only_column(kind, PAIR_LABEL).name] if has_group(kind, PAIR_LABEL) else np.zeros_like(lengths)
+    )
+    own = [item for item in kind.columns() if item.group not in _OF_CORE]
+    for item in own:
+        if item.ends not in (None, IDS_ENDS):  # behind an example's items stand those of others
+            made[item.name] *= np.arange(made[item.name].shape[1]) < made[item.ends][:, np.newaxis]
+    return GatheredExamples(
+        layout=layout,
+        ids=made["ids"],
+        positions=masks.places,
+        labels=masks.originals,
+        lengths=lengths,
+        first_lengths=first,
+        masks=masks.ends,
+        next_labels=labels,
+        row_ends=row_ends,
+        targets={item.name: made[item.name] for item in own if item.ends != IDS_ENDS},
+        token_targets={item.name: made[item.name] for item in own if item.ends == IDS_ENDS},
+    )
 
 
 class Decoder:

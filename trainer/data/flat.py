@@ -124,11 +124,11 @@ def flatten(gathered: GatheredExamples, budgets: Budgets, budget: Budget | None 
         "next_sentence_labels": labels,
     }
     tensors: dict[str, Any] = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    targets = {
-        name: torch.from_numpy(_padded(values, budgets.examples)) for name, values in gathered.targets.items()
-    }
+    targets = {name: _padded(values, budgets.examples) for name, values in gathered.targets.items()}
+    targets |= {name: _padded(one[used], budget.tokens) for name, one in gathered.token_targets.items()}
     longest = gathered.layout.max_seq_length
-    return FlatBatch(**tensors, longest=longest, tokens=tokens, targets=targets)
+    own = {name: torch.from_numpy(values) for name, values in targets.items()}
+    return FlatBatch(**tensors, longest=longest, tokens=tokens, targets=own)
 
 
 def _ends(lengths: Array, tokens: int, budget: Budget) -> Array:
@@ -143,6 +143,6 @@ def _ends(lengths: Array, tokens: int, budget: Budget) -> Array:
 
 
 def _padded(values: Array, size: int) -> Array:
-    padded = np.zeros(size, np.int32)
+    padded = np.zeros((size, *values.shape[1:]), np.int32)
     padded[: len(values)] = values
     return padded

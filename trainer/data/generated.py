@@ -9,6 +9,7 @@ from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import SettingsError
 from bertdata.examples import columns
 from bertdata.examples.columns import Array
+from bertdata.examples.groups import MASKS, PAIR_LABEL, PAIRS, SEGMENT, has_group, mask_names, only_column
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ExampleBatch, ShardLayout
 from trainer.config.settings import Config
@@ -45,21 +46,29 @@ class GeneratedData(OpenedDataset):
         places = (
             np.arange(masks, dtype=np.uint64) * stride + np.uint64(1) + jumps.reshape(rows, masks) % stride
         )
+        objective = self.layout.objective
+        kind = find_objective(objective).batch_type
+        if unknown := [group.name for group in kind.groups() if group not in PAIRS]:
+            raise SettingsError(
+                f"objective {objective}: generated data have no {unknown[0]}; train on a dataset"
+            )
         made = {
             "ids": tokens.reshape(rows, ids)[used] % size,
             "ends": np.cumsum(lengths).astype(np.uint32),
-            "first_lengths": (1 + rest[:rows] % (lengths - 1).astype(np.uint64)).astype(np.uint32),
-            "positions": places[in_use].astype(np.uint16),
-            "labels": labels.reshape(rows, masks)[in_use] % size,
-            "mask_ends": np.cumsum(slots).astype(np.uint32),
-            "next_labels": (rest[rows:] % np.uint64(2)).astype(np.uint8),
         }
-        kind = find_objective(self.layout.objective).batch_type
-        names = [column.name for column in kind.columns()]
-        if unknown := [name for name in names if name not in made]:
-            found = f"objective {self.layout.objective}"
-            raise SettingsError(f"{found}: generated data have no {unknown[0]}; train on a dataset")
-        yield columns.compact(kind(**{name: made[name] for name in names}))
+        if has_group(kind, MASKS):
+            drawn_masks = (
+                places[in_use].astype(np.uint16),
+                labels.reshape(rows, masks)[in_use] % size,
+                np.cumsum(slots).astype(np.uint32),
+            )
+            made |= dict(zip(mask_names(kind), drawn_masks, strict=True))
+        if has_group(kind, SEGMENT):
+            first = 1 + rest[:rows] % (lengths - 1).astype(np.uint64)
+            made[only_column(kind, SEGMENT).name] = first.astype(np.uint32)
+        if has_group(kind, PAIR_LABEL):
+            made[only_column(kind, PAIR_LABEL).name] = (rest[rows:] % np.uint64(2)).astype(np.uint8)
+        yield columns.compact(kind(**made))
 
     @property
     def has_lengths(self) -> bool:

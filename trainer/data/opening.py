@@ -7,6 +7,7 @@ from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.reader import OpenedDataset, Split, open_dataset
 from bertdata.dataset.vocabulary import fit_warnings
 from bertdata.errors import SettingsError
+from bertdata.examples.groups import count_masks
 from bertdata.examples.objectives import find_objective
 from trainer.config.data import split_paths
 from trainer.config.model import ModelConfig
@@ -70,7 +71,7 @@ def has_masks(data: OpenedDataset) -> bool:
     if listed:
         return sum(listed) > 0
     first = next(batch for shard in data.shards if shard.examples for batch in data.batches(shard))
-    return len(getattr(first, "positions", ())) > 0
+    return count_masks(first) > 0
 
 
 def describe_phase(config: Config, data: OpenedDataset, held_out: OpenedDataset | None = None) -> str:

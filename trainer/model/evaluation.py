@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
+from bertdata.examples.groups import masks_of
 from trainer.data.batches import Batch
 from trainer.data.opening import left_out_words
 
@@ -118,9 +119,8 @@ def find_most_frequent(data: OpenedDataset) -> int:
     """The most frequent label of the dataset's first 20,000 examples, the smallest id among equals."""
     counts = Counter[int]()
     seen = 0
-    batches: Iterator[Any] = (batch for shard in data.shards for batch in data.batches(shard))
-    for batch in batches:
-        counts.update(batch.labels.tolist())
+    for batch in (batch for shard in data.shards for batch in data.batches(shard)):
+        counts.update(masks_of(batch).originals.tolist())
         seen += len(batch)
         if seen >= _SURVEYED_EXAMPLES:
             break

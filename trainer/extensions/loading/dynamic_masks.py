@@ -11,7 +11,6 @@ from bertdata.dataset.masked_data import MaskedData, masked_data
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import SettingsError
-from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array
 from bertdata.examples.dynamic_masking.counter_stream import shard_key
 from bertdata.examples.dynamic_masking.masker import Draws, Masker, make_masker, unmask
@@ -45,13 +44,11 @@ class UnmaskedData(OpenedDataset):
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
         """The shard's examples without masks."""
         for batch in self.masked.source.batches(shard):
-            assert isinstance(batch, BertBatch)
             yield unmask(batch)
 
     def packs(self, shard: Shard) -> Iterator[PackBatch]:
         """The shard's packed rows, their examples without masks."""
         for packs in self.masked.source.packs(shard):
-            assert isinstance(packs.examples, BertBatch)
             yield replace(packs, examples=unmask(packs.examples))
 
     @property

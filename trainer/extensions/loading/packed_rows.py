@@ -39,8 +39,9 @@ def pack_rows(gathered: GatheredExamples, count: int, slots: int) -> RowBatch:
         "next_sentence_positions": first,
         "next_sentence_labels": labels,
     }
-    targets = {name: np.zeros_like(labels) for name in gathered.targets}
+    targets = {name: _spread(values[own_ids], used) for name, values in gathered.token_targets.items()}
     for name, values in gathered.targets.items():
+        targets[name] = np.zeros((*labels.shape, *values.shape[1:]), np.int32)
         targets[name][row, number] = values
     return RowBatch.of(arrays, targets)
 

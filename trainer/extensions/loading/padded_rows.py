@@ -75,7 +75,9 @@ def _narrowed(gathered: GatheredExamples, step: int) -> GatheredExamples:
     longest = int(gathered.lengths.max(initial=1))
     width = min(-(-longest // step) * step, gathered.layout.max_seq_length)
     layout = replace(gathered.layout, max_seq_length=width)
-    return replace(gathered, ids=np.ascontiguousarray(gathered.ids[:, :width]), layout=layout)
+    ids = np.ascontiguousarray(gathered.ids[:, :width])
+    targets = {name: values[:, :width] for name, values in gathered.token_targets.items()}
+    return replace(gathered, ids=ids, layout=layout, token_targets=targets)
 
 
 def pad_rows(gathered: GatheredExamples, count: int) -> RowBatch:
@@ -100,7 +102,8 @@ def pad_rows(gathered: GatheredExamples, count: int) -> RowBatch:
     if count > len(gathered):
         arrays = {name: _lengthen(array, count) for name, array in arrays.items()}
         arrays["next_sentence_labels"][len(gathered) :] = -1
-    targets = {name: _lengthen(values, count) for name, values in gathered.targets.items()}
+    own = gathered.targets | {name: values * used for name, values in gathered.token_targets.items()}
+    targets = {name: _lengthen(values, count) for name, values in own.items()}
     return RowBatch.of(arrays, targets)
 
 
