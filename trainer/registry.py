@@ -56,7 +56,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "horovod": "trainer.collectives.horovod:Horovod",
         "torch_distributed": "trainer.collectives.torch_distributed:TorchDistributed",
         "poprun": f"{_VENDORS}.poprun:Poprun",
-        "single": "trainer.collectives.collective:Single",
+        "single": "trainer.collectives.collective:Collective",
     },
     "launcher": {
         "--dist": f"{_LAUNCHERS}.launch:launched",
@@ -75,6 +75,11 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "plan": f"{_SPLITTING}.divide:divide",
         "tensors": f"{_SPLITTING}.split_tensors:SplitTensors",
         "weights to evaluate": f"{_SPLITTING}.split_tensors:read_split_weights",
+    },
+    "update": {
+        "weights in 16 bits": "trainer.update.half_weights:HalfWeights",
+        "averages over workers": "trainer.update.averaging:WorkerAverages",
+        "sums of micro-batches": "trainer.update.micro_batch_sums:MicroBatchSums",
     },
     "end of an update": {
         "in 16 bits": "trainer.update.skipping:SkippingStep",

@@ -3,14 +3,13 @@
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 
 from bertdata.errors import SettingsError
-from trainer.collectives.buckets import split_into_buckets
 from trainer.collectives.collective import Collective
 from trainer.collectives.heartbeat import Heartbeat
 from trainer.collectives.launchers import VARIABLES, find_local_rank, is_in_job
@@ -118,6 +117,21 @@ class WorkerGroup(Collective, ABC):
         with self.naming_lost_workers():
             rows: list[list[int]] = self._start_sum(table.to(self._device.torch_device), "table")().tolist()
         return rows
+
+
+def split_into_buckets(tensors: Iterable[torch.Tensor], megabytes: int) -> Iterator[list[torch.Tensor]]:
+    """The tensors in order, grouped by type up to that size. A larger tensor is a bucket of its own."""
+    bucket: list[torch.Tensor] = []
+    room = 0
+    for tensor in tensors:
+        size = tensor.numel() * tensor.element_size()
+        if bucket and (size > room or tensor.dtype != bucket[0].dtype):
+            yield bucket
+            bucket = []
+        room = (room if bucket else megabytes * 2**20) - size
+        bucket.append(tensor)
+    if bucket:
+        yield bucket
 
 
 def _overwrite(tensors: list[torch.Tensor], values: list[torch.Tensor]) -> None:

@@ -1,12 +1,13 @@
 """Averages of the gradients over several workers, at the end of an update or in its backward pass."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from trainer.collectives.collective import force_weight_sync
 from trainer.config.settings import Config
 from trainer.update.gradient_buckets import GradientBuckets
 from trainer.update.strategy import Worker
@@ -40,7 +41,16 @@ class WorkerAverages:
         """Average the gradients where no backward pass has done it, and the weights if it is configured."""
         if self._averages_sums:
             self._workers.average(gradients, self._type)
-        force_weight_sync(self._workers, self._weights, self._syncs)
+        sync_weights(self._workers, self._weights, self._syncs)
+
+
+def sync_weights(workers: Any, weights: Iterable[Tensor], always: bool = False) -> None:
+    """Average the trainable weights over the workers, always or if FORCE_WEIGHT_SYNC is 1 or true.
+
+    workers: all of them, or some, that have ``Collective.average``.
+    """
+    if always or os.environ.get("FORCE_WEIGHT_SYNC", "").lower() in ("1", "true"):
+        workers.average(weight for weight in weights if weight.requires_grad)
 
 
 def sum_type(config: Config) -> torch.dtype | None:

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from trainer.collectives.buckets import split_into_buckets
 from trainer.collectives.collective import Collective
+from trainer.collectives.workers import split_into_buckets
 
 
 class GradientBuckets:

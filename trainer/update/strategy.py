@@ -12,6 +12,7 @@ from bertdata.errors import SettingsError
 from trainer.collectives.collective import Collective
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
+from trainer.data.order import numbers
 from trainer.devices.device import HOST, Device
 from trainer.model.bert import HeadedBert, check_memory
 from trainer.model.task import Outcome, Task
@@ -69,6 +70,38 @@ class Worker:
     division: Division
     task: Task
     model: HeadedBert
+
+
+def seed_micro_batch(worker: Worker, at: UpdateNumber, number: int) -> None:
+    """Make the model draw the dropout of this copy's micro-batch ``number`` of an update.
+
+    The seeds are functions of the run's seed, the update, the micro-batch and the part of the model. So
+    dropout is the same after a resume, for any number of workers, and however the model is split. The parts
+    of the model (``Bert.seeds``) have a seed each; on devices that compile them together they have one for
+    all, that of part 0.
+    """
+    division, device, bert = worker.division, worker.device, worker.model.bert
+    micro_batch = division.copy + division.copies * number
+    seeds = part_seeds(worker.config.data.seed, at, micro_batch, len(bert.encoder.layer) + 2)
+    if device.seeds_parts and not device.compiles:
+        bert.seeds = lambda part: device.seed(seeds[part])
+    else:
+        device.seed(seeds[0])
+
+
+def part_seeds(seed: int, at: UpdateNumber, micro_batch: int, parts: int) -> list[int]:
+    """The seed of each part's dropout in a micro-batch, by the run's seed."""
+    found = numbers(parts, seed, "dropout", at.phase, at.step, micro_batch)
+    return [int(number) >> 1 for number in found]
+
+
+def loss_divisor(config: Config, count: int, workers: int) -> float:
+    """The divisor of the loss of each of a worker's ``count`` micro-batches in an update.
+
+    The workers' sums of gradients are averaged afterwards. Where micro-batches are added up, replicas says
+    over how many workers; there may be another number, as one may do the work of several.
+    """
+    return (config.update.replicas or workers) / workers if config.sums_micro_batches else count
 
 
 class Learner(nn.Module):
@@ -138,7 +171,7 @@ def named_totals(task: Task, values: Sequence[float]) -> Mapping[str, tuple[floa
 
 
 def build_whole(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
-    """The whole model on the device, with first weights, of a model on the meta device."""
+    """The whole model, as ``StrategyKind.build`` makes it."""
     check_memory(model.config)
     model.to_empty(device=HOST)
     model.draw_weights()
@@ -147,7 +180,11 @@ def build_whole(model: HeadedBert, device: Device, workers: Collective, division
 
 
 class StrategyKind(NamedTuple):
-    """A strategy: its class, how its model is made, and its kind of ``Inference``. None: the usual one."""
+    """A strategy: its class, how its model is made, and its kind of ``Inference``. None: the usual one.
+
+    build: this worker's part of a model, which is whole on the meta device and is changed, with first
+    weights from torch's generator, on the device.
+    """
 
     strategy: Callable[[Worker], Strategy]
     build: Callable[[HeadedBert, Device, Collective, Division], HeadedBert] = build_whole
@@ -157,14 +194,6 @@ class StrategyKind(NamedTuple):
 def find_strategy(worker: Worker) -> Strategy:
     """The strategy that trains the worker's part of the model."""
     return find_kind(worker.device, worker.division).strategy(worker)
-
-
-def build_model(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
-    """This worker's part of the model, with first weights from torch's generator, on the device.
-
-    model: the whole model on the meta device, which is changed.
-    """
-    return find_kind(device, division).build(model, device, workers, division)
 
 
 def find_kind(device: Device, division: Division) -> StrategyKind:

@@ -14,7 +14,7 @@ import torch
 from bertdata.dataset.reader import open_dataset
 from tests.support.training_runs import refuse, start_workers, words
 from trainer.checkpoint.state import find_checkpoints
-from trainer.collectives.collective import Single
+from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.dealing import Rows
@@ -123,7 +123,7 @@ def measured(dataset: Path, **settings: object) -> tuple[EvaluationRecord, BertF
     runtime = Runtime(
         config=config,
         device=device,
-        workers=Single(device),
+        workers=Collective(device),
         division=Division(copy=0, copies=1),
         task=Pretraining(),
     )

@@ -7,7 +7,7 @@ from copy import deepcopy
 import torch
 from torch import Tensor
 
-from trainer.collectives.collective import Collective, force_weight_sync
+from trainer.collectives.collective import Collective
 from trainer.config.update import Preset
 from trainer.data.batches import Batch
 from trainer.devices.device import Device
@@ -33,8 +33,8 @@ from trainer.extensions.splitting.stage import Pipeline, WorkerStage
 from trainer.extensions.splitting.stage_groups import StageGroups
 from trainer.extensions.splitting.stage_norms import StageNorms
 from trainer.model.bert import HeadedBert
-from trainer.update.averaging import sum_type
-from trainer.update.inference import Measured
+from trainer.model.task import Outcome
+from trainer.update.averaging import sum_type, sync_weights
 from trainer.update.optimiser import LOCAL_NORMS, configured_preset, group_parameters
 from trainer.update.step import make_step
 from trainer.update.strategy import Division, StrategyKind, UpdateNumber, Worker
@@ -101,7 +101,7 @@ class PipelinedInference(SplitInference):
         self._stage = WorkerStage(worker)
 
     @contextmanager
-    def evaluating(self) -> Iterator[Callable[[Batch], Measured]]:
+    def evaluating(self) -> Iterator[Callable[[Batch], Outcome]]:
         model = self._worker.model
         model.eval()
         with torch.no_grad():
@@ -109,18 +109,17 @@ class PipelinedInference(SplitInference):
         model.train()
         gather_no_more(model)
 
-    def _measure(self, batch: Batch) -> Measured:
+    def _measure(self, batch: Batch) -> Outcome:
         worker, stage, pipeline = self._worker, self._stage, self._groups.pipeline
         place = worker.division.stage
         received = () if stage.is_first else stage.blanks(batch, worker.device.torch_device)
         for tensor in received:
             pipeline.receive(tensor, place - 1)
         if stage.is_last:
-            outcome = worker.device.forward(lambda moved: stage.outcome(received, moved), batch)
-            return Measured(outcome.sums, outcome.outputs)
+            return worker.device.forward(lambda moved: stage.outcome(received, moved), batch)
         for tensor in worker.device.forward(lambda moved: stage.encode(received, moved), batch):
             pipeline.send(tensor.contiguous(), place + 1)
-        return Measured(torch.zeros(2 * len(worker.task.metrics)), None)
+        return Outcome(torch.zeros(()), torch.zeros(2 * len(worker.task.metrics)))
 
     def weight_parts(self) -> Sequence[WeightPart]:
         """The weights that this worker holds."""
@@ -160,7 +159,7 @@ class Pipelined(SplitStrategy):
             worker.device.after_backward()
             gradients = self._average()
             if not self._held:
-                force_weight_sync(self.groups.copies, self._weights, worker.config.update.force_weight_sync)
+                sync_weights(self.groups.copies, self._weights, worker.config.update.force_weight_sync)
             self.step.take(gradients, learning_rate, first.step + 1)
         if self._held:
             self._held.drop_gradients()

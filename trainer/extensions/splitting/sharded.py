@@ -24,11 +24,19 @@ from trainer.extensions.splitting.split_strategy import (
     planned_stage,
 )
 from trainer.model.bert import HeadedBert
+from trainer.model.task import Outcome
 from trainer.update.averaging import sum_type
-from trainer.update.inference import Measured
-from trainer.update.micro_batch import loss_divisor, seed_micro_batch
 from trainer.update.step import make_step
-from trainer.update.strategy import Division, Learner, StrategyKind, UpdateNumber, Worker, loss_and_sums
+from trainer.update.strategy import (
+    Division,
+    Learner,
+    StrategyKind,
+    UpdateNumber,
+    Worker,
+    loss_and_sums,
+    loss_divisor,
+    seed_micro_batch,
+)
 
 
 def build_sharded(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
@@ -48,11 +56,11 @@ class ShardedInference(SplitInference):
     exchanges = True
 
     @contextmanager
-    def evaluating(self) -> Iterator[Callable[[Batch], Measured]]:
+    def evaluating(self) -> Iterator[Callable[[Batch], Outcome]]:
         workers = self._worker.workers
         with super().evaluating() as measure:
 
-            def together(batch: Batch) -> Measured:
+            def together(batch: Batch) -> Outcome:
                 with workers.naming_lost_workers():
                     return measure(batch)
 

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from trainer.data.batches import Batch
 from trainer.extensions.vendors.programs import ProgramDevice, Programs
-from trainer.update.inference import Inference, Measured
-from trainer.update.micro_batch import replica_count
+from trainer.model.task import Outcome
+from trainer.update.inference import Inference
 from trainer.update.optimiser import configured_preset, group_parameters
 from trainer.update.step import LossScale, WeightStep
 from trainer.update.strategy import Learner, Strategy, StrategyKind, UpdateNumber, Worker, loss_and_sums
@@ -22,7 +22,7 @@ def make_programs(worker: Worker) -> Programs:
     """
     learner = Learner(worker)
     there = worker.workers.size * worker.device.replicas
-    divisor = replica_count(worker.config, there) if worker.config.sums_micro_batches else 1
+    divisor = (worker.config.update.replicas or there) if worker.config.sums_micro_batches else 1
 
     def compute(batch: Batch) -> tuple[Tensor, Tensor]:
         outcome = learner(batch)
@@ -39,9 +39,14 @@ class ProgramInference(Inference):
         self._programs = strategy.programs if strategy else make_programs(worker)
 
     @contextmanager
-    def evaluating(self) -> Iterator[Callable[[Batch], Measured]]:
+    def evaluating(self) -> Iterator[Callable[[Batch], Outcome]]:
         with self._programs.evaluating() as sums_of:
-            yield lambda batch: Measured(sums_of(batch)[2:], None)  # without the loss
+
+            def measure(batch: Batch) -> Outcome:
+                sums = sums_of(batch)
+                return Outcome(sums[0], sums[2:])
+
+            yield measure
 
     def release(self) -> None:
         self._programs.release()
