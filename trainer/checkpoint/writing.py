@@ -29,6 +29,7 @@ from trainer.checkpoint.state import (
     find_checkpoints,
     md5_of_state,
 )
+from trainer.devices.device import HOST
 from trainer.update.strategy import Strategy, Worker
 
 if TYPE_CHECKING:
@@ -205,6 +206,6 @@ class WholeTensors:
         """Copies in host memory, which the next update does not change."""
         device = self._worker.device
         hosts = {name: device.to_host(tensor) for name, tensor in tensors.items()}
-        if device.torch_device.type != "cpu":
+        if device.torch_device != HOST:
             return hosts
         return {name: host.clone() for name, host in hosts.items()}

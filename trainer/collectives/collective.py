@@ -58,7 +58,7 @@ class Collective:
 
     def broadcast_object(self, value: Any) -> Any:
         """Rank 0's value, which must be valid JSON. The other workers' values are ignored."""
-        return value
+        return self.gather(value if self.rank == 0 else None)[0]
 
     def average(self, tensors: Iterable[torch.Tensor], dtype: torch.dtype | None = None) -> None:
         """Overwrite the tensors with their means over the workers. dtype: the type to add up in."""
@@ -74,7 +74,8 @@ class Collective:
 
     def sum_numbers(self, numbers: list[float]) -> list[float]:
         """The sums over the workers, the same bits on each."""
-        return numbers
+        # Added by rank on each host: float64 even where the device has none, the same bits everywhere.
+        return [sum(column) for column in zip(*self.gather(numbers), strict=True)]
 
     def gather(self, value: Any) -> list[Any]:
         """Every worker's value, by rank. Each must be valid JSON."""
@@ -82,6 +83,7 @@ class Collective:
 
     def barrier(self) -> None:
         """Return when every worker has called this."""
+        self.gather(None)
 
     def naming_lost_workers(self) -> AbstractContextManager[None]:
         """The context of exchanges between workers by other means: WorkerLost in place of their errors."""

@@ -49,9 +49,6 @@ class WorkerGroup(Collective, ABC):
         # x + -0.0 keeps the bits of every x; 0.0 would turn -0.0 into 0.0.
         self._sum(tensors, lambda flat: flat if self.rank == 0 else torch.full_like(flat, -0.0))
 
-    def broadcast_object(self, value: Any) -> Any:
-        return self.gather(value if self.rank == 0 else None)[0]
-
     def average(self, tensors: Iterable[torch.Tensor], dtype: torch.dtype | None = None) -> None:
         # Divided first: the sum of 16-bit numbers must not overflow.
         self._sum(tensors, lambda flat: flat.div_(self.size).to(dtype or flat.dtype))
@@ -70,18 +67,11 @@ class WorkerGroup(Collective, ABC):
 
         return finish
 
-    def sum_numbers(self, numbers: list[float]) -> list[float]:
-        # Added by rank on each host: float64 even where the device has none, the same bits everywhere.
-        return [sum(column) for column in zip(*self.gather(numbers), strict=True)]
-
     def gather(self, value: Any) -> list[Any]:
         text = json.dumps(value).encode("ascii")
         # Powers of two: devices that compile for each shape get only a few shapes.
         width = 2 ** max(6, (max(self._rows([len(text)], 1))[0] - 1).bit_length())
         return [json.loads(bytes(row).rstrip(b"\0")) for row in self._rows(list(text), width)]
-
-    def barrier(self) -> None:
-        self.gather(None)
 
     def naming_lost_workers(self) -> AbstractContextManager[None]:
         return self._heartbeat.naming_lost_workers()

@@ -1,7 +1,7 @@
 """The setup that training and evaluation share: device, workers, model."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NoReturn
 
 import torch
@@ -41,14 +41,7 @@ class Runtime:
 
     def worker(self, model: HeadedBert) -> Worker:
         """Everything that an update of the model is made with."""
-        return Worker(
-            config=self.config,
-            device=self.device,
-            workers=self.workers,
-            division=self.division,
-            task=self.task,
-            model=model,
-        )
+        return Worker(**{item.name: getattr(self, item.name) for item in fields(self)}, model=model)
 
     def empty_model(self, shape: ModelConfig) -> HeadedBert:
         """The whole model without values, on the meta device."""

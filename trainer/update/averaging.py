@@ -24,7 +24,9 @@ class WorkerAverages:
         self._workers, self._weights, self._type = workers, weights, sum_type(worker.config)
         self._syncs, self._averages_sums = keys.force_weight_sync, keys.allreduce_post_accumulation
         self._buckets: GradientBuckets | None = None
-        if averages_in_backward(worker):
+        # Not in the backward pass where each micro-batch is averaged or clipped on its own.
+        is_once = keys.allreduce_post_accumulation and keys.micro_batch_clip_norm(1) is None
+        if is_once and worker.device.averages_in_backward:
             self._averages_sums = False
             self._buckets = GradientBuckets(weights, workers, worker.device.bucket_mb, self._type, leaves)
 
@@ -58,13 +60,3 @@ def sum_type(config: Config) -> torch.dtype | None:
     if not config.update.allreduce_post_accumulation_fp16:
         return None
     return torch.bfloat16 if config.update.precision == "bf16" else torch.float16
-
-
-def averages_in_backward(worker: Worker) -> bool:
-    """True if gradients can be averaged while the last backward pass of an update runs.
-
-    Not if each micro-batch is averaged or clipped on its own, or where the device does not overlap them.
-    """
-    update = worker.config.update
-    is_once = update.allreduce_post_accumulation and update.micro_batch_clip_norm(1) is None
-    return worker.device.averages_in_backward and is_once

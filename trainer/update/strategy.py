@@ -1,7 +1,7 @@
 """The seam between the training loop and the devices: a strategy makes updates over all of them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -164,10 +164,10 @@ def loss_and_sums(outcome: Outcome) -> Tensor:
     return torch.cat([torch.stack([loss, torch.ones_like(loss)]), outcome.sums.float()])
 
 
-def named_totals(task: Task, values: Sequence[float]) -> Mapping[str, tuple[float, float]]:
-    """(sum, weight) of "loss" and of each metric of the task, from the values of ``loss_and_sums``."""
-    pairs = zip(values[::2], values[1::2], strict=True)
-    return dict(zip(("loss", *task.metrics), pairs, strict=True))
+def named_means(task: Task, values: Sequence[float]) -> dict[str, float]:
+    """The mean of "loss" and of each metric of the task, from the values of ``loss_and_sums``."""
+    means = (total / max(weight, 1e-5) for total, weight in zip(values[::2], values[1::2], strict=True))
+    return dict(zip(("loss", *task.metrics), means, strict=True))
 
 
 def build_whole(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from trainer.devices import counting  # noqa: F401 - the formulas of the counted operations
-from trainer.devices.cpu_attention import attend, cpu_attention
+from trainer.devices.cpu import attend, cpu_attention
 from trainer.model.layers import padded_attention
 
 LENGTHS = (5, 0, 17, 32, 1, 0)

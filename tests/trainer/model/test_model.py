@@ -18,10 +18,10 @@ from bertdata.config.value_check import types_of
 from bertdata.errors import AssetError, DataError, MissingInputError, SettingsError
 from bertdata.io.assets import Asset, AssetSource, obtain
 from tests.support.flat import flatten
-from trainer.checkpoint.filling import checkpoint_of
+from tests.support.made_checkpoints import checkpoint_of
 from trainer.checkpoint.source import read_weights_into
 from trainer.config.model import MODEL_SECTION, ModelConfig
-from trainer.devices.cpu_attention import cpu_attention
+from trainer.devices.cpu import cpu_attention
 from trainer.extensions.formats.config_file import read_config
 from trainer.extensions.formats.huggingface import write_huggingface
 from trainer.extensions.loading.row_batches import RowBatch
