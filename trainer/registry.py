@@ -66,10 +66,10 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "unknown": f"{_LAUNCHERS}.job_launchers:refuse_unknown_launchers",
     },
     "strategy": {
-        "pipelined": f"{_SPLITTING}.pipelined:PIPELINED",
-        "replicated": "trainer.update.replicated:REPLICATED",
-        "sharded": f"{_SPLITTING}.sharded:SHARDED",
-        "whole_updates": f"{_VENDORS}.whole_updates:WHOLE_UPDATES",
+        "pipelined": f"{_SPLITTING}.pipelined:Pipelined",
+        "replicated": "trainer.update.replicated:Replicated",
+        "sharded": f"{_SPLITTING}.sharded:Sharded",
+        "whole_updates": f"{_VENDORS}.whole_updates:WholeUpdates",
     },
     "split model": {
         "plan": f"{_SPLITTING}.divide:divide",

@@ -15,8 +15,7 @@ from trainer.config.settings import Config
 from trainer.devices.device import find_device
 from trainer.errors import TrainerError
 from trainer.extensions.splitting.plan.bandwidth import measure_bandwidth, measure_sharding
-from trainer.update.averaging import sync_weights
-from trainer.update.gradient_buckets import GradientBuckets
+from trainer.update.averaging import GradientBuckets, sync_weights
 
 MEGABYTES = 1
 """The size of a bucket: the model of ``buckets`` takes two."""

@@ -14,7 +14,6 @@ from trainer.update.step import make_step
 from trainer.update.strategy import (
     Learner,
     Strategy,
-    StrategyKind,
     UpdateNumber,
     Worker,
     loss_and_sums,
@@ -119,6 +118,3 @@ class Replicated(Strategy):
             elif "betas" in group:
                 for weight in group["params"]:
                     states[weight]["step"] = torch.tensor(float(applied))
-
-
-REPLICATED = StrategyKind(Replicated)

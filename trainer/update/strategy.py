@@ -119,11 +119,28 @@ class Learner(nn.Module):
 class Strategy(ABC):
     """Updates of the model's weights on one worker. Weights and moments have the same bits on all.
 
-    step: the end of each update, with the loss scale and the counts of updates.
+    step: the end of each update, with the loss scale and the counts of updates. inference: the strategy's
+    kind of ``trainer.update.inference.Inference``; None: the usual one.
     """
 
     worker: Worker
     step: WeightStep
+    inference: Callable[..., Any] | None = None
+
+    @abstractmethod
+    def __init__(self, worker: Worker) -> None: ...
+
+    @staticmethod
+    def build(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
+        """This worker's part of a model, with first weights from torch's generator, on the device.
+
+        model: the whole one on the meta device, which is changed.
+        """
+        check_memory(model.config)
+        model.to_empty(device=HOST)
+        model.draw_weights()
+        model.bert.recomputes = division.recomputes
+        return device.place(model)
 
     @abstractmethod
     def update(
@@ -170,35 +187,14 @@ def named_means(task: Task, values: Sequence[float]) -> dict[str, float]:
     return dict(zip(("loss", *task.metrics), means, strict=True))
 
 
-def build_whole(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
-    """The whole model, as ``StrategyKind.build`` makes it."""
-    check_memory(model.config)
-    model.to_empty(device=HOST)
-    model.draw_weights()
-    model.bert.recomputes = division.recomputes
-    return device.place(model)
-
-
-class StrategyKind(NamedTuple):
-    """A strategy: its class, how its model is made, and its kind of ``Inference``. None: the usual one.
-
-    build: this worker's part of a model, which is whole on the meta device and is changed, with first
-    weights from torch's generator, on the device.
-    """
-
-    strategy: Callable[[Worker], Strategy]
-    build: Callable[[HeadedBert, Device, Collective, Division], HeadedBert] = build_whole
-    inference: Callable[..., Any] | None = None
-
-
 def find_strategy(worker: Worker) -> Strategy:
     """The strategy that trains the worker's part of the model."""
-    return find_kind(worker.device, worker.division).strategy(worker)
+    return find_kind(worker.device, worker.division)(worker)
 
 
-def find_kind(device: Device, division: Division) -> StrategyKind:
-    """The kind of a division's strategy, which is the device's own where the model is not split."""
-    kind: StrategyKind = find("strategy", division.strategy or device.strategy)
+def find_kind(device: Device, division: Division) -> type[Strategy]:
+    """The class of a division's strategy, which is the device's own where the model is not split."""
+    kind: type[Strategy] = find("strategy", division.strategy or device.strategy)
     return kind
 
 

@@ -11,7 +11,7 @@ from tests.support.training_runs import losses, tensors, words
 from tests.trainer.update.test_gradient_buckets import SIZE, Recorder
 from tests.trainer.update.test_strategy import worker
 from trainer.devices.cpu import Cpu
-from trainer.update.gradient_buckets import GradientBuckets
+from trainer.update.averaging import GradientBuckets
 from trainer.update.half_weights import HalfWeights
 from trainer.update.replicated import Replicated
 

@@ -37,7 +37,7 @@ from trainer.model.task import Outcome
 from trainer.update.averaging import sum_type, sync_weights
 from trainer.update.optimiser import LOCAL_NORMS, configured_preset, group_parameters
 from trainer.update.step import make_step
-from trainer.update.strategy import Division, StrategyKind, UpdateNumber, Worker
+from trainer.update.strategy import Division, UpdateNumber, Worker
 
 TIED = "bert.embeddings.word_embeddings.weight"
 """The weight that the first and the last stage both have, where the heads use it."""
@@ -136,6 +136,9 @@ class Pipelined(SplitStrategy):
     on the last stage: both have the sum of their gradients, and so make the same steps.
     """
 
+    inference = PipelinedInference
+    build = staticmethod(build_stage)
+
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
         self.groups = StageGroups(worker)
@@ -222,6 +225,3 @@ def _names_by_group(preset: Preset, model: HeadedBert) -> list[str]:
         for group in group_parameters(preset, model.named_parameters())
         for weight in group["params"]
     ]
-
-
-PIPELINED = StrategyKind(Pipelined, build_stage, PipelinedInference)

@@ -30,7 +30,6 @@ from trainer.update.step import make_step
 from trainer.update.strategy import (
     Division,
     Learner,
-    StrategyKind,
     UpdateNumber,
     Worker,
     loss_and_sums,
@@ -79,6 +78,9 @@ class Sharded(SplitStrategy):
     the rows: no worker ever has the gradients of the whole model.
     """
 
+    inference = ShardedInference
+    build = staticmethod(build_sharded)
+
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
         self.learner = Learner(worker)
@@ -125,6 +127,3 @@ class Sharded(SplitStrategy):
 
     def moment_parts(self) -> Sequence[WeightPart]:
         return self._held.moment_parts(self.optimiser)
-
-
-SHARDED = StrategyKind(Sharded, build_sharded, ShardedInference)

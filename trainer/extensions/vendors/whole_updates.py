@@ -12,7 +12,7 @@ from trainer.model.task import Outcome
 from trainer.update.inference import Inference
 from trainer.update.optimiser import configured_preset, group_parameters
 from trainer.update.step import LossScale, WeightStep
-from trainer.update.strategy import Learner, Strategy, StrategyKind, UpdateNumber, Worker, loss_and_sums
+from trainer.update.strategy import Learner, Strategy, UpdateNumber, Worker, loss_and_sums
 
 
 def make_programs(worker: Worker) -> Programs:
@@ -67,6 +67,8 @@ class ProgramStep(WeightStep):
 class WholeUpdates(Strategy):
     """Updates by the device's program, which has the weights and moments between them."""
 
+    inference = ProgramInference
+
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
         device = worker.device
@@ -105,6 +107,3 @@ class WholeUpdates(Strategy):
 
     def release(self) -> None:
         self.programs.release()
-
-
-WHOLE_UPDATES = StrategyKind(WholeUpdates, inference=ProgramInference)
