@@ -129,16 +129,13 @@ def attend_backward(
 
 
 @attend.register_fake
-def _(query: Tensor, *_: Any) -> Tensor:
+def _blank(query: Tensor, *_: Any) -> Tensor:
     return torch.empty_like(query, memory_format=torch.contiguous_format)
 
 
 @attend_backward.register_fake
 def _(gradient: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
-    first, second, third = (
-        torch.empty_like(gradient, memory_format=torch.contiguous_format) for _ in range(3)
-    )
-    return first, second, third
+    return _blank(gradient), _blank(gradient), _blank(gradient)
 
 
 def _keep_inputs(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

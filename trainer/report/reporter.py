@@ -91,7 +91,7 @@ class Pace:
     """Sums over timed updates, and the rates that follow from them."""
 
     def __init__(self, devices: int, peak: float | None) -> None:
-        """devices: of the run. peak: operations a second that each could make at most; None: not known."""
+        """devices: of the run. peak: operations a second that each could make at most, if it is known."""
         self._devices, self._peak = devices, peak
         self._updates = 0
         self._sums = dict.fromkeys(("seconds", "sequences", "tokens", "operations", "data_wait"), 0.0)

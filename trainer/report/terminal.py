@@ -21,12 +21,6 @@ _FORMS = {
 }
 """The form of each of a row's numbers, in the order in which they are shown."""
 
-_OF_A_RUN = (
-    *("sequences_per_second", "tokens_per_second", "peak_share"),
-    *("data_wait_share", "memory_gib"),
-)
-"""Those that the last line has."""
-
 
 class Terminal(Logger):
     """A line for each row with its numbers and the time left, one for each evaluation, and one at the end."""
@@ -43,9 +37,8 @@ class Terminal(Logger):
 
     def close(self, summary: Values, status: str, time: float) -> None:
         known = {name.removeprefix("training_"): value for name, value in summary.items()}
-        words = _words(known | {"memory_gib": summary.get("peak_memory_gib")})
-        said = [words[name] for name in _OF_A_RUN if name in words]
-        self.say(", ".join([f"{status} after {summary['e2e_train_time']:.1f} s", *said]))
+        words = _words(known) | _words({"memory_gib": summary.get("peak_memory_gib")})
+        self.say(", ".join([f"{status} after {summary['e2e_train_time']:.1f} s", *words.values()]))
 
     def say(self, line: str) -> None:
         """Print the line."""
