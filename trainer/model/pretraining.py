@@ -75,5 +75,5 @@ def pretraining_loss(logits: Logits, batch: Batch, row_losses: RowLosses = cross
     labels = batch.next_sentence_labels.reshape(-1).long()
     of_words, words_sums = words_loss(logits, row_losses)
     pairs = row_losses(logits.next_sentence, labels.clamp(min=0))
-    of_pairs, pairs_sums = mean_and_sums(*pairs, batch.there().reshape(-1))
+    of_pairs, pairs_sums = mean_and_sums(*pairs, labels >= 0)
     return Outcome(of_words + of_pairs, torch.stack([*words_sums, *pairs_sums]))
