@@ -124,8 +124,18 @@ def _make(config: Config, devices: int | None, hardware: Hardware) -> Plan:
         memory=hardware.memory,
         bandwidth=hardware.bandwidth,
         rate=hardware.rate,
+        task=_task(config),
     )
     return _profiled_plan(config, request) if config.split.profile_layers else make_plan(request)
+
+
+def _task(config: Config) -> str:
+    """The name of the task that the model is to learn. SettingsError for an objective that nothing learns."""
+    from trainer.model.task import task_of_objective  # imports torch
+
+    if config.is_finetuning:
+        return config.task
+    return task_of_objective(config.data.objective, "objective is")
 
 
 def _profiled_plan(config: Config, request: PlanRequest) -> Plan:
@@ -163,7 +173,7 @@ def _as_json(plan: Plan) -> dict[str, Any]:
     """The plan, and what follows from it: seconds, bytes, fractions."""
     return {
         "strategy": plan.strategy,
-        "parameters": ModelConfig.from_dict(plan.model).parameters,
+        "parameters": plan.parameters,
         "devices": plan.devices,
         "examples": plan.examples,
         "seconds": plan.seconds,
