@@ -111,6 +111,7 @@ class SpanBatch(ExampleBatch):
 class SpanObjective(Objective):
     """Spans of text and their labels."""
 
+    task = "tests.support.span_task:SpanTask"
     settings_type = SpanSettings
     batch_type = SpanBatch
 

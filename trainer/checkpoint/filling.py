@@ -48,7 +48,7 @@ def match_weights(
     for name in [name for name in found if name.startswith(OPTIONAL) and name not in own]:
         del found[name]
     missing = [name for name in own if name not in found]
-    lost = [name for name in missing if not name.startswith(OPTIONAL)]
+    lost = [name for name in missing if name.startswith("bert.") and not name.startswith(OPTIONAL)]
     extra = [name for name in found if name not in own]
     for word, names in (("lacks", lost), ("unexpected", extra)):
         if names:

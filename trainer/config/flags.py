@@ -161,7 +161,7 @@ def _whole(name: str, value: Any) -> Any:
 
 
 def steps_or_epochs(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """All keys, with steps or epochs alone: a flag's before the file's, else steps before epochs."""
+    """All keys with steps or epochs, not both: a flag wins over the file, else steps win."""
     keys = below | above
     if keys.get("num_train_epochs") is None:
         return keys

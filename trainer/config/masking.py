@@ -25,6 +25,12 @@ class MaskingSection(Section):
         None, "vocabulary for dynamic masks, a file or a name (default: the copy beside the data)"
     )
     masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob", help=_AT_LOAD, above=0, most=1)
+    eval_masked_lm_prob: float | None = setting(
+        None,
+        "share of tokens masked in evaluation data that have no masks (default: masked_lm_prob)",
+        above=0,
+        most=1,
+    )
     masked_lm_prob_end: float | None = setting(
         None, "that share at the last update of the phase, for a schedule of it", above=0, most=1
     )

@@ -7,7 +7,7 @@ from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.reader import OpenedDataset, Split, open_dataset
 from bertdata.dataset.vocabulary import fit_warnings
 from bertdata.errors import SettingsError
-from bertdata.examples.groups import count_masks
+from bertdata.examples.groups import MASKS, count_masks, has_group
 from bertdata.examples.objectives import find_objective
 from trainer.config.data import split_paths
 from trainer.config.model import ModelConfig
@@ -49,11 +49,15 @@ def open_configured(
         split="test" if held_out else "training",
         task=task,
     )
-    if has_masks(data):
+    name = data.layout.objective
+    may_have_masks = has_group(find_objective(name).batch_type, MASKS)
+    if is_dynamic and not may_have_masks:
+        raise SettingsError(f"{data.name}: the examples of the objective {name} have no masked words to draw")
+    if has_masks(data) or not may_have_masks:
         return data
     if not is_dynamic:
         raise SettingsError(f"{data.name}: its examples have no masks; --masking dynamic draws them")
-    masked: OpenedDataset = find("masks", "drawn once")(config, data, paths)
+    masked: OpenedDataset = find("masks", "drawn once")(config, data, paths, held_out)
     return masked
 
 
@@ -77,7 +81,8 @@ def has_masks(data: OpenedDataset) -> bool:
 def describe_phase(config: Config, data: OpenedDataset, held_out: OpenedDataset | None = None) -> str:
     """One line about a phase: the datasets to train and to evaluate on, their examples and lengths."""
     layout, phase = data.layout, 2 if config.run.phase2 else 1
-    sizes = f"{layout.max_seq_length} ids, {layout.max_predictions_per_seq} masked"
+    masked = f", {layout.max_predictions_per_seq} masked" * (layout.max_predictions_per_seq > 0)
+    sizes = f"{layout.max_seq_length} ids{masked}"
     line = f"phase {phase}: trains on {data.name}: {data.examples} examples of {sizes}"
     if (rows := sum(shard.rows or 0 for shard in data.shards)) and layout.packing is not None:
         line += f" in {rows} packed rows (layout {layout.packing})"

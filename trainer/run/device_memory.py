@@ -10,7 +10,7 @@ _CERTAIN = 0.25  # fraction of the memory that weights may take where the whole 
 
 
 def fits_whole(config: Config, device: Device, workers: Collective, shape: ModelConfig) -> bool:
-    """True where a device has room for the whole model without a doubt, or trains in no other way."""
+    """True if the whole model surely fits on the device, or the device cannot divide it."""
     if device.strategy != "replicated":
         return True
     return _BYTES_A_WEIGHT * shape.parameters < _CERTAIN * device_memory(config, device, workers)

@@ -77,7 +77,7 @@ def _find_context(given: str) -> tuple[str, str]:
 def _answer_line(opened: Trained, question: str, name: str, context: str, *, as_json: bool) -> str:
     """The answer in one line, by the run's own settings. As JSON it has its probability among the best.
 
-    The answer is empty where the run knows questions without one (SQuAD 2.0) and this is such.
+    It is empty where the run allows questions without an answer (SQuAD 2.0) and finds none.
     """
     model = BertForQuestionAnswering(opened.shape).eval()
     opened.fill(model, "qa_outputs.", "has no head for answers; fine-tune it with --task squad")

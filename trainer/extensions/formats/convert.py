@@ -113,6 +113,8 @@ def _own_shapes(checkpoint: Checkpoint, shape: ModelConfig) -> dict[str, Tensor]
         own = dict(_model(checkpoint, shape).state_dict())
         for name, tensor in checkpoint.weights.items():
             head = next((head for head in HEADS[1:] if name.startswith(head)), None)
+            if checkpoint.kind == OURS and not name.startswith(("bert.", *HEADS)):  # of a task of one's own
+                own[name] = torch.empty(tensor.shape)
             if head is None:
                 continue
             count = outputs.setdefault(head, min(tensor.shape[0] if tensor.shape else 1, _MOST_LABELS))

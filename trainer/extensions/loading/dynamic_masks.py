@@ -86,9 +86,13 @@ def mask_at_load(config: Config, data: OpenedDataset) -> UnmaskedData:
     return UnmaskedData(**own, masked=masked, rate=rate)
 
 
-def mask_once(config: Config, data: OpenedDataset, paths: str) -> MaskedData:
-    """The dataset at the paths, whose examples have no masks, with masks that are the same in each epoch."""
-    return masked_data(data, _configured_masker(config, data, paths), seed=config.data.seed)
+def mask_once(config: Config, data: OpenedDataset, paths: str, held_out: bool) -> MaskedData:
+    """The dataset at the paths, whose examples have no masks, with masks that are the same in each epoch.
+
+    held_out: they are masked at the rate of evaluation.
+    """
+    rate = config.masking.eval_masked_lm_prob if held_out else None
+    return masked_data(data, _configured_masker(config, data, paths), seed=config.data.seed, rate=rate)
 
 
 def _configured_masker(config: Config, data: OpenedDataset, paths: str) -> Masker:

@@ -145,7 +145,7 @@ def _glue(given: Given) -> Meaning:
 
 
 def _tuning_keys(given: Given, size: int) -> dict[str, Any]:
-    """The keys beside those that flags set as they are: optimiser, update, device, checkpoints."""
+    """The keys that follow from several flags: optimiser, update, device, checkpoints."""
     precision = "fp16" if given["fp16"] or given["amp"] else "fp32"
     keys = _ADAM | {
         "optimiser_epsilon": 1e-8 if precision == "fp16" else 1e-6,  # of FusedAdam, of BertAdam

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from bertdata.examples.groups import count_masks
 from tests.support.training_runs import refuse, tensors, words
 from trainer.__main__ import main
 from trainer.checkpoint.safetensors_files import read_safetensors
+from trainer.config.flags import make_config
+from trainer.data.opening import open_configured
 
 STEPS = 6
 
@@ -105,3 +108,44 @@ def test_generated_data_have_the_objective_that_is_asked_for(trainer, tmp_path):
     assert "nsp_loss" not in rows(tmp_path / "run" / "training.csv")[0]
     outcome = trainer(*words(None, tmp_path / "other", *more, "--objective=squad"))
     refuse(outcome, 2, "has the objective squad: that is learned by python -m trainer finetune")
+
+
+@pytest.fixture(scope="module")
+def bare_set(corpus, small_vocabulary_file, tmp_path_factory) -> Path:
+    """The blocks without masks."""
+    from bertdata.cli.main import main as bertdata
+
+    place = tmp_path_factory.mktemp("bare") / "set"
+    given = ["create", *map(str, corpus), f"--output={place}", f"--vocab={small_vocabulary_file}"]
+    more = ["--objective=mlm", "--no-masks", "--max-seq-length=64", "--max-predictions-per-seq=30"]
+    assert bertdata([*given, *more, "--workers=1"]) == 0
+    return place
+
+
+@pytest.mark.parametrize("form", [(), ("--rows",), ("--pack-on-load",)])
+def test_masks_at_load_are_resumed_to_the_bit(trainer, bare_set, tmp_path, form):
+    more = (f"--steps={STEPS}", "--masking=dynamic", "--masked-lm-prob=0.3", *form)
+    assert trainer(*words(bare_set, tmp_path / "a", *more)).status == 0
+    cut = words(bare_set, tmp_path / "b", *more)
+    assert trainer(*cut, "--steps-this-run=3").status == 0
+    assert trainer(*cut, "--resume").status == 0
+    assert tensors(tmp_path / "b", STEPS) == tensors(tmp_path / "a", STEPS)
+
+
+def test_blocks_without_masks_need_masks_at_load(trainer, bare_set, tmp_path):
+    outcome = trainer(*words(bare_set, tmp_path / "run"))
+    refuse(outcome, 2, "its examples have no masks; --masking dynamic draws them")
+
+
+@pytest.mark.parametrize(("given", "expected"), [((), 0.3), (("--eval-masked-lm-prob=0.15",), 0.15)])
+def test_evaluation_data_are_masked_at_their_own_rate(bare_set, given, expected):
+    more = ("--masking=dynamic", "--masked-lm-prob=0.3", f"--train-data={bare_set}", *given)
+    config = make_config(more)
+    data = open_configured(config, str(bare_set), held_out=True)
+    batches = [batch for shard in data.shards for batch in data.batches(shard)]
+    masked = sum(count_masks(batch) for batch in batches) / sum(len(batch.ids) for batch in batches)
+    assert masked == pytest.approx(expected, abs=0.02)
+    training = open_configured(config, str(bare_set))
+    batches = [batch for shard in training.shards for batch in training.batches(shard)]
+    masked = sum(count_masks(batch) for batch in batches) / sum(len(batch.ids) for batch in batches)
+    assert masked == pytest.approx(0.3, abs=0.02)

@@ -1,0 +1,83 @@
+"""An objective with groups of columns of its own, learned by a task that the objective names."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bertdata.dataset.reader import open_dataset
+from bertdata.examples.objectives import find_objective
+from tests.support.span_objective import NAME
+from tests.support.training_runs import refuse, tensors, words
+from trainer.checkpoint.safetensors_files import read_safetensors
+
+STEPS = 12
+
+
+@pytest.fixture(scope="module")
+def spans(corpus, small_vocabulary_file, tmp_path_factory) -> Path:
+    """The sample corpus as sentences with spans."""
+    from bertdata.cli.main import main
+
+    place = tmp_path_factory.mktemp("spans") / "set"
+    words = ["create", *map(str, corpus), f"--output={place}", f"--vocab={small_vocabulary_file}"]
+    assert main([*words, f"--objective={NAME}", "--max-seq-length=48", "--workers=1"]) == 0
+    return place
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def small(spans: Path, place: Path, *more: str) -> list[str]:
+    return words(spans, place, f"--steps={STEPS}", "--base-learning-rate=0.02", "--batch-size=16", *more)
+
+
+@pytest.mark.parametrize("form", [(), ("--rows",), ("--bins=2",), ("--pack-on-load",)])
+def test_it_trains_is_evaluated_and_resumed_to_the_bit(trainer, spans, tmp_path, form):
+    whole = trainer(*small(spans, tmp_path / "a", f"--eval-data={spans}", *form))
+    assert whole.status == 0, whole.err
+    losses = [float(row["span_loss"]) for row in table(tmp_path / "a" / "training.csv")]
+    assert losses[-1] < 0.8 * losses[0]
+    (evaluated,) = table(tmp_path / "a" / "evaluation.csv")
+    assert float(evaluated["span_accuracy"]) > 0.5
+    starts = sum(
+        int(np.sum(batch.word_starts))
+        for data in [open_dataset(str(spans))]
+        for shard in data.shards
+        for batch in data.batches(shard)
+    )
+    assert float(evaluated["word_starts"]) == starts
+    cut = small(spans, tmp_path / "b", *form)
+    assert trainer(*cut, "--steps-this-run=5").status == 0
+    assert trainer(*cut, "--resume").status == 0
+    assert tensors(tmp_path / "b", STEPS) == tensors(tmp_path / "a", STEPS)
+
+
+def test_a_run_is_evaluated_and_exported_with_its_head(trainer, spans, tmp_path):
+    assert trainer(*small(spans, tmp_path / "run", "--no-logs")).status == 0
+    outcome = trainer("evaluate", f"--eval-data={spans}", f"--output-dir={tmp_path / 'run'}", "--device=cpu")
+    assert outcome.status == 0, outcome.err
+    assert "span_accuracy" in outcome.err
+    outcome = trainer("convert", tmp_path / "run", tmp_path / "form")
+    assert outcome.status == 0, outcome.err
+    names = list(read_safetensors(str(tmp_path / "form" / "model.safetensors")))
+    assert {"spans.weight", "spans.bias"} <= set(names)
+
+
+def test_it_starts_from_a_pre_trained_encoder(trainer, spans, pretrained, tmp_path):
+    run = small(spans, tmp_path / "run", f"--start-from-ckpt={pretrained}", "--steps-this-run=1")
+    outcome = trainer(*run)
+    assert outcome.status == 0, outcome.err
+
+
+def test_masks_at_load_are_refused_for_examples_without_masked_words(trainer, spans, tmp_path):
+    outcome = trainer(*small(spans, tmp_path / "run", "--masking=dynamic"))
+    refuse(outcome, 2, "have no masked words to draw")
+
+
+def test_a_task_that_is_not_there_is_one_line(trainer, spans, tmp_path, monkeypatch):
+    monkeypatch.setattr(find_objective(NAME), "task", "tests.support.span_task:Absent")
+    refuse(trainer(*small(spans, tmp_path / "run")), 2, "tests.support.span_task:Absent")
