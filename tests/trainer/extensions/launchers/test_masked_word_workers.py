@@ -13,9 +13,7 @@ pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.thorough]
 TWO = ("--dist", "--world-size=2")
 
 
-def test_two_workers_are_one_that_accumulates_and_go_on_to_the_bit(
-    trainer, block_set, tmp_path, monkeypatch
-):
+def test_two_workers_are_one_that_accumulates_and_go_on_to_the_bit(trainer, block_set, tmp_path, monkeypatch):
     one, two, cut = (tmp_path / name for name in ("one", "two", "cut"))
     more = (f"--eval-data={block_set}", "--checkpoint-every=5")
     assert trainer(*words(block_set, one, *more, "--accumulation=2")).status == 0

@@ -29,6 +29,10 @@ def test_a_split_model_learns_what_one_process_does(strategy, trainer, block_set
         assert ours == pytest.approx(others, abs=2e-5)
     (ours,), (others,) = evaluations(split), evaluations(alone)
     assert ours == pytest.approx(others, abs=2e-5)
+    measured = ("evaluate", f"--eval-data={block_set}", f"--output-dir={split}", f"--plan={plan}")
+    outcome = start_workers("torchrun", 2, *measured)
+    assert outcome.status == 0, outcome.err
+    assert f"masked_lm_accuracy {ours['masked_lm_accuracy']:.5f}" in outcome.err
 
 
 @pytest.mark.parametrize("strategy", SPLIT)

@@ -29,8 +29,8 @@ Divides a model over devices that cannot hold it alone, without training: prints
 memory, and what an update takes. No device is needed: times are computed from the model's operations and the
 rates of --hardware; with --profile-layers the layers are timed on --device. Any key of pretrain may be given:
 --strategy pipelined, --stages 4, --recompute always, --max-seq-length 128 (default: the model's longest),
---bandwidth 25 (GB/s between devices; default: half of the data sheet's). With --plan FILE that plan is shown,
-and none is made."""
+--objective mlm (masked words alone), --bandwidth 25 (GB/s between devices; default: half of the data
+sheet's). With --plan FILE that plan is shown, and none is made."""
 
 
 def run(arguments: list[str]) -> None:
