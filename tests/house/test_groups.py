@@ -1,7 +1,7 @@
 """One objective's columns, class and name are known in its own room: all others ask for groups of columns."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import pytest
 
@@ -9,13 +9,16 @@ from bertdata.examples.bert.batch import BertBatch, BertExample
 from bertdata.records import ExampleBatch
 from tests.support.paths import ROOT
 
-PACKAGES = ("bertdata", "beam_pipelines")
+PACKAGES = ("bertdata", "beam_pipelines", "trainer")
+TRAINER = "trainer/"
 ROOM = "bertdata/examples/bert/"
 COMMON = {column.name for column in ExampleBatch.columns()}
 COLUMNS = {name for column in BertBatch.columns() for name in (column.name, column.one)} - COMMON
 CLASSES = {BertBatch.__name__, BertExample.__name__}
 PLAIN_WORDS = {"positions", "labels"}
 """Names of columns that a local variable may have too."""
+TRAINERS_WORDS = {*PLAIN_WORDS, "first_length"}
+"""Names of columns that the trainer has for things of its own: positions of tokens, labels of classes."""
 
 EXCEPTIONS = {
     "bertdata/records.py": "declares which objective files are of that name none",
@@ -27,19 +30,22 @@ EXCEPTIONS = {
     "bertdata/examples/mlm/": "its columns of masks have the same names",
     "bertdata/examples/squad/": "its column of segments has the same name",
     "bertdata/examples/classification/": "its columns of segments have the same name",
+    "trainer/config/model.py": "the name is also that of a model's form in transformers",
+    "trainer/extensions/like/": "other programs' directories have that name",
+    "trainer/extensions/splitting/pieces.py": "the encoder of every model has that name",
 }
 
 
-def names_in(source: str) -> Iterator[str]:
-    """What the source says of the objective: its name, its classes, its columns."""
+def names_in(source: str, known: Collection[str] = COLUMNS) -> Iterator[str]:
+    """What the source says of the objective: its name, its classes, these of its columns."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Constant) and node.value in {"bert", *COLUMNS}:
+        if isinstance(node, ast.Constant) and node.value in {"bert", *known}:
             yield f"{node.value!r}"
-        elif isinstance(node, ast.Attribute) and node.attr in COLUMNS:
+        elif isinstance(node, ast.Attribute) and node.attr in known:
             yield f".{node.attr}"
-        elif isinstance(node, (ast.keyword, ast.arg)) and node.arg in COLUMNS - PLAIN_WORDS:
+        elif isinstance(node, (ast.keyword, ast.arg)) and node.arg in set(known) - PLAIN_WORDS:
             yield f"{node.arg}="
-        elif isinstance(node, ast.Name) and node.id in (COLUMNS - PLAIN_WORDS) | CLASSES:
+        elif isinstance(node, ast.Name) and node.id in (set(known) - PLAIN_WORDS) | CLASSES:
             yield node.id
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bertdata.examples.bert"):
             yield f"import of {node.module}"
@@ -51,7 +57,8 @@ def named() -> dict[str, list[str]]:
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             name = path.relative_to(ROOT).as_posix()
-            names = sorted(set(names_in(path.read_text(encoding="utf-8"))))
+            known = COLUMNS - TRAINERS_WORDS if name.startswith(TRAINER) else COLUMNS
+            names = sorted(set(names_in(path.read_text(encoding="utf-8"), known)))
             if names and not name.startswith(ROOM):
                 found[name] = names
     return found

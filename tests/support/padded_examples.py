@@ -67,12 +67,12 @@ def pad_examples(gathered: GatheredExamples, size: int) -> PaddedExamples:
     for row in range(len(gathered)):
         tokens, masks = gathered.lengths[row], gathered.masks[row]
         ids[row, :tokens] = gathered.ids[row, :tokens]
-        types[row, gathered.first_lengths[row] : tokens] = 1
+        types[row, gathered.segment_lengths[row] : tokens] = 1
         real[row, :tokens] = 1
         positions[row, :masks] = gathered.positions[row, :masks]
         labels[row, :masks] = gathered.labels[row, :masks]
         weights[row, :masks] = 1
-        next_labels[row] = gathered.next_labels[row]
+        next_labels[row] = gathered.pair_labels[row]
     return PaddedExamples(
         input_ids=torch.from_numpy(ids),
         token_type_ids=torch.from_numpy(types),

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from bertdata.config.declared import setting
 from bertdata.io import storage
+from bertdata.records import DEFAULT_OBJECTIVE
 from trainer.config.section import Section, check
 
 
@@ -26,7 +27,7 @@ class DataSection(Section):
     unverified: bool = setting(False, "accept data without a manifest, as other tools write it")
     generated_data: bool = setting(False, "train on random examples that the host generates", common=True)
     objective: str = setting(
-        "bert", "objective of the examples of generated_data, and of those that split plans for"
+        DEFAULT_OBJECTIVE, "objective of the examples of generated_data, and of those that split plans for"
     )
     max_seq_length: int | None = setting(
         None, "length of an example in ids (default: the dataset's)", least=5, most=65535, by_phase=True

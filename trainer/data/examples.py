@@ -18,7 +18,7 @@ from bertdata.examples.objectives import find_objective
 from bertdata.records import IDS, IDS_ENDS, ExampleBatch, ShardLayout
 
 _THREADS = 2
-_COLUMNS = ("ids", "positions", "labels", "lengths", "first_lengths", "masks", "next_labels")
+_COLUMNS = ("ids", "positions", "labels", "lengths", "segment_lengths", "masks", "pair_labels")
 _OF_CORE = (IDS, SEGMENT, MASKS, PAIR_LABEL)
 
 
@@ -81,9 +81,9 @@ class GatheredExamples:
     positions: Array  # (N, P): from the example's start
     labels: Array  # (N, P)
     lengths: Array  # (N,): the ids of each
-    first_lengths: Array  # (N,): those of the first segment
+    segment_lengths: Array  # (N,): those of the first segment
     masks: Array  # (N,)
-    next_labels: Array  # (N,)
+    pair_labels: Array  # (N,)
     row_ends: Array  # (rows,): the example after each row
     targets: dict[str, Array]  # (N,) or (N, most items) each: the task's own columns
     token_targets: dict[str, Array]  # (N, S) each: those with an item for each id
@@ -143,9 +143,9 @@ def gathered_of(
         positions=masks.places,
         labels=masks.originals,
         lengths=lengths,
-        first_lengths=first,
+        segment_lengths=first,
         masks=masks.ends,
-        next_labels=labels,
+        pair_labels=labels,
         row_ends=row_ends,
         targets={item.name: made[item.name] for item in own if item.ends != IDS_ENDS},
         token_targets={item.name: made[item.name] for item in own if item.ends == IDS_ENDS},

@@ -103,18 +103,18 @@ def flatten(gathered: GatheredExamples, budgets: Budgets, budget: Budget | None 
     ends = _ends(lengths, tokens, budget)
     sizes, starts = np.diff(ends), ends[:-1]
     positions = np.arange(budget.tokens, dtype=np.int32) - np.repeat(starts, sizes)
-    first_lengths = np.full(budget.sequences, gathered.layout.max_seq_length, np.int32)
-    first_lengths[: len(gathered)] = gathered.first_lengths
+    segment_lengths = np.full(budget.sequences, gathered.layout.max_seq_length, np.int32)
+    segment_lengths[: len(gathered)] = gathered.segment_lengths
     first_rows = np.zeros(budgets.examples, np.int32)
     first_rows[: len(gathered)] = starts[: len(gathered)]
     labels = np.full(budgets.examples, -1, np.int32)
-    labels[: len(gathered)] = gathered.next_labels
+    labels[: len(gathered)] = gathered.pair_labels
     used = np.arange(gathered.ids.shape[1], dtype=np.int32) < lengths[:, np.newaxis]
     in_use = np.arange(gathered.labels.shape[1], dtype=np.int32) < masks[:, np.newaxis]
     rows = gathered.positions + starts[: len(gathered), np.newaxis]
     arrays = {
         "input_ids": _padded(gathered.ids[used], budget.tokens),
-        "token_type_ids": (positions >= np.repeat(first_lengths, sizes)).astype(np.int32),
+        "token_type_ids": (positions >= np.repeat(segment_lengths, sizes)).astype(np.int32),
         "position_ids": positions,
         "ends": ends,
         "first_rows": first_rows,

@@ -27,10 +27,10 @@ def pack_rows(gathered: GatheredExamples, count: int, slots: int) -> RowBatch:
     own_masks = _used(gathered.masks, len(gathered), gathered.labels.shape[1])
     first, labels = np.zeros((2, count, gathered.layout.sequences_per_row), np.int32)
     labels -= 1
-    first[row, number], labels[row, number] = starts, gathered.next_labels
+    first[row, number], labels[row, number] = starts, gathered.pair_labels
     arrays = {
         "input_ids": _spread(gathered.ids[own_ids], used),
-        "token_type_ids": _spread(place >= np.repeat(gathered.first_lengths, lengths), used),
+        "token_type_ids": _spread(place >= np.repeat(gathered.segment_lengths, lengths), used),
         "attention_mask": _spread(np.repeat(number + 1, lengths), used),
         "position_ids": _spread(place, used),
         "masked_lm_positions": _spread((gathered.positions + starts[:, np.newaxis])[own_masks], masked),

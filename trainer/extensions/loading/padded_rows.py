@@ -88,7 +88,7 @@ def pad_rows(gathered: GatheredExamples, count: int) -> RowBatch:
     layout = gathered.layout
     slot = np.arange(layout.max_seq_length, dtype=np.int32)
     used = slot < gathered.lengths[:, np.newaxis]
-    second = used & (slot >= gathered.first_lengths[:, np.newaxis])
+    second = used & (slot >= gathered.segment_lengths[:, np.newaxis])
     masked = np.arange(layout.max_predictions_per_seq, dtype=np.int32) < gathered.masks[:, np.newaxis]
     arrays = {
         "input_ids": np.multiply(gathered.ids, used, out=gathered.ids),
@@ -97,7 +97,7 @@ def pad_rows(gathered: GatheredExamples, count: int) -> RowBatch:
         "masked_lm_positions": np.multiply(gathered.positions, masked, out=gathered.positions),
         "masked_lm_ids": np.multiply(gathered.labels, masked, out=gathered.labels),
         "masked_lm_weights": masked.astype(np.float32),
-        "next_sentence_labels": gathered.next_labels,
+        "next_sentence_labels": gathered.pair_labels,
     }
     if count > len(gathered):
         arrays = {name: _lengthen(array, count) for name, array in arrays.items()}
