@@ -8,7 +8,7 @@ counted at the end.
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -230,11 +230,11 @@ class BertForMaskedLM(HeadedBert):
         """Logits of all masked slots, used or not."""
         return self._logits(self.bert.encode(batch, carried).normed, batch)
 
-    def _logits(self, rows: Tensor, batch: Batch, next_sentence: Tensor | None = None) -> Logits:
+    def _logits(self, rows: Tensor, batch: Batch) -> Logits:
         masked = rows.index_select(0, batch.masked())
         words = self.cls.predictions(masked, self.bert.embeddings.word_embeddings.weight)
         ids, weights = batch.masked_lm_ids.reshape(-1), batch.masked_lm_weights.reshape(-1)
-        return Logits(words, next_sentence, ids.long(), weights)
+        return Logits(words, None, ids.long(), weights)
 
 
 class BertForPreTraining(BertForMaskedLM):
@@ -245,7 +245,8 @@ class BertForPreTraining(BertForMaskedLM):
     def forward(self, batch: Batch, carried: Carried | None = None) -> Logits:
         """Logits of all masked slots, used or not, and of all next-sentence pairs."""
         rows, pooled = self.bert(batch, carried)
-        return self._logits(rows, batch, self.cls.seq_relationship(pooled))
+        logits = self._logits(rows, batch)
+        return replace(logits, next_sentence=self.cls.seq_relationship(pooled))
 
 
 class Counted(NamedTuple):

@@ -1,7 +1,7 @@
 """The parts of the model that a plan divides: embeddings, a layer, pooler and heads, each to be run alone."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -131,9 +131,9 @@ class WordsPart(ModelPart):
     def forward(self, *given: Tensor) -> Tensors:
         return (words_loss(self._logits(given[-1]), cross_entropy)[0],)
 
-    def _logits(self, normed: Tensor, next_sentence: Tensor | None = None) -> Logits:
+    def _logits(self, normed: Tensor) -> Logits:
         words = self.heads.predictions(normed.index_select(0, self._masked), self.words)
-        return Logits(words, next_sentence, self._labels, self._weights)
+        return Logits(words, None, self._labels, self._weights)
 
 
 class HeadsPart(WordsPart):
@@ -150,7 +150,7 @@ class HeadsPart(WordsPart):
     def forward(self, *given: Tensor) -> Tensors:
         normed = given[-1]
         pooled = torch.tanh(self.pooler.dense(normed.index_select(0, self._first)))
-        logits = self._logits(normed, self.heads.seq_relationship(pooled))
+        logits = replace(self._logits(normed), next_sentence=self.heads.seq_relationship(pooled))
         return (pretraining_loss(logits, self._batch).loss,)
 
 
