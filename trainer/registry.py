@@ -56,7 +56,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "horovod": "trainer.collectives.horovod:Horovod",
         "torch_distributed": "trainer.collectives.torch_distributed:TorchDistributed",
         "poprun": f"{_VENDORS}.poprun:Poprun",
-        "single": "trainer.collectives.collective:Single",
+        "single": "trainer.collectives.collective:Collective",
     },
     "launcher": {
         "--dist": f"{_LAUNCHERS}.launch:launched",
@@ -66,15 +66,20 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "unknown": f"{_LAUNCHERS}.job_launchers:refuse_unknown_launchers",
     },
     "strategy": {
-        "pipelined": f"{_SPLITTING}.pipelined:PIPELINED",
-        "replicated": "trainer.update.replicated:REPLICATED",
-        "sharded": f"{_SPLITTING}.sharded:SHARDED",
-        "whole_updates": f"{_VENDORS}.ipu.programs:WHOLE_UPDATES",
+        "pipelined": f"{_SPLITTING}.pipelined:Pipelined",
+        "replicated": "trainer.update.replicated:Replicated",
+        "sharded": f"{_SPLITTING}.sharded:Sharded",
+        "whole_updates": f"{_VENDORS}.ipu.programs:IpuTraining",
     },
     "split model": {
         "plan": f"{_SPLITTING}.divide:divide",
         "tensors": f"{_SPLITTING}.split_tensors:SplitTensors",
         "weights to evaluate": f"{_SPLITTING}.split_tensors:read_split_weights",
+    },
+    "update": {
+        "weights in 16 bits": "trainer.update.half_weights:HalfWeights",
+        "averages over workers": "trainer.update.averaging:WorkerAverages",
+        "sums of micro-batches": "trainer.update.micro_batch_sums:MicroBatchSums",
     },
     "end of an update": {
         "in 16 bits": "trainer.update.skipping:SkippingStep",

@@ -11,11 +11,11 @@ from pathlib import Path
 import torch
 
 from trainer.collectives import heartbeat
-from trainer.collectives.collective import Collective, find_collective, force_weight_sync
+from trainer.collectives.collective import Collective, find_collective
 from trainer.config.settings import Config
 from trainer.devices.device import find_device
 from trainer.errors import TrainerError
-from trainer.update.gradient_buckets import GradientBuckets
+from trainer.update.averaging import GradientBuckets, sync_weights
 
 MEGABYTES = 1
 """The size of a bucket: the model of ``buckets`` takes two."""
@@ -42,7 +42,7 @@ def operations(collective: Collective, place: Path) -> None:
         layer.bias.fill_(rank)
     layer.bias.requires_grad_(False)
     os.environ["FORCE_WEIGHT_SYNC"] = "true"
-    force_weight_sync(collective, layer.parameters())
+    sync_weights(collective, layer.parameters())
     collective.barrier()
     result = {
         "name": collective.name,

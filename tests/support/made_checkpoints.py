@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import torch
 
-from trainer.checkpoint.filling import checkpoint_of
 from trainer.checkpoint.stored import Checkpoint, StoredTensor
 from trainer.config.model import ModelConfig
-from trainer.model.bert import BertForPreTraining
+from trainer.model.bert import BertForPreTraining, HeadedBert
 
 CONFIG = {
     "hidden_size": 32,
@@ -35,3 +34,9 @@ def made(vocab_size: int = 101, **changes) -> Checkpoint:
             values[vocab_size:] = 0 if weight.shape[0] == config.padded_vocab_size else values[vocab_size:]
             moments[f"{kind}/{name}"] = StoredTensor.of(values)
     return replace(checkpoint_of(model), moments=moments, updates=7, optimiser="lamb-mlperf")
+
+
+def checkpoint_of(model: HeadedBert) -> Checkpoint:
+    """The model's weights as a checkpoint."""
+    weights = {name: StoredTensor.of(tensor) for name, tensor in model.state_dict().items()}
+    return Checkpoint(kind="model", path="model", config=model.config, weights=weights)

@@ -14,10 +14,9 @@ from torch import Tensor
 from trainer.data.batches import Batch
 from trainer.extensions.splitting.held import TIED
 from trainer.extensions.splitting.same_length import with_same_length
-from trainer.update.micro_batch import seed_micro_batch
 from trainer.update.optimiser import Norms
 from trainer.update.replicated import Replicated
-from trainer.update.strategy import UpdateNumber, Worker, loss_and_sums
+from trainer.update.strategy import UpdateNumber, Worker, loss_and_sums, seed_micro_batch
 
 HEADS = "the word embeddings' second use"
 

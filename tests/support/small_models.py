@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from tests.support.padded_examples import PaddedExamples
 from trainer.config.model import ModelConfig
-from trainer.devices.cpu_attention import cpu_attention
+from trainer.devices.cpu import cpu_attention
 from trainer.model.bert import BertForPreTraining
 from trainer.model.pretraining import pretraining_loss
 

@@ -27,7 +27,7 @@ from trainer.extensions.splitting.plan.plan import Memory, Plan, StagePlan
 from trainer.model.task import find_task
 from trainer.update.inference import find_inference
 from trainer.update.replicated import Replicated
-from trainer.update.strategy import Division, UpdateNumber, Worker, build_model, find_strategy, whole
+from trainer.update.strategy import Division, UpdateNumber, Worker, find_kind, find_strategy, whole
 
 LAYERS = 4
 BATCH_SIZE = 4
@@ -116,7 +116,7 @@ def train(trial: Trial, workers: Collective, *, in_order: bool = False) -> Resul
     device.seed(config.data.seed)
     with torch.device("meta"):
         model = task.new_model(shape)
-    model = build_model(model, device, workers, division)
+    model = find_kind(device, division).build(model, device, workers, division)
     worker = Worker(config=config, device=device, workers=workers, division=division, task=task, model=model)
     strategy = find_strategy(worker)
     own = dict(model.named_parameters())

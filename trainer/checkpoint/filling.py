@@ -1,28 +1,19 @@
-"""Models filled from checkpoints, and checkpoints of models."""
+"""Models filled from checkpoints."""
 
 from collections.abc import Mapping
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from bertdata.errors import DataError
 from trainer.checkpoint.absent_parts import check_transform, remedy, without_zero_biases
-from trainer.checkpoint.stored import OPTIONAL, Checkpoint, Stored, StoredTensor
-from trainer.checkpoint.vocabulary_rows import padded
+from trainer.checkpoint.stored import OPTIONAL, Checkpoint, Stored, padded
 from trainer.config.model import ModelConfig
-
-
-class Configured(Protocol):
-    """A model that has an encoder named ``bert``, heads, and its configuration."""
-
-    config: ModelConfig
-
-    def state_dict(self) -> dict[str, Tensor]: ...
+from trainer.model.bert import HeadedBert
 
 
 @torch.no_grad()
-def fill_model(model: Configured, checkpoint: Checkpoint) -> list[str]:
+def fill_model(model: HeadedBert, checkpoint: Checkpoint) -> list[str]:
     """Copy the checkpoint's weights into the model, one at a time. Returns the names that it lacks.
 
     It may lack heads and the pooler, which keep their values, and may hold heads that the model has not.
@@ -59,15 +50,11 @@ def match_weights(
     return found, missing
 
 
-def read_moments(
-    checkpoint: Checkpoint, config: ModelConfig, weights: Mapping[str, Tensor]
-) -> dict[str, Tensor]:
-    """The moments of these weights (KIND/NAME), padded as they are. DataError for one of another shape."""
-    return {key: moment.read() for key, moment in match_moments(weights, config, checkpoint).items()}
-
-
 def match_moments(weights: Mapping[str, Tensor], config: ModelConfig, checkpoint: Checkpoint) -> Stored:
-    """The checkpoint's moments of these weights, not read yet. DataError as from ``read_moments``."""
+    """The checkpoint's moments of these weights, not read yet.
+
+    KIND/NAME, padded as they are. DataError for one of another shape.
+    """
     stored = padded(checkpoint.moments, config)
     owners = {key: weights[name] for key in stored if (name := key.partition("/")[2]) in weights}
     found = {key: stored[key] for key in owners}
@@ -80,9 +67,3 @@ def check_shapes(path: str, found: Stored, own: Mapping[str, Tensor]) -> None:
     for name, tensor in found.items():
         if tensor.shape != (wanted := tuple(own[name].shape)):
             raise DataError(f"{path}: {name} has shape {list(tensor.shape)}, expected {list(wanted)}")
-
-
-def checkpoint_of(model: Configured) -> Checkpoint:
-    """The model's weights as a checkpoint."""
-    weights = {name: StoredTensor.of(tensor) for name, tensor in model.state_dict().items()}
-    return Checkpoint(kind="model", path="model", config=model.config, weights=weights)

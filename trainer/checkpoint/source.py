@@ -4,12 +4,13 @@ import re
 from pathlib import Path
 
 from bertdata.errors import SettingsError
-from trainer.checkpoint.filling import Configured, fill_model
+from trainer.checkpoint.filling import fill_model
 from trainer.checkpoint.reading import check_file, choose_checkpoint, read_state, tensor_files
 from trainer.checkpoint.safetensors_files import read_safetensors
 from trainer.checkpoint.state import MOMENTS, STATE, WEIGHTS, State, find_checkpoints
 from trainer.checkpoint.stored import MEAN, SQUARE, Checkpoint, StoredTensor
 from trainer.config.model import ModelConfig
+from trainer.model.bert import HeadedBert
 from trainer.registry import find
 
 OURS = "bertdata"
@@ -87,6 +88,6 @@ def _read_files(path: Path, state: State, name: str) -> dict[str, StoredTensor]:
     return {tensor: stored for file in files for tensor, stored in read_safetensors(file).items()}
 
 
-def read_weights_into(model: Configured, path: str) -> list[str]:
+def read_weights_into(model: HeadedBert, path: str) -> list[str]:
     """Fill the model from a checkpoint of any origin. Returns the heads' tensors that it lacks."""
     return fill_model(model, open_checkpoint(path, with_moments=False))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from torch import Tensor
+from torch.nn import functional as F
 
 from trainer.config.model import ModelConfig
 from trainer.errors import CheckpointError
@@ -75,3 +76,27 @@ class Checkpoint:
         if self.config is None:
             raise CheckpointError(f"{self.path}: no bert_config.json beside it; name one with --model-config")
         return self.config
+
+
+def padded(tensors: Stored, config: ModelConfig) -> dict[str, StoredTensor]:
+    """Weights or moments with rows of zeros for the vocabulary's padding."""
+    return _resized(tensors, config.vocab_size, config.padded_vocab_size)
+
+
+def unpadded(tensors: Stored, config: ModelConfig) -> dict[str, StoredTensor]:
+    """Weights or moments without the vocabulary's padding."""
+    return _resized(tensors, config.padded_vocab_size, config.vocab_size)
+
+
+def _resized(tensors: Stored, found: int, wanted: int) -> dict[str, StoredTensor]:
+    """The tensors, with rows added or removed at the end of those that have ``found`` rows of vocabulary."""
+
+    def resize(name: str, tensor: StoredTensor) -> StoredTensor:
+        is_table = name.rpartition("/")[2] in VOCABULARY
+        if not is_table or found == wanted or tensor.shape[:1] != (found,):
+            return tensor
+        columns = tensor.shape[1:]
+        padding = (*(0, 0) * len(columns), 0, wanted - found)  # negative: rows are taken away
+        return tensor.changed((wanted, *columns), lambda whole: F.pad(whole, padding))
+
+    return {name: resize(name, tensor) for name, tensor in tensors.items()}

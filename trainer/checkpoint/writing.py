@@ -29,6 +29,7 @@ from trainer.checkpoint.state import (
     find_checkpoints,
     md5_of_state,
 )
+from trainer.devices.device import HOST
 from trainer.update.strategy import Strategy, Worker
 
 if TYPE_CHECKING:
@@ -175,19 +176,25 @@ class CheckpointWriter:
 
 
 class WholeTensors:
-    """Tensors of a model that every worker holds whole. One worker of each machine writes them."""
+    """Tensors of a model that every worker holds whole. One worker of each machine writes them.
+
+    Every worker makes each call.
+    """
 
     def __init__(self, worker: Worker, strategy: Strategy) -> None:
         self._worker, self._strategy = worker, strategy
 
     def broadcast(self) -> None:
+        """Give all workers that hold the same weights the same values."""
         self._worker.workers.broadcast(self._worker.model.state_dict().values())
 
     def are_finite(self) -> bool:
+        """True if every weight of the whole model is a number."""
         norms = torch._foreach_norm(list(self._worker.model.parameters()))
         return bool(torch.stack(norms).isfinite().all())
 
     def save(self, state: State, writer: CheckpointWriter) -> None:
+        """Start to save with the writer, which waits for nothing. Counts come from the state."""
         if self._worker.workers.local_rank == 0:
             weights = self._copied(self._worker.model.state_dict())
             moments = self._copied(self._strategy.moments())
@@ -197,4 +204,8 @@ class WholeTensors:
 
     def _copied(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Copies in host memory, which the next update does not change."""
-        return {name: self._worker.device.copy_to_host(tensor) for name, tensor in tensors.items()}
+        device = self._worker.device
+        hosts = {name: device.to_host(tensor) for name, tensor in tensors.items()}
+        if device.torch_device != HOST:
+            return hosts
+        return {name: host.clone() for name, host in hosts.items()}

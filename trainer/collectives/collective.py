@@ -1,14 +1,13 @@
-"""The interface of every collective (communication between the workers of a run), and one worker alone.
+"""The base of every collective (communication between the workers of a run): one worker alone.
 
 For several workers there are torch.distributed (torchrun, poprun; over gloo, NCCL or HCCL as the device has
 it) and Horovod (horovodrun); they are imported where they are asked for.
 """
 
-import os
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -18,11 +17,15 @@ from trainer.errors import StopRequested, WorkerLost
 from trainer.registry import find
 
 
-class Stopping(Protocol):
-    """The agreement of all workers on the micro-batch after which they stop, as one of them sees it."""
+class Stopping:
+    """The micro-batch after which all workers stop: of a worker alone, at its next check."""
+
+    def __init__(self) -> None:
+        self._is_asked = False
 
     def request(self) -> None:
         """Ask all workers to stop. A signal handler may call this, because it takes no lock."""
+        self._is_asked = True
 
     def check(self, *, exchanges: bool) -> None:
         """Raise StopRequested if the workers agreed to stop here.
@@ -30,27 +33,32 @@ class Stopping(Protocol):
         exchanges: before the next check this worker calls the collective, so that all workers must come
         as far, or none. Every worker must pass the same sequence of such checks.
         """
+        if self._is_asked:
+            raise StopRequested
 
 
-class Collective(Protocol):
+class Collective:
     """All workers, as seen from one of them: ``rank`` of ``size``, ``local_rank`` on its machine.
 
+    This is a worker alone: values are returned as they are, all other calls do nothing.
     ``stopping`` exchanges nothing through the calls below.
     Every worker must make each call, in the same order, with tensors of the same shapes. Every call but
     close raises WorkerLost, which names ranks, soon after another worker died or stopped responding.
     """
 
-    name: str
-    rank: int
-    size: int
-    local_rank: int
-    stopping: Stopping
+    name = "single"
+    rank, size, local_rank = 0, 1, 0
+
+    def __init__(self, device: Device) -> None:
+        """device: the one that exchanged tensors are on."""
+        self.stopping = Stopping()
 
     def broadcast(self, tensors: Iterable[torch.Tensor]) -> None:
         """Overwrite the tensors with those of rank 0, bit for bit."""
 
     def broadcast_object(self, value: Any) -> Any:
         """Rank 0's value, which must be valid JSON. The other workers' values are ignored."""
+        return self.gather(value if self.rank == 0 else None)[0]
 
     def average(self, tensors: Iterable[torch.Tensor], dtype: torch.dtype | None = None) -> None:
         """Overwrite the tensors with their means over the workers. dtype: the type to add up in."""
@@ -62,15 +70,20 @@ class Collective(Protocol):
 
         Until then the tensor must not be used. name: unique among the averages under way.
         """
+        return lambda: None
 
     def sum_numbers(self, numbers: list[float]) -> list[float]:
         """The sums over the workers, the same bits on each."""
+        # Added by rank on each host: float64 even where the device has none, the same bits everywhere.
+        return [sum(column) for column in zip(*self.gather(numbers), strict=True)]
 
     def gather(self, value: Any) -> list[Any]:
         """Every worker's value, by rank. Each must be valid JSON."""
+        return [value]
 
     def barrier(self) -> None:
         """Return when every worker has called this."""
+        self.gather(None)
 
     def naming_lost_workers(self) -> AbstractContextManager[None]:
         """The context of exchanges between workers by other means: WorkerLost in place of their errors."""
@@ -78,40 +91,6 @@ class Collective(Protocol):
 
     def close(self) -> None:
         """Leave the group after the last call. Not needed after a failure."""
-
-
-class StopFlag(Stopping):
-    """The stopping of a worker alone: at its next check."""
-
-    def __init__(self) -> None:
-        self._is_asked = False
-
-    def request(self) -> None:
-        self._is_asked = True
-
-    def check(self, *, exchanges: bool) -> None:
-        if self._is_asked:
-            raise StopRequested
-
-
-class Single(Collective):
-    """A group of one: values are returned as they are, all other calls do nothing."""
-
-    name = "single"
-    rank, size, local_rank = 0, 1, 0
-
-    def __init__(self, device: Device) -> None:
-        """The device is not used."""
-        self.stopping = StopFlag()
-
-    def broadcast_object(self, value: Any) -> Any:
-        return value
-
-    def sum_numbers(self, numbers: list[float]) -> list[float]:
-        return numbers
-
-    def gather(self, value: Any) -> list[Any]:
-        return [value]
 
 
 def find_collective(name: str | None, device: Device) -> Collective:
@@ -128,21 +107,6 @@ def find_collective(name: str | None, device: Device) -> Collective:
         kind.check(device)
     collective: Collective = kind(device)
     return collective
-
-
-class Averaging(Protocol):
-    """Workers that average tensors: all of them, or some."""
-
-    def average(self, tensors: Iterable[torch.Tensor], dtype: torch.dtype | None = None) -> None:
-        """Overwrite the tensors with their means, as Collective.average does."""
-
-
-def force_weight_sync(
-    collective: Averaging, parameters: Iterable[torch.Tensor], always: bool = False
-) -> None:
-    """Average the trainable parameters over the workers, always or if FORCE_WEIGHT_SYNC is 1 or true."""
-    if always or os.environ.get("FORCE_WEIGHT_SYNC", "").lower() in ("1", "true"):
-        collective.average(parameter for parameter in parameters if parameter.requires_grad)
 
 
 @contextmanager

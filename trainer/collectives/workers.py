@@ -3,14 +3,13 @@
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 
 from bertdata.errors import SettingsError
-from trainer.collectives.buckets import split_into_buckets
 from trainer.collectives.collective import Collective
 from trainer.collectives.heartbeat import Heartbeat
 from trainer.collectives.launchers import VARIABLES, find_local_rank, is_in_job
@@ -50,9 +49,6 @@ class WorkerGroup(Collective, ABC):
         # x + -0.0 keeps the bits of every x; 0.0 would turn -0.0 into 0.0.
         self._sum(tensors, lambda flat: flat if self.rank == 0 else torch.full_like(flat, -0.0))
 
-    def broadcast_object(self, value: Any) -> Any:
-        return self.gather(value if self.rank == 0 else None)[0]
-
     def average(self, tensors: Iterable[torch.Tensor], dtype: torch.dtype | None = None) -> None:
         # Divided first: the sum of 16-bit numbers must not overflow.
         self._sum(tensors, lambda flat: flat.div_(self.size).to(dtype or flat.dtype))
@@ -71,18 +67,11 @@ class WorkerGroup(Collective, ABC):
 
         return finish
 
-    def sum_numbers(self, numbers: list[float]) -> list[float]:
-        # Added by rank on each host: float64 even where the device has none, the same bits everywhere.
-        return [sum(column) for column in zip(*self.gather(numbers), strict=True)]
-
     def gather(self, value: Any) -> list[Any]:
         text = json.dumps(value).encode("ascii")
         # Powers of two: devices that compile for each shape get only a few shapes.
         width = 2 ** max(6, (max(self._rows([len(text)], 1))[0] - 1).bit_length())
         return [json.loads(bytes(row).rstrip(b"\0")) for row in self._rows(list(text), width)]
-
-    def barrier(self) -> None:
-        self.gather(None)
 
     def naming_lost_workers(self) -> AbstractContextManager[None]:
         return self._heartbeat.naming_lost_workers()
@@ -118,6 +107,21 @@ class WorkerGroup(Collective, ABC):
         with self.naming_lost_workers():
             rows: list[list[int]] = self._start_sum(table.to(self._device.torch_device), "table")().tolist()
         return rows
+
+
+def split_into_buckets(tensors: Iterable[torch.Tensor], megabytes: int) -> Iterator[list[torch.Tensor]]:
+    """The tensors in order, grouped by type up to that size. A larger tensor is a bucket of its own."""
+    bucket: list[torch.Tensor] = []
+    room = 0
+    for tensor in tensors:
+        size = tensor.numel() * tensor.element_size()
+        if bucket and (size > room or tensor.dtype != bucket[0].dtype):
+            yield bucket
+            bucket = []
+        room = (room if bucket else megabytes * 2**20) - size
+        bucket.append(tensor)
+    if bucket:
+        yield bucket
 
 
 def _overwrite(tensors: list[torch.Tensor], values: list[torch.Tensor]) -> None:

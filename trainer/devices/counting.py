@@ -3,6 +3,7 @@
 With this module PyTorch's counters know the operations of the host's attention.
 """
 
+import math
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode, register_flop_formula
 
-from trainer.devices.cpu_attention import cpu_attention
+from trainer.devices.cpu import cpu_attention
 
 HOST = torch.device("cpu")
 host_attention = cpu_attention
@@ -28,25 +29,17 @@ def flop_counter(length: int) -> FlopCounterMode:
     A backward pass has two products for each of the forward pass, and computes the scores again.
     """
 
-    def fused(query: Any, *_: Any, **__: Any) -> int:
-        rows, heads, positions, size = query
-        return 2 * 2 * int(rows * heads * positions * positions * size)
+    def forward(query: Any, *_: Any, **__: Any) -> int:
+        return 2 * 2 * length * int(math.prod(query))
 
-    def fused_backward(gradient: Any, query: Any, *_: Any, **__: Any) -> int:
-        return fused(query) * 5 // 2
-
-    def flat(query: Any, *_: Any, **__: Any) -> int:
-        tokens, heads, size = query
-        return 2 * 2 * int(tokens * length * heads * size)
-
-    def flat_backward(gradient: Any, query: Any, *_: Any, **__: Any) -> int:
-        return flat(query) * 5 // 2
+    def backward(gradient: Any, query: Any, *_: Any, **__: Any) -> int:
+        return 5 * 2 * length * int(math.prod(query))
 
     formulas = {
-        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: fused,
-        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: fused_backward,
-        torch.ops.bertdata.flat_attention: flat,
-        torch.ops.bertdata.flat_attention_backward: flat_backward,
+        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: forward,
+        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: backward,
+        torch.ops.bertdata.flat_attention: forward,
+        torch.ops.bertdata.flat_attention_backward: backward,
     }
     return FlopCounterMode(display=False, custom_mapping=formulas)
 

@@ -1,16 +1,29 @@
-"""The host's own processor."""
+"""The host's own processor, with attention that has no padding: one sequence after another.
 
+Attention is one operation of a graph. A loop is faster than padded groups of sequences, because no score is
+computed for padding, and fits any compiled graph, because only the ends of the sequences, not the shapes,
+change from batch to batch.
+"""
+
+import itertools
 import platform
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
-from trainer.devices.cpu_attention import cpu_attention
 from trainer.devices.device import Device
 from trainer.model.layers import FlatAttention
 
 if TYPE_CHECKING:
     from trainer.devices.choice import Availability
+
+_LEVELS = 1 << 16
+"""Dropout compares 16 random bits with a threshold: four values from each 64 bits of the generator."""
+
+_CHUNK = 1 << 20
+"""Scores that are computed at once, if one head has no more: they stay in the processor's cache."""
 
 
 class Cpu(Device):
@@ -44,3 +57,131 @@ def examine() -> "Availability":
     fast = getattr(torch.cpu, "_is_avx512_bf16_supported", bool)()
     bf16 = f"bf16 {'' if fast else 'not '}in hardware"
     return Availability("cpu", True, f"{kernels}, {products}, fused attention; {bf16}")
+
+
+def cpu_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    ends: Tensor,
+    longest: int,
+    dropout: float,
+    scale: float | None = None,
+) -> Tensor:
+    """Attention within each sequence. See ``trainer.model.layers.FlatAttention``.
+
+    With dropout, torch's generator gives one seed a call, and the mask follows from it.
+    """
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    seed = torch.randint(1 << 62, (1,)) if dropout else torch.zeros(1, dtype=torch.int64)
+    attended: Tensor = attend(query, key, value, ends, seed, dropout, scale)
+    return attended
+
+
+@torch.library.custom_op("bertdata::flat_attention", mutates_args=(), device_types="cpu")
+def attend(
+    query: Tensor, key: Tensor, value: Tensor, ends: Tensor, seed: Tensor, dropout: float, scale: float
+) -> Tensor:
+    """softmax(scale * query @ key.T) @ value for each sequence and head, with dropout of the softmax."""
+    output = torch.empty(query.shape, dtype=query.dtype)
+    draw = _dropout_factors(seed, dropout, query.dtype)
+    with torch.autocast("cpu", enabled=False):
+        for part in _chunks(query, ends):
+            q, k, v, out = (_heads_first(one, part) for one in (query, key, value, output))
+            weights = _softmax(q, k, scale)
+            if dropout:
+                weights *= draw(weights.shape)
+            out.copy_(torch.bmm(weights, v))
+    return output
+
+
+@torch.library.custom_op("bertdata::flat_attention_backward", mutates_args=(), device_types="cpu")
+def attend_backward(
+    gradient: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    ends: Tensor,
+    seed: Tensor,
+    dropout: float,
+    scale: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of query, key and value. Softmax and dropout are computed again."""
+    outputs = [torch.empty(query.shape, dtype=query.dtype) for _ in range(3)]
+    draw = _dropout_factors(seed, dropout, query.dtype)
+    with torch.autocast("cpu", enabled=False):
+        for part in _chunks(query, ends):
+            g, q, k, v = (_heads_first(one, part) for one in (gradient, query, key, value))
+            of_query, of_key, of_value = (_heads_first(one, part) for one in outputs)
+            weights = _softmax(q, k, scale)
+            of_weights = torch.bmm(g, v.mT)
+            if dropout:
+                kept = draw(weights.shape)
+                of_weights *= kept
+                kept *= weights
+                of_value.copy_(torch.bmm(kept.mT, g))
+            else:
+                of_value.copy_(torch.bmm(weights.mT, g))
+            of_scores = torch._softmax_backward_data(of_weights, weights, -1, weights.dtype)
+            of_query.copy_(torch.bmm(of_scores, k).mul_(scale))
+            of_key.copy_(torch.bmm(of_scores.mT, q).mul_(scale))
+    return outputs[0], outputs[1], outputs[2]
+
+
+@attend.register_fake
+def _blank(query: Tensor, *_: Any) -> Tensor:
+    return torch.empty_like(query, memory_format=torch.contiguous_format)
+
+
+@attend_backward.register_fake
+def _(gradient: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
+    return _blank(gradient), _blank(gradient), _blank(gradient)
+
+
+def _keep_inputs(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    *tensors, ctx.dropout, ctx.scale = inputs
+    ctx.save_for_backward(*tensors)
+
+
+def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+    gradients = attend_backward(gradient, *ctx.saved_tensors, ctx.dropout, ctx.scale)
+    return *gradients, None, None, None, None
+
+
+attend.register_autograd(_backward, setup_context=_keep_inputs)
+
+
+def _dropout_factors(seed: Tensor, dropout: float, dtype: torch.dtype) -> Callable[[torch.Size], Tensor]:
+    """Draw factors of a shape: 0, or 1 / (fraction of kept values). The same seed gives the same factors."""
+    generator = torch.Generator().manual_seed(seed.tolist()[0])
+    dropped = round(dropout * _LEVELS)
+
+    def draw(shape: torch.Size) -> Tensor:
+        count = shape.numel()
+        bits = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(2**63), None, generator=generator)
+        values = bits.view(torch.int16)[:count].view(shape)
+        kept = torch.empty(shape, dtype=dtype)
+        return torch.ge(values, dropped - _LEVELS // 2, out=kept).mul_(_LEVELS / (_LEVELS - dropped))
+
+    return draw
+
+
+def _chunks(query: Tensor, ends: Tensor) -> Iterator[tuple[slice, slice]]:
+    """The rows of each sequence, and some of the heads at a time."""
+    heads, bounds = query.shape[1], ends.tolist()
+    for start, end in itertools.pairwise(bounds):
+        if start == end:
+            continue
+        step = max(1, _CHUNK // (end - start) ** 2)
+        for head in range(0, heads, step):
+            yield slice(start, end), slice(head, head + step)
+
+
+def _heads_first(tensor: Tensor, part: tuple[slice, slice]) -> Tensor:
+    """(heads, rows, head size) of (rows, heads, head size), as a view."""
+    return tensor[part].transpose(0, 1)
+
+
+def _softmax(query: Tensor, key: Tensor, scale: float) -> Tensor:
+    scores = torch.bmm(query, key.mT).mul_(scale)
+    return torch._softmax(scores, -1, False, out=scores)

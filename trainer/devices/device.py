@@ -139,11 +139,6 @@ class Device:
         """The tensor in host memory, detached from autograd."""
         return tensor.detach().cpu()
 
-    def copy_to_host(self, tensor: Tensor) -> Tensor:
-        """A copy of the tensor in host memory, which later updates do not change."""
-        host = self.to_host(tensor)
-        return host.clone() if self.torch_device.type == "cpu" else host
-
     def release(self) -> None:
         """Free compiled programs. Called between two phases, each of which has its own device object."""
         if self.compiles:

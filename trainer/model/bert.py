@@ -8,7 +8,7 @@ counted at the end.
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -228,13 +228,14 @@ class BertForMaskedLM(HeadedBert):
 
     def forward(self, batch: Batch, carried: Carried | None = None) -> Logits:
         """Logits of all masked slots, used or not."""
-        return self._logits(self.bert.encode(batch, carried).normed, batch)
+        rows = self.bert.encode(batch, carried).normed
+        return Logits(self._words(rows, batch), None, *_labels(batch))
 
-    def _logits(self, rows: Tensor, batch: Batch) -> Logits:
+    def _words(self, rows: Tensor, batch: Batch) -> Tensor:
+        """The logits of masked slots, from the vectors of all tokens."""
         masked = rows.index_select(0, batch.masked())
-        words = self.cls.predictions(masked, self.bert.embeddings.word_embeddings.weight)
-        ids, weights = batch.masked_lm_ids.reshape(-1), batch.masked_lm_weights.reshape(-1)
-        return Logits(words, None, ids.long(), weights)
+        words: Tensor = self.cls.predictions(masked, self.bert.embeddings.word_embeddings.weight)
+        return words
 
 
 class BertForPreTraining(BertForMaskedLM):
@@ -245,8 +246,13 @@ class BertForPreTraining(BertForMaskedLM):
     def forward(self, batch: Batch, carried: Carried | None = None) -> Logits:
         """Logits of all masked slots, used or not, and of all next-sentence pairs."""
         rows, pooled = self.bert(batch, carried)
-        logits = self._logits(rows, batch)
-        return replace(logits, next_sentence=self.cls.seq_relationship(pooled))
+        words = self._words(rows, batch)
+        return Logits(words, self.cls.seq_relationship(pooled), *_labels(batch))
+
+
+def _labels(batch: Batch) -> tuple[Tensor, Tensor]:
+    """The ids and weights of masked slots, as Logits has them."""
+    return batch.masked_lm_ids.reshape(-1).long(), batch.masked_lm_weights.reshape(-1)
 
 
 class Counted(NamedTuple):

@@ -13,7 +13,10 @@ _BAR_WIDTH = 10
 _TIME_WIDTH = 8
 """Columns of the bar's time left, h:mm:ss."""
 
-_BESIDE_THE_BAR = ("loss", "shown", "tokens", "peak", "sequences", "memory", "learning rate", "norm", "wait")
+_BESIDE_THE_BAR = (
+    *("loss", "shown", "tokens_per_second", "peak_share", "sequences_per_second"),
+    *("memory_gib", "learning_rate", "gradient_norm", "data_wait_share"),
+)
 """Names of a row's numbers, in the order of their use."""
 
 

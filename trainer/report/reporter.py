@@ -4,7 +4,8 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -73,7 +74,7 @@ class Logger:
     Times are seconds since 1970. A row has the fields of a StepRecord, with its metrics by name: the last
     update's, but loss, metrics, seconds and data_wait are means over the row's updates; those that are not
     known are left out. It also has ``step_loss`` (the last update's), ``total_time`` (seconds in all updates
-    so far) and, if any of its updates were timed, ``seconds_per_update`` and the rates of ``Pace.rates``.
+    so far) and, if any of its updates were timed, the rates of ``Pace.rates``.
     The keys of a summary are dllogger's.
     """
 
@@ -86,36 +87,20 @@ class Logger:
     def close(self, summary: Values, status: str, time: float) -> None: ...
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Cards:
-    """The devices of a run: their number, and the operations a second that each could make at most."""
-
-    devices: int = 1
-    peak: float | None = None  # None: not known
-
-
-@dataclass(kw_only=True, slots=True)
 class Pace:
     """Sums over timed updates, and the rates that follow from them."""
 
-    hardware: Cards
-    seconds: list[float] = field(default_factory=list)
-    sequences: int = 0
-    tokens: int = 0
-    operations: float = 0.0
-    data_wait: float = 0.0
+    def __init__(self, devices: int, peak: float | None) -> None:
+        """devices: of the run. peak: operations a second that each could make at most, if it is known."""
+        self._devices, self._peak = devices, peak
+        self._updates = 0
+        self._sums = dict.fromkeys(("seconds", "sequences", "tokens", "operations", "data_wait"), 0.0)
 
     def add(self, record: StepRecord) -> None:
         """Count an update."""
-        self.seconds.append(record.seconds)
-        self.sequences += record.sequences
-        self.tokens += record.tokens
-        self.operations += record.operations
-        self.data_wait += record.data_wait
-
-    @property
-    def seconds_per_update(self) -> float:
-        return fmean(self.seconds)
+        self._updates += 1
+        for name in self._sums:
+            self._sums[name] += getattr(record, name)
 
     def rates(self) -> Values:
         """The rates by name, none where no time was measured. Those of tokens need a count of tokens.
@@ -123,16 +108,16 @@ class Pace:
         tokens_per_second: real ones. tflops: 10^12 operations a second of one device, peak_share: their
         share of what it could make at most. data_wait_share: the share of the time spent waiting for data.
         """
-        seconds = sum(self.seconds)
+        seconds, sequences, tokens, operations, data_wait = self._sums.values()
         if seconds <= 0:
             return {}
-        found: Values = {"sequences_per_second": self.sequences / seconds}
-        if self.tokens:
-            rate = self.operations / seconds / self.hardware.devices
-            found |= {"tokens_per_second": self.tokens / seconds, "tflops": rate / 1e12}
-            if self.hardware.peak is not None:
-                found["peak_share"] = rate / self.hardware.peak
-            found["data_wait_share"] = self.data_wait / seconds
+        found = {"seconds_per_update": seconds / self._updates, "sequences_per_second": sequences / seconds}
+        if tokens:
+            rate = operations / seconds / self._devices
+            found |= {"tokens_per_second": tokens / seconds, "tflops": rate / 1e12}
+            if self._peak is not None:
+                found["peak_share"] = rate / self._peak
+            found["data_wait_share"] = data_wait / seconds
         return found
 
 
@@ -151,15 +136,17 @@ class Reporter(AbstractContextManager["Reporter"]):
         loggers: Sequence[Logger],
         *,
         log_every: int = 1,
-        hardware: Cards | None = None,
+        devices: int = 1,
+        peak: float | None = None,
         clock: Clock = time.time,
     ) -> None:
+        """devices, peak: as of ``Pace``."""
         self._loggers, self._log_every, self._clock = loggers, log_every, clock
-        self._hardware = hardware or Cards()
+        self._new_pace = partial(Pace, devices, peak)
         self._start = clock()
         self._waiting: list[StepRecord] = []
-        self._pace = Pace(hardware=self._hardware)  # of the waiting updates, without settling ones
-        self._whole_pace = Pace(hardware=self._hardware)
+        self._pace = self._new_pace()  # of the waiting updates, without settling ones
+        self._whole_pace = self._new_pace()
         self._settling = SETTLING_UPDATES
         self._summary = {"raw_train_time": 0.0}
         self._phase = "init"
@@ -207,7 +194,8 @@ class Reporter(AbstractContextManager["Reporter"]):
         self.event(f"{self._phase}_stop")
         self.event("run_stop", "aborted" if status == "stopped" else status)
         summary = self._summary | {"e2e_train_time": self._clock() - self._start}
-        summary |= {f"training_{name}": rate for name, rate in self._whole_pace.rates().items()}
+        rates = self._whole_pace.rates().items()
+        summary |= {f"training_{name}": rate for name, rate in rates if name != "seconds_per_update"}
         self._each("close", summary, status)
         self._loggers = []
         return summary
@@ -222,12 +210,11 @@ class Reporter(AbstractContextManager["Reporter"]):
         means = ("loss", *self._waiting[0].metrics, "seconds", "data_wait")
         row = rows[-1] | {name: fmean(row[name] for row in rows) for name in means}
         row |= {"step_loss": rows[-1]["loss"], "total_time": self._summary["raw_train_time"]}
-        if rates := self._pace.rates():
-            row |= {"seconds_per_update": self._pace.seconds_per_update, **rates}
+        row |= self._pace.rates()
         if "memory_gib" in row:
             self._summary["peak_memory_gib"] = row["memory_gib"]
         self._waiting = []
-        self._pace = Pace(hardware=self._hardware)
+        self._pace = self._new_pace()
         self._each("row", row)
 
     def _each(self, method: str, *values: Any) -> None:
@@ -256,13 +243,14 @@ def make_reporter(
     *,
     rank: int,
     resume_step: int | None = None,
-    hardware: Cards | None = None,
+    devices: int = 1,
+    peak: float | None = None,
     clock: Clock = time.time,
 ) -> Reporter:
     """The reporter with the configured loggers, or without any on ranks other than 0.
 
     columns: those of the task. resume_step: the update that the run resumes after; later rows in the logs
-    are dropped.
+    are dropped. devices, peak: as of ``Pace``.
     """
     if rank != 0:
         return Reporter([], log_every=config.reports.log_every, clock=clock)
@@ -288,4 +276,5 @@ def make_reporter(
         shown = find("log", "bar")(columns, config.schedule.steps, resume_step or 0)
     else:
         shown = find("log", "lines")(columns, config.schedule.steps)
-    return Reporter([shown, *wanted], log_every=config.reports.log_every, hardware=hardware, clock=clock)
+    every = config.reports.log_every
+    return Reporter([shown, *wanted], log_every=every, devices=devices, peak=peak, clock=clock)

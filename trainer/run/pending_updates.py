@@ -16,7 +16,7 @@ from trainer.model.bert import Counted, count
 from trainer.report.reporter import SETTLING_UPDATES, Reporter, StepRecord
 from trainer.run.runtime import Runtime
 from trainer.run.training import Training
-from trainer.update.strategy import named_totals
+from trainer.update.strategy import named_means
 
 REMEDY = "continue from the last checkpoint with a smaller learning rate or another precision"
 MOST_WAITING = 0.1
@@ -109,8 +109,7 @@ class PendingUpdates:
             self._reported += 1
             self._check_losses(by_rank)
             *sums, tokens, operations, _ = (sum(column) for column in zip(*by_rank, strict=True))
-            totals = named_totals(self._runtime.task, sums)
-            means = {name: total / max(weight, 1e-5) for name, (total, weight) in totals.items()}
+            means = named_means(self._runtime.task, sums)
             record = StepRecord(
                 step=self._reported,
                 epoch=one.epoch,

@@ -13,7 +13,7 @@ from trainer.data.batches import Batch
 from trainer.data.flat import Form
 from trainer.data.loader import Loader
 from trainer.errors import StopRequested
-from trainer.report.reporter import Cards, Reporter, make_reporter
+from trainer.report.reporter import Reporter, make_reporter
 from trainer.run.pending_updates import PendingUpdates
 from trainer.run.planned_updates import PlannedUpdates, count_calls, passes
 from trainer.run.runtime import Runtime, divide, find_model_config, make_model
@@ -55,7 +55,8 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
         runtime.task.columns,
         rank=runtime.workers.rank,
         resume_step=planned.start if training.is_resumed else None,
-        hardware=Cards(devices=runtime.workers.size * device.replicas, peak=device.find_peak(described)),
+        devices=runtime.workers.size * device.replicas,
+        peak=device.find_peak(described),
     )
     signals, profile = stop_signals(runtime.workers.stopping), profile_updates(runtime, calls)
     with closing(loader), report, signals, training, profile as count_update:

@@ -1,7 +1,7 @@
 """The setup that training and evaluation share: device, workers, model."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NoReturn
 
 import torch
@@ -21,7 +21,7 @@ from trainer.errors import ReportedError
 from trainer.model.bert import HeadedBert
 from trainer.model.task import Task, find_task, task_of
 from trainer.registry import find
-from trainer.update.strategy import Division, Worker, build_model, check_strategy, whole
+from trainer.update.strategy import Division, Worker, check_strategy, find_kind, whole
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,14 +41,7 @@ class Runtime:
 
     def worker(self, model: HeadedBert) -> Worker:
         """Everything that an update of the model is made with."""
-        return Worker(
-            config=self.config,
-            device=self.device,
-            workers=self.workers,
-            division=self.division,
-            task=self.task,
-            model=model,
-        )
+        return Worker(**{item.name: getattr(self, item.name) for item in fields(self)}, model=model)
 
     def empty_model(self, shape: ModelConfig) -> HeadedBert:
         """The whole model without values, on the meta device."""
@@ -183,7 +176,8 @@ def find_model_config(
 def make_model(runtime: Runtime, shape: ModelConfig) -> HeadedBert:
     """The model on the device, with random weights from the seed. Of a split model, this worker's part."""
     runtime.device.seed(runtime.config.data.seed)
-    return build_model(runtime.empty_model(shape), runtime.device, runtime.workers, runtime.division)
+    device, division = runtime.device, runtime.division
+    return find_kind(device, division).build(runtime.empty_model(shape), device, runtime.workers, division)
 
 
 def divide(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtime:

@@ -10,7 +10,6 @@ from trainer.checkpoint.reading import choose_checkpoint, read_state
 from trainer.checkpoint.resume_check import changed_settings, check_fits, check_position
 from trainer.checkpoint.source import open_checkpoint
 from trainer.checkpoint.state import State, find_checkpoints
-from trainer.checkpoint.tensors import TensorsReader
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.order import Position
@@ -94,11 +93,10 @@ def load(
     return state, saved.number
 
 
-def find_reader(runtime: Runtime, model: HeadedBert, strategy: Strategy) -> TensorsReader:
-    """The reader of checkpoints into the model and its moments, as the strategy divides them."""
+def find_reader(runtime: Runtime, model: HeadedBert, strategy: Strategy) -> Any:
+    """``WholeModelReader`` of the model and its moments, or the like as the strategy divides them."""
     if runtime.division.is_split:
-        reader: TensorsReader = find("split model", "tensors")(runtime, model.config, strategy)
-        return reader
+        return find("split model", "tensors")(runtime, model.config, strategy)
     return WholeModelReader(runtime, model, strategy)
 
 

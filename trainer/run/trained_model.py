@@ -7,7 +7,7 @@ from bertdata.config.dialects import find_dialect
 from bertdata.errors import DataError, MissingInputError, SettingsError
 from bertdata.tokens.vocabulary import WordPieceVocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
-from trainer.checkpoint.filling import Configured, fill_model
+from trainer.checkpoint.filling import fill_model
 from trainer.checkpoint.reading import read_state
 from trainer.checkpoint.source import OURS, is_checkpoint, open_checkpoint
 from trainer.checkpoint.state import STATE
@@ -16,6 +16,7 @@ from trainer.config.keys import section_keys
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.errors import CheckpointError
+from trainer.model.bert import HeadedBert
 from trainer.run.tokenizer import find_tokenizer
 
 
@@ -38,7 +39,7 @@ class Trained:
     def tokenizer(self) -> WordPieceTokenizer:
         return WordPieceTokenizer(self.vocabulary, find_dialect("google"), lower_case=self.lower_case)
 
-    def fill(self, model: Configured, head: str, missing: str) -> None:
+    def fill(self, model: HeadedBert, head: str, missing: str) -> None:
         """Fill the model from the checkpoint. DataError that says ``missing`` where that lacks the head."""
         if any(name.startswith(head) for name in fill_model(model, self.checkpoint)):
             raise DataError(f"{self.source}: {missing}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 from torch import Tensor
 
@@ -23,9 +23,6 @@ from trainer.run.kept_tokenizer import keep_tokenizer
 from trainer.run.path_check import find_used
 from trainer.run.runtime import Runtime
 from trainer.update.strategy import Strategy, find_strategy
-
-if TYPE_CHECKING:
-    from trainer.checkpoint.tensors import ModelTensors
 
 _LOST_SECONDS = 3.0  # for a save after a worker was lost: the launcher will soon end this one
 
@@ -153,11 +150,10 @@ class Training:
             say_error(f"trainer: error: {failure}")
 
 
-def find_tensors(runtime: Runtime, model: HeadedBert, strategy: Strategy) -> "ModelTensors":
-    """The tensors of the training, as the strategy divides them."""
+def find_tensors(runtime: Runtime, model: HeadedBert, strategy: Strategy) -> Any:
+    """``WholeTensors`` of the training, or the like as the strategy divides them."""
     if runtime.division.is_split:
-        tensors: ModelTensors = find("split model", "tensors")(runtime, model.config, strategy)
-        return tensors
+        return find("split model", "tensors")(runtime, model.config, strategy)
     return WholeTensors(runtime.worker(model), strategy)
 
 

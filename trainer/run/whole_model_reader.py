@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from trainer.checkpoint.filling import fill_model, read_moments
+from trainer.checkpoint.filling import fill_model, match_moments
 from trainer.checkpoint.reading import read_tensors
 from trainer.checkpoint.source import open_checkpoint, read_weights_into
 from trainer.checkpoint.state import MOMENTS, State
@@ -36,7 +36,8 @@ class WholeModelReader:
             checkpoint = open_checkpoint(path)
             fill_model(self._model, checkpoint)
             weights = dict(self._model.named_parameters())
-            moments.update(read_moments(checkpoint, self._model.config, weights))
+            found = match_moments(weights, self._model.config, checkpoint)
+            moments.update({key: moment.read() for key, moment in found.items()})
             if not moments:
                 raise CheckpointError(f"{path}: holds no moments of an optimiser; leave out start_moments")
             return list(moments), checkpoint.updates or 0

@@ -7,9 +7,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from trainer.data.batches import Batch
-from trainer.devices.device import HALVES
 from trainer.model.task import Outcome
-from trainer.update.strategy import Learner, Worker
 
 
 class HalfWeights:
@@ -50,17 +48,6 @@ def linear_weights(model: nn.Module) -> dict[str, Tensor]:
         if isinstance(module, nn.Linear)
         for name, weight in module.named_parameters(recurse=False)
     }
-
-
-def make_half_weights(worker: Worker, learner: Learner) -> HalfWeights | None:
-    """The learner with copies of its weights, or None where autocast makes them or none are needed.
-
-    A layer that is computed again in the backward pass would find the weights themselves.
-    """
-    half = HALVES.get(worker.config.update.precision)
-    if half is None or not worker.device.casts_once or worker.model.bert.recomputes:
-        return None
-    return HalfWeights(learner, half)
 
 
 def _adder(weight: Tensor) -> Callable[[Tensor], None]:

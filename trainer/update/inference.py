@@ -2,20 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import torch
-from torch import Tensor
 
 from trainer.data.batches import Batch
+from trainer.model.task import Outcome
 from trainer.update.strategy import Learner, Strategy, Worker, find_kind
-
-
-class Measured(NamedTuple):
-    """Of a batch Outcome.sums and, of a task that wants them, Outcome.outputs, on the device."""
-
-    sums: Tensor
-    outputs: Tensor | None
 
 
 class Inference:
@@ -34,18 +28,12 @@ class Inference:
             worker.device.compile(self._learner)
 
     @contextmanager
-    def evaluating(self) -> Iterator[Callable[[Batch], Measured]]:
-        """A function from a batch in host memory to its measures. On exit the model is in training mode."""
-        model, device = self._worker.model, self._worker.device
-
-        def measure(batch: Batch) -> Measured:
-            outcome = device.forward(self._learner, batch)
-            return Measured(outcome.sums, outcome.outputs)
-
-        model.eval()
+    def evaluating(self) -> Iterator[Callable[[Batch], Outcome]]:
+        """A function from a batch in host memory to its outcome. On exit the model is in training mode."""
+        self._worker.model.eval()
         with torch.no_grad():
-            yield measure
-        model.train()
+            yield partial(self._worker.device.forward, self._learner)
+        self._worker.model.train()
 
     def release(self) -> None:
         """Free the device for the next phase."""

@@ -1,13 +1,12 @@
 """LAMB (You et al. 2020). Without trust ratios it is AdamW, or the Adam of the original BERT."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from bertdata.config.value_check import check_names
-from trainer.update.optimiser import CHUNK, LOCAL_NORMS, Norms, Numbers, Optimiser, Tensors
+from trainer.update.optimiser import LOCAL_NORMS, Norms, Numbers, Optimiser, Tensors
 
 _DEFAULTS = {
     "lr": 1e-3,
@@ -43,14 +42,11 @@ class Lamb(Optimiser):
     """
 
     kind = "lamb"
-
-    def __init__(self, params: Iterable[Any], *, chunk: int = CHUNK, **settings: Any) -> None:
-        check_names(settings, _DEFAULTS, "lamb: ")
-        super().__init__(params, {**_DEFAULTS, **settings}, chunk)
+    usual = _DEFAULTS
 
     def settings(self, group: dict[str, Any]) -> LambSettings:
-        names = ("betas", "eps", "weight_decay", "debias", "trust")
-        return LambSettings(**{name: group[name] for name in names}, norms=self.norms)
+        given = {name: group[name] for name in LambSettings._fields if name in group}
+        return LambSettings(**given, norms=self.norms)
 
     def moments_of(self, settings: LambSettings) -> tuple[str, ...]:
         return "exp_avg", "exp_avg_sq"

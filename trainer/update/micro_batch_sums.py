@@ -5,19 +5,17 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from trainer.collectives.collective import Collective
-from trainer.config.update import UpdateSection
 from trainer.update.clipping import clip_
 from trainer.update.step import WeightStep
+from trainer.update.strategy import Worker
 
 
 class MicroBatchSums:
     """The sums of an update's gradients, to which each micro-batch adds its own."""
 
-    def __init__(
-        self, keys: UpdateSection, weights: Sequence[Tensor], step: WeightStep, workers: Collective
-    ) -> None:
-        self._keys, self._weights, self._step, self._workers = keys, weights, step, workers
+    def __init__(self, worker: Worker, weights: Sequence[Tensor], step: WeightStep) -> None:
+        self._keys, self._workers = worker.config.update, worker.workers
+        self._weights, self._step = weights, step
         self._sums: list[Tensor] = []
 
     def add(self, divisor: float) -> None:

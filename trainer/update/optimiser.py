@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from bertdata.config.value_check import check_names
 from trainer.config.settings import Config
 from trainer.config.update import Preset, find_preset
 from trainer.devices.device import Device
@@ -71,22 +72,25 @@ LOCAL_NORMS = Norms()
 class Optimiser(torch.optim.Optimizer):
     """An optimiser whose step is a function: ``rule`` in plain operations, ``fused`` in fused kernels.
 
-    A group's ``step`` counts the calls of ``step``. state_dict holds tensors and plain numbers only.
-    chunk: the approximate number of elements changed at a time, which bounds temporary memory. fuses:
-    ``step`` uses the fused kernels, which PyTorch has for some devices. norms: of weights and changes.
+    A group's ``step`` counts the calls of ``step``. state_dict holds tensors and plain numbers only. usual:
+    a group's settings, where none are given. chunk: the approximate number of elements changed at a time,
+    which bounds temporary memory. fuses: ``step`` uses the fused kernels, which PyTorch has for some devices.
+    norms: of weights and changes.
     sizes: elements that count for the chunks, of weights of which each process holds a part: processes that
     compute norms together must have the same chunks.
     """
 
     kind: str
+    usual: Mapping[str, Any]
     fuses = True
     norms: Norms = LOCAL_NORMS
     fused: Rule
 
-    def __init__(self, params: Iterable[Any], defaults: dict[str, Any], chunk: int = CHUNK) -> None:
+    def __init__(self, params: Iterable[Any], *, chunk: int = CHUNK, **settings: Any) -> None:
+        check_names(settings, self.usual, f"{self.kind}: ")
         self.chunk = chunk
         self.sizes: Mapping[Tensor, int] = {}
-        super().__init__(params, {**defaults, "step": 0})
+        super().__init__(params, {**self.usual, **settings, "step": 0})
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

@@ -2,61 +2,46 @@
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from trainer.data.batches import Batch
+from trainer.devices.device import HALVES
 from trainer.errors import StopRequested
-from trainer.update.micro_batch import loss_divisor, seed_micro_batch
+from trainer.registry import find
 from trainer.update.step import make_step
-from trainer.update.strategy import Learner, Strategy, StrategyKind, UpdateNumber, Worker, loss_and_sums
-
-if TYPE_CHECKING:
-    from trainer.update.averaging import WorkerAverages
-    from trainer.update.half_weights import HalfWeights
-    from trainer.update.micro_batch_sums import MicroBatchSums
+from trainer.update.strategy import (
+    Learner,
+    Strategy,
+    UpdateNumber,
+    Worker,
+    loss_and_sums,
+    loss_divisor,
+    seed_micro_batch,
+)
 
 
 class Replicated(Strategy):
     """Updates by PyTorch's autograd on whole copies of the model, whose gradients the workers average."""
 
     def __init__(self, worker: Worker) -> None:
-        model = worker.model
+        model, device, keys = worker.model, worker.device, worker.config.update
         self.worker = worker
         self.learner = Learner(worker)
-        worker.device.compile(self.learner)
-        self._half_weights = self._make_half_weights()
-        self.step = make_step(worker.config, worker.device, model.named_parameters())
+        device.compile(self.learner)
+        self.step = make_step(worker.config, device, model.named_parameters())
         self._weights: list[Tensor] = [weight for weight in model.parameters() if weight.requires_grad]
-        self._averages = self._make_averages()
-
-    def _make_half_weights(self) -> "HalfWeights | None":
-        """The learner with copies of its weights in 16 bits, where the device makes them once an update."""
-        if self.worker.config.update.precision == "fp32" or not self.worker.device.casts_once:
-            return None
-        from trainer.update.half_weights import make_half_weights
-
-        return make_half_weights(self.worker, self.learner)
-
-    def _make_averages(self) -> "WorkerAverages | None":
-        """The averages over the workers, where there are several."""
-        if self.worker.workers.size == 1:
-            return None
-        from trainer.update.averaging import WorkerAverages
-
-        leaves = self._half_weights.leaves(self._weights) if self._half_weights else None
-        return WorkerAverages(self.worker, self._weights, leaves)
-
-    def _make_sums(self) -> "MicroBatchSums | None":
-        """Sums of an update's gradients, where each micro-batch is clipped or averaged on its own."""
-        keys = self.worker.config.update
-        if keys.allreduce_post_accumulation and keys.micro_batch_clip_norm(1) is None:
-            return None
-        from trainer.update.micro_batch_sums import MicroBatchSums
-
-        return MicroBatchSums(keys, self._weights, self.step, self.worker.workers)
+        self._half_weights = self._averages = None
+        leaves = self._weights
+        # A layer that is computed again in the backward pass would find the weights themselves.
+        if keys.precision != "fp32" and device.casts_once and not model.bert.recomputes:
+            self._half_weights = find("update", "weights in 16 bits")(self.learner, HALVES[keys.precision])
+            leaves = self._half_weights.leaves(self._weights)
+        if worker.workers.size > 1:
+            self._averages = find("update", "averages over workers")(worker, self._weights, leaves)
+        self._averages_each = not keys.allreduce_post_accumulation
+        self._sums_apart = self._averages_each or keys.micro_batch_clip_norm(1) is not None
 
     def update(
         self, updates: Sequence[Sequence[Batch]], learning_rate: float, first: UpdateNumber
@@ -83,16 +68,17 @@ class Replicated(Strategy):
         """
         workers, device, averages = self.worker.workers, self.worker.device, self._averages
         divisor = loss_divisor(self.worker.config, len(batches), workers.size)
-        averages_each = not self.worker.config.update.allreduce_post_accumulation
         learner = self._half_weights or self.learner
         if self._half_weights:
             self._half_weights.refresh()
-        values, sums = list[Tensor](), self._make_sums()
+        values, sums = list[Tensor](), None
+        if self._sums_apart:
+            sums = find("update", "sums of micro-batches")(self.worker, self._weights, self.step)
         if averages:
             averages.begin()
         for number, batch in enumerate(batches):
             is_last = number == len(batches) - 1
-            workers.stopping.check(exchanges=is_last or averages_each)
+            workers.stopping.check(exchanges=is_last or self._averages_each)
             seed_micro_batch(self.worker, at, number)
             outcome = device.forward(learner, batch)
             with averages.last_backward() if averages and is_last else nullcontext():
@@ -132,6 +118,3 @@ class Replicated(Strategy):
             elif "betas" in group:
                 for weight in group["params"]:
                     states[weight]["step"] = torch.tensor(float(applied))
-
-
-REPLICATED = StrategyKind(Replicated)

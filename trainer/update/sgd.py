@@ -1,13 +1,11 @@
 """Stochastic gradient descent with momentum, as PyTorch has it."""
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from bertdata.config.value_check import check_names
-from trainer.update.optimiser import CHUNK, Numbers, Optimiser, Tensors
+from trainer.update.optimiser import Numbers, Optimiser, Tensors
 
 _DEFAULTS = {"lr": 1e-3, "momentum": 0.0, "weight_decay": 0.0, "trust": False}
 
@@ -27,10 +25,7 @@ class Sgd(Optimiser):
     """
 
     kind = "sgd"
-
-    def __init__(self, params: Iterable[Any], *, chunk: int = CHUNK, **settings: Any) -> None:
-        check_names(settings, _DEFAULTS, "sgd: ")
-        super().__init__(params, {**_DEFAULTS, **settings}, chunk)
+    usual = _DEFAULTS
 
     def settings(self, group: dict[str, Any]) -> SgdSettings:
         return SgdSettings(group["momentum"], group["weight_decay"])

@@ -1,7 +1,7 @@
 """The seam between the training loop and the devices: a strategy makes updates over all of them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from bertdata.errors import SettingsError
 from trainer.collectives.collective import Collective
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
+from trainer.data.order import numbers
 from trainer.devices.device import HOST, Device
 from trainer.model.bert import HeadedBert, check_memory
 from trainer.model.task import Outcome, Task
@@ -71,6 +72,38 @@ class Worker:
     model: HeadedBert
 
 
+def seed_micro_batch(worker: Worker, at: UpdateNumber, number: int) -> None:
+    """Make the model draw the dropout of this copy's micro-batch ``number`` of an update.
+
+    The seeds are functions of the run's seed, the update, the micro-batch and the part of the model. So
+    dropout is the same after a resume, for any number of workers, and however the model is split. The parts
+    of the model (``Bert.seeds``) have a seed each; on devices that compile them together they have one for
+    all, that of part 0.
+    """
+    division, device, bert = worker.division, worker.device, worker.model.bert
+    micro_batch = division.copy + division.copies * number
+    seeds = part_seeds(worker.config.data.seed, at, micro_batch, len(bert.encoder.layer) + 2)
+    if device.seeds_parts and not device.compiles:
+        bert.seeds = lambda part: device.seed(seeds[part])
+    else:
+        device.seed(seeds[0])
+
+
+def part_seeds(seed: int, at: UpdateNumber, micro_batch: int, parts: int) -> list[int]:
+    """The seed of each part's dropout in a micro-batch, by the run's seed."""
+    found = numbers(parts, seed, "dropout", at.phase, at.step, micro_batch)
+    return [int(number) >> 1 for number in found]
+
+
+def loss_divisor(config: Config, count: int, workers: int) -> float:
+    """The divisor of the loss of each of a worker's ``count`` micro-batches in an update.
+
+    The workers' sums of gradients are averaged afterwards. Where micro-batches are added up, replicas says
+    over how many workers; there may be another number, as one may do the work of several.
+    """
+    return (config.update.replicas or workers) / workers if config.sums_micro_batches else count
+
+
 class Learner(nn.Module):
     """The model with its loss, so that forward pass and loss are compiled as one."""
 
@@ -86,11 +119,28 @@ class Learner(nn.Module):
 class Strategy(ABC):
     """Updates of the model's weights on one worker. Weights and moments have the same bits on all.
 
-    step: the end of each update, with the loss scale and the counts of updates.
+    step: the end of each update, with the loss scale and the counts of updates. inference: the strategy's
+    kind of ``trainer.update.inference.Inference``; None: the usual one.
     """
 
     worker: Worker
     step: WeightStep
+    inference: Callable[..., Any] | None = None
+
+    @abstractmethod
+    def __init__(self, worker: Worker) -> None: ...
+
+    @staticmethod
+    def build(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
+        """This worker's part of a model, with first weights from torch's generator, on the device.
+
+        model: the whole one on the meta device, which is changed.
+        """
+        check_memory(model.config)
+        model.to_empty(device=HOST)
+        model.draw_weights()
+        model.bert.recomputes = division.recomputes
+        return device.place(model)
 
     @abstractmethod
     def update(
@@ -131,45 +181,20 @@ def loss_and_sums(outcome: Outcome) -> Tensor:
     return torch.cat([torch.stack([loss, torch.ones_like(loss)]), outcome.sums.float()])
 
 
-def named_totals(task: Task, values: Sequence[float]) -> Mapping[str, tuple[float, float]]:
-    """(sum, weight) of "loss" and of each metric of the task, from the values of ``loss_and_sums``."""
-    pairs = zip(values[::2], values[1::2], strict=True)
-    return dict(zip(("loss", *task.metrics), pairs, strict=True))
-
-
-def build_whole(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
-    """The whole model on the device, with first weights, of a model on the meta device."""
-    check_memory(model.config)
-    model.to_empty(device=HOST)
-    model.draw_weights()
-    model.bert.recomputes = division.recomputes
-    return device.place(model)
-
-
-class StrategyKind(NamedTuple):
-    """A strategy: its class, how its model is made, and its kind of ``Inference``. None: the usual one."""
-
-    strategy: Callable[[Worker], Strategy]
-    build: Callable[[HeadedBert, Device, Collective, Division], HeadedBert] = build_whole
-    inference: Callable[..., Any] | None = None
+def named_means(task: Task, values: Sequence[float]) -> dict[str, float]:
+    """The mean of "loss" and of each metric of the task, from the values of ``loss_and_sums``."""
+    means = (total / max(weight, 1e-5) for total, weight in zip(values[::2], values[1::2], strict=True))
+    return dict(zip(("loss", *task.metrics), means, strict=True))
 
 
 def find_strategy(worker: Worker) -> Strategy:
     """The strategy that trains the worker's part of the model."""
-    return find_kind(worker.device, worker.division).strategy(worker)
+    return find_kind(worker.device, worker.division)(worker)
 
 
-def build_model(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
-    """This worker's part of the model, with first weights from torch's generator, on the device.
-
-    model: the whole model on the meta device, which is changed.
-    """
-    return find_kind(device, division).build(model, device, workers, division)
-
-
-def find_kind(device: Device, division: Division) -> StrategyKind:
-    """The kind of a division's strategy, which is the device's own where the model is not split."""
-    kind: StrategyKind = find("strategy", division.strategy or device.strategy)
+def find_kind(device: Device, division: Division) -> type[Strategy]:
+    """The class of a division's strategy, which is the device's own where the model is not split."""
+    kind: type[Strategy] = find("strategy", division.strategy or device.strategy)
     return kind
 
 

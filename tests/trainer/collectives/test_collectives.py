@@ -14,13 +14,14 @@ import torch
 from bertdata.errors import MissingExtraError, SettingsError
 from tests.support.launching import HOROVODRUN, ROOT, launch
 from trainer.collectives import heartbeat
-from trainer.collectives.buckets import split_into_buckets
-from trainer.collectives.collective import find_collective, force_weight_sync
+from trainer.collectives.collective import find_collective
 from trainer.collectives.heartbeat import Heartbeat
 from trainer.collectives.launchers import find_local_rank
+from trainer.collectives.workers import split_into_buckets
 from trainer.config.settings import Config
 from trainer.devices.device import find_device
 from trainer.errors import WorkerLost
+from trainer.update.averaging import sync_weights
 
 WORKER = ROOT / "tests" / "support" / "collective_worker.py"
 LAUNCHERS = ("torchrun", HOROVODRUN)
@@ -223,6 +224,6 @@ def test_weights_are_synchronised_only_on_demand(monkeypatch, value, calls):
     monkeypatch.setenv("FORCE_WEIGHT_SYNC", value)
     collective = find_collective(None, find_device(Config.of()))
     monkeypatch.setattr(collective, "average", lambda tensors: averaged.append(list(tensors)), raising=False)
-    force_weight_sync(collective, torch.nn.Linear(2, 2).parameters())
+    sync_weights(collective, torch.nn.Linear(2, 2).parameters())
     assert len(averaged) == calls
     assert all(math.prod(tensor.shape) for tensors in averaged for tensor in tensors)

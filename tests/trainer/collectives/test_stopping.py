@@ -7,7 +7,7 @@ from queue import SimpleQueue
 
 import pytest
 
-from trainer.collectives.collective import StopFlag
+from trainer.collectives.collective import Stopping
 from trainer.collectives.stopping import PREFIX, StopAgreement
 from trainer.errors import StopRequested
 
@@ -144,7 +144,7 @@ def test_a_worker_that_waits_for_a_lost_one_goes_on_to_the_exchange_that_names_i
 
 
 def test_alone_a_worker_stops_at_its_next_check():
-    stopping = StopFlag()
+    stopping = Stopping()
     stopping.check(exchanges=True)
     stopping.request()
     with pytest.raises(StopRequested):

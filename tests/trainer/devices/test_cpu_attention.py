@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from trainer.devices import counting  # noqa: F401 - the formulas of the counted operations
-from trainer.devices.cpu_attention import attend, cpu_attention
+from trainer.devices.cpu import attend, cpu_attention
 from trainer.model.layers import padded_attention
 
 LENGTHS = (5, 0, 17, 32, 1, 0)
@@ -55,7 +55,7 @@ def test_attention_and_its_gradients_equal_plain_attention(attention, scale):
 def test_many_heads_of_a_long_sequence_are_computed_in_parts(monkeypatch):
     inputs = make_inputs()
     whole = cpu_attention(*inputs, ends_of(LENGTHS), LONGEST, 0.0)
-    monkeypatch.setattr("trainer.devices.cpu_attention._CHUNK", 2 * 17**2)
+    monkeypatch.setattr("trainer.devices.cpu._CHUNK", 2 * 17**2)
     assert torch.equal(cpu_attention(*inputs, ends_of(LENGTHS), LONGEST, 0.0), whole)
 
 

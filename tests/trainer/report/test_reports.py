@@ -16,7 +16,6 @@ from tests.support.paths import ROOT
 from tests.support.report_records import COLUMNS, Clock, Recorder, evaluation, hide, record, report, train
 from trainer.config.settings import Config
 from trainer.report.reporter import (
-    Cards,
     Reporter,
     make_reporter,
 )
@@ -96,8 +95,7 @@ def test_the_speed_of_a_row_is_that_of_its_timed_updates():
 
 def test_tokens_operations_and_waiting_are_those_of_the_timed_updates():
     recorder = Recorder()
-    hardware = Cards(devices=2, peak=8e12)
-    reporter = Reporter([recorder], log_every=8, hardware=hardware, clock=Clock())
+    reporter = Reporter([recorder], log_every=8, devices=2, peak=8e12, clock=Clock())
     for step in range(1, 9):
         slow = {"seconds": 100.0, "tokens": 1, "data_wait": 50.0}
         reporter.step(record(step, **(slow if step <= 6 else {"tokens": 100 * step})))
@@ -128,7 +126,7 @@ def test_the_gradient_norm_of_a_row_is_that_of_its_last_update():
 
 def test_plain_lines_tell_norm_speed_memory_waiting_and_the_time_left(tmp_path, capsys):
     config = Config.of(output_dir=str(tmp_path), steps=1447, log_every=7, no_logs=True)
-    reporter = make_reporter(config, COLUMNS, rank=0, hardware=Cards(devices=1, peak=8e12), clock=Clock())
+    reporter = make_reporter(config, COLUMNS, rank=0, peak=8e12, clock=Clock())
     for step in range(1, 8):
         reporter.step(record(step))
     (line,) = capsys.readouterr().err.splitlines()

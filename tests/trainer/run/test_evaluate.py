@@ -16,7 +16,7 @@ from tests.support.flat import flatten
 from tests.support.padded_examples import PaddedForm
 from tests.support.training_runs import refuse, start_workers, words
 from trainer.checkpoint.state import find_checkpoints
-from trainer.collectives.collective import Single
+from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import FlatBatch
@@ -107,7 +107,7 @@ def measured(dataset: Path, **settings: object) -> tuple[EvaluationRecord, BertF
     runtime = Runtime(
         config=config,
         device=device,
-        workers=Single(device),
+        workers=Collective(device),
         division=Division(copy=0, copies=1),
         task=Pretraining(),
     )

@@ -27,7 +27,7 @@ from tests.support.padded_examples import PaddedForm
 from tests.support.training_runs import MODEL, errors, losses, refuse, start_workers, tensors, words
 from trainer.checkpoint.reading import read_state
 from trainer.checkpoint.state import State, find_checkpoints
-from trainer.collectives.collective import Single, StopFlag
+from trainer.collectives.collective import Collective, Stopping
 from trainer.collectives.launchers import find_rank
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -243,14 +243,14 @@ def test_16_bits_train_and_resume_bit_for_bit(trainer, training_set, tmp_path, p
 # Gradients: an update compared with plain PyTorch
 
 
-class Pair(Single):
+class Pair(Collective):
     """One of two workers that are threads of this process."""
 
     size = 2
 
     def __init__(self, rank: int, meeting: threading.Barrier, table: dict[int, list[torch.Tensor]]) -> None:
         self.rank = self.local_rank = rank
-        self.stopping = StopFlag()
+        self.stopping = Stopping()
         self.reductions: list[torch.dtype | None] = []
         self._meeting, self._table = meeting, table
 
@@ -294,7 +294,7 @@ def batches(dataset: Path, count: int, updates: int = 1) -> list[list[FlatBatch]
         loader.close()
 
 
-def make_training(workers: Single, **settings: object) -> Training:
+def make_training(workers: Collective, **settings: object) -> Training:
     defaults = {"optimiser": "sgd", "base_learning_rate": 0.5, "steps": 10, "lr_schedule": "custom"}
     config = Config.of(**{**defaults, "lr_schedule_by_step": {"0": 0.5}, **settings})
     runtime = Runtime(
@@ -340,7 +340,7 @@ def trained_by_two(
 
 def plain_weights(updates: list[list[FlatBatch]], clipping: str) -> dict[str, torch.Tensor]:
     """Plain gradient descent: mean over micro-batches, clipped at the given point."""
-    training = make_training(Single(find_device(Config.of())))
+    training = make_training(Collective(find_device(Config.of())))
     model = training._model
     weights = list(model.parameters())
     for update in updates:
@@ -370,7 +370,7 @@ def assert_close(found: dict[str, torch.Tensor], expected: dict[str, torch.Tenso
 def test_updates_are_those_of_plain_pytorch(training_set, clipping):
     updates = batches(training_set, 4, updates=3)
     expected = plain_weights(updates, clipping)
-    alone = trained_weights(make_training(Single(find_device(Config.of())), clipping=clipping), updates)
+    alone = trained_weights(make_training(Collective(find_device(Config.of())), clipping=clipping), updates)
     assert_close(alone, expected, 1e-5)
     for after in (True, False):
         found, worker = trained_by_two(updates, clipping=clipping, allreduce_post_accumulation=after)
@@ -383,7 +383,7 @@ def plain_clipped_gradients(update: list[FlatBatch], optimiser: str) -> list[tor
 
     MLPerf's clips each gradient to 1, then divides by the number of micro-batches; Habana's divides first.
     """
-    model = make_training(Single(find_device(Config.of())))._model
+    model = make_training(Collective(find_device(Config.of())))._model
     weights = list(model.parameters())
     sums = [torch.zeros_like(weight) for weight in weights]
     for batch in update:
@@ -400,7 +400,7 @@ def plain_clipped_gradients(update: list[FlatBatch], optimiser: str) -> list[tor
 @pytest.mark.parametrize("optimiser", ["lamb-mlperf", "lamb-habana-tf"])
 def test_micro_batches_are_clipped_as_in_the_optimisers_program(training_set, monkeypatch, optimiser, count):
     (update,) = batches(training_set, count, updates=1)
-    training = make_training(Single(find_device(Config.of())), optimiser=optimiser)
+    training = make_training(Collective(find_device(Config.of())), optimiser=optimiser)
     seen = list[torch.Tensor]()
     step = training.strategy.step
     monkeypatch.setattr(
@@ -436,7 +436,7 @@ def test_weights_are_averaged_before_each_step_where_that_is_forced(training_set
 
 
 def test_an_overflow_leaves_the_update_out_and_halves_the_scale(training_set):
-    training = make_training(Single(find_device(Config.of())), optimiser="lamb-nvidia", precision="fp16")
+    training = make_training(Collective(find_device(Config.of())), optimiser="lamb-nvidia", precision="fp16")
     before = {name: weight.clone() for name, weight in training._model.state_dict().items()}
     training.strategy.step.scale.scale = lambda loss: loss * float("inf")
     after = trained_weights(training, batches(training_set, 1))

@@ -17,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from bertdata.records import ShardLayout
 from tests.support.operations import Operations
-from trainer.collectives.collective import Single
+from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatBatch
@@ -73,7 +73,7 @@ def make_strategy(kind: type[Device] = Cpu, shape: ModelConfig = SHAPE, **settin
         Worker(
             config=config,
             device=device,
-            workers=Single(device),
+            workers=Collective(device),
             division=Division(copy=0, copies=1),
             task=Pretraining(),
             model=model,

@@ -1,7 +1,6 @@
 """Copies of the weights in 16 bits, made once an update."""
 
 from contextlib import nullcontext
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,10 +9,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.support.training_runs import losses, tensors, words
 from tests.trainer.update.test_gradient_buckets import SIZE, Recorder
-from trainer.config.settings import Config
+from tests.trainer.update.test_strategy import worker
 from trainer.devices.cpu import Cpu
-from trainer.update.gradient_buckets import GradientBuckets
-from trainer.update.half_weights import HalfWeights, make_half_weights
+from trainer.update.averaging import GradientBuckets
+from trainer.update.half_weights import HalfWeights
+from trainer.update.replicated import Replicated
 
 RUN = ("--precision=bf16", "--accumulation=3", "--steps=3", "--checkpoint-every=3", "--no-logs")
 
@@ -87,10 +87,9 @@ def test_buckets_are_averaged_as_soon_as_the_copies_have_their_gradients():
 )
 def test_layers_that_are_computed_again_and_fp32_have_no_copies(monkeypatch, recomputes, precision, copied):
     monkeypatch.setattr(Cpu, "casts_once", True)
-    config = Config.of(precision=precision)
-    model = SimpleNamespace(bert=SimpleNamespace(recomputes=recomputes))
-    worker = SimpleNamespace(config=config, device=Cpu(config), model=model)
-    assert isinstance(make_half_weights(worker, Pair()), HalfWeights) is copied
+    made = worker(Cpu, precision=precision)
+    made.model.bert.recomputes = recomputes
+    assert isinstance(Replicated(made)._half_weights, HalfWeights) is copied
 
 
 class Pair(torch.nn.Module):

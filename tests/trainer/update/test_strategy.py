@@ -3,7 +3,7 @@
 import pytest
 
 from bertdata.errors import SettingsError
-from trainer.collectives.collective import Single
+from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
@@ -28,7 +28,7 @@ def worker(kind: type[Cpu], **settings: object) -> Worker:
     return Worker(
         config=config,
         device=device,
-        workers=Single(device),
+        workers=Collective(device),
         division=Division(copy=0, copies=1),
         task=Pretraining(),
         model=model,

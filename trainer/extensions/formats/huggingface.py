@@ -6,8 +6,7 @@ from typing import Any
 from bertdata.io import storage
 from bertdata.records import Vocabulary
 from trainer.checkpoint.safetensors_files import INDEX, read_indexed, read_safetensors
-from trainer.checkpoint.stored import Checkpoint, Stored
-from trainer.checkpoint.vocabulary_rows import unpadded
+from trainer.checkpoint.stored import Checkpoint, Stored, unpadded
 from trainer.checkpoint.writing import write_safetensors
 from trainer.extensions.formats.absent_parts import completed
 from trainer.extensions.formats.config_file import read_config

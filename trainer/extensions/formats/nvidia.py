@@ -17,8 +17,8 @@ from trainer.checkpoint.stored import (
     Checkpoint,
     Stored,
     StoredTensor,
+    padded,
 )
-from trainer.checkpoint.vocabulary_rows import padded
 from trainer.config.model import ModelConfig
 from trainer.extensions.formats.absent_parts import completed
 from trainer.extensions.formats.config_file import read_config, write_bert_config

@@ -4,8 +4,7 @@ import torch
 from torch import Tensor
 
 from bertdata.io import storage
-from trainer.checkpoint.stored import HEADS, MEAN, SQUARE, Checkpoint, StoredTensor
-from trainer.checkpoint.vocabulary_rows import unpadded
+from trainer.checkpoint.stored import HEADS, MEAN, SQUARE, Checkpoint, StoredTensor, unpadded
 from trainer.config.model import ModelConfig
 from trainer.errors import CheckpointError
 from trainer.extensions.formats.absent_parts import completed

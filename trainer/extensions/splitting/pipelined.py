@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from bertdata.errors import BertDataError
-from trainer.collectives.collective import force_weight_sync
 from trainer.config.update import Preset
 from trainer.data.batches import Batch
 from trainer.extensions.splitting.held import TIED, is_second
@@ -18,10 +17,10 @@ from trainer.extensions.splitting.split_strategy import SplitInference, SplitStr
 from trainer.extensions.splitting.stage import WorkerStage, make_schedule
 from trainer.extensions.splitting.subgroups import StageGroups, Subgroup
 from trainer.model.bert import HeadedBert
-from trainer.update.averaging import sum_type
-from trainer.update.inference import Measured
+from trainer.model.task import Outcome
+from trainer.update.averaging import sum_type, sync_weights
 from trainer.update.optimiser import Norms, configured_preset, group_parameters
-from trainer.update.strategy import StrategyKind, UpdateNumber, Worker
+from trainer.update.strategy import UpdateNumber, Worker
 
 _KEPT_SCHEDULES = 4
 """Schedules of other shapes that are kept; each has memory for the tensors that it receives."""
@@ -36,18 +35,17 @@ class PipelinedInference(SplitInference):
         self._groups = strategy.groups if strategy else StageGroups(worker)
         self._stage = WorkerStage(worker)
 
-    def _measure(self, batch: Batch) -> Measured:
+    def _measure(self, batch: Batch) -> Outcome:
         worker, stage, pipeline = self._worker, self._stage, self._groups.pipeline
         place = worker.division.stage
         received = () if stage.is_first else stage.blanks(token_rows(batch), worker.device.torch_device)
         for tensor in received:
             pipeline.receive(tensor, place - 1)
         if stage.is_last:
-            outcome = worker.device.forward(lambda moved: stage.outcome(received, moved), batch)
-            return Measured(outcome.sums, outcome.outputs)
+            return worker.device.forward(lambda moved: stage.outcome(received, moved), batch)
         for tensor in worker.device.forward(lambda moved: stage.encode(received, moved), batch):
             pipeline.send(tensor.contiguous(), place + 1)
-        return Measured(torch.zeros(2 * len(worker.task.metrics)), None)
+        return Outcome(torch.zeros(()), torch.zeros(2 * len(worker.task.metrics)))
 
     def release(self) -> None:
         self._groups.close()
@@ -59,6 +57,9 @@ class Pipelined(SplitStrategy):
     The optimiser changes the stage's own weights. Word embeddings that the heads use are on the first and
     on the last stage: both have the sum of their gradients, and so make the same steps.
     """
+
+    inference = PipelinedInference
+    build = staticmethod(build_piece)
 
     def __init__(self, worker: Worker) -> None:
         super().__init__(worker)
@@ -109,7 +110,7 @@ class Pipelined(SplitStrategy):
         gradients = self.held.take_gradients()
         if not self.held.is_sharded:  # else each micro-batch's were averaged in its backward pass
             self.groups.copies.average(gradients, sum_type(config))
-            force_weight_sync(self.groups.copies, own.values(), config.update.force_weight_sync)
+            sync_weights(self.groups.copies, own.values(), config.update.force_weight_sync)
         if self.groups.tied.size:
             tied = own[TIED].grad
             assert tied is not None
@@ -137,6 +138,3 @@ def _names_by_group(preset: Preset, model: HeadedBert) -> list[str]:
         for group in group_parameters(preset, model.named_parameters())
         for weight in group["params"]
     ]
-
-
-PIPELINED = StrategyKind(Pipelined, build_piece, PipelinedInference)

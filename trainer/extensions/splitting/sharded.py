@@ -8,8 +8,14 @@ from torch import Tensor
 from trainer.data.batches import Batch
 from trainer.extensions.splitting.pieces import build_piece
 from trainer.extensions.splitting.split_strategy import SplitInference, SplitStrategy
-from trainer.update.micro_batch import loss_divisor, seed_micro_batch
-from trainer.update.strategy import Learner, StrategyKind, UpdateNumber, Worker, loss_and_sums
+from trainer.update.strategy import (
+    Learner,
+    UpdateNumber,
+    Worker,
+    loss_and_sums,
+    loss_divisor,
+    seed_micro_batch,
+)
 
 
 class Sharded(SplitStrategy):
@@ -18,6 +24,9 @@ class Sharded(SplitStrategy):
     Each micro-batch's gradients are averaged over the workers while its backward pass runs, and added up in
     the rows: no worker ever has the gradients of the whole model.
     """
+
+    inference = SplitInference
+    build = staticmethod(build_piece)
 
     def __init__(self, worker: Worker) -> None:
         super().__init__(worker)
@@ -51,6 +60,3 @@ class Sharded(SplitStrategy):
             device.after_backward()
             values.append(loss_and_sums(outcome))
         return torch.stack(values).sum(0)
-
-
-SHARDED = StrategyKind(Sharded, build_piece, SplitInference)

@@ -9,7 +9,8 @@ from torch import Tensor
 from trainer.data.batches import Batch
 from trainer.extensions.splitting.held import Held, WeightPart
 from trainer.extensions.splitting.sharding import gather_no_more
-from trainer.update.inference import Inference, Measured
+from trainer.model.task import Outcome
+from trainer.update.inference import Inference
 from trainer.update.optimiser import Optimiser
 from trainer.update.step import make_step
 from trainer.update.strategy import Strategy, UpdateNumber, Worker
@@ -21,10 +22,10 @@ class SplitInference(Inference):
     exchanges = True
 
     @contextmanager
-    def evaluating(self) -> Iterator[Callable[[Batch], Measured]]:
+    def evaluating(self) -> Iterator[Callable[[Batch], Outcome]]:
         model, workers = self._worker.model, self._worker.workers
 
-        def together(batch: Batch) -> Measured:
+        def together(batch: Batch) -> Outcome:
             with workers.naming_lost_workers():
                 return self._measure(batch)
 
@@ -34,9 +35,9 @@ class SplitInference(Inference):
         model.train()
         gather_no_more(model)
 
-    def _measure(self, batch: Batch) -> Measured:
-        outcome = self._worker.device.forward(self._learner, batch)
-        return Measured(outcome.sums, outcome.outputs)
+    def _measure(self, batch: Batch) -> Outcome:
+        outcome: Outcome = self._worker.device.forward(self._learner, batch)
+        return outcome
 
     def weight_parts(self) -> Sequence[WeightPart]:
         """The weights that this worker holds, in the order of the model."""

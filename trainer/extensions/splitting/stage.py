@@ -13,9 +13,8 @@ from trainer.extensions.splitting.subgroups import Subgroup
 from trainer.model.bert import HeadedBert
 from trainer.model.layers import Carried
 from trainer.model.task import Outcome
-from trainer.update.micro_batch import loss_divisor, seed_micro_batch
 from trainer.update.step import LossScale
-from trainer.update.strategy import UpdateNumber, Worker, loss_and_sums
+from trainer.update.strategy import UpdateNumber, Worker, loss_and_sums, loss_divisor, seed_micro_batch
 
 
 class Resumed:

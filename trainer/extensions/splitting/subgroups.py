@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 import torch
 import torch.distributed as dist
 
-from trainer.collectives.buckets import split_into_buckets
 from trainer.collectives.collective import Collective
+from trainer.collectives.workers import split_into_buckets
 from trainer.update.strategy import Worker
 
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from bertdata.errors import DataError, SettingsError
-from tests.support.made_checkpoints import CONFIG, made
+from tests.support.made_checkpoints import CONFIG, checkpoint_of, made
 from tests.support.training_runs import refuse, tensors
-from trainer.checkpoint.filling import checkpoint_of, fill_model
+from trainer.checkpoint.filling import fill_model
 from trainer.checkpoint.reading import read_state
 from trainer.checkpoint.stored import Checkpoint
 from trainer.config.model import ModelConfig

@@ -17,7 +17,7 @@ from trainer.data.evaluation import evaluation_batches, make_evaluation_form
 from trainer.data.flat import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
-from trainer.devices.cpu_attention import cpu_attention
+from trainer.devices.cpu import cpu_attention
 from trainer.extensions.loading.load_packing import RowsPackedAtLoad
 from trainer.extensions.loading.packs import PackRows
 from trainer.extensions.loading.row_batches import RowBatch

@@ -15,7 +15,7 @@ from tests.support.small_models import (
     make_batch,
     ours,
 )
-from trainer.devices.cpu_attention import cpu_attention
+from trainer.devices.cpu import cpu_attention
 from trainer.extensions.loading.row_batches import RowBatch
 from trainer.model.layers import ACTIVATIONS, padded_attention
 from trainer.model.pretraining import pretraining_loss

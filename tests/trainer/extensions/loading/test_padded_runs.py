@@ -6,7 +6,7 @@ import pytest
 
 from bertdata.dataset.reader import open_dataset
 from tests.support.training_runs import words
-from trainer.collectives.collective import Single
+from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.device import find_device
@@ -32,7 +32,7 @@ def measured(dataset: Path, **settings: object) -> tuple[EvaluationRecord, BertF
     runtime = Runtime(
         config=config,
         device=device,
-        workers=Single(device),
+        workers=Collective(device),
         division=Division(copy=0, copies=1),
         task=Pretraining(),
     )

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tests.support.split_training import Result, Trial, train
 from tests.support.trials import run_trials
-from trainer.collectives.collective import Single
+from trainer.collectives.collective import Collective
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.extensions.splitting.held import TIED
@@ -87,14 +87,14 @@ def names(*trials: Mapping[str, Trial]) -> list[object]:
 @cache
 def alone(trial: Trial) -> Result:
     """The result of one process, which has the whole model and all micro-batches."""
-    return train(replace(trial, stages=1, copies=1, evaluates=True), Single(Cpu(Config.of())))
+    return train(replace(trial, stages=1, copies=1, evaluates=True), Collective(Cpu(Config.of())))
 
 
 @cache
 def in_order(trial: Trial) -> Result:
     """The result of one process that adds gradients up in the order of stages and copies."""
     trial = replace(trial, stages=1, evaluates=False)
-    return train(trial, Single(Cpu(Config.of())), in_order=True)
+    return train(trial, Collective(Cpu(Config.of())), in_order=True)
 
 
 class Results(dict[str, list[Result]]):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from trainer.collectives.collective import Single
+from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
@@ -32,7 +32,7 @@ SHAPE = ModelConfig(
 GIGABYTES = 10**9
 
 
-class Connected(Single):
+class Connected(Collective):
     """Rank 0 of some workers that do not exist: what it gathers are copies of its own values."""
 
     name = "torch_distributed"
@@ -59,7 +59,7 @@ def plan_of_rank_0() -> Plan:
     return make_plan(request(GIGABYTES, strategy="pipelined"))
 
 
-def runtime(workers: type[Single] = Connected, task: Task | None = None, **settings: object) -> Runtime:
+def runtime(workers: type[Collective] = Connected, task: Task | None = None, **settings: object) -> Runtime:
     config = Config.of(**{"batch_size": 4, "bandwidth": 1.0, **settings})
     device = Cpu(config)
     found = workers(device)
@@ -85,7 +85,7 @@ def request(memory: int, **changes: object) -> PlanRequest:
 def test_a_model_that_fits_is_not_divided_unless_that_is_asked_for():
     assert find_plan(runtime(), SHAPE, 64) is None
     assert find_plan(runtime(strategy="replicated"), SHAPE, 64) is None
-    assert find_plan(runtime(Single), SHAPE, 64) is None
+    assert find_plan(runtime(Collective), SHAPE, 64) is None
     for strategy in ("pipelined", "sharded"):
         plan = find_plan(runtime(strategy=strategy), SHAPE, 64)
         assert plan is not None

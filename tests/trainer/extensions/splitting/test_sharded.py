@@ -13,7 +13,7 @@ from tests.support.split_training import even_plan
 from tests.support.training_runs import errors, losses, refuse, start_workers, tensors, words
 from tests.support.trials import run_trials
 from trainer.checkpoint.state import find_checkpoints
-from trainer.collectives.collective import Single
+from trainer.collectives.collective import Collective
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 
@@ -70,7 +70,7 @@ def names(*of: str) -> list[object]:
 def alone(trial_name: str) -> Result:
     """The training by one process that has the whole model."""
     trial = TRIALS[trial_name]
-    return train(trial, Single(Cpu(Config.of())))
+    return train(trial, Collective(Cpu(Config.of())))
 
 
 class ByTwo(dict[str, list[Result]]):
@@ -120,7 +120,7 @@ def test_updates_equal_those_of_one_process(two, name):
 
 @pytest.mark.parametrize("name", names(*IN_ORDER))
 def test_training_has_the_bits_of_one_process_that_adds_up_in_the_same_order(two, name):
-    twin = train(IN_ORDER[name], Single(Cpu(Config.of())), copies=2)
+    twin = train(IN_ORDER[name], Collective(Cpu(Config.of())), copies=2)
     found, expected = joined(two[name], "last"), joined([twin], "last")
     assert found.keys() == expected.keys()
     assert [key for key in expected if not torch.equal(found[key], expected[key])] == []

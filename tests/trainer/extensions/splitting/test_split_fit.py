@@ -3,14 +3,14 @@
 import pytest
 
 from bertdata.errors import SettingsError
-from trainer.collectives.collective import Collective, Single
+from trainer.collectives.collective import Collective
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.extensions.splitting.plan import fit
 from trainer.extensions.splitting.plan.fit import check_split
 
 
-class Connected(Single):
+class Connected(Collective):
     """One worker that claims to be connected with others."""
 
     name = "torch_distributed"
@@ -36,7 +36,7 @@ def test_a_processor_whose_workers_are_connected_is_accepted():
     ("settings", "said"),
     [
         ({"kind": Whole}, "strategy is sharded, but device 'cpu' takes whole models only"),
-        ({"workers": Single}, "start the workers with torchrun; found single"),
+        ({"workers": Collective}, "start the workers with torchrun; found single"),
         ({"compile": True}, "strategy sharded compiles no model: leave out --compile"),
         ({"clipping": "per_micro_batch"}, "clipping is per_micro_batch; give --clipping per_update or none"),
         ({"clipping": "usual", "optimiser": "lamb-mlperf"}, "clipping is per_micro_batch; give --clipping"),

@@ -24,7 +24,7 @@ from tests.support.launching import ROOT
 from tests.support.training_runs import Trainer, losses, refuse, tensors
 from trainer.__main__ import main
 from trainer.checkpoint.state import find_checkpoints
-from trainer.collectives.collective import Single
+from trainer.collectives.collective import Collective
 from trainer.collectives.launchers import find_launcher, find_local_rank, find_rank
 from trainer.config.flags import make_config, shipped_configs
 from trainer.config.keys import device_properties
@@ -631,7 +631,7 @@ def test_what_is_there_is_told():
 def test_workers_that_poptorch_knows_nothing_of_are_refused():
     config = make_config([*SMALL, "--device=ipu"])
     device = find_device(config)
-    workers = Single(device)
+    workers = Collective(device)
     workers.size = 2
     model, task = (
         device.place(BertForPreTraining(SHAPE)),

@@ -12,7 +12,7 @@ from trainer.collectives.collective import Collective
 from trainer.devices.device import Device
 from trainer.extensions.splitting.plan.rates import ShardingRate
 from trainer.extensions.splitting.sharding import copies_mesh, sharding_policy
-from trainer.update.gradient_buckets import GradientBuckets
+from trainer.update.averaging import GradientBuckets
 from trainer.update.strategy import whole
 
 BUCKETS = 2

@@ -18,9 +18,8 @@ from trainer.extensions.splitting.plan.parts import (
     shape_of,
 )
 from trainer.extensions.splitting.plan.request import PlanRequest
-from trainer.update.micro_batch import part_seeds
 from trainer.update.step import make_step
-from trainer.update.strategy import UpdateNumber
+from trainer.update.strategy import UpdateNumber, part_seeds
 
 LAYERS = 4
 """Most layers that are run: with so many, weights do not stay in a processor's cache until their next use."""

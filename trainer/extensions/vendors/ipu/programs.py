@@ -20,12 +20,12 @@ from trainer.extensions.vendors.ipu.options import (
     training_options,
 )
 from trainer.extensions.vendors.keys import IpuSection
+from trainer.model.task import Outcome
 from trainer.update.adaptive_scale import AdaptiveScale
-from trainer.update.inference import Inference, Measured
-from trainer.update.micro_batch import replica_count
+from trainer.update.inference import Inference
 from trainer.update.optimiser import configured_preset, group_parameters
 from trainer.update.step import WeightStep
-from trainer.update.strategy import Strategy, StrategyKind, UpdateNumber, Worker, loss_and_sums
+from trainer.update.strategy import Strategy, UpdateNumber, Worker, loss_and_sums
 
 _STEP = "Step"
 
@@ -44,7 +44,8 @@ class ModelWithLoss(nn.Module):
         self.model = worker.model
         self._task = worker.task
         there = worker.workers.size * worker.device.replicas
-        self._divisor = replica_count(worker.config, there) if worker.config.sums_micro_batches else 1
+        update = worker.config.update
+        self._divisor = (update.replicas or there) if worker.config.sums_micro_batches else 1
         self._identity_loss = poptorch.identity_loss
 
     def forward(self, *tensors: Tensor) -> Any:
@@ -89,19 +90,6 @@ class IpuPrograms(Strategy, Inference):
         self._training: Any = None
         self._inference: Any = None
         self._moments: dict[str, Tensor] = {}
-
-    @classmethod
-    def to_train(cls, worker: Worker) -> "IpuPrograms":
-        """The programs of a training. SettingsError for settings that PopTorch cannot train with."""
-        made = cls(worker)
-        _, accumulation = worker.config.update.micro_batches(worker.workers.size * made._device.replicas)
-        made.check_accumulation(accumulation)
-        made._device.check_workers(worker.workers.size)
-        preset = configured_preset(worker.config)
-        groups = group_parameters(preset, worker.model.named_parameters())
-        optimiser = make_optimiser(made._poptorch, worker.config, preset, groups)
-        made.step = IpuStep(worker.config, optimiser)
-        return made
 
     def update(
         self, updates: Sequence[Sequence[Batch]], learning_rate: float, first: UpdateNumber
@@ -195,7 +183,7 @@ class IpuPrograms(Strategy, Inference):
         check_training(self.worker.config, self._device.pipeline, accumulation)
 
     @contextmanager
-    def evaluating(self) -> Iterator[Callable[[Batch], Measured]]:
+    def evaluating(self) -> Iterator[Callable[[Batch], Outcome]]:
         self._module.eval()
         with self._training_off_the_ipus():
             if self._inference is not None:
@@ -214,7 +202,7 @@ class IpuPrograms(Strategy, Inference):
         if self._training is not None:
             self._training.attachToDevice()
 
-    def _measure(self, batch: Batch) -> Measured:
+    def _measure(self, batch: Batch) -> Outcome:
         """The sums of a batch over all replicas, padded with rows of weight 0 to a multiple of them."""
         self._module.batch = batch
         tensors = batch.tensors()
@@ -228,7 +216,7 @@ class IpuPrograms(Strategy, Inference):
             self._inference = self._poptorch.inferenceModel(self._module, options)
             self._inference.compile(*tensors.values())
         sums = self._added_up(self._inference(*tensors.values()))
-        return Measured(sums[2:], None)  # without the loss
+        return Outcome(sums[0], sums[2:])
 
     def _added_up(self, values: Tensor) -> Tensor:
         """One row of sums from one for each micro-batch."""
@@ -246,4 +234,16 @@ def find_inference(worker: Worker, strategy: Strategy | None = None) -> Inferenc
     return strategy or IpuPrograms(worker)
 
 
-WHOLE_UPDATES = StrategyKind(IpuPrograms.to_train, inference=find_inference)
+class IpuTraining(IpuPrograms):
+    """The programs of a training. SettingsError for settings that PopTorch cannot train with."""
+
+    inference = staticmethod(find_inference)
+
+    def __init__(self, worker: Worker) -> None:
+        super().__init__(worker)
+        _, accumulation = worker.config.update.micro_batches(worker.workers.size * self._device.replicas)
+        self.check_accumulation(accumulation)
+        self._device.check_workers(worker.workers.size)
+        preset = configured_preset(worker.config)
+        groups = group_parameters(preset, worker.model.named_parameters())
+        self.step = IpuStep(worker.config, make_optimiser(self._poptorch, worker.config, preset, groups))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.support.launching import ROOT, launch
-from trainer.collectives.collective import Single
+from trainer.collectives.collective import Collective
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.extensions.splitting.plan import bandwidth
@@ -27,7 +27,7 @@ from trainer.extensions.splitting.plan.rates import ShardingRate
 WORKER = ROOT / "tests" / "support" / "bandwidth_worker.py"
 
 
-class Four(Single):
+class Four(Collective):
     """Rank 0 of four workers, of which the last one is three times as slow."""
 
     size = 4

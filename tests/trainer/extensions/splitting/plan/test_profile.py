@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.support.training_runs import MODEL
-from trainer.collectives.collective import Single
+from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
@@ -20,8 +20,7 @@ from trainer.extensions.splitting.plan.timed_updates import LAYERS, TimedUpdates
 from trainer.extensions.splitting.show.command import run as split
 from trainer.model.bert import BertForMaskedLM
 from trainer.update.lamb import Lamb
-from trainer.update.micro_batch import part_seeds
-from trainer.update.strategy import UpdateNumber
+from trainer.update.strategy import UpdateNumber, part_seeds
 
 SMALL = {"vocab_size": 104, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32}
 NAMES = ("embeddings", "layer", "heads")
@@ -174,7 +173,7 @@ def counting(function, found):
     return step
 
 
-class Two(Single):
+class Two(Collective):
     """Rank 0 of two workers, of which the other one takes ten times as long."""
 
     size = 2
@@ -210,7 +209,7 @@ def sizes(monkeypatch):
 def test_sizes_between_the_smallest_and_the_largest_lie_on_a_line(sizes, monkeypatch):
     device = Seeded()
     monkeypatch.setattr(profile, "return_memory", lambda _: sizes.append("return_memory"))
-    costs = profiled_costs(request(), device, Single(device))
+    costs = profiled_costs(request(), device, Collective(device))
     assert sizes == ["return_memory", 1, 8]  # before anything is timed, as in a run
     layer = costs(4).layers[3]
     found = (layer.forward, layer.backward, layer.recompute, costs(4).step)
@@ -220,7 +219,7 @@ def test_sizes_between_the_smallest_and_the_largest_lie_on_a_line(sizes, monkeyp
 def test_large_micro_batches_are_not_run(sizes, monkeypatch):
     monkeypatch.setattr(profile, "MOST_TOKENS", 32)
     device = Seeded()
-    assert profiled_costs(request(), device, Single(device))(8).heads.forward == pytest.approx(8.0)
+    assert profiled_costs(request(), device, Collective(device))(8).heads.forward == pytest.approx(8.0)
     assert sizes == [1, 4]
 
 
