@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import h5py
 import pytest
 
+import bertdata as face
 from bertdata.cli.main import main
 from bertdata.errors import SettingsError, ShardError
 from bertdata.examples.bert.objective import BERT
@@ -231,6 +233,34 @@ def test_a_record_of_an_unknown_objective_is_refused_with_the_remedy(datasets, t
         ShardError, match=r"record 0: lacks input_ids, .*; give --objective NAME, that of its"
     ):
         list(ids_of(path, None))
+
+
+def test_examples_without_masks_cannot_be_masked_when_they_are_read(datasets):
+    opened = face.open_dataset(datasets["hdf5"], objective=NAME)
+    for most in (None, 20):
+        with pytest.raises(SettingsError, match=f"the examples of the objective {NAME} have no masked words"):
+            opened.masked(max_predictions_per_seq=most)
+
+
+@pytest.mark.parametrize("name", ["bert", "mlm"])
+def test_an_objective_that_the_manifest_contradicts_is_refused(bertdata, datasets, tmp_path, name):
+    told = f"its manifest has the objective {NAME}, but {name} was given; give {NAME}, or none"
+    path, out = shard(datasets["hdf5"]), tmp_path / "out"
+    bertdata("show", path, "--objective", name).assert_one_error(2, told)
+    bertdata("convert", path, tmp_path / "x.parquet", "--objective", name).assert_one_error(2, told)
+    bertdata("pack", datasets["hdf5"], "--output", out, "--objective", name).assert_one_error(2, told)
+    with pytest.raises(SettingsError, match="its manifest has the objective"):
+        face.open_dataset(datasets["hdf5"], objective=name)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_file_of_an_objective_that_nobody_knows_is_refused_without_a_remedy(bertdata, datasets, tmp_path):
+    path = tmp_path / "later.hdf5"
+    path.write_bytes(shard(datasets["hdf5"]).read_bytes())
+    with h5py.File(path, "a") as file:
+        file.attrs["bertdata.objective"] = "gpt"
+    told = f"{path}: has the objective 'gpt', which is not known; known are bert, mlm, squad, classification"
+    bertdata("show", path).assert_one_error(2, told)
 
 
 def test_both_engines_write_and_read_its_records_alike(datasets):
