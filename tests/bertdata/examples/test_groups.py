@@ -282,6 +282,14 @@ def test_create_names_the_file_of_too_many_items(
     assert "spans, expected at most 8" in line
 
 
+@pytest.mark.parametrize("most", [-3, 0, 65_536])
+def test_a_limit_that_no_record_can_have_is_refused(bertdata, corpus, small_vocabulary_file, tmp_path, most):
+    words = ["create", corpus[0], "--output", tmp_path / "out", "--vocab", small_vocabulary_file]
+    outcome = bertdata(*words, "--objective", NAME, f"--max-spans={most}")
+    outcome.assert_one_error(2, f"max_spans is {most}, expected 1 to 65535")
+    assert not (tmp_path / "out").exists()
+
+
 def test_each_group_has_its_own_limit(tmp_path):
     """A layout of few spans and many ids, and the other way round."""
     for sizes, message in (({"max_spans": 2}, "3 spans, expected 0 to 2"), ({}, "20 ids, expected 1 to 10")):
