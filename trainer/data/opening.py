@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bertdata.dataset.discover import find_datasets
+from bertdata.dataset.discover import FoundDataset, find_datasets
 from bertdata.dataset.reader import OpenedDataset, Split, open_dataset
 from bertdata.dataset.vocabulary import fit_warnings
 from bertdata.errors import SettingsError
@@ -107,10 +107,17 @@ def data_warnings(config: Config) -> list[str]:
 
     Only a dataset with a manifest tells.
     """
-    if config.data.train_data is None or config.data.generated_data or config.data.unverified:
+    if config.data.generated_data:
         return []
-    datasets = [dataset for path in split_paths(config.data.train_data) for dataset in find_datasets(path)]
+    datasets = find_verified(config, config.data.train_data)
     return [warning for dataset in datasets for warning in fit_warnings(dataset)]
+
+
+def find_verified(config: Config, paths: str | None) -> list[FoundDataset]:
+    """The datasets at the paths, of which none are looked at where the configuration says unverified."""
+    if paths is None or config.data.unverified:
+        return []
+    return [dataset for path in split_paths(paths) for dataset in find_datasets(path)]
 
 
 def open_for_training(

@@ -2,13 +2,13 @@
 
 from contextlib import suppress
 
-from bertdata.dataset.discover import FoundDataset, find_datasets
+from bertdata.dataset.discover import FoundDataset
 from bertdata.dataset.vocabulary import fit_warnings, known_vocabulary
 from bertdata.errors import DataError
 from bertdata.records import Vocabulary
 from trainer.checkpoint.source import open_checkpoint
-from trainer.config.data import split_paths
 from trainer.config.settings import Config
+from trainer.data.opening import find_verified
 from trainer.run.kept_tokenizer import find_training_data
 from trainer.run.tokenizer import find_tokenizer
 
@@ -21,7 +21,7 @@ _REMEDY = {True: "without --no-lower-case", False: "with --no-lower-case"}
 
 def warnings_of_model(config: Config, path: str) -> list[str]:
     """Warnings about the evaluation data beside the checkpoint, and about the data themselves."""
-    found = [one for one in _evaluation_data(config) if one.manifest is not None]
+    found = [one for one in find_verified(config, config.data.eval_data) if one.manifest is not None]
     about_data = [warning for dataset in found for warning in fit_warnings(dataset)]
     tokenizer = None
     checkpoint = open_checkpoint(path, with_moments=False)
@@ -33,19 +33,13 @@ def warnings_of_model(config: Config, path: str) -> list[str]:
 
 def warnings_of_training(config: Config) -> list[str]:
     """Warnings about the evaluation data beside the training data."""
-    if config.data.eval_data is None or config.data.generated_data:
+    if config.data.generated_data:
         return []
     trained = find_training_data(config.data.train_data, given=False)
     if trained is None or trained.manifest is None or (words := known_vocabulary(None, trained)) is None:
         return []
     tokenizer = words, bool(trained.manifest.plan.settings.tokenizer["lower_case"])
-    return _differences(_evaluation_data(config), tokenizer, trained.path)
-
-
-def _evaluation_data(config: Config) -> list[FoundDataset]:
-    if config.data.eval_data is None or config.data.unverified:
-        return []
-    return [dataset for path in split_paths(config.data.eval_data) for dataset in find_datasets(path)]
+    return _differences(find_verified(config, config.data.eval_data), tokenizer, trained.path)
 
 
 def _differences(datasets: list[FoundDataset], tokenizer: Tokenizer | None, source: str) -> list[str]:

@@ -62,11 +62,8 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
         phases = [count_updates(runtime, one, data) for one, data in zip(phases, opened, strict=True)]
     datasets = [for_training(config, data) for config, data in zip(phases, opened, strict=True)]
     runtime = replace(runtime, config=phases[0])
-    warnings = list[str]()
     if runtime.workers.rank == 0:
-        for config in phases:
-            warnings += [*data_warnings(config), *_evaluation_warnings(config)]
-        for warning in dict.fromkeys(warnings):
+        for warning in dict.fromkeys(warning for config in phases for warning in find_warnings(config)):
             runtime.log(f"warning: {warning}")
     about = list[str]()
     for config, data in zip(phases, datasets, strict=True):
@@ -97,10 +94,11 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
             break
 
 
-def _evaluation_warnings(config: Config) -> list[str]:
-    """Warnings about the evaluation data, if there are any."""
+def find_warnings(config: Config) -> list[str]:
+    """Warnings about the training data, and about the evaluation data if there are any."""
+    found = data_warnings(config)
     if config.data.eval_data is None:
-        return []
+        return found
     from trainer.run.evaluation_warnings import warnings_of_training
 
-    return warnings_of_training(config)
+    return found + warnings_of_training(config)

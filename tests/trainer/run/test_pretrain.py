@@ -314,7 +314,7 @@ def trained_weights(training: Training, updates: list[list[FlatBatch]]) -> dict[
     for update in updates:
         training.update([Update(update, Position(0, 0))])
         training.advance(Position(0, 0), 1)
-    return {name: weight.clone() for name, weight in training._model.state_dict().items()}
+    return {name: weight.clone() for name, weight in training.model.state_dict().items()}
 
 
 def trained_by_two(
@@ -341,7 +341,7 @@ def trained_by_two(
 def plain_weights(updates: list[list[FlatBatch]], clipping: str) -> dict[str, torch.Tensor]:
     """Plain gradient descent: mean over micro-batches, clipped at the given point."""
     training = make_training(Collective(find_device(Config.of())))
-    model = training._model
+    model = training.model
     weights = list(model.parameters())
     for update in updates:
         sums = [torch.zeros_like(weight) for weight in weights]
@@ -383,7 +383,7 @@ def plain_clipped_gradients(update: list[FlatBatch], optimiser: str) -> list[tor
 
     MLPerf's clips each gradient to 1, then divides by the number of micro-batches; Habana's divides first.
     """
-    model = make_training(Collective(find_device(Config.of())))._model
+    model = make_training(Collective(find_device(Config.of()))).model
     weights = list(model.parameters())
     sums = [torch.zeros_like(weight) for weight in weights]
     for batch in update:
@@ -437,7 +437,7 @@ def test_weights_are_averaged_before_each_step_where_that_is_forced(training_set
 
 def test_an_overflow_leaves_the_update_out_and_halves_the_scale(training_set):
     training = make_training(Collective(find_device(Config.of())), optimiser="lamb-nvidia", precision="fp16")
-    before = {name: weight.clone() for name, weight in training._model.state_dict().items()}
+    before = {name: weight.clone() for name, weight in training.model.state_dict().items()}
     training.strategy.step.scale.scale = lambda loss: loss * float("inf")
     after = trained_weights(training, batches(training_set, 1))
     assert all(torch.equal(after[name], before[name]) for name in before)
