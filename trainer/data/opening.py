@@ -102,15 +102,17 @@ def left_out_words(data: OpenedDataset, kind: str) -> str:
     return f", without {data.left_out} file{'s' if data.left_out > 1 else ''} of {kind} text"
 
 
-def data_warnings(config: Config) -> list[str]:
-    """Warnings about the training data: a vocabulary that does not suit its text or casing.
+def training_paths(config: Config) -> str | None:
+    """The paths of the training data, None for generated examples."""
+    return None if config.data.generated_data else config.data.train_data
+
+
+def data_warnings(config: Config, paths: str | None) -> list[str]:
+    """Warnings about the data at the paths: a vocabulary that does not suit its text or casing.
 
     Only a dataset with a manifest tells.
     """
-    if config.data.generated_data:
-        return []
-    datasets = find_verified(config, config.data.train_data)
-    return [warning for dataset in datasets for warning in fit_warnings(dataset)]
+    return [warning for dataset in find_verified(config, paths) for warning in fit_warnings(dataset)]
 
 
 def find_verified(config: Config, paths: str | None) -> list[FoundDataset]:
