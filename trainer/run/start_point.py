@@ -13,7 +13,7 @@ from bertdata.errors import DatasetError, MissingInputError, SettingsError
 from trainer.checkpoint.filling import fill_model, match_moments
 from trainer.checkpoint.reading import choose_checkpoint, read_state, read_tensors
 from trainer.checkpoint.resume_check import changed_settings, check_fits, check_position
-from trainer.checkpoint.source import open_checkpoint, read_weights_into
+from trainer.checkpoint.source import open_checkpoint
 from trainer.checkpoint.state import MOMENTS, State, find_checkpoints
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -99,26 +99,25 @@ class WholeModelReader:
 
     def read_weights(self, path: str) -> None:
         """Load weights of any origin, and the moments where they are asked for."""
-        if not self._runtime.config.run.start_moments:
-            self._runtime.on_rank_0(lambda: read_weights_into(self._model, path))
-        else:
-            self._read_with_moments(path)
-
-    def _read_with_moments(self, path: str) -> None:
         moments: dict[str, Tensor] = {}
+        with_moments = self._runtime.config.run.start_moments
 
         def read() -> tuple[list[str], int]:
-            checkpoint = open_checkpoint(path)
+            checkpoint = open_checkpoint(path, with_moments=with_moments)
             fill_model(self._model, checkpoint)
-            weights = dict(self._model.named_parameters())
-            found = match_moments(weights, self._model.config, checkpoint)
-            moments.update({key: moment.read() for key, moment in found.items()})
-            if not moments:
-                raise CheckpointError(f"{path}: holds no moments of an optimiser; leave out start_moments")
+            if with_moments:
+                weights = dict(self._model.named_parameters())
+                found = match_moments(weights, self._model.config, checkpoint)
+                moments.update({key: moment.read() for key, moment in found.items()})
+                if not moments:
+                    raise CheckpointError(
+                        f"{path}: holds no moments of an optimiser; leave out start_moments"
+                    )
             return list(moments), checkpoint.updates or 0
 
         names, updates = self._runtime.on_rank_0(read)
-        self._load_moments(names, moments, updates)
+        if with_moments:
+            self._load_moments(names, moments, updates)
 
     def read(self, path: Path, saved: State, applied: int) -> None:
         """Load weights and moments of this trainer's checkpoint. applied: updates that made the moments."""
