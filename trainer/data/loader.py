@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 from bertdata.errors import DatasetError
 from trainer.data.batches import Prepare
@@ -29,7 +29,7 @@ class Update(Generic[Made]):
     position: Position
 
 
-class Prefetcher(Generic[Item]):
+class Prefetcher(Iterator[Item]):
     """The items of an iterator, ``depth`` of them computed in a thread before they are asked for.
 
     An exception of the iterator is raised in place of its item.
@@ -42,9 +42,6 @@ class Prefetcher(Generic[Item]):
         self._thread = ThreadPoolExecutor(1)
         self._coming = deque(self._thread.submit(next, items) for _ in range(depth))
         self._is_first = True
-
-    def __iter__(self) -> Self:
-        return self
 
     def __next__(self) -> Item:
         if not self._coming:

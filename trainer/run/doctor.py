@@ -92,7 +92,11 @@ def _logs() -> list[Availability]:
 
 
 def _machine() -> list[Availability]:
-    threads = f"{available_cores()} for this process{_torch_threads()}"
+    threads = f"{available_cores()} for this process"
+    if find_spec("torch") is not None:
+        import torch
+
+        threads += f"; threads of torch: {torch.get_num_threads()}"
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
     kernels = Availability("kernels", True, "bertdata's native ones")
     if not available():
@@ -103,11 +107,3 @@ def _machine() -> list[Availability]:
         Availability("memory", True, f"{memory:.1f} GiB"),
         kernels,
     ]
-
-
-def _torch_threads() -> str:
-    if find_spec("torch") is None:
-        return ""
-    import torch
-
-    return f"; threads of torch: {torch.get_num_threads()}"

@@ -1,6 +1,7 @@
 """One worker's training: its start, its updates, its checkpoints."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -26,10 +27,11 @@ from trainer.update.strategy import Strategy, find_strategy
 _LOST_SECONDS = 3.0  # for a save after a worker was lost: the launcher will soon end this one
 
 
-class Training:
+class Training(AbstractContextManager["Training"]):
     """The model, its strategy and its state, from the start point on.
 
     Weights and moments have the same bits on all workers. is_over: all updates of the phase are made.
+    tensors: ``WholeTensors``, or the like as the strategy divides them.
     As a context it waits for the last save.
     """
 
@@ -40,8 +42,13 @@ class Training:
         self.learning_rate = 0.0
         self.runtime, self.model = runtime, model
         self._schedule = runtime.config.make_schedule(runtime.copies)
-        self.strategy = find_strategy(runtime.worker(model))
-        self.tensors = find_tensors(runtime, model, self.strategy)
+        worker = runtime.worker(model)
+        self.strategy = find_strategy(worker)
+        self.tensors: Any
+        if runtime.division.is_split:
+            self.tensors = find("split model", "tensors")(runtime, model.config, self.strategy)
+        else:
+            self.tensors = WholeTensors(worker, self.strategy)
         self._writer = CheckpointWriter(on_failure=runtime.workers.stopping.request)
 
     def start(self, kind: str, path: str, update_examples: int) -> None:
@@ -124,9 +131,6 @@ class Training:
             if message is not None:
                 self.runtime.stop_all(StorageError(message))
 
-    def __enter__(self) -> "Training":
-        return self
-
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Wait for the save under way after an error too, but not after a second Ctrl-C."""
         if isinstance(error, KeyboardInterrupt):
@@ -134,13 +138,6 @@ class Training:
         failure = self._writer.wait(_LOST_SECONDS if isinstance(error, WorkerLost) else None)
         if failure is not None:
             say_error(f"trainer: error: {failure}")
-
-
-def find_tensors(runtime: Runtime, model: HeadedBert, strategy: Strategy) -> Any:
-    """``WholeTensors`` of the training, or the like as the strategy divides them."""
-    if runtime.division.is_split:
-        return find("split model", "tensors")(runtime, model.config, strategy)
-    return WholeTensors(runtime.worker(model), strategy)
 
 
 def is_continued(run: RunSection) -> bool:
