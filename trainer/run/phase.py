@@ -34,7 +34,8 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     rows = runtime.rows(data)
     runtime.log("building the model")
     planned = PlannedUpdates(runtime, rows)
-    fresh = new_state(config, shape, data.digest, planned.order)
+    order = rows.describe(f"{runtime.copies * planned.accumulation} x {planned.batch_size} examples")
+    fresh = new_state(config, shape, data.digest, order)
     training = Training(runtime, make_model(runtime, shape), fresh)
     if config.run.compile_only:
         from trainer.run.compiling import compile_shapes
@@ -105,7 +106,8 @@ def announce(training: Training, planned: PlannedUpdates, form: Form[Batch], des
     runtime.log(f"micro-batches: {form.describe()}")
     if runtime.division.stages > 1 and form.sizes_vary:
         runtime.log("sequence lengths vary: micro-batches of an update are padded to the longest of them")
-    runtime.log(f"{training.parameters:,} weights; {described}")
+    whole = runtime.empty_model(training.model.config)
+    runtime.log(f"{sum(weight.numel() for weight in whole.parameters()):,} weights; {described}")
     compiling = ", which compiles the model, as does the first micro-batch of each other size"
     compiling *= device.compiles or device.compiles_always
     runtime.log(f"reading the first examples, making the first update{compiling}")

@@ -31,12 +31,6 @@ class PlannedUpdates:
     def last(self) -> int:
         return last_update(self.runtime.config, self.start)
 
-    @property
-    def order(self) -> str:
-        """The rows in words, for checkpoints."""
-        update = f"{self.runtime.copies * self.accumulation} x {self.batch_size} examples"
-        return self.rows.describe(update)
-
     def form(self) -> Form[Batch]:
         """The form of the micro-batches."""
         return self.runtime.form(self.rows, self.batch_size, self.runtime.copies * self.accumulation)

@@ -22,7 +22,7 @@ from trainer.registry import find
 from trainer.run.kept_tokenizer import keep_tokenizer
 from trainer.run.path_check import find_used
 from trainer.run.runtime import Runtime
-from trainer.update.strategy import Strategy, find_strategy
+from trainer.update.strategy import find_strategy
 
 _LOST_SECONDS = 3.0  # for a save after a worker was lost: the launcher will soon end this one
 
@@ -83,12 +83,6 @@ class Training(AbstractContextManager["Training"]):
     def is_resumed(self) -> bool:
         """True if the run goes on with the same phase after a checkpoint of it."""
         return self.start_point.startswith("resumed")
-
-    @property
-    def parameters(self) -> int:
-        """The number of trained values."""
-        model = self.runtime.empty_model(self.model.config)
-        return sum(weight.numel() for weight in model.parameters())
 
     def release(self) -> None:
         """Free the device for the next phase."""
