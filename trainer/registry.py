@@ -110,7 +110,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "task": {
         "pretraining": "trainer.model.pretraining:Pretraining",
-        "masked_words": "trainer.model.masked_words:MaskedWords",
+        "masked_words": "trainer.model.pretraining:MaskedWords",
         "squad": f"{_FINETUNING}.squad.task:Squad",
         **dict.fromkeys(
             ("classification", *("mrpc", "cola", "sst-2", "sts-b", "qqp"), *("mnli", "mnli-mm", "qnli")),

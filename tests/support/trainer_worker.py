@@ -43,17 +43,17 @@ def update_with_accidents(self: Training, updates: Sequence[Update]) -> list[tor
         note(Path(os.environ["TRAINER_SEEN"]) / f"{self.state.phase}-{rank}.txt", number, updates[0].batches)
     if "micro_batch" in accident:
         if number == accident["update"]:
-            self._model.register_forward_pre_hook(TermInMicroBatch(self, accident))
+            self.model.register_forward_pre_hook(TermInMicroBatch(self, accident))
     elif [rank, number] == [accident.get("rank"), accident.get("update")]:
         if accident["what"] == "full":
             writing.save_file = no_space
         elif accident["what"] == "nan":
-            next(self._model.parameters()).data.fill_(float("nan"))  # on this worker alone
+            next(self.model.parameters()).data.fill_(float("nan"))  # on this worker alone
         else:
             wait_for_checkpoint(self)
             os.kill(os.getpid(), SIGNALS[accident["what"]])
     if accident.get("what") == "full" and number == accident["update"] + 1:
-        wait_for_agreement(self._runtime.workers)
+        wait_for_agreement(self.runtime.workers)
     return update_as_it_is(self, updates)
 
 
@@ -70,7 +70,7 @@ def wait_for_agreement(workers: Collective) -> None:
 
 def wait_for_checkpoint(training: Training) -> None:
     """Wait until the last checkpoint is on disk, so that a kill does not race with its thread."""
-    config, deadline = training._config, time.monotonic() + WAIT_SECONDS
+    config, deadline = training.runtime.config, time.monotonic() + WAIT_SECONDS
     number = training.state.step // config.run.checkpoint_every * config.run.checkpoint_every
     while number and number not in find_checkpoints(config.run.output_dir):
         assert time.monotonic() < deadline
@@ -81,7 +81,7 @@ class TermInMicroBatch:
     """A hook that sends SIGTERM to one worker in a micro-batch, and waits there until all have agreed."""
 
     def __init__(self, training: Training, accident: dict[str, Any]) -> None:
-        self._workers, self._accident = training._runtime.workers, accident
+        self._workers, self._accident = training.runtime.workers, accident
         self._passes = 0
 
     def __call__(self, *_: object) -> None:

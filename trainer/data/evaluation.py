@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain, islice, repeat
 
 import numpy as np
 
@@ -48,18 +49,16 @@ def evaluation_batches(
     total = data.examples if limit is None else min(limit, data.examples)
     own = range(total * rank // workers, total * (rank + 1) // workers)
     largest = -(-total // workers)
-    least = -(-largest // batch_size)
+    count = -(-largest // batch_size)
     layout = _unpacked(data.layout)
 
     def batches() -> Iterator[Made]:
-        made = 0
-        for group in columns.regroup(data.run(own), batch_size):
-            made += 1
-            rows = np.arange(len(group))
-            pieces = [(CompactExamples([group], layout), rows, rows)]
-            yield from form.batches(gather(pieces, layout, rows + 1), batch_size, lambda batch: batch)
-        for _ in range(made, least):
-            yield from form.batches(gather([], layout, np.arange(0)), batch_size, lambda batch: batch)
+        groups = ([group] for group in columns.regroup(data.run(own), batch_size))
+        for group in islice(chain(groups, repeat([])), count):
+            held = CompactExamples(group, layout)
+            rows = np.arange(len(held.lengths))
+            gathered = gather([(held, rows, rows)], layout, rows + 1)
+            yield from form.batches(gathered, batch_size, lambda batch: batch)
 
     return Prefetcher(batches(), _PREFETCHED_BATCHES)
 

@@ -15,7 +15,7 @@ from bertdata.examples import columns
 from bertdata.examples.columns import Array
 from bertdata.examples.groups import MASKS, PAIR_LABEL, SEGMENT, Masks, has_group, mask_names, only_column
 from bertdata.examples.objectives import find_objective
-from bertdata.records import IDS, IDS_ENDS, ExampleBatch, ShardLayout
+from bertdata.records import IDS, IDS_ENDS, ColumnGroup, ExampleBatch, ShardLayout
 
 _THREADS = 2
 _COLUMNS = ("ids", "positions", "labels", "lengths", "segment_lengths", "masks", "pair_labels")
@@ -129,10 +129,10 @@ def gathered_of(
     masks = Masks(none, none, np.zeros_like(lengths))
     if has_group(kind, MASKS):
         masks = Masks(*(made[name] for name in mask_names(kind)))
-    first = made[only_column(kind, SEGMENT).name] if has_group(kind, SEGMENT) else lengths
-    labels = (
-        made[only_column(kind, PAIR_LABEL).name] if has_group(kind, PAIR_LABEL) else np.zeros_like(lengths)
-    )
+
+    def column_of(group: ColumnGroup, without: Array) -> Array:
+        return made[only_column(kind, group).name] if has_group(kind, group) else without
+
     own = [item for item in kind.columns() if item.group not in _OF_CORE]
     for item in own:
         if item.ends not in (None, IDS_ENDS):  # behind an example's items stand those of others
@@ -143,9 +143,9 @@ def gathered_of(
         positions=masks.places,
         labels=masks.originals,
         lengths=lengths,
-        segment_lengths=first,
+        segment_lengths=column_of(SEGMENT, lengths),
         masks=masks.ends,
-        pair_labels=labels,
+        pair_labels=column_of(PAIR_LABEL, np.zeros_like(lengths)),
         row_ends=row_ends,
         targets={item.name: made[item.name] for item in own if item.ends != IDS_ENDS},
         token_targets={item.name: made[item.name] for item in own if item.ends == IDS_ENDS},

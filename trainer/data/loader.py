@@ -29,7 +29,37 @@ class Update(Generic[Made]):
     position: Position
 
 
-class Loader(Generic[Made]):
+class Prefetcher(Iterator[Item]):
+    """The items of an iterator, ``depth`` of them computed in a thread before they are asked for.
+
+    An exception of the iterator is raised in place of its item.
+    """
+
+    def __init__(self, items: Iterator[Item], depth: int) -> None:
+        self.waited = 0.0
+        """Seconds that the caller spent waiting, without those for the first item."""
+        self._items = items
+        self._thread = ThreadPoolExecutor(1)
+        self._coming = deque(self._thread.submit(next, items) for _ in range(depth))
+        self._is_first = True
+
+    def __next__(self) -> Item:
+        if not self._coming:
+            raise StopIteration
+        start = time.perf_counter()
+        item = self._coming.popleft().result()
+        self.waited += 0 if self._is_first else time.perf_counter() - start
+        self._is_first = False
+        self._coming.append(self._thread.submit(next, self._items))
+        return item
+
+    def close(self) -> None:
+        """End the thread. No more items follow."""
+        self._coming.clear()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+class Loader(Prefetcher[Update[Made]]):
     """An endless iterator of updates, from ``position`` on.
 
     An update is workers x accumulation x batch_size consecutive rows of the order. They are dealt to its
@@ -90,23 +120,11 @@ class Loader(Generic[Made]):
             updates=max(1, most_rows // deal.offsets.size),
             ahead=min(open_files, files) * (total // files) // 4,
         )
-        updates = self._updates(rows.find(dealer, start), first_update)
-        self._prefetched = Prefetcher(updates, _PREFETCHED_UPDATES)
-
-    def __iter__(self) -> "Loader[Made]":
-        return self
-
-    def __next__(self) -> Update[Made]:
-        return next(self._prefetched)
-
-    @property
-    def waited(self) -> float:
-        """Seconds that the caller has waited for updates, without those for the first."""
-        return self._prefetched.waited
+        super().__init__(self._updates(rows.find(dealer, start), first_update), _PREFETCHED_UPDATES)
 
     def close(self) -> None:
         """End the threads."""
-        self._prefetched.close()
+        super().close()
         self._decoder.close()
 
     def _updates(self, found: Iterator[OwnRows], update: int) -> Iterator[Update[Made]]:
@@ -124,36 +142,3 @@ class Loader(Generic[Made]):
         pieces, ends = rows.expand(own, pieces, count)
         gathered = gather(pieces, rows.layout, ends)
         return gathered if rows.masks is None else rows.masks.draw(gathered, own, pieces, update)
-
-
-class Prefetcher(Generic[Item]):
-    """The items of an iterator, ``depth`` of them computed in a thread before they are asked for.
-
-    An exception of the iterator is raised in place of its item.
-    """
-
-    def __init__(self, items: Iterator[Item], depth: int) -> None:
-        self.waited = 0.0
-        """Seconds that the caller spent waiting, without those for the first item."""
-        self._items = items
-        self._thread = ThreadPoolExecutor(1)
-        self._coming = deque(self._thread.submit(next, items) for _ in range(depth))
-        self._is_first = True
-
-    def __iter__(self) -> "Prefetcher[Item]":
-        return self
-
-    def __next__(self) -> Item:
-        if not self._coming:
-            raise StopIteration
-        start = time.perf_counter()
-        item = self._coming.popleft().result()
-        self.waited += 0 if self._is_first else time.perf_counter() - start
-        self._is_first = False
-        self._coming.append(self._thread.submit(next, self._items))
-        return item
-
-    def close(self) -> None:
-        """End the thread. No more items follow."""
-        self._coming.clear()
-        self._thread.shutdown(wait=False, cancel_futures=True)

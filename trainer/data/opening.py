@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bertdata.dataset.discover import find_datasets
+from bertdata.dataset.discover import FoundDataset, find_datasets
 from bertdata.dataset.reader import OpenedDataset, Split, open_dataset
 from bertdata.dataset.vocabulary import fit_warnings
 from bertdata.errors import SettingsError
@@ -102,15 +102,24 @@ def left_out_words(data: OpenedDataset, kind: str) -> str:
     return f", without {data.left_out} file{'s' if data.left_out > 1 else ''} of {kind} text"
 
 
-def data_warnings(config: Config) -> list[str]:
-    """Warnings about the training data: a vocabulary that does not suit its text or casing.
+def training_paths(config: Config) -> str | None:
+    """The paths of the training data, None for generated examples."""
+    return None if config.data.generated_data else config.data.train_data
+
+
+def data_warnings(config: Config, paths: str | None) -> list[str]:
+    """Warnings about the data at the paths: a vocabulary that does not suit its text or casing.
 
     Only a dataset with a manifest tells.
     """
-    if config.data.train_data is None or config.data.generated_data or config.data.unverified:
+    return [warning for dataset in find_verified(config, paths) for warning in fit_warnings(dataset)]
+
+
+def find_verified(config: Config, paths: str | None) -> list[FoundDataset]:
+    """The datasets at the paths, of which none are looked at where the configuration says unverified."""
+    if paths is None or config.data.unverified:
         return []
-    datasets = [dataset for path in split_paths(config.data.train_data) for dataset in find_datasets(path)]
-    return [warning for dataset in datasets for warning in fit_warnings(dataset)]
+    return [dataset for path in split_paths(paths) for dataset in find_datasets(path)]
 
 
 def open_for_training(
@@ -136,27 +145,19 @@ def open_for_training(
     layout, tokens, size = data.layout, data.vocabulary_size, vocabulary_size
     own = find_objective(layout.objective).task
     ids, masks, longest = layout.max_seq_length, layout.max_predictions_per_seq, max_position_embeddings
-    checks = {
-        f"has the objective {layout.objective}, the trainer needs {objective}": (
-            objective in (None, layout.objective)
-        ),
-        f"has the objective {layout.objective}, learned by the task {own}; here it is {task}": (
-            task in (None, own)
-        ),
-        f"was made with max_seq_length {ids}, the configuration says {max_seq_length}": (
-            max_seq_length in (None, ids)
-        ),
-        f"was made with max_predictions_per_seq {masks}, the configuration says {max_predictions_per_seq}": (
-            max_predictions_per_seq in (None, masks)
-        ),
-        f"sequences of {ids} ids, the model has max_position_embeddings {longest}": (
-            longest is None or ids <= longest
-        ),
-        f"was made with a vocabulary of {tokens} tokens, the model has vocab_size {size}": (
-            not tokens or size is None or tokens <= size <= tokens + PADDING_TOKENS
-        ),
-    }
-    for problem, is_right in checks.items():
-        if not is_right:
-            raise SettingsError(f"{data.name}: {problem}")
+    has, most_masks = f"has the objective {layout.objective}", max_predictions_per_seq
+    made, asked = "was made with", "the configuration says"
+    equal = (
+        (objective, layout.objective, f"{has}, the trainer needs {objective}"),
+        (task, own, f"{has}, learned by the task {own}; here it is {task}"),
+        (max_seq_length, ids, f"{made} max_seq_length {ids}, {asked} {max_seq_length}"),
+        (most_masks, masks, f"{made} max_predictions_per_seq {masks}, {asked} {most_masks}"),
+    )
+    problems = [problem for given, found, problem in equal if given not in (None, found)]
+    if longest is not None and ids > longest:
+        problems.append(f"sequences of {ids} ids, the model has max_position_embeddings {longest}")
+    if tokens and size is not None and not tokens <= size <= tokens + PADDING_TOKENS:
+        problems.append(f"was made with a vocabulary of {tokens} tokens, the model has vocab_size {size}")
+    if problems:
+        raise SettingsError(f"{data.name}: {problems[0]}")
     return data if size is None else replace(data, vocabulary_size=size)

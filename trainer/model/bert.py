@@ -228,14 +228,17 @@ class BertForMaskedLM(HeadedBert):
 
     def forward(self, batch: Batch, carried: Carried | None = None) -> Logits:
         """Logits of all masked slots, used or not."""
-        rows = self.bert.encode(batch, carried).normed
-        return Logits(self._words(rows, batch), None, *_labels(batch))
+        return self._logits(batch, self.bert.encode(batch, carried).normed)
 
-    def _words(self, rows: Tensor, batch: Batch) -> Tensor:
-        """The logits of masked slots, from the vectors of all tokens."""
+    def _logits(self, batch: Batch, rows: Tensor, pooled: Tensor | None = None) -> Logits:
+        """The heads' output from the vectors of all tokens, and of sequences where their head is there."""
         masked = rows.index_select(0, batch.masked())
-        words: Tensor = self.cls.predictions(masked, self.bert.embeddings.word_embeddings.weight)
-        return words
+        return Logits(
+            masked_lm=self.cls.predictions(masked, self.bert.embeddings.word_embeddings.weight),
+            next_sentence=None if pooled is None else self.cls.seq_relationship(pooled),
+            masked_lm_ids=batch.masked_lm_ids.reshape(-1).long(),
+            masked_lm_weights=batch.masked_lm_weights.reshape(-1),
+        )
 
 
 class BertForPreTraining(BertForMaskedLM):
@@ -245,14 +248,7 @@ class BertForPreTraining(BertForMaskedLM):
 
     def forward(self, batch: Batch, carried: Carried | None = None) -> Logits:
         """Logits of all masked slots, used or not, and of all next-sentence pairs."""
-        rows, pooled = self.bert(batch, carried)
-        words = self._words(rows, batch)
-        return Logits(words, self.cls.seq_relationship(pooled), *_labels(batch))
-
-
-def _labels(batch: Batch) -> tuple[Tensor, Tensor]:
-    """The ids and weights of masked slots, as Logits has them."""
-    return batch.masked_lm_ids.reshape(-1).long(), batch.masked_lm_weights.reshape(-1)
+        return self._logits(batch, *self.bert(batch, carried))
 
 
 class Counted(NamedTuple):

@@ -59,8 +59,11 @@ class TaskEvaluation(ABC):
         """The results in one line for a person."""
 
 
-class MaskedWordsEvaluation(TaskEvaluation):
-    """Accuracy and loss of masked words, beside the accuracy of always guessing one token."""
+class PretrainingEvaluation(TaskEvaluation):
+    """Accuracy and loss of masked words, and of next sentence where it is learned.
+
+    Beside them stands the accuracy of always guessing one token.
+    """
 
     metrics = ("guess_accuracy",)
 
@@ -76,43 +79,27 @@ class MaskedWordsEvaluation(TaskEvaluation):
         return torch.stack([weights[batch.masked_lm_ids == self._guess].sum(), weights.sum()])
 
     def results(self, totals: MetricTotals, kept: Sequence[Any]) -> dict[str, float]:
-        means = _means(totals)
-        return {
+        means = {name: total / max(weight, 1e-5) for name, (total, weight) in totals.items()}
+        found = {
             "loss": means["mlm_loss"],
             "masked_lm_accuracy": means["mlm_accuracy"],
             "masked_lm_loss": means["mlm_loss"],
-            "most_frequent_accuracy": means["guess_accuracy"],
         }
+        if "nsp_loss" in means:
+            found["loss"] += means["nsp_loss"]
+            found["next_sentence_accuracy"] = means["nsp_accuracy"]
+            found["next_sentence_loss"] = means["nsp_loss"]
+        return found | {"most_frequent_accuracy": means["guess_accuracy"]}
 
     def describe(self, results: Mapping[str, float]) -> str:
-        return (
+        of_words = (
             "masked_lm_accuracy {masked_lm_accuracy:.5f} "
             "(always guessing the most frequent token: {most_frequent_accuracy:.5f}), "
             "masked_lm_loss {masked_lm_loss:.4f}"
         ).format(**results)
-
-
-class PretrainingEvaluation(MaskedWordsEvaluation):
-    """Accuracy and loss of both heads, beside the accuracy of always guessing one token."""
-
-    def results(self, totals: MetricTotals, kept: Sequence[Any]) -> dict[str, float]:
-        means = _means(totals)
-        return {
-            "loss": means["mlm_loss"] + means["nsp_loss"],
-            "masked_lm_accuracy": means["mlm_accuracy"],
-            "masked_lm_loss": means["mlm_loss"],
-            "next_sentence_accuracy": means["nsp_accuracy"],
-            "next_sentence_loss": means["nsp_loss"],
-            "most_frequent_accuracy": means["guess_accuracy"],
-        }
-
-    def describe(self, results: Mapping[str, float]) -> str:
-        next_sentence = results["next_sentence_accuracy"]
-        return f"{super().describe(results)}, next_sentence_accuracy {next_sentence:.5f}"
-
-
-def _means(totals: MetricTotals) -> dict[str, float]:
-    return {name: total / max(weight, 1e-5) for name, (total, weight) in totals.items()}
+        if "next_sentence_accuracy" not in results:
+            return of_words
+        return f"{of_words}, next_sentence_accuracy {results['next_sentence_accuracy']:.5f}"
 
 
 def find_most_frequent(data: OpenedDataset) -> int:

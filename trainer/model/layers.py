@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -92,26 +92,11 @@ class NormedDense(Dense):
         return (rows if self.norm_first else normed), normed
 
 
-class FlatAttention(Protocol):
-    """Attention of each token to the tokens of its own sequence. Devices have their own implementations."""
+FlatAttention = Callable[..., Tensor]
+"""Attention of each token to the tokens of its own sequence, called as ``padded_attention`` is.
 
-    def __call__(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        ends: Tensor,
-        longest: int,
-        dropout: float,
-        scale: float | None = None,
-    ) -> Tensor:
-        """The attended values, (T, heads, head size) like query, key and value.
-
-        ends: (N + 1,) int32, 0 and then the row after each of the N sequences, some of which may be empty.
-        longest: no sequence has more tokens.
-        scale: the factor of query times key; None stands for (head size)^-1/2.
-        """
-        ...
+Devices have their own implementations.
+"""
 
 
 def padded_attention(
@@ -123,7 +108,13 @@ def padded_attention(
     dropout: float,
     scale: float | None = None,
 ) -> Tensor:
-    """Attention over sequences padded to the longest: for any device, with work for the padding."""
+    """Attention over sequences padded to the longest: for any device, with work for the padding.
+
+    Returns the attended values, (T, heads, head size) like query, key and value.
+    ends: (N + 1,) int32, 0 and then the row after each of the N sequences, some of which may be empty.
+    longest: no sequence has more tokens.
+    scale: the factor of query times key; None stands for (head size)^-1/2.
+    """
     tokens = len(query)
     starts, lengths = ends[:-1], ends.diff()
     places = torch.arange(longest, dtype=ends.dtype, device=ends.device)

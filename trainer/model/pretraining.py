@@ -1,19 +1,77 @@
-"""Pre-training of BERT: masked words and next sentence (Devlin et al. 2018)."""
+"""Pre-training: masked words alone (Liu et al. 2019), or with next sentence (Devlin et al. 2018)."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
+from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DataError
+from trainer.config.model import ModelConfig
+from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.model.bert import PAIR_HEAD, WORD_HEAD, BertForPreTraining, Logits
-from trainer.model.masked_words import MaskedWords, cross_entropy, mean_and_sums, words_loss
-from trainer.model.task import Columns, Model, Outcome, RowLosses
+from trainer.data.opening import open_configured
+from trainer.model.bert import PAIR_HEAD, WORD_HEAD, BertForMaskedLM, BertForPreTraining, HeadedBert, Logits
+from trainer.model.task import Columns, Model, Outcome, RowLosses, Task
 
 if TYPE_CHECKING:
     from trainer.model.evaluation import PretrainingEvaluation
+
+
+class MaskedWords(Task):
+    """Weighted mean of the masked-word losses.
+
+    row_losses: a device's implementation in place of cross_entropy.
+    """
+
+    name = "masked_words"
+    model_class: type[HeadedBert] = BertForMaskedLM
+    metrics: tuple[str, ...] = ("mlm_loss", "mlm_accuracy")
+    columns = Columns(
+        training={"mlm_loss": "mlm_loss", "mlm_acc": "mlm_accuracy"},
+        evaluation=("loss", "masked_lm_accuracy", "masked_lm_loss", "most_frequent_accuracy"),
+        shown="mlm_accuracy",
+        target="masked_lm_accuracy",
+        curves={"masked words": ("mlm", "masked_lm")},
+    )
+
+    def __init__(self, row_losses: RowLosses | None = None) -> None:
+        self._row_losses = row_losses or cross_entropy
+
+    @classmethod
+    def configured(cls, config: Config, row_losses: RowLosses | None) -> Self:
+        return cls(row_losses)
+
+    def open(
+        self,
+        config: Config,
+        paths: str | None,
+        model_vocabulary_size: int | None = None,
+        *,
+        held_out: bool = False,
+    ) -> OpenedDataset:
+        return open_configured(config, paths, model_vocabulary_size, held_out=held_out, task=self.name)
+
+    def new_model(self, shape: ModelConfig) -> HeadedBert:
+        return self.model_class(shape)
+
+    def outcome(self, model: Model, batch: Batch) -> Outcome:
+        loss, sums = words_loss(model(batch), self._row_losses)
+        return Outcome(loss, torch.stack(sums))
+
+    def survey(self, data: OpenedDataset) -> int:
+        """The most frequent label of the dataset."""
+        from trainer.model.evaluation import find_most_frequent
+
+        return find_most_frequent(data)
+
+    def evaluation(
+        self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
+    ) -> "PretrainingEvaluation":
+        from trainer.model.evaluation import PretrainingEvaluation
+
+        return PretrainingEvaluation(data, survey, "training" if training else "evaluation")
 
 
 class Pretraining(MaskedWords):
@@ -54,12 +112,38 @@ class Pretraining(MaskedWords):
                 "expected data without next sentences, as of the objective mlm"
             )
 
-    def evaluation(
-        self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
-    ) -> "PretrainingEvaluation":
-        from trainer.model.evaluation import PretrainingEvaluation
 
-        return PretrainingEvaluation(data, survey, "training" if training else "evaluation")
+def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+    """For each row -log softmax(logits)[id], and 1.0 where id has the largest logit, else 0.0, in fp32."""
+    losses, best = _RowCrossEntropy.apply(logits, ids)  # type: ignore[no-untyped-call]
+    return losses, (best == ids).float()
+
+
+class _RowCrossEntropy(torch.autograd.Function):
+    """Cross entropy that keeps the softmax and no other copy of the logits. PyTorch's keeps two more.
+
+    Stable: with m the row's maximum and p the softmax, log p[id] = logits[id] - m + log max(p), and
+    max(p) is at least 1 / (length of the row).
+    """
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+        best_logit, best = logits.max(dim=1)
+        softmax = torch.softmax(logits, dim=1, dtype=torch.float32)
+        top = softmax.gather(1, best[:, None]).squeeze(1)
+        losses = best_logit.float() - logits.gather(1, ids[:, None]).squeeze(1).float() - top.log()
+        ctx.save_for_backward(softmax, ids)
+        ctx.dtype = logits.dtype
+        ctx.mark_non_differentiable(best)
+        return losses, best
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        softmax, ids = ctx.saved_tensors
+        by_row = gradients[0][:, None]
+        result = softmax * by_row
+        result.scatter_add_(1, ids[:, None], -by_row)
+        return result.to(ctx.dtype), None
 
 
 def pretraining_loss(logits: Logits, batch: Batch, row_losses: RowLosses = cross_entropy) -> Outcome:
@@ -74,3 +158,17 @@ def pretraining_loss(logits: Logits, batch: Batch, row_losses: RowLosses = cross
     pairs = row_losses(logits.next_sentence, labels.clamp(min=0))
     of_pairs, pairs_sums = mean_and_sums(*pairs, labels >= 0)
     return Outcome(of_words + of_pairs, torch.stack([*words_sums, *pairs_sums]))
+
+
+def words_loss(logits: Logits, row_losses: RowLosses) -> tuple[Tensor, list[Tensor]]:
+    """The loss and the sums of MaskedWords.metrics. Without any masked word the loss is 0."""
+    return mean_and_sums(*row_losses(logits.masked_lm, logits.masked_lm_ids), logits.masked_lm_weights)
+
+
+def mean_and_sums(losses: Tensor, right: Tensor, weights: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """The weighted mean loss with gradients, then sum and weight of losses, then of right guesses."""
+    weights = weights.float()
+    loss_sum = (losses * weights).sum()
+    weight = weights.sum()
+    mean = loss_sum / weight.clamp(min=1e-5)
+    return mean, [loss_sum.detach(), weight, (right * weights).sum(), weight]

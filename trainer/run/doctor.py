@@ -19,7 +19,10 @@ EXTRAS = {"tensorboard": "tensorboard", "wandb": "wandb", "mlperf_logging": "mll
 
 
 def run(arguments: list[str]) -> None:
-    """Report on this machine."""
+    """Print the report as a table or JSON. With a device, only that, or SettingsError if it is missing.
+
+    MissingExtraError after the report where torch is not installed: nothing can be trained.
+    """
     summary = (
         "Prints a table of the devices, launchers and packages found, with a remedy for each missing one."
     )
@@ -27,14 +30,7 @@ def run(arguments: list[str]) -> None:
     parser.add_argument("--device", help="report on this device only; exit status 2 if it is not there")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     given = parser.parse_args(arguments)
-    diagnose(given.device, as_json=given.json)
-
-
-def diagnose(device: str | None, *, as_json: bool) -> None:
-    """Print the report as a table or JSON. With a device, only that, or SettingsError if it is missing.
-
-    MissingExtraError after the report where torch is not installed: nothing can be trained.
-    """
+    device = given.device
     devices = [examine_device(name) for name in ([device] if device else DEVICES)]
     if device and not devices[0].there:
         raise SettingsError(f"device {device!r} is not there: {_described(devices[0])}")
@@ -47,7 +43,7 @@ def diagnose(device: str | None, *, as_json: bool) -> None:
     count = next((one.count for one in devices if one.name == best), 1)
     workers = f" --dist --world-size {count}" if count > 1 else ""
     command = f"python -m trainer pretrain --device {best}{workers} ..."
-    if as_json:
+    if given.json:
         found = {group: [asdict(finding) for finding in findings] for group, findings in groups.items()}
         choice = {"best": best, "command": command} if has_torch else {"best": None, "command": None}
         say_text(json.dumps(found | {"default": default} | choice, indent=1))
@@ -96,7 +92,11 @@ def _logs() -> list[Availability]:
 
 
 def _machine() -> list[Availability]:
-    threads = f"{available_cores()} for this process{_torch_threads()}"
+    threads = f"{available_cores()} for this process"
+    if find_spec("torch") is not None:
+        import torch
+
+        threads += f"; threads of torch: {torch.get_num_threads()}"
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
     kernels = Availability("kernels", True, "bertdata's native ones")
     if not available():
@@ -107,11 +107,3 @@ def _machine() -> list[Availability]:
         Availability("memory", True, f"{memory:.1f} GiB"),
         kernels,
     ]
-
-
-def _torch_threads() -> str:
-    if find_spec("torch") is None:
-        return ""
-    import torch
-
-    return f"; threads of torch: {torch.get_num_threads()}"

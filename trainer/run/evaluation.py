@@ -36,14 +36,6 @@ class Evaluation:
         survey = runtime.on_rank_0(lambda: runtime.task.survey(training or data))
         return cls(runtime, data, runtime.task.evaluation(data, survey, training))
 
-    @classmethod
-    def beside(cls, runtime: Runtime, training: OpenedDataset, tokens: int) -> "Evaluation":
-        """The evaluation of a training on its configured dataset. tokens: the model's vocabulary."""
-        config = runtime.config
-        return cls.of(
-            runtime, runtime.task.open(config, config.data.eval_data, tokens, held_out=True), training
-        )
-
     def measure(self, strategy: Strategy | Inference, *, step: int, trained: int) -> EvaluationRecord:
         """The results over all workers' parts, each example once. StopRequested abandons it."""
         config, device, workers = self._runtime.config, self._runtime.device, self._runtime.workers

@@ -2,13 +2,12 @@
 
 from contextlib import suppress
 
-from bertdata.dataset.discover import FoundDataset, find_datasets
-from bertdata.dataset.vocabulary import fit_warnings, known_vocabulary
+from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import DataError
 from bertdata.records import Vocabulary
 from trainer.checkpoint.source import open_checkpoint
-from trainer.config.data import split_paths
 from trainer.config.settings import Config
+from trainer.data.opening import data_warnings, find_verified, training_paths
 from trainer.run.kept_tokenizer import find_training_data
 from trainer.run.tokenizer import find_tokenizer
 
@@ -21,40 +20,33 @@ _REMEDY = {True: "without --no-lower-case", False: "with --no-lower-case"}
 
 def warnings_of_model(config: Config, path: str) -> list[str]:
     """Warnings about the evaluation data beside the checkpoint, and about the data themselves."""
-    found = [one for one in _evaluation_data(config) if one.manifest is not None]
-    about_data = [warning for dataset in found for warning in fit_warnings(dataset)]
-    tokenizer = None
+    about_data, tokenizer = data_warnings(config, config.data.eval_data), None
     checkpoint = open_checkpoint(path, with_moments=False)
     if checkpoint.config is not None:
         with suppress(DataError):  # the vocabulary beside the weights is another model's
             tokenizer = find_tokenizer(checkpoint, checkpoint.config, None, None, None)
-    return about_data + _differences(found, tokenizer, path)
+    return about_data + _differences(config, tokenizer, path)
 
 
 def warnings_of_training(config: Config) -> list[str]:
     """Warnings about the evaluation data beside the training data."""
-    if config.data.eval_data is None or config.data.generated_data:
-        return []
-    trained = find_training_data(config.data.train_data, given=False)
+    trained = find_training_data(training_paths(config), given=False)
     if trained is None or trained.manifest is None or (words := known_vocabulary(None, trained)) is None:
         return []
     tokenizer = words, bool(trained.manifest.plan.settings.tokenizer["lower_case"])
-    return _differences(_evaluation_data(config), tokenizer, trained.path)
+    return _differences(config, tokenizer, trained.path)
 
 
-def _evaluation_data(config: Config) -> list[FoundDataset]:
-    if config.data.eval_data is None or config.data.unverified:
-        return []
-    return [dataset for path in split_paths(config.data.eval_data) for dataset in find_datasets(path)]
+def _differences(config: Config, tokenizer: Tokenizer | None, source: str) -> list[str]:
+    """A warning for each evaluation dataset of another casing or vocabulary.
 
-
-def _differences(datasets: list[FoundDataset], tokenizer: Tokenizer | None, source: str) -> list[str]:
-    """A warning for each dataset of another casing or vocabulary. source: the tokeniser's dataset or file."""
+    source: the tokeniser's dataset or file.
+    """
     if tokenizer is None:
         return []
     words, lower_case = tokenizer
     found = []
-    for dataset in datasets:
+    for dataset in find_verified(config, config.data.eval_data):
         if dataset.manifest is None:
             continue
         casing = bool(dataset.manifest.plan.settings.tokenizer["lower_case"])

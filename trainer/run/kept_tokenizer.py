@@ -16,15 +16,14 @@ from bertdata.records import Vocabulary
 from bertdata.tokens.fit import casing_warnings
 from trainer.config.data import split_paths
 from trainer.config.settings import Config
+from trainer.data.opening import training_paths
 
 VOCABULARY, CASING = "vocab.txt", "tokenizer_config.json"
 
 
 def keep_tokenizer(config: Config) -> None:
     """Write vocabulary and casing of the training data into output_dir, as far as they are at hand."""
-    if config.data.generated_data:
-        return
-    dataset = find_training_data(config.data.train_data, given=False)
+    dataset = find_training_data(training_paths(config), given=False)
     if dataset is None:
         return
     plan = dataset.manifest.plan if dataset.manifest else None

@@ -33,7 +33,8 @@ def check_paths(phases: Sequence[Config]) -> None:
         train_data = None if config.data.generated_data else config.data.train_data
         for paths in filter(None, (train_data, config.data.eval_data)):
             for path in split_paths(paths):
-                _check_data(path)
+                if not storage.is_remote(path) and not storage.is_directory(path):
+                    storage.expand([path])
     first = phases[0]
     output_dir = first.run.output_dir
     if output_dir is not None and not first.run.compile_only and not storage.is_remote(output_dir):
@@ -58,11 +59,6 @@ def in_use(output_dir: str, used: str) -> DatasetError:
     """The error for a new run in a directory that has a run. used: a name from find_used."""
     found = f"is in use: holds {used}"
     return DatasetError(f"{output_dir}: {found}; give --resume to continue there, or another --output-dir")
-
-
-def _check_data(path: str) -> None:
-    if not storage.is_remote(path) and not storage.is_directory(path):
-        storage.expand([path])
 
 
 def _check_output(output_dir: str, config: Config) -> None:

@@ -10,11 +10,10 @@ from torch import Tensor
 
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.data.loader import Update
+from trainer.data.loader import Loader, Update
 from trainer.errors import NotFiniteError
 from trainer.model.bert import Counted, count
 from trainer.report.reporter import SETTLING_UPDATES, Reporter, StepRecord
-from trainer.run.runtime import Runtime
 from trainer.run.training import Training
 from trainer.update.strategy import named_means
 
@@ -41,25 +40,14 @@ class PendingUpdates:
     """Updates whose losses are not yet reported."""
 
     def __init__(
-        self,
-        runtime: Runtime,
-        training: Training,
-        report: Reporter,
-        *,
-        waited: Callable[[], float],
-        examples: int,
-        step: int,
+        self, training: Training, report: Reporter, loader: Loader[Batch], update_examples: int
     ) -> None:
-        """waited: the seconds that this worker has waited for data so far."""
-        self._strategy = training.strategy
-        self._shape = training.shape
-        self._waited = waited
+        self._training, self._report, self._loader = training, report, loader
+        self._runtime = runtime = training.runtime
+        self._examples = update_examples
         self._data_wait = DataWait(runtime.config, runtime.log)
         self._skipped = 0
-        self._runtime = runtime
-        self._report = report
-        self._examples = examples
-        self._reported = step
+        self._reported = training.state.step
         self._waiting: list[Pending] = []
         self._interval = 1  # most updates until the next flush
         self.restart_clock()
@@ -67,18 +55,17 @@ class PendingUpdates:
     def restart_clock(self) -> None:
         """Exclude the time since the last update from timing."""
         self._since = time.perf_counter()
-        self._waited_before = self._waited()
+        self._waited_before = self._loader.waited
 
-    def add(
-        self, update: Update[Batch], values: Tensor, learning_rate: float, compile_seconds: float
-    ) -> None:
+    def add(self, update: Update[Batch], values: Tensor, compile_seconds: float) -> None:
         """Add an update that was made. values: its sums as Training.update returns them.
 
         compile_seconds: those that it took because it compiled the model, else 0.
         """
         is_counted = self._runtime.division.stage == 0  # the stages of a copy have the same examples
-        counted = count(update.batches, self._shape) if is_counted else Counted(0, 0.0)
-        self._waiting.append(Pending(values, counted, learning_rate, update.position.epoch, compile_seconds))
+        counted = count(update.batches, self._training.model.config) if is_counted else Counted(0, 0.0)
+        rate, epoch = self._training.learning_rate, update.position.epoch
+        self._waiting.append(Pending(values, counted, rate, epoch, compile_seconds))
 
     def is_due(self, step: int, log_every: int) -> bool:
         """True after log_every updates, or about a second."""
@@ -95,7 +82,7 @@ class PendingUpdates:
         self._read_skipped()
         mine, norm = self._read()
         elapsed = time.perf_counter() - self._since
-        wait = (self._waited() - self._waited_before) / len(mine)
+        wait = (self._loader.waited - self._waited_before) / len(mine)
         told = [
             [*sums, *one.counted, one.compile_seconds] for sums, one in zip(mine, self._waiting, strict=True)
         ]
@@ -141,7 +128,7 @@ class PendingUpdates:
     def _read(self) -> tuple[list[list[float]], float | None]:
         """The sums of each update, and the norm of the last one's gradients, copied to the host at once."""
         values = torch.stack([one.values for one in self._waiting])
-        norm = self._strategy.step.gradient_norm
+        norm = self._training.strategy.step.gradient_norm
         if norm is None:
             return self._runtime.device.to_host(values).tolist(), None
         both = torch.cat([values.flatten(), norm.reshape(1).to(values)])
@@ -151,13 +138,13 @@ class PendingUpdates:
 
     def _read_skipped(self) -> None:
         """Log how many updates were skipped since the last flush, if any."""
+        step = self._training.strategy.step
         try:
-            skipped = self._strategy.step.read_skipped()
+            skipped = step.read_skipped()
         except NotFiniteError as error:
             self._runtime.stop_all(error)
         if new := skipped - self._skipped:
-            scale = self._strategy.step.scale
-            now = "" if scale.is_one else f"; the loss scale is now {float(scale.value):g}"
+            now = "" if step.scale.is_one else f"; the loss scale is now {float(step.scale.value):g}"
             found = f"{new} of the last {len(self._waiting)} updates skipped: a gradient was not finite{now}"
             self._runtime.log(f"update {self._reported + len(self._waiting)}: {found}")
         self._skipped = skipped

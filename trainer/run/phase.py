@@ -33,22 +33,22 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     config, device = runtime.config, runtime.device
     rows = runtime.rows(data)
     runtime.log("building the model")
-    planned = PlannedUpdates.of(runtime, 0, rows.examples_per_row)
+    planned = PlannedUpdates(runtime, rows)
     order = rows.describe(f"{runtime.copies * planned.accumulation} x {planned.batch_size} examples")
     fresh = new_state(config, shape, data.digest, order)
     training = Training(runtime, make_model(runtime, shape), fresh)
     if config.run.compile_only:
-        from trainer.run.compile_only import compile_shapes
+        from trainer.run.compiling import compile_shapes
 
-        return compile_shapes(runtime, training, rows, planned)
+        return compile_shapes(training, planned)
     kind, path = runtime.on_rank_0(lambda: find_start(config, fresh))
     training.start(kind, path, planned.examples)
-    planned = PlannedUpdates.of(runtime, training.state.step, rows.examples_per_row)
+    planned.start = training.state.step
     training.strategy.check_accumulation(planned.accumulation)
     calls = count_calls(config, planned.start, device)
     evaluation = make_evaluation(runtime, data, shape)
-    form = planned.form(runtime, rows)
-    loader = planned.loader(runtime, rows, form, training.state)
+    form = planned.form()
+    loader = planned.loader(form, training.state)
     described = device.describe()
     report = make_reporter(
         config,
@@ -60,9 +60,9 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     )
     signals, profile = stop_signals(runtime.workers.stopping), profile_updates(runtime, calls)
     with closing(loader), report, signals, training, profile as count_update:
-        announce(runtime, training, data, planned, form, described)
+        announce(training, planned, form, described)
         report.begin()
-        stopped = make_updates(runtime, training, loader, evaluation, report, planned, count_update)
+        stopped = make_updates(training, loader, evaluation, report, planned, count_update)
         training.finish_save(together=stopped)
         if stopped:
             runtime.log(f"stopped after update {training.state.step} as requested; --resume continues")
@@ -82,11 +82,12 @@ def find_configured_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
 
 def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -> "Evaluation | None":
     """The evaluation on the configured dataset, if there is one. data: the training set."""
-    if runtime.config.data.eval_data is None:
+    if (paths := runtime.config.data.eval_data) is None:
         return None
     from trainer.run.evaluation import Evaluation
 
-    return Evaluation.beside(runtime, data, shape.vocab_size)
+    held_out = runtime.task.open(runtime.config, paths, shape.vocab_size, held_out=True)
+    return Evaluation.of(runtime, held_out, data)
 
 
 def profile_updates(runtime: Runtime, calls: int) -> AbstractContextManager[Callable[[], object]]:
@@ -98,28 +99,21 @@ def profile_updates(runtime: Runtime, calls: int) -> AbstractContextManager[Call
     return profiled(runtime, calls)
 
 
-def announce(
-    runtime: Runtime,
-    training: Training,
-    data: OpenedDataset,
-    planned: PlannedUpdates,
-    form: Form[Batch],
-    described: str,
-) -> None:
+def announce(training: Training, planned: PlannedUpdates, form: Form[Batch], described: str) -> None:
     """Log the start point, the planned updates, the micro-batches' sizes, the model and the device."""
-    start, device = training.start_point, runtime.device
-    runtime.log(f"{start}: {planned.describe(runtime)} out of {data.examples}")
+    runtime, device = planned.runtime, planned.runtime.device
+    runtime.log(f"{training.start_point}: {planned.describe()} out of {planned.rows.data.examples}")
     runtime.log(f"micro-batches: {form.describe()}")
     if runtime.division.stages > 1 and form.sizes_vary:
         runtime.log("sequence lengths vary: micro-batches of an update are padded to the longest of them")
-    runtime.log(f"{training.parameters:,} weights; {described}")
+    whole = runtime.empty_model(training.model.config)
+    runtime.log(f"{sum(weight.numel() for weight in whole.parameters()):,} weights; {described}")
     compiling = ", which compiles the model, as does the first micro-batch of each other size"
     compiling *= device.compiles or device.compiles_always
     runtime.log(f"reading the first examples, making the first update{compiling}")
 
 
 def make_updates(
-    runtime: Runtime,
     training: Training,
     loader: Loader[Batch],
     evaluation: "Evaluation | None",
@@ -128,13 +122,12 @@ def make_updates(
     count_update: Callable[[], object],
 ) -> bool:
     """Make the planned updates, with their reports, checkpoints and evaluations. True if asked to stop."""
+    runtime = planned.runtime
     config, device, stopping = runtime.config, runtime.device, runtime.workers.stopping
-    pending = PendingUpdates(
-        runtime, training, report, waited=lambda: loader.waited, examples=planned.examples, step=planned.start
-    )
+    pending = PendingUpdates(training, report, loader, planned.examples)
     compile_times = None
     if device.compiles:
-        from trainer.run.compile_times import CompileTimes
+        from trainer.run.compiling import CompileTimes
 
         compile_times = CompileTimes(runtime.log)
     saved, last, stopped = planned.start, planned.last, False
@@ -151,7 +144,7 @@ def make_updates(
             make = partial(training.update, updates)
             made, compile_seconds = compile_times.measure(updates, make) if compile_times else (make(), 0.0)
             for update, sums in zip(updates, made, strict=True):
-                pending.add(update, sums, training.learning_rate, compile_seconds / len(updates))
+                pending.add(update, sums, compile_seconds / len(updates))
                 training.advance(update.position, planned.examples)
             count_update()
             step, trained = training.state.step, training.state.trained

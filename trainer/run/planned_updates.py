@@ -1,7 +1,5 @@
 """The updates of a phase that a run makes: their number, their size and their micro-batches."""
 
-from dataclasses import dataclass
-
 from bertdata.errors import SettingsError
 from trainer.checkpoint.state import State
 from trainer.config.settings import Config
@@ -13,7 +11,6 @@ from trainer.devices.device import Device
 from trainer.run.runtime import Runtime
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class PlannedUpdates:
     """The updates of a phase that this run makes, numbered from ``start`` to ``last``.
 
@@ -22,57 +19,48 @@ class PlannedUpdates:
     examples trained between two evaluations.
     """
 
-    start: int
-    last: int
-    batch_size: int
-    accumulation: int
-    examples_per_row: float
-    examples: int
-    interval: int
-
-    @classmethod
-    def of(cls, runtime: Runtime, start: int, examples_per_row: float) -> "PlannedUpdates":
+    def __init__(self, runtime: Runtime, rows: Rows) -> None:
         config, copies = runtime.config, runtime.copies
-        batch_size, accumulation = config.update.micro_batches(copies, examples_per_row)
-        return cls(
-            start=start,
-            last=last_update(config, start),
-            batch_size=batch_size,
-            accumulation=accumulation,
-            examples_per_row=examples_per_row,
-            examples=config.update.examples(copies, examples_per_row),
-            interval=config.evaluation_interval(copies, examples_per_row),
-        )
+        self.runtime, self.rows, self.start = runtime, rows, 0
+        self.examples_per_row = rows.examples_per_row
+        self.batch_size, self.accumulation = config.update.micro_batches(copies, self.examples_per_row)
+        self.examples = config.update.examples(copies, self.examples_per_row)
+        self.interval = config.evaluation_interval(copies, self.examples_per_row)
 
-    def form(self, runtime: Runtime, rows: Rows) -> Form[Batch]:
+    @property
+    def last(self) -> int:
+        return last_update(self.runtime.config, self.start)
+
+    def form(self) -> Form[Batch]:
         """The form of the micro-batches."""
-        return runtime.form(rows, self.batch_size, runtime.copies * self.accumulation)
+        return self.runtime.form(self.rows, self.batch_size, self.runtime.copies * self.accumulation)
 
-    def loader(self, runtime: Runtime, rows: Rows, form: Form[Batch], state: State) -> Loader[Batch]:
+    def loader(self, form: Form[Batch], state: State) -> Loader[Batch]:
         """The loader of this worker's micro-batches, from the state's position on."""
-        config = runtime.config
+        config, division, device = self.runtime.config, self.runtime.division, self.runtime.device
 
         def warn(message: str) -> None:
             if not config.is_finetuning:  # features are one file for any number of workers
-                runtime.log(f"warning: {message}")
+                self.runtime.log(f"warning: {message}")
 
         return Loader(
-            rows,
+            self.rows,
             form=form,
             batch_size=self.batch_size,
-            accumulation=self.accumulation * runtime.device.replicas,
-            workers=runtime.division.copies,
-            rank=runtime.division.copy,
+            accumulation=self.accumulation * device.replicas,
+            workers=division.copies,
+            rank=division.copy,
             seed=config.data.seed,
             open_files=config.data.open_files,
             position=state.position,
             first_update=state.step,
-            prepare=runtime.device.prepare,
+            prepare=device.prepare,
             warn=warn,
         )
 
-    def describe(self, runtime: Runtime) -> str:
+    def describe(self) -> str:
         """The numbers of the updates, and the micro-batches of each."""
+        runtime = self.runtime
         kind = ("cop", "ies", "y") if runtime.division.stages > 1 else ("worker",)
         parts = f"{_counted(runtime.copies, *kind)} x {_counted(self.accumulation, 'micro-batch', 'es')}"
         rows = f"{self.batch_size}"

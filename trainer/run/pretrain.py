@@ -11,7 +11,7 @@ from bertdata.io.commit import UNFINISHED
 from bertdata.io.directory_lock import lock_directory
 from trainer.config.section import PRETRAINING
 from trainer.config.settings import Config
-from trainer.data.opening import data_warnings, describe_phase, for_training, open_configured
+from trainer.data.opening import data_warnings, describe_phase, for_training, open_configured, training_paths
 from trainer.devices.device import find_device, on_device
 from trainer.run.path_check import require_paths
 from trainer.run.phase import train_phase
@@ -51,10 +51,7 @@ def lock_outputs(phases: Sequence[Config], locks: ExitStack) -> None:
 def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
     """Train the phases that are not over yet, until one ends early."""
     runtime.log("opening the data")
-    opened = [
-        open_configured(config, None if config.data.generated_data else config.data.train_data)
-        for config in phases
-    ]
+    opened = [open_configured(config, training_paths(config)) for config in phases]
     runtime = runtime.learning(*opened)
     if any(config.schedule.num_train_epochs is not None for config in phases):
         from trainer.run.epochs import count_updates
@@ -62,11 +59,8 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
         phases = [count_updates(runtime, one, data) for one, data in zip(phases, opened, strict=True)]
     datasets = [for_training(config, data) for config, data in zip(phases, opened, strict=True)]
     runtime = replace(runtime, config=phases[0])
-    warnings = list[str]()
     if runtime.workers.rank == 0:
-        for config in phases:
-            warnings += [*data_warnings(config), *_evaluation_warnings(config)]
-        for warning in dict.fromkeys(warnings):
+        for warning in dict.fromkeys(warning for config in phases for warning in find_warnings(config)):
             runtime.log(f"warning: {warning}")
     about = list[str]()
     for config, data in zip(phases, datasets, strict=True):
@@ -97,10 +91,11 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
             break
 
 
-def _evaluation_warnings(config: Config) -> list[str]:
-    """Warnings about the evaluation data, if there are any."""
+def find_warnings(config: Config) -> list[str]:
+    """Warnings about the training data, and about the evaluation data if there are any."""
+    found = data_warnings(config, training_paths(config))
     if config.data.eval_data is None:
-        return []
+        return found
     from trainer.run.evaluation_warnings import warnings_of_training
 
-    return warnings_of_training(config)
+    return found + warnings_of_training(config)

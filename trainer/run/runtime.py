@@ -88,8 +88,7 @@ class Runtime:
 
     def learning(self, *data: OpenedDataset) -> "Runtime":
         """The runtime with the task of pre-training that learns these datasets."""
-        task = find_task(task_of(data), self.config, self.device.row_losses)
-        return replace(self, task=task)
+        return replace(self, task=find_task(task_of(data), self.config, self.device.row_losses))
 
     def log(self, message: str) -> None:
         """One line on standard error, from rank 0."""

@@ -1,24 +1,29 @@
 """The start point of a run that goes on from a checkpoint, or finds one in its output directory."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError, MissingInputError, SettingsError
-from trainer.checkpoint.reading import choose_checkpoint, read_state
+from trainer.checkpoint.filling import fill_model, match_moments
+from trainer.checkpoint.reading import choose_checkpoint, read_state, read_tensors
 from trainer.checkpoint.resume_check import changed_settings, check_fits, check_position
 from trainer.checkpoint.source import open_checkpoint
-from trainer.checkpoint.state import State, find_checkpoints
+from trainer.checkpoint.state import MOMENTS, State, find_checkpoints
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.order import Position
-from trainer.model.bert import HeadedBert
-from trainer.registry import find
+from trainer.errors import CheckpointError
 from trainer.run.path_check import find_used, in_use
 from trainer.run.runtime import Runtime, find_model_config
-from trainer.run.whole_model_reader import WholeModelReader
-from trainer.update.strategy import Strategy
+
+if TYPE_CHECKING:
+    from trainer.run.training import Training
 
 
 def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
@@ -59,21 +64,14 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
     return ("weights", config.run.start_from_ckpt) if config.run.start_from_ckpt else ("new", "")
 
 
-def load(
-    kind: str,
-    path: str,
-    runtime: Runtime,
-    model: HeadedBert,
-    strategy: Strategy,
-    fresh: State,
-    update_examples: int,
-) -> tuple[State, int | None]:
+def load(kind: str, path: str, training: "Training", update_examples: int) -> tuple[State, int | None]:
     """Load a start point on all workers: the state, and the number after which checkpoints are removed.
 
     kind and path: as of ``find_start_point``, another than "new". update_examples: those of this run's
     updates, over all workers.
     """
-    config, reader = runtime.config, find_reader(runtime, model, strategy)
+    runtime, fresh, config = training.runtime, training.state, training.runtime.config
+    reader = training.tensors if runtime.division.is_split else WholeModelReader(training)
     runtime.log(f"reading {path}")
     if kind == "weights":
         reader.read_weights(path)
@@ -86,18 +84,62 @@ def load(
         reader.read(Path(path), saved, state.applied)
         return state, None
     state = replace(saved, position=Position(*saved.position), config=config.as_json())
-    strategy.step.scale.load_state_dict(saved.loss_scale)
+    training.strategy.step.scale.load_state_dict(saved.loss_scale)
     for difference in changed_settings(saved, config, update_examples):
         runtime.log(f"warning: {difference}")
     reader.read(Path(path), saved, state.applied)
     return state, saved.number
 
 
-def find_reader(runtime: Runtime, model: HeadedBert, strategy: Strategy) -> Any:
-    """``WholeModelReader`` of the model and its moments, or the like as the strategy divides them."""
-    if runtime.division.is_split:
-        return find("split model", "tensors")(runtime, model.config, strategy)
-    return WholeModelReader(runtime, model, strategy)
+class WholeModelReader:
+    """Reads on rank 0 into the model, and into the moments of every worker's strategy."""
+
+    def __init__(self, training: "Training") -> None:
+        self._runtime, self._model, self._strategy = training.runtime, training.model, training.strategy
+
+    def read_weights(self, path: str) -> None:
+        """Load weights of any origin, and the moments where they are asked for."""
+        moments: dict[str, Tensor] = {}
+        with_moments = self._runtime.config.run.start_moments
+
+        def read() -> tuple[list[str], int]:
+            checkpoint = open_checkpoint(path, with_moments=with_moments)
+            fill_model(self._model, checkpoint)
+            if with_moments:
+                weights = dict(self._model.named_parameters())
+                found = match_moments(weights, self._model.config, checkpoint)
+                moments.update({key: moment.read() for key, moment in found.items()})
+                if not moments:
+                    raise CheckpointError(
+                        f"{path}: holds no moments of an optimiser; leave out start_moments"
+                    )
+            return list(moments), checkpoint.updates or 0
+
+        names, updates = self._runtime.on_rank_0(read)
+        if with_moments:
+            self._load_moments(names, moments, updates)
+
+    def read(self, path: Path, saved: State, applied: int) -> None:
+        """Load weights and moments of this trainer's checkpoint. applied: updates that made the moments."""
+        moments: dict[str, Tensor] = {}
+
+        def read() -> list[str]:
+            self._model.load_state_dict(read_tensors(path, saved))
+            moments.update(read_tensors(path, saved, MOMENTS))
+            return list(moments)
+
+        self._load_moments(self._runtime.on_rank_0(read), moments, applied)
+
+    def _load_moments(self, names: Sequence[str], moments: Mapping[str, Tensor], applied: int) -> None:
+        """Give every worker's strategy rank 0's moments of these names, made by so many updates."""
+        weights = dict(self._model.named_parameters())
+        moved = dict[str, Tensor]()
+        for key in names:
+            like = weights[key.partition("/")[2]]
+            moved[key] = torch.zeros_like(like, dtype=torch.float32, requires_grad=False)
+            moved[key].copy_(moments.get(key, torch.zeros(())))
+        self._runtime.workers.broadcast(moved.values())
+        self._strategy.load_moments(moved, applied)
 
 
 def find_continued_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:

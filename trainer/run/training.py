@@ -1,6 +1,7 @@
 """One worker's training: its start, its updates, its checkpoints."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,6 @@ from bertdata.errors import BertDataError, StorageError
 from bertdata.io.terminal import say_error
 from trainer.checkpoint.state import State
 from trainer.checkpoint.writing import CheckpointWriter, WholeTensors, clean_up
-from trainer.config.model import ModelConfig
 from trainer.config.run import RunSection
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
@@ -22,15 +22,16 @@ from trainer.registry import find
 from trainer.run.kept_tokenizer import keep_tokenizer
 from trainer.run.path_check import find_used
 from trainer.run.runtime import Runtime
-from trainer.update.strategy import Strategy, find_strategy
+from trainer.update.strategy import find_strategy
 
 _LOST_SECONDS = 3.0  # for a save after a worker was lost: the launcher will soon end this one
 
 
-class Training:
+class Training(AbstractContextManager["Training"]):
     """The model, its strategy and its state, from the start point on.
 
     Weights and moments have the same bits on all workers. is_over: all updates of the phase are made.
+    tensors: ``WholeTensors``, or the like as the strategy divides them.
     As a context it waits for the last save.
     """
 
@@ -39,12 +40,15 @@ class Training:
         self.is_over = False
         self.start_point = "new"
         self.learning_rate = 0.0
-        self._runtime = runtime
-        self._model = model
-        self._config = runtime.config
+        self.runtime, self.model = runtime, model
         self._schedule = runtime.config.make_schedule(runtime.copies)
-        self.strategy = find_strategy(runtime.worker(model))
-        self._tensors = find_tensors(runtime, model, self.strategy)
+        worker = runtime.worker(model)
+        self.strategy = find_strategy(worker)
+        self.tensors: Any
+        if runtime.division.is_split:
+            self.tensors = find("split model", "tensors")(runtime, model.config, self.strategy)
+        else:
+            self.tensors = WholeTensors(worker, self.strategy)
         self._writer = CheckpointWriter(on_failure=runtime.workers.stopping.request)
 
     def start(self, kind: str, path: str, update_examples: int) -> None:
@@ -57,22 +61,17 @@ class Training:
         if kind != "new":
             from trainer.run.start_point import load
 
-            start = load(kind, path, self._runtime, self._model, self.strategy, self.state, update_examples)
-            self.state, later_than = start
-        self._tensors.broadcast()
-        if self._runtime.workers.local_rank == 0:
-            clean_up(str(self._config.run.output_dir), after=later_than)
-            keep_tokenizer(self._config)
+            self.state, later_than = load(kind, path, self, update_examples)
+        self.tensors.broadcast()
+        if self.runtime.workers.local_rank == 0:
+            clean_up(str(self.runtime.config.run.output_dir), after=later_than)
+            keep_tokenizer(self.runtime.config)
 
     def update(self, updates: Sequence[Update[Batch]]) -> list[Tensor]:
         """Make the updates. Returns of each this worker's sums, as Strategy.update does."""
         self.learning_rate = self._schedule(self.state.step)
         batches = [update.batches for update in updates]
         return self.strategy.update(batches, self.learning_rate, self.state.update_number)
-
-    def compile(self, updates: Sequence[Sequence[Batch]]) -> None:
-        """Compile for updates of these micro-batches' shapes, without training."""
-        self.strategy.compile(updates, self.state.update_number)
 
     def advance(self, position: Position, examples: int) -> None:
         """Count one update of that many examples. position: in the data, after the update."""
@@ -85,21 +84,10 @@ class Training:
         """True if the run goes on with the same phase after a checkpoint of it."""
         return self.start_point.startswith("resumed")
 
-    @property
-    def shape(self) -> ModelConfig:
-        """The shape of the whole model."""
-        return self._model.config
-
-    @property
-    def parameters(self) -> int:
-        """The number of trained values."""
-        model = self._runtime.empty_model(self.shape)
-        return sum(weight.numel() for weight in model.parameters())
-
     def release(self) -> None:
         """Free the device for the next phase."""
         self.strategy.release()
-        self._runtime.device.release()
+        self.runtime.device.release()
 
     def save(self) -> None:
         """Copy the state to host memory and start writing it, as a checkpoint on each machine.
@@ -110,13 +98,12 @@ class Training:
         failure = self._writer.wait()
         strategy = self.strategy
         strategy.fetch()
-        if not self._tensors.are_finite():
+        if not self.tensors.are_finite():
             raise NotFiniteError(f"update {self.state.step}: a weight is not a number, so nothing is saved")
         if failure is None:
             scale = strategy.step.scale.state_dict()
-            self._tensors.save(
-                replace(self.state, applied=strategy.step.applied, loss_scale=scale), self._writer
-            )
+            state = replace(self.state, applied=strategy.step.applied, loss_scale=scale)
+            self.tensors.save(state, self._writer)
         self._share_failure(failure)
 
     def finish_save(self, *, together: bool) -> None:
@@ -134,12 +121,9 @@ class Training:
         """End all workers if a save failed on any machine."""
         if failure is not None and not isinstance(failure, BertDataError):
             raise failure
-        for message in self._runtime.workers.gather(failure and str(failure)):
+        for message in self.runtime.workers.gather(failure and str(failure)):
             if message is not None:
-                self._runtime.stop_all(StorageError(message))
-
-    def __enter__(self) -> "Training":
-        return self
+                self.runtime.stop_all(StorageError(message))
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Wait for the save under way after an error too, but not after a second Ctrl-C."""
@@ -148,13 +132,6 @@ class Training:
         failure = self._writer.wait(_LOST_SECONDS if isinstance(error, WorkerLost) else None)
         if failure is not None:
             say_error(f"trainer: error: {failure}")
-
-
-def find_tensors(runtime: Runtime, model: HeadedBert, strategy: Strategy) -> Any:
-    """``WholeTensors`` of the training, or the like as the strategy divides them."""
-    if runtime.division.is_split:
-        return find("split model", "tensors")(runtime, model.config, strategy)
-    return WholeTensors(runtime.worker(model), strategy)
 
 
 def is_continued(run: RunSection) -> bool:

@@ -8,7 +8,7 @@ import torch
 
 from tests.support.training_runs import words
 from trainer.report.reporter import Reporter
-from trainer.run.compile_times import CompileTimes
+from trainer.run.compiling import CompileTimes
 from trainer.run.pending_updates import _seconds_of_one
 
 

@@ -43,6 +43,7 @@ from trainer.run.epochs import count_updates
 from trainer.run.runtime import Runtime, make_model
 from trainer.run.training import Training
 from trainer.update.adaptive_scale import AdaptiveScale
+from trainer.update.replicated import Replicated
 from trainer.update.strategy import Division
 
 LAUNCHERS = ("torchrun", HOROVODRUN)
@@ -314,7 +315,7 @@ def trained_weights(training: Training, updates: list[list[FlatBatch]]) -> dict[
     for update in updates:
         training.update([Update(update, Position(0, 0))])
         training.advance(Position(0, 0), 1)
-    return {name: weight.clone() for name, weight in training._model.state_dict().items()}
+    return {name: weight.clone() for name, weight in training.model.state_dict().items()}
 
 
 def trained_by_two(
@@ -341,7 +342,7 @@ def trained_by_two(
 def plain_weights(updates: list[list[FlatBatch]], clipping: str) -> dict[str, torch.Tensor]:
     """Plain gradient descent: mean over micro-batches, clipped at the given point."""
     training = make_training(Collective(find_device(Config.of())))
-    model = training._model
+    model = training.model
     weights = list(model.parameters())
     for update in updates:
         sums = [torch.zeros_like(weight) for weight in weights]
@@ -383,7 +384,7 @@ def plain_clipped_gradients(update: list[FlatBatch], optimiser: str) -> list[tor
 
     MLPerf's clips each gradient to 1, then divides by the number of micro-batches; Habana's divides first.
     """
-    model = make_training(Collective(find_device(Config.of())))._model
+    model = make_training(Collective(find_device(Config.of()))).model
     weights = list(model.parameters())
     sums = [torch.zeros_like(weight) for weight in weights]
     for batch in update:
@@ -437,7 +438,7 @@ def test_weights_are_averaged_before_each_step_where_that_is_forced(training_set
 
 def test_an_overflow_leaves_the_update_out_and_halves_the_scale(training_set):
     training = make_training(Collective(find_device(Config.of())), optimiser="lamb-nvidia", precision="fp16")
-    before = {name: weight.clone() for name, weight in training._model.state_dict().items()}
+    before = {name: weight.clone() for name, weight in training.model.state_dict().items()}
     training.strategy.step.scale.scale = lambda loss: loss * float("inf")
     after = trained_weights(training, batches(training_set, 1))
     assert all(torch.equal(after[name], before[name]) for name in before)
@@ -916,14 +917,14 @@ def test_a_run_of_phase_2_leaves_phase_1s_profile_alone(trainer, tmp_path):
 
 def test_compile_only_compiles_for_each_phase_and_writes_nothing(trainer, tmp_path, monkeypatch):
     compiled = []
-    compile_it = Training.compile
+    compile_it = Replicated.compile
 
-    def note(self, updates):
-        compiled.append((self.state.phase, *updates[0][0].input_ids.shape))
-        compile_it(self, updates)
+    def note(self, updates, first):
+        compiled.append((first.phase, *updates[0][0].input_ids.shape))
+        compile_it(self, updates, first)
 
     monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **_: None)  # that takes half a minute
-    monkeypatch.setattr(Training, "compile", note)
+    monkeypatch.setattr(Replicated, "compile", note)
     sizes = ["--max-seq-length", 16, 32, "--batch-size", 4, 2, "--max-predictions-per-seq=2"]
     outcome = trainer(*words(None, tmp_path / "run", *GENERATED, *sizes, "--compile-only"))
     assert outcome.status == 0, outcome.err
@@ -938,14 +939,14 @@ def test_compile_only_compiles_once_for_every_budget_that_the_data_need(
     trainer, training_set, tmp_path, monkeypatch
 ):
     compiled = []
-    compile_it = Training.compile
+    compile_it = Replicated.compile
 
-    def note(self, updates):
+    def note(self, updates, first):
         compiled.append(len(updates[0][0].input_ids))
-        compile_it(self, updates)
+        compile_it(self, updates, first)
 
     monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **_: None)
-    monkeypatch.setattr(Training, "compile", note)
+    monkeypatch.setattr(Replicated, "compile", note)
     outcome = trainer(*words(training_set, tmp_path / "run", "--token-budget=40", "--compile-only"))
     assert outcome.status == 0, outcome.err
     assert compiled == [4 * 64, *range(240, 0, -40)]  # four full examples may meet

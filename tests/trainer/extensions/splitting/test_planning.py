@@ -19,8 +19,7 @@ from trainer.extensions.splitting.plan.planner import least_memory, make_plan
 from trainer.extensions.splitting.plan.rates import DeviceRate, ShardingRate
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.extensions.splitting.planning import find_rate, fits_as_configured
-from trainer.model.masked_words import MaskedWords
-from trainer.model.pretraining import Pretraining
+from trainer.model.pretraining import MaskedWords, Pretraining
 from trainer.model.task import Task
 from trainer.run.device_memory import device_memory
 from trainer.run.runtime import Runtime

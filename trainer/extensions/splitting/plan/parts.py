@@ -15,8 +15,7 @@ from trainer.devices.counting import host_attention
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.model.bert import Heads, Logits
 from trainer.model.layers import Dense, Embeddings, FlatAttention, Layer
-from trainer.model.masked_words import cross_entropy, words_loss
-from trainer.model.pretraining import pretraining_loss
+from trainer.model.pretraining import cross_entropy, pretraining_loss, words_loss
 from trainer.model.task import find_kind
 
 Tensors = tuple[Tensor, ...]

@@ -7,7 +7,7 @@ from trainer.config.model import ModelConfig
 from trainer.extensions.splitting.plan.footprint import measure_footprints, measure_part
 from trainer.extensions.splitting.plan.live_bytes import LiveBytes
 from trainer.extensions.splitting.plan.parts import NAMES, Shape, make_part
-from trainer.model.masked_words import MaskedWords
+from trainer.model.pretraining import MaskedWords
 
 MODEL = {"vocab_size": 96, "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2}
 

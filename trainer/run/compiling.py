@@ -1,11 +1,14 @@
-"""The time that a device takes to compile, which is no part of the speed that is shown."""
+"""Compilation for a device: its time, which is no part of the speed that is shown, and ``--compile-only``."""
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import TypeVar
 
 from trainer.data.batches import Batch
 from trainer.data.loader import Update
+from trainer.run.planned_updates import PlannedUpdates
+from trainer.run.training import Training
 
 Made = TypeVar("Made")
 
@@ -31,3 +34,20 @@ class CompileTimes:
         listed = " and ".join(f"{tokens:,}" for tokens in sorted({tokens for tokens, _ in new}))
         self._log(f"compiled for {listed} tokens in {seconds:.0f} s")
         return made, seconds
+
+
+def compile_shapes(training: Training, planned: PlannedUpdates) -> Training:
+    """Compile for every usual shape of a micro-batch, without training."""
+    runtime, form = planned.runtime, planned.form()
+    runtime.log("compiling")
+    updates: list[list[Sequence[Batch]]] = [[[blank]] for blank in form.blanks()]
+    if not updates:
+        with closing(planned.loader(form, training.state)) as loader:
+            updates = [[next(loader).batches for _ in range(runtime.device.updates_per_call)]]
+    for micro_batches in updates:
+        training.strategy.compile(micro_batches, training.state.update_number)
+    kind = "packed rows" if planned.examples_per_row > 1 else "examples"
+    shapes = f"micro-batches of {planned.batch_size} {kind}, {form.describe()}"
+    runtime.log(f"compiled for {runtime.device.describe()}, {shapes}; nothing was trained")
+    training.is_over = True
+    return training
