@@ -19,6 +19,7 @@ _VENDORS = f"{EXTENSIONS}.vendors"
 _LOADING = f"{EXTENSIONS}.loading"
 _LAUNCHERS = f"{EXTENSIONS}.launchers"
 _LOGGERS = f"{EXTENSIONS}.loggers"
+_GLUE = ("mrpc", "cola", "sst-2", "sts-b", "qqp", "mnli", "mnli-mm", "qnli", "rte", "wnli")
 
 NAMES: Mapping[str, Mapping[str, str]] = {
     "command": {
@@ -112,15 +113,19 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "pretraining": "trainer.model.pretraining:Pretraining",
         "masked_words": "trainer.model.masked_words:MaskedWords",
         "squad": f"{_FINETUNING}.squad.task:Squad",
-        **dict.fromkeys(
-            ("classification", *("mrpc", "cola", "sst-2", "sts-b", "qqp"), *("mnli", "mnli-mm", "qnli")),
-            f"{_FINETUNING}.classification.task:Classification",
-        ),
-        **dict.fromkeys(("rte", "wnli"), f"{_FINETUNING}.classification.task:Classification"),
+        **dict.fromkeys(("classification", *_GLUE), f"{_FINETUNING}.classification.task:Classification"),
+    },
+    "data of the task": {
+        "squad": f"{_FINETUNING}.squad.data:SquadData",
+        **dict.fromkeys((*_GLUE, "classification"), f"{_FINETUNING}.classification.data:TableData"),
+    },
+    "prediction of one text": {
+        "squad": f"{_FINETUNING}.squad.predict:print_answer",
+        **dict.fromkeys((*_GLUE, "classification"), f"{_FINETUNING}.classification.predict:print_label"),
     },
     "fine-tuned model": {
         "evaluation": f"{_FINETUNING}.finetune_command:evaluate_fine_tuned",
-        "prediction": f"{_FINETUNING}.predict_task:predict_task",
+        "prediction": f"{_FINETUNING}.task_data:predict_task",
     },
     "checkpoint": {
         "of another program": f"{_FORMATS}.kinds:read_checkpoint",
@@ -172,3 +177,8 @@ def check_name(kind: str, name: str) -> None:
     """SettingsError for an unknown name."""
     if name not in NAMES[kind]:
         raise SettingsError(f"{kind} {name!r}: no such {kind}; known are {', '.join(NAMES[kind])}")
+
+
+def is_fine_tuned(task: str | None) -> bool:
+    """True for the name of a task that starts from a pre-trained model."""
+    return task in NAMES["data of the task"]

@@ -27,6 +27,7 @@ from trainer.config.run import ReportsSection, RunSection
 from trainer.config.schedule import SCHEDULES, Schedule, ScheduleKind, ScheduleSection, Warmup
 from trainer.config.section import PRETRAINING, Section, check
 from trainer.config.update import PRESETS, UpdateSection
+from trainer.registry import is_fine_tuned
 
 if TYPE_CHECKING:
     from trainer.config.device_keys import CudaSection
@@ -130,7 +131,7 @@ class Config:
 
     @property
     def is_finetuning(self) -> bool:
-        return self.task != PRETRAINING
+        return is_fine_tuned(self.task)
 
     @property
     def plan(self) -> str | None:

@@ -2,7 +2,7 @@
 
 import json
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -35,13 +35,18 @@ class FeatureSource:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class MadeExamples:
-    """The examples of a source. documents, sentences: counts for the manifest. warnings: for a person."""
+    """The examples of a source. documents, sentences: counts for the manifest. warnings: for a person.
+
+    lines: the same features as text, a line of JSON each. count: their number in words.
+    """
 
     examples: Sequence[Any]
     batch_type: type[ExampleBatch]
     documents: int
     sentences: int
-    warnings: Sequence[str] = ()
+    warnings: Sequence[str]
+    lines: Iterable[str]
+    count: str
 
 
 MakeExamples = Callable[[FeatureSource, WordPieceTokenizer, Settings], MadeExamples]

@@ -1,7 +1,6 @@
 """Classification of texts and pairs, or a score for each: loss, metrics, predictions."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,9 @@ from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
+from trainer.extensions.finetuning.classification.data import configured_task
 from trainer.extensions.finetuning.classification.metrics import METRICS, predictions_text, score_labels
-from trainer.extensions.finetuning.classification.presets import ClassificationTask, find_classification
+from trainer.extensions.finetuning.classification.presets import ClassificationTask
 from trainer.extensions.finetuning.fine_tuning import FineTuning, is_there, outcome_of, target_of
 from trainer.model.bert import HeadedBert
 from trainer.model.evaluation import MetricTotals, TaskEvaluation
@@ -25,23 +25,6 @@ from trainer.model.layers import Carried
 from trainer.model.task import Columns, Model, Outcome
 
 PREDICTIONS = "predictions.tsv"
-
-
-def configured_task(config: Config) -> ClassificationTask:
-    """The configured task: its preset with the columns and labels that are given."""
-    given = config.finetuning
-    task = find_classification(given.task)
-    names = {"first": given.first_column, "second": given.second_column, "label": given.label_column}
-    chosen = {name: value for name, value in names.items() if value is not None}
-    labels = task.labels if given.labels is None else tuple(given.labels)
-    regression = task.regression or given.regression
-    return replace(
-        task,
-        columns=replace(task.columns, **chosen),
-        labels=None if regression else labels,
-        regression=regression,
-        metrics="correlation" if regression else task.metrics,
-    )
 
 
 class BertForSequenceClassification(HeadedBert):

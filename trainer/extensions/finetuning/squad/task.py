@@ -26,7 +26,8 @@ from trainer.extensions.finetuning.squad.answers import (
     predict_answers,
     prediction_files,
 )
-from trainer.extensions.finetuning.squad.features import SquadSettings, make_features
+from trainer.extensions.finetuning.squad.data import squad_settings
+from trainer.extensions.finetuning.squad.features import make_features
 from trainer.extensions.finetuning.squad.metrics import score_answers, score_answers_or_none
 from trainer.extensions.finetuning.squad.reading import read_squad
 from trainer.model.bert import HeadedBert
@@ -185,16 +186,3 @@ class SquadEvaluation(TaskEvaluation):
 
     def files(self) -> Mapping[str, str]:
         return prediction_files(self._predictions, negatives=self._settings.version_2_with_negative)
-
-
-def squad_settings(config: Config, length: int, *, training: bool) -> SquadSettings:
-    """The settings of the features, of so many ids, that the configuration asks for."""
-    given = config.finetuning
-    return SquadSettings(
-        max_seq_length=length,
-        lower_case=given.lower_case is not False,
-        doc_stride=given.doc_stride,
-        max_query_length=given.max_query_length,
-        training=training,
-        version_2_with_negative=given.version_2_with_negative,
-    )
