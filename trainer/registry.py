@@ -120,8 +120,8 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys((*_GLUE, "classification"), f"{_FINETUNING}.classification.data:TableData"),
     },
     "prediction of one text": {
-        "squad": f"{_FINETUNING}.squad.predict:print_answer",
-        **dict.fromkeys((*_GLUE, "classification"), f"{_FINETUNING}.classification.predict:print_label"),
+        "squad": f"{_FINETUNING}.squad.task:print_answer",
+        **dict.fromkeys((*_GLUE, "classification"), f"{_FINETUNING}.classification.task:print_label"),
     },
     "fine-tuned model": {
         "evaluation": f"{_FINETUNING}.finetune_command:evaluate_fine_tuned",

@@ -64,6 +64,8 @@ class TableData(TaskData[ClassificationSettings]):
         task, labelled = classification_of(given), not given.no_labels
         if labelled:
             task = with_labels(task, parse_pairs(source.data, source.path, task))
+        else:
+            task = replace(task, labels=task.labels or ())
         return settings_of(task, settings, labelled=labelled), partial(pair_examples, task)
 
     def score(self, given: Namespace) -> Scores:
