@@ -111,12 +111,17 @@ def _names(value: Any, rule: Any, schema: Any) -> Iterator[tuple[Any, Schema, tu
         yield from ((name, rule, ()) for name in value)
 
 
+def _all_of(value: Any, rule: Any, schema: Any) -> Iterator[tuple[Any, Schema, tuple[()]]]:
+    yield from ((value, part, ()) for part in rule)
+
+
 _APPLIED: dict[str, Callable[[Any, Any, Any], Iterator[tuple[Any, Schema, tuple[Any, ...]]]]] = {
     "properties": _properties,
     "patternProperties": _pattern_properties,
     "additionalProperties": _additional,
     "items": _items,
     "propertyNames": _names,
+    "allOf": _all_of,
 }
 
 

@@ -2,7 +2,8 @@
 
 A page for each program of ``python -m trainer like``, made of its table and its published commands. And of
 the declarations in ``trainer/config/``: ``schemas/trainer.json``, ``schemas/model.json``,
-docs/configuration.md and the pictures of the schedules.
+docs/configuration.md and the pictures of the schedules. And the part of ``schemas/manifest.json`` on
+objectives (``tools.objective_schema``).
 """
 
 import json
@@ -17,6 +18,7 @@ from typing import Any
 from bertdata.cli.common.program_flags import SWITCH, Flag
 from tools.configuration_page import declared_device_keys, declared_keys, pictures
 from tools.configuration_page import page as page_of_configuration
+from tools.objective_schema import manifest_schema
 from trainer.config.keys import DEVICE_OPTIONS
 from trainer.config.model import config_keys
 from trainer.extensions.like.program import DOOR, Meaning, Program
@@ -183,6 +185,7 @@ def schemas() -> dict[str, str]:
     return {
         "trainer.json": _schema(trainer, f"{made}.", _trainer_keys()),
         "model.json": _schema(model, f"{made}model.py. {ignored}", config_keys()),
+        "manifest.json": manifest_schema((SCHEMAS / "manifest.json").read_text(encoding="utf-8")),
     }
 
 

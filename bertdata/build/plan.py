@@ -6,7 +6,7 @@ from bertdata.build.part_names import name_parts
 from bertdata.build.task import Target
 from bertdata.config.dataset_settings import records_of
 from bertdata.config.recipes import Recipe, Settings, find_recipe
-from bertdata.config.settings import ExampleSettings, check_known, typed_values
+from bertdata.config.settings import LONGEST_SEQUENCE, ExampleSettings, check, check_known, typed_values
 from bertdata.dataset.manifest import DatasetPlan
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import SettingsError
@@ -58,9 +58,13 @@ def check_without_recipe(objective: str, recipe: str | None, phase: int | None) 
 
 def _settings(objective: str, chosen: Settings) -> ExampleSettings:
     """The settings of one dataset. What is not chosen has the objective's default."""
-    kind, chosen = find_objective(objective).settings_type, {"objective": objective, **chosen}
-    check_known(kind, chosen)
-    return kind(**typed_values(kind, chosen))
+    found, chosen = find_objective(objective), {"objective": objective, **chosen}
+    check_known(found.settings_type, chosen)
+    settings = found.settings_type(**typed_values(found.settings_type, chosen))
+    for name in found.batch_type.sizes():
+        size = settings.layout.size(name)
+        check(1 <= size <= LONGEST_SEQUENCE, f"{name} is {size}, expected 1 to {LONGEST_SEQUENCE}")
+    return settings
 
 
 def check_shuffle(shuffle: str, num_shards: int | None) -> None:

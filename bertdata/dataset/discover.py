@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 
 from bertdata.dataset.check import check_sizes
 from bertdata.dataset.manifest import KIND, Manifest, ShardEntry, parse_manifest
-from bertdata.errors import DatasetError, ManifestError, MissingInputError, ShardError
+from bertdata.errors import DatasetError, ManifestError, MissingInputError, SettingsError, ShardError
 from bertdata.io import storage
 from bertdata.io.commit import PLAN_NAME, UNFINISHED
 from bertdata.io.file_check import Misfit
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, md5sums, parse_json
+from bertdata.records import DEFAULT_OBJECTIVE
 from bertdata.shards.containers import format_of_name
 
 
@@ -64,13 +65,25 @@ def find_datasets(path: str, *, exact: bool = False, objective: str | None = Non
 
 
 def find_shard(path: str, objective: str | None = None) -> tuple[FoundDataset, FoundShard]:
-    """One file of examples, and its dataset. objective: of its examples, where no manifest tells it."""
+    """One file of examples, and its dataset. objective: as for check_objective."""
     if storage.is_directory(path):
         raise MissingInputError(f"{path}: is a directory, expected a file")
     [dataset] = find_datasets(path, objective=objective)
     if len(dataset.shards) != 1:
         raise MissingInputError(f"{path}: names {len(dataset.shards)} files, expected one")
-    return dataset, dataset.shards[0]
+    [shard] = dataset.shards
+    if dataset.manifest is not None:
+        check_objective(path, shard.objective or DEFAULT_OBJECTIVE, objective)
+    return dataset, shard
+
+
+def check_objective(path: str, found: str, objective: str | None) -> None:
+    """SettingsError where a manifest tells another objective of the examples than is given, if one is."""
+    if objective not in (None, found):
+        raise SettingsError(
+            f"{path}: its manifest has the objective {found}, but {objective} was given; give {found}, "
+            "or none"
+        )
 
 
 def find_shards(path: str) -> list[FoundShard]:

@@ -68,10 +68,15 @@ def masked_data(
 
 
 def masked_layout(source: OpenedDataset, masker: Masker) -> ShardLayout:
-    """The dataset's layout with room for the masks. SettingsError where its masks cannot be drawn anew."""
+    """The dataset's layout with room for the masks. SettingsError as from check_masks."""
+    check_masks(source)
+    return replace(source.layout, max_predictions_per_seq=masker.settings.max_predictions_per_seq)
+
+
+def check_masks(source: OpenedDataset) -> None:
+    """SettingsError for a dataset whose masks cannot be drawn anew."""
     name = source.layout.objective
     if not has_group(find_objective(name).batch_type, MASKS):
         raise SettingsError(f"{source.name}: the examples of the objective {name} have no masked words")
     if source.layout.remask:
         raise SettingsError(f"{source.name}: is in Graphcore's remasked order, whose masks are fixed")
-    return replace(source.layout, max_predictions_per_seq=masker.settings.max_predictions_per_seq)

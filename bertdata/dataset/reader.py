@@ -14,7 +14,7 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
 from bertdata.dataset.check import refuse_changed
-from bertdata.dataset.discover import FoundShard, find_datasets, find_shards
+from bertdata.dataset.discover import FoundShard, check_objective, find_datasets, find_shards
 from bertdata.dataset.lengths import read_lengths
 from bertdata.dataset.manifest import DatasetPlan, lengths_name
 from bertdata.errors import DatasetError, ShardError
@@ -195,9 +195,10 @@ def open_dataset(
     """The dataset at the paths: directories, manifests, shards of a directory with a manifest, or patterns.
 
     Sizes are compared with the manifest now, md5s when a shard is decoded. unverified: take files of
-    any tool without a manifest, and count their examples. objective: of their examples, where their fields
-    do not tell it. split: of a dataset of both training and test files, take these only. MissingInputError,
-    DatasetError, ManifestError or ShardError name the fault.
+    any tool without a manifest, and count their examples. objective: of the examples, where neither a
+    manifest nor their fields tell it; SettingsError where a manifest tells another. split: of a dataset of
+    both training and test files, take these only. MissingInputError, DatasetError, ManifestError or
+    ShardError name the fault.
     """
     paths = [paths] if isinstance(paths, str) else list(paths)
     name = ", ".join(paths)
@@ -208,6 +209,7 @@ def open_dataset(
     layout = layouts[0][1]
     for path, found in layouts:
         _check_layout(path, found, layout)
+    check_objective(name, layout.objective, objective)
     return OpenedDataset(
         name=name,
         layout=layout,

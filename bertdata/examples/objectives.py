@@ -46,7 +46,11 @@ def objective_of_file(name: str, where: str) -> Objective:
 
     A file imports nothing: SettingsError tells how to load its objective (``find_objective``).
     """
-    if name not in OBJECTIVES and name.partition(":")[0] not in sys.modules:
+    module, colon, _ = name.partition(":")
+    if name not in OBJECTIVES and not colon:
+        known = ", ".join(OBJECTIVES)
+        raise SettingsError(f"{where}: has the objective {name!r}, which is not known; known are {known}")
+    if name not in OBJECTIVES and module not in sys.modules:
         raise SettingsError(
             f"{where}: has the objective {name!r}, and no file may choose code to import; "
             f"if you trust that code, give --objective {name}"

@@ -163,7 +163,8 @@ def find_layout(features: Features, objective: Objective | None = None) -> Shard
     forms = [form for one in ([objective] if objective else OBJECTIVES.values()) for form in _forms(one)]
     exact = [form for form in forms if set(form[1]) == set(features)]
     if not exact:
-        raise LossyExample(_misfit(features, [set(fields) for _, fields in forms]))
+        remedy = "" if objective else "; give --objective NAME, that of its examples"
+        raise LossyExample(_misfit(features, [set(fields) for _, fields in forms]) + remedy)
     layout, fields = exact[0]
     sizes = {field.size: len(features[name] or ()) for name, field in fields.items() if field.size}
     if not 1 <= sizes[IDS.size] <= LONGEST_SEQUENCE:

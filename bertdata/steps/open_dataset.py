@@ -95,10 +95,11 @@ class ExampleDataset:
         or a name; by default the copy beside the data. max_predictions_per_seq: by default the dataset's. The
         other settings are the trainer's keys of these names. SettingsError or UsageError says what is wrong.
         """
-        from bertdata.dataset.masked_data import masked_data
+        from bertdata.dataset.masked_data import check_masks, masked_data
         from bertdata.examples.dynamic_masking.masker import make_masker
         from bertdata.examples.masking.settings import MaskingSettings
 
+        check_masks(self.opened)
         settings = MaskingSettings(
             masked_lm_prob=masked_lm_prob,
             max_predictions_per_seq=max_predictions_per_seq or self.layout.max_predictions_per_seq,

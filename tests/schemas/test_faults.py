@@ -55,6 +55,7 @@ def schemas(draw: st.DrawFn, depth: int = 2) -> Any:
             "additionalProperties": whole | st.booleans(),
             "items": whole,
             "propertyNames": whole,
+            "allOf": st.lists(whole, min_size=1, max_size=2),
             "if": inner,
             "then": inner,
             "else": inner,
@@ -109,7 +110,7 @@ def test_no_schema_has_a_keyword_that_is_not_checked(name):
                     walk(part)
             for keyword in ("items", "additionalProperties", "propertyNames", "if", "then", "else"):
                 walk(schema.get(keyword))
-            for part in schema.get("anyOf", ()):
+            for part in (*schema.get("anyOf", ()), *schema.get("allOf", ())):
                 walk(part)
 
     walk(load_schema(name))

@@ -62,7 +62,7 @@ def losses(run: Path) -> list[dict[str, float]]:
     with (run / "training.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     names = ("step", "epoch", "lr", "mlm_loss", "nsp_loss", "mlm_acc", "nsp_acc")
-    return [{name: float(row[name]) for name in names} for row in rows]
+    return [{name: float(row[name]) for name in names if name in row} for row in rows]
 
 
 def tensors(run: Path, number: int) -> dict[str, bytes]:

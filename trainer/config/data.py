@@ -26,7 +26,9 @@ class DataSection(Section):
     )
     unverified: bool = setting(False, "accept data without a manifest, as other tools write it")
     generated_data: bool = setting(False, "train on random examples that the host generates", common=True)
-    objective: str = setting(DEFAULT_OBJECTIVE, "objective of the examples of generated_data")
+    objective: str = setting(
+        DEFAULT_OBJECTIVE, "objective of the examples of generated_data, and of those that split plans for"
+    )
     max_seq_length: int | None = setting(
         None, "length of an example in ids (default: the dataset's)", least=5, most=65535, by_phase=True
     )

@@ -104,6 +104,11 @@ class ModelConfig:
         heads = self.use_cls_layer * (dense + norm) + self.use_prediction_bias * words + 2 * width + 2
         return embeddings + self.num_hidden_layers * layer + dense + heads
 
+    @property
+    def pair_parameters(self) -> int:
+        """Those of them in the pooler and the next-sentence head, which not every model has."""
+        return self.hidden_size * self.hidden_size + self.hidden_size + 2 * self.hidden_size + 2
+
 
 @dataclass(frozen=True, kw_only=True)
 class ModelKeys(Section):

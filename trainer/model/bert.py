@@ -130,10 +130,12 @@ class HeadedBert(nn.Module):
     """An encoder, named ``bert``, to which a task adds its heads.
 
     Its forward pass takes a batch, and what the layer before the first one hands on (``Bert.forward``).
-    ties_words: the heads use the word embeddings.
+    ties_words: it has the masked-word head, which uses the word embeddings. pairs: it has the next-sentence
+    head.
     """
 
     ties_words = False
+    pairs = False
 
     def __init__(self, config: ModelConfig, pools: bool = True) -> None:
         super().__init__()
@@ -218,11 +220,10 @@ class BertForMaskedLM(HeadedBert):
     """The encoder with the masked-word head, and random weights. It has no pooler."""
 
     ties_words = True
-    _pairs = False
 
     def __init__(self, config: ModelConfig) -> None:
-        super().__init__(config, pools=self._pairs)
-        self.cls = Heads(config, self._pairs)
+        super().__init__(config, pools=self.pairs)
+        self.cls = Heads(config, self.pairs)
         self.draw_weights()
 
     def forward(self, batch: Batch, carried: Carried | None = None) -> Logits:
@@ -240,7 +241,7 @@ class BertForMaskedLM(HeadedBert):
 class BertForPreTraining(BertForMaskedLM):
     """The encoder with both heads, and random weights."""
 
-    _pairs = True
+    pairs = True
 
     def forward(self, batch: Batch, carried: Carried | None = None) -> Logits:
         """Logits of all masked slots, used or not, and of all next-sentence pairs."""

@@ -24,6 +24,7 @@ class MaskedWords(Task):
     """
 
     name = "masked_words"
+    model_class: type[HeadedBert] = BertForMaskedLM
     metrics: tuple[str, ...] = ("mlm_loss", "mlm_accuracy")
     columns = Columns(
         training={"mlm_loss": "mlm_loss", "mlm_acc": "mlm_accuracy"},
@@ -51,7 +52,7 @@ class MaskedWords(Task):
         return open_configured(config, paths, model_vocabulary_size, held_out=held_out, task=self.name)
 
     def new_model(self, shape: ModelConfig) -> HeadedBert:
-        return BertForMaskedLM(shape)
+        return self.model_class(shape)
 
     def outcome(self, model: Model, batch: Batch) -> Outcome:
         loss, sums = words_loss(model(batch), self._row_losses)

@@ -7,7 +7,6 @@ import torch
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DataError
-from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch
 from trainer.model.bert import PAIR_HEAD, WORD_HEAD, BertForPreTraining, Logits
 from trainer.model.masked_words import MaskedWords, cross_entropy, mean_and_sums, words_loss
@@ -21,6 +20,7 @@ class Pretraining(MaskedWords):
     """Weighted mean of the masked-word losses, plus mean of the next-sentence losses."""
 
     name = "pretraining"
+    model_class = BertForPreTraining
     metrics = ("mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy")
     columns = Columns(
         training={
@@ -41,9 +41,6 @@ class Pretraining(MaskedWords):
         target="masked_lm_accuracy",
         curves={"masked words": ("mlm", "masked_lm"), "next sentence": ("nsp", "next_sentence")},
     )
-
-    def new_model(self, shape: ModelConfig) -> BertForPreTraining:
-        return BertForPreTraining(shape)
 
     def outcome(self, model: Model, batch: Batch) -> Outcome:
         return pretraining_loss(model(batch), batch, self._row_losses)
@@ -75,5 +72,5 @@ def pretraining_loss(logits: Logits, batch: Batch, row_losses: RowLosses = cross
     labels = batch.next_sentence_labels.reshape(-1).long()
     of_words, words_sums = words_loss(logits, row_losses)
     pairs = row_losses(logits.next_sentence, labels.clamp(min=0))
-    of_pairs, pairs_sums = mean_and_sums(*pairs, batch.there().reshape(-1))
+    of_pairs, pairs_sums = mean_and_sums(*pairs, labels >= 0)
     return Outcome(of_words + of_pairs, torch.stack([*words_sums, *pairs_sums]))

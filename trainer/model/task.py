@@ -74,6 +74,9 @@ class Task(ABC):
 
     metrics: tuple[str, ...]
     columns: Columns
+    model_class: type[HeadedBert] = HeadedBert
+    """The class of its models, by which a plan counts what stands above the encoder. The encoder alone stands
+    for a small head, which a plan need not know."""
     head: str | None = None
     """The beginning of its head's names, where nothing can be measured without trained weights for it."""
 
@@ -126,17 +129,24 @@ class Task(ABC):
 
 def task_of(data: Sequence[OpenedDataset]) -> str:
     """The task of pre-training that learns all of these datasets. SettingsError where there is none."""
-    tasks = {find_objective(one.layout.objective).task: one for one in data}
-    for name, one in tasks.items():
-        found = f"{one.name}: has the objective {one.layout.objective}"
-        if not name:
-            raise SettingsError(f"{found}, which no task of the trainer learns")
-        if find_kind(name).is_fine_tuned:
-            raise SettingsError(f"{found}: that is learned by python -m trainer finetune")
+    tasks = {task_of_objective(one.layout.objective, f"{one.name}: has the objective"): one for one in data}
     if len(tasks) > 1:
         found = " and ".join(f"{one.name} by {name}" for name, one in tasks.items())
         raise SettingsError(f"one run learns one task, expected data for the same in both phases: {found}")
     return next(iter(tasks))
+
+
+def task_of_objective(objective: str, found: str) -> str:
+    """The task of pre-training that learns the objective.
+
+    found: the beginning of a SettingsError where there is none.
+    """
+    name = find_objective(objective).task
+    if not name:
+        raise SettingsError(f"{found} {objective}, which no task of the trainer learns")
+    if find_kind(name).is_fine_tuned:
+        raise SettingsError(f"{found} {objective}: that is learned by python -m trainer finetune")
+    return name
 
 
 def find_task(name: str, config: Config, row_losses: RowLosses | None = None) -> Task:
@@ -147,4 +157,6 @@ def find_task(name: str, config: Config, row_losses: RowLosses | None = None) ->
 def find_kind(name: str) -> type[Task]:
     """The class of the task of that name, or the one of one's own that package.module:CLASS names."""
     kind: type[Task] = find_own(name) if ":" in name else find("task", name)
+    if ":" in name and kind.name != name:
+        raise SettingsError(f"task {name!r}: its own name is {kind.name!r}, expected the same")
     return kind

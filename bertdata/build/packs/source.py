@@ -86,13 +86,13 @@ def open_source(
     """
     if objective is not None:
         find_objective(objective)
-    return _unverified(path, vocabulary, objective) if unverified else _verified(path, vocabulary)
+    return (_unverified if unverified else _verified)(path, vocabulary, objective)
 
 
-def _verified(path: str, given: str | None) -> PackSource:
+def _verified(path: str, given: str | None, objective: str | None) -> PackSource:
     if not (storage.is_directory(path) or path.endswith(".json")) and storage.exists(path):
         raise DatasetError(f"{path}: is a file, expected a dataset's directory; --unverified takes files")
-    opened = reader.open_dataset(path)
+    opened = reader.open_dataset(path, objective=objective)
     [dataset] = find_datasets(path)
     manifest = dataset.manifest
     assert isinstance(manifest, Manifest)

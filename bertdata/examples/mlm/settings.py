@@ -27,7 +27,7 @@ class MlmSettings(ExampleSettings):
     max_predictions_per_seq: int = setting(
         0, "most masked positions in an example; 0: as masked_lm_prob asks of a full one"
     )
-    dupe_factor: int = setting(1, "passes over the text, each with masks of its own")
+    dupe_factor: int = setting(1, "passes over the text, each with masks of its own", least=1)
     masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob")
     mask_share: float = setting_of(MaskingSettings, "mask_share")
     random_share: float = setting_of(MaskingSettings, "random_share")

@@ -15,6 +15,7 @@ from bertdata.shards.example_proto import NotAnExample, decode_example
 from bertdata.shards.framing import read_payloads
 from bertdata.shards.hdf5_datasets import dataset_types, named_objective
 from bertdata.shards.hdf5_file import load_h5py
+from bertdata.shards.packed.fields import row_fields
 from bertdata.shards.packed.packs import PackReader, PackWriter, grid_mask_room
 from bertdata.shards.parquet_file import file_metadata, load_pyarrow
 from bertdata.shards.protocol import Sink
@@ -127,53 +128,69 @@ def _parquet_reader(file: IO[bytes], name: str, objective: Objective | None) -> 
 
 
 def _hdf5_reader(file: IO[bytes], name: str, objective: Objective | None) -> PackReader | None:
-    kinds = dataset_types(file)
-    if "next_sentence_positions" in kinds or "next_sentence_weights" in kinds:
-        from bertdata.shards.packed.grid_hdf5 import GridHdf5Reader
-
-        return GridHdf5Reader(
-            file, name, _arrangement("habana"), _checked("habana", named_objective(file), objective, name)
-        )
-    if "packed_input_len" in kinds or "packed_masked_lm_len" in kinds:
+    names = set(dataset_types(file))
+    named = named_objective(file)
+    if objective is None and named is not None:
+        objective = objective_of_file(named, name)
+    packing = _packing_of(names, "hdf5", objective)
+    if packing is None:
+        return None
+    checked = _checked(packing, objective)
+    if packing == "nvidia":
         from bertdata.shards.packed.nvidia import NvidiaReader
 
-        return NvidiaReader(file, name, _checked("nvidia", named_objective(file), objective, name))
-    return None
+        return NvidiaReader(file, name, checked)
+    from bertdata.shards.packed.grid_hdf5 import GridHdf5Reader
+
+    return GridHdf5Reader(file, name, _arrangement(packing), checked)
 
 
 def _tfrecord_reader(
     file: IO[bytes], name: str, engine: Engine | None, objective: Objective | None
 ) -> PackReader | None:
-    packing = _packing_of_record(file, name)
+    packing = _packing_of(_names_of_record(file, name), "tfrecord", objective)
     if packing is None:
         return None
     _load_numpy(packing)
     from bertdata.shards.packed.grid_tfrecord import GridRecordReader
 
-    return GridRecordReader(
-        file, name, _arrangement(packing), _checked(packing, None, objective, name), engine
-    )
+    return GridRecordReader(file, name, _arrangement(packing), _checked(packing, objective), engine)
 
 
-def _checked(packing: str, named: str | None, objective: Objective | None, name: str) -> Objective:
-    """The objective of a file's rows: the one that is known, that it names, or the default one."""
-    found = objective or objective_of_file(named or DEFAULT_OBJECTIVE, name)
+def _checked(packing: str, objective: Objective | None) -> Objective:
+    """The objective of a file's rows: the one that is known, else the default one."""
+    found = objective or find_objective(DEFAULT_OBJECTIVE)
     find_layout(packing).check_objective(found.name)
     return found
 
 
-def _packing_of_record(file: IO[bytes], name: str) -> str | None:
-    """The layout whose fields the first record has. None where it is no row, or cannot be read."""
+def _names_of_record(file: IO[bytes], name: str) -> set[str]:
+    """The fields of the first record. Empty where it cannot be read."""
     try:
-        first = next(read_payloads(file, name), b"")
-        keys = decode_example(first).keys()
+        return set(decode_example(next(read_payloads(file, name), b"")))
     except (ShardError, NotAnExample):
-        return None  # the reader of examples says what is wrong
+        return set()  # the reader of examples says what is wrong
     finally:
         file.seek(0)
-    if any(key.startswith("packed_") for key in keys):
-        return "graphcore"
-    return "habana" if {"next_sentence_positions", "next_sentence_weights"} & keys else None
+
+
+def _packing_of(names: set[str], format: str, objective: Objective | None) -> str | None:
+    """The layout whose rows have exactly these fields. None where they are not packed.
+
+    A file whose fields are neither those of a layout nor those of the objective's examples is taken for what
+    it differs from in the fewest fields, so that its reader names these.
+    """
+    try:
+        of_examples = set((objective or find_objective(DEFAULT_OBJECTIVE)).fields(format))
+    except SettingsError:
+        of_examples = set()
+    found, fewest = None, len(names ^ of_examples)
+    for layout in LAYOUTS.values():
+        if layout.groups is not None and format in layout.formats:
+            differing = len(names ^ set(row_fields(layout.name, format)))
+            if names and differing < fewest:
+                found, fewest = layout.name, differing
+    return found
 
 
 def _arrangement(packing: str) -> Any:

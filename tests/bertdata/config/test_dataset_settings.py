@@ -14,6 +14,7 @@ from bertdata.examples.bert.settings import BertSettings
 from bertdata.examples.mlm.settings import MlmSettings
 from bertdata.records import Vocabulary
 from schemas import load_schema
+from schemas.faults import faults
 
 TOKENIZER = {"dialect", "lower_case"}
 CONTAINER = {"format", "bin_size", "remask"}
@@ -67,16 +68,56 @@ def test_tuples_are_the_lists_that_a_manifest_gives_back(vocabulary: Vocabulary)
     assert records_of(ALL["own"], vocabulary).objective["labels"] == ["yes", "no"]
 
 
-@pytest.mark.parametrize("kind", [BertSettings, MlmSettings])
-def test_the_schema_declares_settings_in_their_records(kind: type[ExampleSettings]) -> None:
+def test_the_schema_declares_settings_in_their_records() -> None:
     schema = load_schema("manifest")["$defs"]
-    known = set(schema["objective"]["properties"])
-    own = set(schema_of(kind)) - set(schema_of(ExampleSettings)) - CONTAINER
-    assert own - known <= {"blocks"}, "of mlm alone"
-    assert {"max_seq_length", "random_seed"} <= known
+    assert {"max_seq_length", "random_seed"} <= set(schema["objective"]["properties"])
     assert set(schema["tokenizer"]["properties"]) >= TOKENIZER
     assert set(schema["container"]["properties"]) >= CONTAINER
-    assert not (known & (TOKENIZER | CONTAINER))
+
+
+def objective_faults(record: dict[str, Any]) -> list[str]:
+    schema = load_schema("manifest")
+    return [fault.message for fault in faults(record, schema["$defs"]["objective"])]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_record_of_an_objective_fits_the_schema(name: str, vocabulary: Vocabulary) -> None:
+    assert objective_faults(records_of(ALL[name], vocabulary).objective) == []
+
+
+@pytest.mark.parametrize("name", ["bert", "mlm"])
+def test_the_settings_of_the_packages_objectives_are_required_and_typed(
+    name: str, vocabulary: Vocabulary
+) -> None:
+    whole = records_of(ALL[name], vocabulary).objective
+    for setting_name, value in whole.items():
+        wrong = {**whole, setting_name: [value]}
+        assert objective_faults(wrong), setting_name
+    missing = {item for item in whole if objective_faults({k: v for k, v in whole.items() if k != item})}
+    optional = {"masks"} if name == "mlm" else {"masks", "mask_share", "random_share", "kept_share"}
+    assert missing - {"name"} == set(whole) - optional - {"name"}
+
+
+COMMON = {"max_seq_length": 128, "random_seed": 1}
+FILES = {"max_seq_length": 128, "unverified": True}
+
+
+@pytest.mark.parametrize(
+    ("record", "fault"),
+    [
+        ({"name": "own:X", **COMMON, "masks": "three", "blocks": 7}, None),
+        ({"name": "own:X", **FILES}, None),
+        ({"name": "own:X", "max_seq_length": 128}, "'random_seed' is a required property"),
+        ({"name": "squad", **COMMON}, None),
+        ({"name": "squad", **FILES}, None),
+        ({"name": "bert", **FILES}, "'max_predictions_per_seq' is a required property"),
+        ({**FILES}, "'max_predictions_per_seq' is a required property"),
+        ({"name": "mlm", **FILES, "max_predictions_per_seq": 0}, "0 is less than the minimum of 1"),
+        ({"name": "mlm", **FILES, "max_predictions_per_seq": 20}, None),
+    ],
+)
+def test_the_schema_asks_of_an_objective_what_it_declares(record: dict[str, Any], fault: str | None) -> None:
+    assert objective_faults(record) == ([] if fault is None else [fault])
 
 
 def test_the_schema_has_the_choices_that_are_declared() -> None:

@@ -60,6 +60,11 @@ def manifest(dataset: Path) -> dict[str, Any]:
     return found
 
 
+def own_settings(dataset: Path) -> dict[str, Any]:
+    found: dict[str, Any] = manifest(dataset)["settings"]["objective"]
+    return found
+
+
 def test_every_container_holds_the_same_examples(datasets):
     found = {format: all_rows(path) for format, path in datasets.items()}
     assert found["tfrecord"] == found["hdf5"] == found["parquet"]
@@ -76,9 +81,9 @@ def test_every_container_holds_the_same_examples(datasets):
 def test_the_manifest_has_objective_and_limits_and_counts_no_masks(datasets):
     for format, path in datasets.items():
         found = manifest(path)
-        assert found["settings"]["objective"] == NAME
-        assert {name: found["settings"][name] for name in SIZES} == SIZES
-        assert "max_predictions_per_seq" not in found["settings"]
+        assert own_settings(path)["name"] == NAME
+        assert {name: own_settings(path)[name] for name in SIZES} == SIZES
+        assert "max_predictions_per_seq" not in own_settings(path)
         assert found["totals"]["masked_tokens"] == 0
         contents = [entry["content_md5"] for entry in found["shards"]]
         assert contents == [entry["md5"] for entry in manifest(datasets["tfrecord"])["shards"]], format
@@ -170,13 +175,32 @@ PACKED = replace(LAYOUT, packing="flat", sequences_per_row=3)
 def test_rows_of_the_layout_flat_hold_the_same_examples(bertdata, datasets, packed):
     assert sorted(map(repr, all_rows(packed, PACKED))) == sorted(map(repr, all_rows(datasets["tfrecord"])))
     found = manifest(packed)
-    assert {name: found["settings"][name] for name in SIZES} == SIZES
+    assert {name: own_settings(packed)[name] for name in SIZES} == SIZES
     assert sum(entry["rows"] for entry in found["shards"]) < found["totals"]["examples"]
     outcome = bertdata("verify-md5", packed, "--content")
     assert outcome.status == 0, outcome.err
     assert bertdata("show", shards(packed)[0]).status == 0
     assert bertdata("stats", packed, "--workers=1").status == 0
     assert [*face.open_dataset(str(packed), objective=NAME)] == all_rows(packed, PACKED)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_files_without_a_manifest_are_packed_and_read_back(
+    bertdata, datasets, small_vocabulary_file, tmp_path, format
+):
+    """The manifest of their rows has the sizes that these examples have, and none of masks."""
+    source, output = tmp_path / "files", tmp_path / "rows"
+    source.mkdir()
+    for path in shards(datasets[format]):
+        (source / path.name).write_bytes(path.read_bytes())
+    words = ["pack", source, "--output", output, "--unverified", "--vocab", small_vocabulary_file]
+    outcome = bertdata(*words, "--objective", NAME, "--workers=1")
+    assert outcome.status == 0, outcome.err
+    assert set(own_settings(output)) == {"name", *SIZES, "unverified"}
+    outcome = bertdata("verify-md5", output, "--content")
+    assert outcome.status == 0, outcome.out
+    found = [*face.open_dataset(output)]
+    assert sorted(map(repr, found)) == sorted(map(repr, all_rows(datasets["tfrecord"])))
 
 
 @pytest.mark.parametrize("layout", ["habana", "graphcore", "nvidia"])
@@ -256,6 +280,14 @@ def test_create_names_the_file_of_too_many_items(
     [line] = outcome.err.splitlines()[-1:]
     assert f"{shard}: record " in line
     assert "spans, expected at most 8" in line
+
+
+@pytest.mark.parametrize("most", [-3, 0, 65_536])
+def test_a_limit_that_no_record_can_have_is_refused(bertdata, corpus, small_vocabulary_file, tmp_path, most):
+    words = ["create", corpus[0], "--output", tmp_path / "out", "--vocab", small_vocabulary_file]
+    outcome = bertdata(*words, "--objective", NAME, f"--max-spans={most}")
+    outcome.assert_one_error(2, f"max_spans is {most}, expected 1 to 65535")
+    assert not (tmp_path / "out").exists()
 
 
 def test_each_group_has_its_own_limit(tmp_path):
@@ -375,6 +407,6 @@ def test_a_flag_has_the_form_of_the_objective_that_is_named(corpus, small_vocabu
     """``blocks`` is a choice of an objective of the package, a number of the test's."""
     words = ["create", str(corpus[0]), "--vocab", str(small_vocabulary_file), "--workers=1"]
     assert main([*words, "--output", str(tmp_path / "choice"), "--objective=mlm", "--blocks=none"]) == 0
-    assert manifest(tmp_path / "choice")["settings"]["blocks"] == "none"
+    assert own_settings(tmp_path / "choice")["blocks"] == "none"
     assert main([*words, "--output", str(tmp_path / "number"), *FLAGS, "--blocks=7"]) == 0
-    assert manifest(tmp_path / "number")["settings"]["blocks"] == 7
+    assert own_settings(tmp_path / "number")["blocks"] == 7

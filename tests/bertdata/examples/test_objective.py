@@ -6,18 +6,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import h5py
 import pytest
 
+import bertdata as face
 from bertdata.cli.main import main
-from bertdata.errors import SettingsError
+from bertdata.errors import SettingsError, ShardError
 from bertdata.examples.bert.objective import BERT
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import OBJECTIVES, find_objective
-from bertdata.shards.containers import open_reader
+from bertdata.records import ExampleBatch, ShardLayout
+from bertdata.shards.containers import make_writer, open_reader
 from schemas import load_schema
 from tests.support.commands import finish, start
 from tests.support.paths import ROOT
-from tests.support.plain_objective import NAME
+from tests.support.plain_objective import FIELDS, NAME, Plain
 
 FORMATS = ("tfrecord", "hdf5", "parquet")
 
@@ -190,6 +193,74 @@ def test_a_file_is_of_the_objective_with_the_most_of_its_fields(
         [path] = (tmp_path / format).glob(f"*.{format}")
         with open_reader(str(path)) as reader:
             assert reader.layout.objective == "bert"
+
+
+PREFIXED = Plain(
+    f"{__name__}:PREFIXED",
+    {
+        "tfrecord": {
+            f"packed_{name}": field
+            for name, field in zip(("input_ids", "used"), FIELDS["tfrecord"].values(), strict=True)
+        },
+        "hdf5": {
+            f"packed_{name}": field
+            for name, field in zip(("input_len", "used"), FIELDS["hdf5"].values(), strict=True)
+        },
+    },
+)
+"""Examples of ids alone, in fields that are called as Graphcore's and NVIDIA's packed rows call theirs."""
+
+
+@pytest.mark.parametrize("engine", ["native", "python"])
+@pytest.mark.parametrize("format", ["tfrecord", "hdf5"])
+def test_fields_may_be_called_as_those_of_packed_rows(tmp_path, format, engine):
+    layout = ShardLayout(objective=PREFIXED.name, max_seq_length=8)
+    batch = ExampleBatch.of([ExampleBatch.example_type(ids=[5, 6, 7])], wide=False)
+    path = tmp_path / f"own.{format}"
+    with path.open("wb") as file:
+        writer = make_writer(format, file, layout, engine)
+        writer.write(batch)
+        writer.close()
+    with open_reader(str(path), engine, PREFIXED.name) as reader:
+        assert reader.layout == layout
+        assert [example.ids for one in reader.batches(9) for example in one.examples()] == [[5, 6, 7]]
+
+
+def test_a_record_of_an_unknown_objective_is_refused_with_the_remedy(datasets, tmp_path):
+    path = tmp_path / "alone.tfrecord"
+    path.write_bytes(shard(datasets["tfrecord"]).read_bytes())
+    with pytest.raises(
+        ShardError, match=r"record 0: lacks input_ids, .*; give --objective NAME, that of its"
+    ):
+        list(ids_of(path, None))
+
+
+def test_examples_without_masks_cannot_be_masked_when_they_are_read(datasets):
+    opened = face.open_dataset(datasets["hdf5"], objective=NAME)
+    for most in (None, 20):
+        with pytest.raises(SettingsError, match=f"the examples of the objective {NAME} have no masked words"):
+            opened.masked(max_predictions_per_seq=most)
+
+
+@pytest.mark.parametrize("name", ["bert", "mlm"])
+def test_an_objective_that_the_manifest_contradicts_is_refused(bertdata, datasets, tmp_path, name):
+    told = f"its manifest has the objective {NAME}, but {name} was given; give {NAME}, or none"
+    path, out = shard(datasets["hdf5"]), tmp_path / "out"
+    bertdata("show", path, "--objective", name).assert_one_error(2, told)
+    bertdata("convert", path, tmp_path / "x.parquet", "--objective", name).assert_one_error(2, told)
+    bertdata("pack", datasets["hdf5"], "--output", out, "--objective", name).assert_one_error(2, told)
+    with pytest.raises(SettingsError, match="its manifest has the objective"):
+        face.open_dataset(datasets["hdf5"], objective=name)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_file_of_an_objective_that_nobody_knows_is_refused_without_a_remedy(bertdata, datasets, tmp_path):
+    path = tmp_path / "later.hdf5"
+    path.write_bytes(shard(datasets["hdf5"]).read_bytes())
+    with h5py.File(path, "a") as file:
+        file.attrs["bertdata.objective"] = "gpt"
+    told = f"{path}: has the objective 'gpt', which is not known; known are bert, mlm, squad, classification"
+    bertdata("show", path).assert_one_error(2, told)
 
 
 def test_both_engines_write_and_read_its_records_alike(datasets):

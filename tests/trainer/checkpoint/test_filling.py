@@ -5,8 +5,9 @@ import torch
 from torch import Tensor
 
 from bertdata.errors import DataError
+from tests.support.made_checkpoints import checkpoint_of
 from tests.support.small_models import ours
-from trainer.checkpoint.filling import checkpoint_of, fill_model
+from trainer.checkpoint.filling import fill_model
 from trainer.checkpoint.stored import Checkpoint, StoredTensor
 
 LAYER = "bert.encoder.layer.1.output.dense.weight"

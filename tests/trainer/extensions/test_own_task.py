@@ -8,6 +8,7 @@ import pytest
 
 from bertdata.dataset.reader import open_dataset
 from bertdata.examples.objectives import find_objective
+from tests.support.block_objective import NAME as BLOCKS
 from tests.support.span_objective import NAME
 from tests.support.training_runs import refuse, tensors, words
 from trainer.checkpoint.safetensors_files import read_safetensors
@@ -81,3 +82,14 @@ def test_masks_at_load_are_refused_for_examples_without_masked_words(trainer, sp
 def test_a_task_that_is_not_there_is_one_line(trainer, spans, tmp_path, monkeypatch):
     monkeypatch.setattr(find_objective(NAME), "task", "tests.support.span_task:Absent")
     refuse(trainer(*small(spans, tmp_path / "run")), 2, "tests.support.span_task:Absent")
+
+
+def test_masked_words_of_an_objective_of_ones_own_need_no_task(
+    trainer, bertdata, corpus, small_vocabulary_file, tmp_path
+):
+    made = ("create", corpus[0], f"--output={tmp_path / 'set'}", f"--vocab={small_vocabulary_file}")
+    created = bertdata(*made, f"--objective={BLOCKS}", "--max-seq-length=64", "--workers=1")
+    assert created.status == 0, created.err
+    outcome = trainer(*words(tmp_path / "set", tmp_path / "run", "--steps=2", "--warmup=0"))
+    assert outcome.status == 0, outcome.err
+    assert "mlm_loss" in table(tmp_path / "run" / "training.csv")[0]

@@ -1,18 +1,12 @@
 """Training on datasets of older manifests: as on new ones, or refused with the remedy."""
 
 import json
-import shutil
-from pathlib import Path
 
 import pytest
 
 from bertdata.cli.main import main as bertdata
-from bertdata.tokens.load import load_tokenizer
-from tests.support.commands import contents
 from tests.support.paths import ROOT
 from tests.support.training_runs import losses, refuse, words
-from trainer.extensions.finetuning.feature_set import read_source
-from trainer.extensions.finetuning.squad.features import SquadSettings, make_squad_set
 
 OLDER = ROOT / "tests" / "bertdata" / "dataset" / "older_manifests"
 VERSION_2 = OLDER / "version_2"
@@ -44,16 +38,6 @@ def test_packed_rows_of_version_2_train(trainer, tmp_path):
     outcome = trainer(*words(VERSION_2 / "packed", tmp_path / "run", *SHORT))
     assert outcome.status == 0, outcome.err
     assert len(losses(tmp_path / "run")) == 2
-
-
-def test_features_of_version_2_are_kept(tmp_path):
-    directory = Path(shutil.copytree(VERSION_2 / "squad", tmp_path / "squad"))
-    tokenizer = load_tokenizer(str(directory / "vocab.txt"), "google", True)
-    settings = SquadSettings(max_seq_length=32, doc_stride=12, max_query_length=8, training=True)
-    before = contents(directory)
-    found = make_squad_set(str(directory), read_source(str(OLDER / "squad.json")), tokenizer, settings)
-    assert found.kept
-    assert contents(directory) == before
 
 
 def test_version_1_is_named_with_the_remedy(trainer, tmp_path):

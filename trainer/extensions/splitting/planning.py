@@ -63,6 +63,7 @@ def _request(runtime: Runtime, shape: ModelConfig, sequence_length: int, memory:
             memory=memory,
             bandwidth=runtime.config.split.bytes_per_second or _ALONE,
             rate=find_rate(runtime.device),
+            task=runtime.task.name,
             attention=attention_of(runtime.device),
         )
         return replace(request, may_shard=can_shard())

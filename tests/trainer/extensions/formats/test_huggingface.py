@@ -13,13 +13,13 @@ from torch import Tensor
 from bertdata.errors import AssetError, DataError, MissingInputError, SettingsError
 from bertdata.io.assets import Asset, AssetSource, obtain
 from tests.support.flat import flatten
+from tests.support.made_checkpoints import checkpoint_of
 from tests.support.small_models import (
     SMALL,
     answers_of,
     make_batch,
     ours,
 )
-from trainer.checkpoint.filling import checkpoint_of
 from trainer.checkpoint.safetensors_files import index_text
 from trainer.checkpoint.source import read_weights_into
 from trainer.extensions.formats.config_file import read_config

@@ -10,8 +10,9 @@ import transformers
 from safetensors.torch import load_file
 from torch import Tensor
 
+from tests.support.made_checkpoints import checkpoint_of
 from tests.support.training_runs import refuse, words
-from trainer.checkpoint.filling import checkpoint_of, fill_model
+from trainer.checkpoint.filling import fill_model
 from trainer.config.model import ModelConfig
 from trainer.data.batches import FlatBatch
 from trainer.extensions.formats.huggingface import read_huggingface, write_huggingface

@@ -19,7 +19,9 @@ from trainer.extensions.splitting.plan.planner import least_memory, make_plan
 from trainer.extensions.splitting.plan.rates import DeviceRate, ShardingRate
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.extensions.splitting.planning import find_rate, fits_as_configured
+from trainer.model.masked_words import MaskedWords
 from trainer.model.pretraining import Pretraining
+from trainer.model.task import Task
 from trainer.run.device_memory import device_memory
 from trainer.run.runtime import Runtime
 from trainer.update.strategy import whole
@@ -57,11 +59,13 @@ def plan_of_rank_0() -> Plan:
     return make_plan(request(GIGABYTES, strategy="pipelined"))
 
 
-def runtime(workers: type[Collective] = Connected, **settings: object) -> Runtime:
+def runtime(workers: type[Collective] = Connected, task: Task | None = None, **settings: object) -> Runtime:
     config = Config.of(**{"batch_size": 4, "bandwidth": 1.0, **settings})
     device = Cpu(config)
     found = workers(device)
-    return Runtime(config=config, device=device, workers=found, division=whole(found), task=Pretraining())
+    return Runtime(
+        config=config, device=device, workers=found, division=whole(found), task=task or Pretraining()
+    )
 
 
 def memory_of(runtime: Runtime) -> int:
@@ -86,6 +90,19 @@ def test_a_model_that_fits_is_not_divided_unless_that_is_asked_for():
         plan = find_plan(runtime(strategy=strategy), SHAPE, 64)
         assert plan is not None
         assert (plan.strategy, plan.devices, plan.examples) == (strategy, 4, 16)
+
+
+def test_a_run_of_masked_words_alone_is_planned_without_a_next_sentence_head():
+    both, alone = (
+        find_plan(runtime(task=task, strategy="pipelined"), SHAPE, 64) for task in (None, MaskedWords())
+    )
+    assert both is not None
+    assert alone is not None
+    width = SHAPE.hidden_size
+    assert both.stages[-1].memory.weights - alone.stages[-1].memory.weights == 4 * (
+        width * width + 3 * width + 2
+    )
+    assert both.stages[0] == alone.stages[0]
 
 
 def test_auto_makes_a_plan_for_a_model_that_fits_no_device_as_configured():

@@ -50,6 +50,24 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return printed.err
 
 
+def test_the_objective_says_what_the_model_learns(capsys, config):
+    words = ["split", f"--config={config}", "--devices=4", "--memory=1", "--batch-size=4", "--json"]
+    found = {}
+    for objective in ("bert", "mlm"):
+        assert main([*words, f"--objective={objective}"]) == 0
+        found[objective] = json.loads(capsys.readouterr().out)
+    assert found["bert"]["parameters"] - found["mlm"]["parameters"] == 32 * 32 + 3 * 32 + 2
+    assert ("has_pairs" in found["bert"]["plan"], found["mlm"]["plan"]["has_pairs"]) == (False, False)
+
+
+def test_an_objective_that_no_pretraining_learns_is_refused(capsys, config):
+    words = [f"--config={config}", "--devices=4", "--memory=1"]
+    said = refusal(capsys, *words, "--objective=squad")
+    assert "objective is squad: that is learned by python -m trainer finetune" in said
+    own = "tests.support.plain_objective:PLAIN"
+    assert f"objective is {own}, which no task" in refusal(capsys, *words, f"--objective={own}")
+
+
 def test_a_stage_is_a_line_of_the_table():
     plan = make_plan([make_stage(0, transfer=0.002), make_stage(1)], copies=4)
     lines = plan_lines(plan, 20_000_000, 0.1, "computed by hand")

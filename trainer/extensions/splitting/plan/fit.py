@@ -13,7 +13,14 @@ from trainer.devices.device import Device
 from trainer.extensions.splitting.plan.costs import optimiser_costs
 from trainer.extensions.splitting.plan.plan import Plan
 
-FREE = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range", "deep_weight_init")
+FREE = (
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "initializer_range",
+    "deep_weight_init",
+    "model_type",
+    "pad_token_id",
+)
 """Settings of a model that no plan depends on."""
 
 _MAKER = "python -m trainer split"

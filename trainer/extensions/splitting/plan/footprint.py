@@ -17,7 +17,7 @@ from trainer.config.model import ModelConfig
 from trainer.devices.counting import HOST, flop_counter, host_autocast
 from trainer.devices.device import HALVES
 from trainer.extensions.splitting.plan.live_bytes import LiveBytes
-from trainer.extensions.splitting.plan.parts import NAMES, HeadsPart, ModelPart, Shape, make_part
+from trainer.extensions.splitting.plan.parts import NAMES, ModelPart, Shape, WordsPart, make_part
 
 
 class PassWork(NamedTuple):
@@ -70,7 +70,7 @@ def measure_part(part: ModelPart, shape: Shape, precision: str) -> Footprint:
     kept, moved = live.now, live.moved
     with live, flop_counter(shape.length) as backward:
         torch.autograd.backward(handed, [torch.ones_like(one) for one in handed])
-    tied = part.words.numel() if isinstance(part, HeadsPart) else 0
+    tied = part.words.numel() if isinstance(part, WordsPart) else 0
     linear = [weight for one in part.modules() if isinstance(one, nn.Linear) for weight in one.parameters()]
     cast = sum(weight.numel() for weight in linear) + tied  # values that autocast copies
     return Footprint(

@@ -1,7 +1,7 @@
 """The parts of the model that a plan divides: embeddings, a layer, pooler and heads, each to be run alone."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +15,9 @@ from trainer.devices.counting import host_attention
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.model.bert import Heads, Logits
 from trainer.model.layers import Dense, Embeddings, FlatAttention, Layer
+from trainer.model.masked_words import cross_entropy, words_loss
 from trainer.model.pretraining import pretraining_loss
+from trainer.model.task import find_kind
 
 Tensors = tuple[Tensor, ...]
 """The tensors that a part hands over: (tokens, hidden) rows, and their normed form if norms come first."""
@@ -112,26 +114,43 @@ class LayerPart(ModelPart):
         return (rows, normed) if self.takes == 2 else (normed,)
 
 
-class HeadsPart(ModelPart):
-    """Pooler, heads and loss of pre-training. words: the word embeddings."""
+class WordsPart(ModelPart):
+    """The masked-word head and its loss, without a pooler. words: the word embeddings."""
+
+    _pairs = False
 
     def __init__(self, config: ModelConfig, shape: Shape) -> None:
         super().__init__(config, shape)
-        self.pooler = Dense(config.hidden_size, config.hidden_size)
-        self.heads = Heads(config)
+        self.heads = Heads(config, self._pairs)
         self.words = nn.Parameter(torch.zeros(config.padded_vocab_size, config.hidden_size))
         self._first = torch.arange(shape.rows) * shape.length
         self._masked = (self._first[:, None] + torch.arange(shape.masked)).reshape(-1)
         self._labels = torch.zeros(len(self._masked), dtype=torch.int64)
         self._weights = torch.ones(len(self._masked))
+
+    def forward(self, *given: Tensor) -> Tensors:
+        return (words_loss(self._logits(given[-1]), cross_entropy)[0],)
+
+    def _logits(self, normed: Tensor) -> Logits:
+        words = self.heads.predictions(normed.index_select(0, self._masked), self.words)
+        return Logits(words, None, self._labels, self._weights)
+
+
+class HeadsPart(WordsPart):
+    """Pooler, both heads and loss of pre-training."""
+
+    _pairs = True
+
+    def __init__(self, config: ModelConfig, shape: Shape) -> None:
+        super().__init__(config, shape)
+        self.pooler = Dense(config.hidden_size, config.hidden_size)
         # The batch, of which the loss reads nothing else.
         self._batch: Any = SimpleNamespace(next_sentence_labels=torch.zeros(shape.rows, dtype=torch.int32))
 
     def forward(self, *given: Tensor) -> Tensors:
         normed = given[-1]
         pooled = torch.tanh(self.pooler.dense(normed.index_select(0, self._first)))
-        words = self.heads.predictions(normed.index_select(0, self._masked), self.words)
-        logits = Logits(words, self.heads.seq_relationship(pooled), self._labels, self._weights)
+        logits = replace(self._logits(normed), next_sentence=self.heads.seq_relationship(pooled))
         return (pretraining_loss(logits, self._batch).loss,)
 
 
@@ -148,9 +167,22 @@ class LinearPart(ModelPart):
 
 
 def make_part(name: str, config: ModelConfig, shape: Shape, head: str) -> ModelPart:
-    """The part of that name of NAMES, on torch's default device."""
+    """The part of that name of NAMES, on torch's default device. head: the name of a task."""
     if name == "embeddings":
         return EmbeddingsPart(config, shape)
     if name == "layer":
         return LayerPart(config, shape)
-    return (HeadsPart if head == "pretraining" else LinearPart)(config, shape)
+    return _above_encoder(head)(config, shape)
+
+
+def has_pairs(head: str) -> bool:
+    """False for a task whose part above the encoder lacks pooler and next-sentence head."""
+    return _above_encoder(head) is not WordsPart
+
+
+def _above_encoder(head: str) -> type[ModelPart]:
+    """The part that stands for everything above the encoder of the task's models."""
+    model = find_kind(head).model_class
+    if not model.ties_words:
+        return LinearPart
+    return HeadsPart if model.pairs else WordsPart

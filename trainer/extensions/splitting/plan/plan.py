@@ -80,6 +80,7 @@ class Plan:
     batch_size: int  # rows of a micro-batch
     micro_batches: int  # of each copy in an update
     stages: tuple[StagePlan, ...]
+    has_pairs: bool = True  # False for a model without pooler and next-sentence head
 
     @property
     def devices(self) -> int:
@@ -96,6 +97,12 @@ class Plan:
         if len(self.stages) > 1:
             return "pipelined"
         return "sharded" if self.stages[0].sharded else "replicated"
+
+    @property
+    def parameters(self) -> int:
+        """Trained values of the model, those of heads and of the vocabulary's padding included."""
+        model = ModelConfig.from_dict(self.model)
+        return model.parameters if self.has_pairs else model.parameters - model.pair_parameters
 
     @property
     def fullest(self) -> int:
@@ -120,7 +127,11 @@ class Plan:
         return sum(times) + (self.micro_batches - 1) * max(times)
 
     def as_json(self) -> dict[str, Any]:
-        return {"format": FORMAT, **asdict(self)}
+        """The fields. has_pairs only where it is False, so that plans stay as they were before it."""
+        values = {"format": FORMAT, **asdict(self)}
+        if self.has_pairs:
+            del values["has_pairs"]
+        return values
 
     def text(self) -> str:
         """The file that ``read_plan`` reads: JSON of the fields in ``schemas/plan.json``."""

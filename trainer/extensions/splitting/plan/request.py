@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from trainer.config.model import ModelConfig
-from trainer.config.section import check
+from trainer.config.section import PRETRAINING, check
 from trainer.config.settings import Config
 from trainer.extensions.splitting.plan.rates import DeviceRate, ShardingRate
 
@@ -31,7 +31,7 @@ class PlanRequest:
     rate: DeviceRate
     sharding: ShardingRate | None = None  # of sharded copies; None: both as bandwidth
     batch_size: int | None = None  # rows of a micro-batch; None: the search's choice
-    head: str = "pretraining"  # or the name of another task: one linear layer
+    head: str = PRETRAINING  # the task whose head is on the encoder, by its name
     masked: int | None = None  # masked slots of a row; None: 15 % of its positions
     attention: str = "fused"  # a name of ATTENTION
     clips_micro_batches: bool = False  # gradients are clipped before they are added up (not in split models)
@@ -92,12 +92,13 @@ def request_of(
     memory: int,
     bandwidth: float,
     rate: DeviceRate,
+    task: str,
     attention: str = "fused",
 ) -> PlanRequest:
     """The request with the configuration's update, limits and choices.
 
-    memory: bytes of a device; bandwidth: bytes a second; attention: a name of ATTENTION. SettingsError where
-    stages and copies cannot be made of the devices and layers.
+    memory: bytes of a device; bandwidth: bytes a second; task: PlanRequest.head; attention: a name of
+    ATTENTION. SettingsError where stages and copies cannot be made of the devices and layers.
     """
     split, update = config.split, config.update
     _check_shape(split.stages, split.copies, devices, model.num_hidden_layers)
@@ -112,7 +113,7 @@ def request_of(
         bandwidth=bandwidth,
         rate=rate,
         batch_size=update.batch_size,
-        head=config.finetuning.task,
+        head=task,
         masked=None if config.finetuning.is_finetuning else config.data.max_predictions_per_seq,
         attention=attention,
         clips_micro_batches=update.micro_batch_clip_norm(1) is not None,

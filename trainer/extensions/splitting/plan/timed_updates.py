@@ -13,6 +13,7 @@ from trainer.extensions.splitting.plan.parts import (
     NAMES,
     ModelPart,
     Tensors,
+    WordsPart,
     make_part,
     shape_of,
 )
@@ -129,6 +130,6 @@ def _make_parts(request: PlanRequest, device: Device, rows: int) -> dict[str, li
         for module in part.modules():
             if isinstance(module, nn.Linear | nn.Embedding):
                 nn.init.normal_(module.weight, std=request.model.initializer_range)
-    if request.head == "pretraining":
+    if isinstance(made["heads"][0], WordsPart):
         made["heads"][0].words = made["embeddings"][0].embeddings.word_embeddings.weight
     return made

@@ -29,8 +29,8 @@ Divides a model over devices that cannot hold it alone, without training: prints
 memory, and what an update takes. No device is needed: times are computed from the model's operations and the
 rates of --hardware; with --profile-layers the layers are timed on --device. Any key of pretrain may be given:
 --strategy pipelined, --stages 4, --recompute always, --max-seq-length 128 (default: the model's longest),
---bandwidth 25 (GB/s between devices; default: half of the data sheet's). With --plan FILE that plan is shown,
-and none is made."""
+--objective mlm (masked words alone), --bandwidth 25 (GB/s between devices; default: half of the data
+sheet's). With --plan FILE that plan is shown, and none is made."""
 
 
 def run(arguments: list[str]) -> None:
@@ -124,8 +124,18 @@ def _make(config: Config, devices: int | None, hardware: Hardware) -> Plan:
         memory=hardware.memory,
         bandwidth=hardware.bandwidth,
         rate=hardware.rate,
+        task=_task(config),
     )
     return _profiled_plan(config, request) if config.split.profile_layers else make_plan(request)
+
+
+def _task(config: Config) -> str:
+    """The name of the task that the model is to learn. SettingsError for an objective that nothing learns."""
+    from trainer.model.task import task_of_objective  # imports torch
+
+    if config.is_finetuning:
+        return config.task
+    return task_of_objective(config.data.objective, "objective is")
 
 
 def _profiled_plan(config: Config, request: PlanRequest) -> Plan:
@@ -163,7 +173,7 @@ def _as_json(plan: Plan) -> dict[str, Any]:
     """The plan, and what follows from it: seconds, bytes, fractions."""
     return {
         "strategy": plan.strategy,
-        "parameters": ModelConfig.from_dict(plan.model).parameters,
+        "parameters": plan.parameters,
         "devices": plan.devices,
         "examples": plan.examples,
         "seconds": plan.seconds,

@@ -22,7 +22,7 @@ def plan_lines(plan: Plan, memory: int | None, margin: float, source: str) -> li
 def _heading(plan: Plan) -> str:
     model = ModelConfig.from_dict(plan.model)
     return (
-        f"{model.parameters:,} parameters ({model.num_hidden_layers} layers, "
+        f"{plan.parameters:,} parameters ({model.num_hidden_layers} layers, "
         f"hidden size {model.hidden_size}), {plan.devices} device{'s' * (plan.devices > 1)}: {plan.strategy}"
     )
 

@@ -15,7 +15,8 @@ HARDWARE: dict[str, Any] = {"memory": 10**9, "bandwidth": 1e9, "rate": DeviceRat
 
 
 def requested(devices: int = 8, **keys: Any) -> PlanRequest:
-    return request_of(Config.of(**keys), MODEL, devices=devices, sequence_length=128, **HARDWARE)
+    config = Config.of(**keys)
+    return request_of(config, MODEL, devices=devices, sequence_length=128, task=config.task, **HARDWARE)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,8 @@ def test_an_optimiser_with_moments_of_the_same_size_fits():
 
 @pytest.mark.parametrize("name", FREE)
 def test_what_no_plan_depends_on_may_differ(name):
-    other = replace(RUN["model"], **{name: 0.25 if name != "deep_weight_init" else True})
+    others = {"deep_weight_init": True, "model_type": "roberta", "pad_token_id": 1}
+    other = replace(RUN["model"], **{name: others.get(name, 0.25)})
     assert other != RUN["model"]
     check_fits(PLAN, **RUN | {"model": other}, where="plan.json")
 

@@ -7,6 +7,7 @@ from trainer.config.model import ModelConfig
 from trainer.extensions.splitting.plan.footprint import measure_footprints, measure_part
 from trainer.extensions.splitting.plan.live_bytes import LiveBytes
 from trainer.extensions.splitting.plan.parts import NAMES, Shape, make_part
+from trainer.model.masked_words import MaskedWords
 
 MODEL = {"vocab_size": 96, "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2}
 
@@ -18,11 +19,12 @@ def config(pre_norm=False):
 @pytest.mark.parametrize("pre_norm", [False, True])
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("attention", ["scores", "flat"])
-def test_fake_tensors_count_as_real_ones_do(attention, precision, pre_norm):
+@pytest.mark.parametrize("head", ["pretraining", "masked_words"])
+def test_fake_tensors_count_as_real_ones_do(head, attention, precision, pre_norm):
     shape = Shape(rows=2, length=8, masked=2, attention=attention)
-    counted = measure_footprints(config(pre_norm), shape, precision, "pretraining")
+    counted = measure_footprints(config(pre_norm), shape, precision, head)
     for name in NAMES:
-        part = make_part(name, config(pre_norm), shape, "pretraining")
+        part = make_part(name, config(pre_norm), shape, head)
         assert measure_part(part, shape, precision) == counted[name], name
 
 
@@ -33,6 +35,30 @@ def test_the_parts_have_all_parameters_of_the_model():
     whole = parts["embeddings"].parameters + layers + parts["heads"].parameters
     assert whole == config().parameters
     assert parts["heads"].tied == 96 * 16
+
+
+def test_masked_words_alone_have_neither_pooler_nor_next_sentence_head():
+    shape = Shape(rows=2, length=8, masked=2, attention="fused")
+    both, alone = (
+        measure_footprints(config(), shape, "fp32", head) for head in ("pretraining", "masked_words")
+    )
+    pooler, pairs = 16 * 16 + 16, 2 * 16 + 2
+    assert both["heads"].parameters - alone["heads"].parameters == pooler + pairs
+    assert both["heads"].forward.flops - alone["heads"].forward.flops == 2 * 2 * (16 * 16 + 2 * 16)
+    assert alone["heads"].tied == both["heads"].tied
+    assert (alone["embeddings"], alone["layer"]) == (both["embeddings"], both["layer"])
+
+
+class OwnTask(MaskedWords):
+    """A task of one's own on masked words."""
+
+    name = f"{__name__}:OwnTask"
+
+
+def test_a_task_of_ones_own_says_by_its_model_what_is_planned():
+    shape = Shape(rows=2, length=8, masked=2, attention="fused")
+    own = measure_footprints(config(), shape, "fp32", OwnTask.name)
+    assert own == measure_footprints(config(), shape, "fp32", "masked_words")
 
 
 @pytest.mark.parametrize("pre_norm", [False, True])

@@ -18,6 +18,7 @@ from trainer.extensions.splitting.plan.rates import DeviceRate
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.extensions.splitting.plan.timed_updates import LAYERS, TimedUpdates, UpdateTimes
 from trainer.extensions.splitting.show.command import run as split
+from trainer.model.bert import BertForMaskedLM
 from trainer.update.lamb import Lamb
 from trainer.update.strategy import UpdateNumber, part_seeds
 
@@ -82,7 +83,7 @@ def test_an_update_seeds_each_part_before_it_steps(layers):
         device.calls.clear()
 
 
-@pytest.mark.parametrize("head", ["pretraining", "squad"])
+@pytest.mark.parametrize("head", ["pretraining", "masked_words", "squad"])
 @pytest.mark.parametrize("pre_norm", [False, True])
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_each_time_is_that_of_one_part_and_one_value(head, pre_norm, precision):
@@ -137,6 +138,14 @@ def test_weights_are_those_of_a_small_model_with_the_word_embeddings_once():
     updates = TimedUpdates(made, Seeded(), 2, Ticks())
     small = request(LAYERS).model
     assert sum(weight.numel() for weight in updates.weights) == small.parameters
+
+
+def test_masked_words_alone_have_the_weights_of_their_model():
+    updates = TimedUpdates(request(head="masked_words"), Seeded(), 2, Ticks())
+    small = BertForMaskedLM(request(LAYERS).model)
+    assert sum(weight.numel() for weight in updates.weights) == sum(one.numel() for one in small.parameters())
+    updates.run()
+    assert all(bool(weight.grad.any()) for weight in updates.weights)
 
 
 def test_gradients_are_added_up_and_the_steps_change_moments_only(monkeypatch):
