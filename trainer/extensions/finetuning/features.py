@@ -1,7 +1,6 @@
 """The command ``python -m trainer features``: features of a file as text for audits, or as a dataset."""
 
 from argparse import Namespace
-from typing import Any
 
 from bertdata.cli.common.parser import Parser, positive
 from bertdata.config.settings import FORMATS
@@ -30,17 +29,10 @@ def run(arguments: list[str]) -> None:
     """Write the features. Print what was written, and warn about what was left out."""
     given = _parser().parse_args(arguments)
     given.task = given.task.lower()
-    line, warnings = _write_features(given)
-    for warning in warnings:
-        say_error(f"trainer: warning: {warning}")
-    say(line)
-
-
-def _write_features(given: Namespace) -> tuple[str, list[str]]:
-    """Write the features, or keep a dataset of them. A line about them, and warnings."""
     task = find_data(given.task)
     refuse(given, task.refused)
-    settings = task.settings(**_values(given, *_FLAGS, *task.feature_flags))
+    values = {name: getattr(given, name) for name in (*_FLAGS, *task.feature_flags)}
+    settings = task.settings(**{name: value for name, value in values.items() if value is not None})
     if given.dataset is not None:
         refuse(given, ("shuffled",))
     tokenizer, warnings = _open_tokenizer(given)
@@ -49,12 +41,16 @@ def _write_features(given: Namespace) -> tuple[str, list[str]]:
     if given.dataset is not None:
         found = make_feature_set(given.dataset, source, tokenizer, settings, make)
         line = f"{found.directory}: {'kept' if found.kept else 'made'} {found.examples} examples"
-        return line, [*warnings, *found.warnings]
-    made = make(source, tokenizer, settings)
-    with storage.open_output(given.output) as file:
-        for one in made.lines:
-            file.write(one.encode("ascii"))
-    return f"{given.output}: {made.count}", [*warnings, *made.warnings]
+        warnings += found.warnings
+    else:
+        made = make(source, tokenizer, settings)
+        with storage.open_output(given.output) as file:
+            file.writelines(line.encode("ascii") for line in made.lines)
+        line = f"{given.output}: {made.count}"
+        warnings += made.warnings
+    for warning in warnings:
+        say_error(f"trainer: warning: {warning}")
+    say(line)
 
 
 def _parser() -> Parser:
@@ -106,11 +102,6 @@ def _parser() -> Parser:
     add_columns(parser)
     parser.add_argument("--no-labels", action="store_true", help="a table without labels: all are 0")
     return parser
-
-
-def _values(given: Namespace, *names: str) -> dict[str, Any]:
-    """The values of these flags that are given or have a default."""
-    return {name: value for name in names if (value := getattr(given, name)) is not None}
 
 
 def _open_tokenizer(given: Namespace) -> tuple[WordPieceTokenizer, list[str]]:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 FileNames = tuple[str, str, str]
 """Names of the files to train, to evaluate and to predict."""
 
-
 Scores = tuple[dict[str, float], list[str]]
 """Metrics by name, and warnings."""
 
@@ -78,11 +77,8 @@ def find_name(name: str) -> str:
     SettingsError for another name.
     """
     known = NAMES["data of the task"]
-    for task in known:
-        if _plain(task) == _plain(name):
-            return task
-    raise SettingsError(f"task {name!r}: no such task; known are {', '.join(known)}")
-
-
-def _plain(name: str) -> str:
-    return name.lower().replace("-", "").replace("_", "")
+    plain = {task.replace("-", ""): task for task in known}
+    found = plain.get(name.lower().replace("-", "").replace("_", ""))
+    if found is None:
+        raise SettingsError(f"task {name!r}: no such task; known are {', '.join(known)}")
+    return found

@@ -71,7 +71,7 @@ def _missing(config: Config, kind: int, said: str) -> BertDataError:
 
 def names_looked_for(config: Config, kind: int) -> str:
     """All usual names of a file, in words. kind: as of _missing."""
-    return " and no ".join(names[kind] for names in _usual_names(config))
+    return " and no ".join(names[kind] for names in find_data(config.task).usual_names(config.finetuning))
 
 
 def _names_there(config: Config) -> FileNames:
@@ -80,17 +80,13 @@ def _names_there(config: Config) -> FileNames:
     All are of one distribution, because another's files to evaluate may hold examples to train on: of the
     first whose file to train on is there, else of the first that has any file there.
     """
-    usual, folder = _usual_names(config), config.finetuning.task_dir
+    usual, folder = find_data(config.task).usual_names(config.finetuning), config.finetuning.task_dir
     if folder is None or len(usual) == 1:
         return usual[0]
     there = [[storage.exists(storage.join(folder, name)) for name in names] for names in usual]
     found = [names for names, (train, *_) in zip(usual, there, strict=True) if train]
     found += [names for names, any_of in zip(usual, there, strict=True) if any(any_of)]
     return found[0] if found else usual[0]
-
-
-def _usual_names(config: Config) -> list[FileNames]:
-    return find_data(config.task).usual_names(config.finetuning)
 
 
 def feature_length(config: Config) -> int:
