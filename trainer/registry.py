@@ -119,10 +119,6 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "squad": f"{_FINETUNING}.squad.data:SquadData",
         **dict.fromkeys((*_GLUE, "classification"), f"{_FINETUNING}.classification.data:TableData"),
     },
-    "prediction of one text": {
-        "squad": f"{_FINETUNING}.squad.task:print_answer",
-        **dict.fromkeys((*_GLUE, "classification"), f"{_FINETUNING}.classification.task:print_label"),
-    },
     "fine-tuned model": {
         "evaluation": f"{_FINETUNING}.finetune_command:evaluate_fine_tuned",
         "prediction": f"{_FINETUNING}.task_data:predict_task",
@@ -144,6 +140,9 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
 }
 """MODULE:ATTRIBUTE by kind and name; kind and name together are what an error calls it."""
+
+FINE_TUNED = NAMES["data of the task"]
+"""The tasks that start from a pre-trained model, by name."""
 
 
 def find(kind: str, name: str) -> Any:
@@ -177,8 +176,3 @@ def check_name(kind: str, name: str) -> None:
     """SettingsError for an unknown name."""
     if name not in NAMES[kind]:
         raise SettingsError(f"{kind} {name!r}: no such {kind}; known are {', '.join(NAMES[kind])}")
-
-
-def is_fine_tuned(task: str | None) -> bool:
-    """True for the name of a task that starts from a pre-trained model."""
-    return task in NAMES["data of the task"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bertdata.config.declared import setting
 from trainer.config.section import PRETRAINING, Section
-from trainer.registry import NAMES, is_fine_tuned
+from trainer.registry import FINE_TUNED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,7 +15,7 @@ class FinetuningSection(Section):
     task: str = setting(
         PRETRAINING,
         "what is fine-tuned: squad, one of GLUE's tasks, or classification for a table of one's own",
-        (PRETRAINING, *NAMES["data of the task"]),
+        (PRETRAINING, *FINE_TUNED),
         keywords={"type": "string"},
     )
     task_dir: str | None = setting(
@@ -57,8 +57,7 @@ class FinetuningSection(Section):
 
     @property
     def is_finetuning(self) -> bool:
-        """True for a task that starts from a pre-trained model."""
-        return is_fine_tuned(self.task)
+        return self.task in FINE_TUNED
 
     def idle(self) -> list[str]:
         """The keys that have no effect on pre-training."""

@@ -21,7 +21,7 @@ from trainer.config.settings import Config
 from trainer.config.task_names import task_flags
 from trainer.errors import CheckpointError
 from trainer.model.bert import HeadedBert
-from trainer.registry import find, is_fine_tuned
+from trainer.registry import FINE_TUNED, find
 from trainer.report.evaluation_results import EvaluationResults
 from trainer.report.reporter import Logger, Reporter
 from trainer.report.terminal import Terminal
@@ -56,7 +56,7 @@ def evaluate_run(arguments: Sequence[str], prog: str, *, poll: bool, timeout: fl
     given.require("output_dir")
     runtime = connect(given)
     trained = runtime.on_rank_0(lambda: trained_keys(given))
-    if given.is_finetuning or is_fine_tuned(trained.get("task")):
+    if given.is_finetuning or trained.get("task") in FINE_TUNED:
         evaluate = find("fine-tuned model", "evaluation")
         evaluate(runtime, trained, arguments, prog, poll=poll, timeout=timeout)
     else:

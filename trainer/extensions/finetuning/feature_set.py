@@ -80,7 +80,7 @@ def feature_set_name(source: FeatureSource, vocabulary: Vocabulary, settings: Ex
 
     The file's name is among it: two files with the same bytes have a directory each.
     """
-    value = [storage.base_name(source.path), source.md5, vocabulary.md5, _as_json(settings)]
+    value = [storage.base_name(source.path), source.md5, vocabulary.md5, settings.as_json()]
     return f"{settings.objective}-{md5_of(json.dumps(value, sort_keys=True).encode())[:16]}"
 
 
@@ -134,12 +134,6 @@ def padded_columns(ids: list[int], first_length: int, length: int) -> dict[str, 
 def json_line(value: Any) -> str:
     """A line of JSON: keys sorted, no blanks."""
     return json.dumps(value, sort_keys=True, separators=(",", ":")) + "\n"
-
-
-def _as_json(settings: ExampleSettings) -> dict[str, Any]:
-    """The settings as a manifest has them once it is read: lists for tuples."""
-    value: dict[str, Any] = json.loads(json.dumps(settings.as_json()))
-    return value
 
 
 def _write(

@@ -45,7 +45,8 @@ def run(arguments: list[str]) -> None:
     else:
         made = make(source, tokenizer, settings)
         with storage.open_output(given.output) as file:
-            file.writelines(line.encode("ascii") for line in made.lines)
+            for feature in made.lines:
+                file.write(feature.encode("ascii"))
         line = f"{given.output}: {made.count}"
         warnings += made.warnings
     for warning in warnings:

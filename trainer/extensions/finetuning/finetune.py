@@ -88,13 +88,11 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
             f"max_seq_length is {length}, the model has max_position_embeddings {longest}; "
             f"give --max-seq-length {longest} or less"
         )
-    task, files = find_data(config.task), find_files(config)
+    files = find_files(config)
     if files.evaluation is None and config.finetuning.do_eval and config.finetuning.task_dir is not None:
         looked_for = names_looked_for(config, 1)
         runtime.log(f"{config.finetuning.task_dir}: holds no {looked_for}: nothing is evaluated")
-    if files.evaluation is not None:
-        task.check_evaluation(config.finetuning, files.evaluation)
-    labels = task.find_labels(config, files.train)
+    labels = find_data(config.task).check_files(config, files.train, files.evaluation)
     keys |= {"vocab": vocabulary.name, "lower_case": lower_case, "labels": labels}
     config = config.changed(**keys)
     if files.train is not None and config.run.do_train:

@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from bertdata.config.settings import ExampleSettings
 from bertdata.errors import SettingsError
 from trainer.config.finetuning import FinetuningSection
 from trainer.config.settings import Config
-from trainer.extensions.finetuning.feature_set import FeatureSource, MakeExamples, Settings
-from trainer.registry import NAMES, find
+from trainer.extensions.finetuning.feature_set import FeatureSource, MakeExamples
+from trainer.registry import FINE_TUNED, find
 
 if TYPE_CHECKING:
     from trainer.run.trained_model import Trained
@@ -16,18 +17,21 @@ if TYPE_CHECKING:
 FileNames = tuple[str, str, str]
 """Names of the files to train, to evaluate and to predict."""
 
+Making = tuple[ExampleSettings, MakeExamples[Any]]
+"""The settings of features, and the function that makes them."""
+
 Scores = tuple[dict[str, float], list[str]]
 """Metrics by name, and warnings."""
 
 
-class TaskData(ABC, Generic[Settings]):
+class TaskData(ABC):
     """The data side of a task of fine-tuning, for every task that the registry names it for.
 
     settings: the class of its features' settings. feature_flags: the flags of ``features`` that are settings
     of this task alone. refused: the flags of ``features`` and ``score`` that only other tasks have.
     """
 
-    settings: type[Settings]
+    settings: type[ExampleSettings]
     feature_flags: ClassVar[tuple[str, ...]] = ()
     refused: ClassVar[tuple[str, ...]]
 
@@ -35,23 +39,19 @@ class TaskData(ABC, Generic[Settings]):
     def usual_names(self, given: FinetuningSection) -> list[FileNames]:
         """The usual names of the task's files, of each distribution."""
 
-    def check_evaluation(self, given: FinetuningSection, path: str) -> None:
-        """InputError for a file to evaluate on that cannot be scored, where its features do not tell."""
+    @abstractmethod
+    def check_files(self, config: Config, train: str | None, evaluation: str | None) -> list[str] | None:
+        """The labels, if it has any, in the order of their numbers: given, the task's, or the file's.
 
-    def find_labels(self, config: Config, train: str | None) -> list[str] | None:
-        """The labels, if it has any, in the order of their numbers: given, the task's, or the file's."""
-        return None
+        InputError for a file to evaluate on that cannot be scored. Nothing has been written yet.
+        """
 
     @abstractmethod
-    def configured(
-        self, config: Config, length: int, *, training: bool, labelled: bool
-    ) -> tuple[Settings, MakeExamples[Settings]]:
+    def configured(self, config: Config, length: int, *, training: bool, labelled: bool) -> Making:
         """Settings and making of the configured features, of so many ids. labelled: labels are read."""
 
     @abstractmethod
-    def asked_for(
-        self, given: Namespace, source: FeatureSource, settings: Settings
-    ) -> tuple[Settings, MakeExamples[Settings]]:
+    def asked_for(self, given: Namespace, source: FeatureSource, settings: Any) -> Making:
         """The same by the flags of ``features``. settings: as far as the flags alone tell them."""
 
     @abstractmethod
@@ -62,12 +62,12 @@ class TaskData(ABC, Generic[Settings]):
 def predict_task(given: Namespace, opened: "Trained", task: str) -> None:
     """Print the prediction of one text by a fine-tuned model. task: the name of the task."""
     given.task = find_name(task)
-    find("prediction of one text", given.task)(given, opened)
+    find("task", given.task).print_prediction(given, opened)
 
 
-def find_data(name: str) -> TaskData[Any]:
+def find_data(name: str) -> TaskData:
     """The data side of the task of that name (``find_name``)."""
-    kind: type[TaskData[Any]] = find("data of the task", find_name(name))
+    kind: type[TaskData] = find("data of the task", find_name(name))
     return kind()
 
 
@@ -76,9 +76,8 @@ def find_name(name: str) -> str:
 
     SettingsError for another name.
     """
-    known = NAMES["data of the task"]
-    plain = {task.replace("-", ""): task for task in known}
+    plain = {task.replace("-", ""): task for task in FINE_TUNED}
     found = plain.get(name.lower().replace("-", "").replace("_", ""))
     if found is None:
-        raise SettingsError(f"task {name!r}: no such task; known are {', '.join(known)}")
+        raise SettingsError(f"task {name!r}: no such task; known are {', '.join(FINE_TUNED)}")
     return found

@@ -1,7 +1,7 @@
 """The files of a task of fine-tuning, and the datasets of their features."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from bertdata.errors import BertDataError, InputError, MissingInputError, SettingsError
 from bertdata.io import storage
@@ -18,8 +18,7 @@ from trainer.extensions.finetuning.task_data import FileNames, find_data
 _KEYS = ("task_train_file", "task_eval_file", "task_predict_file")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TaskFiles:
+class TaskFiles(NamedTuple):
     """Paths of the files to train, to evaluate and to predict, or None for one that is not there."""
 
     train: str | None
@@ -93,8 +92,7 @@ def feature_length(config: Config) -> int:
     """The ids in a feature: as configured, else the task's usual number."""
     if config.data.max_seq_length is not None:
         return config.data.max_seq_length
-    usual: int = find_data(config.task).settings().max_seq_length
-    return usual
+    return find_data(config.task).settings().max_seq_length
 
 
 def make_features(

@@ -1,12 +1,12 @@
 """Flags of commands that read a task's data: the task, and the columns and labels of a table."""
 
 from bertdata.cli.common.parser import Parser
-from trainer.registry import NAMES
+from trainer.registry import FINE_TUNED
 
 
 def add_task(parser: Parser) -> None:
     """The task."""
-    parser.add_argument("--task", required=True, metavar="NAME", help=", ".join(NAMES["data of the task"]))
+    parser.add_argument("--task", required=True, metavar="NAME", help=", ".join(FINE_TUNED))
 
 
 def add_columns(parser: Parser) -> None:
@@ -15,10 +15,7 @@ def add_columns(parser: Parser) -> None:
         "tables", "TSV without quoting, .csv, .jsonl; a column is a name of the heading or a number from 0"
     )
     group.add_argument(
-        "--text-column",
-        "--first-column",
-        metavar="NAME",
-        help="first text (default: the task's, or text)",
+        "--text-column", "--first-column", metavar="NAME", help="first text (default: the task's, or text)"
     )
     group.add_argument(
         "--second-text-column", "--second-column", metavar="NAME", help="second text, where there is one"

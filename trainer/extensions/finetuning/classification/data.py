@@ -8,16 +8,13 @@ from bertdata.errors import SettingsError
 from bertdata.io import storage
 from trainer.config.finetuning import FinetuningSection
 from trainer.config.settings import Config
-from trainer.extensions.finetuning.classification.features import (
-    pair_examples,
-    settings_of,
-)
+from trainer.extensions.finetuning.classification.features import pair_examples, settings_of
 from trainer.extensions.finetuning.classification.metrics import parse_predictions, score_labels
 from trainer.extensions.finetuning.classification.presets import (
+    TASKS,
     ClassificationSettings,
     ClassificationTask,
     TableColumns,
-    find_classification,
 )
 from trainer.extensions.finetuning.classification.reading import (
     label_ids,
@@ -25,13 +22,11 @@ from trainer.extensions.finetuning.classification.reading import (
     read_pairs,
     with_labels,
 )
-from trainer.extensions.finetuning.feature_set import FeatureSource, MakeExamples
-from trainer.extensions.finetuning.task_data import FileNames, Scores, TaskData
-
-Made = tuple[ClassificationSettings, MakeExamples[ClassificationSettings]]
+from trainer.extensions.finetuning.feature_set import FeatureSource
+from trainer.extensions.finetuning.task_data import FileNames, Making, Scores, TaskData, find_name
 
 
-class TableData(TaskData[ClassificationSettings]):
+class TableData(TaskData):
     """Tables of texts or pairs of texts with labels or scores. Their labels are checked as they are read."""
 
     settings = ClassificationSettings
@@ -41,10 +36,10 @@ class TableData(TaskData[ClassificationSettings]):
     )
 
     def usual_names(self, given: FinetuningSection) -> list[FileNames]:
-        task = find_classification(given.task)
+        task = TASKS[given.task]
         return [task.files] if task.other_files is None else [task.files, task.other_files]
 
-    def find_labels(self, config: Config, train: str | None) -> list[str] | None:
+    def check_files(self, config: Config, train: str | None, evaluation: str | None) -> list[str] | None:
         task = configured_task(config)
         if task.labels is None and not task.regression:
             if train is None:
@@ -54,12 +49,12 @@ class TableData(TaskData[ClassificationSettings]):
             task = with_labels(task, read_pairs(train, task))
         return None if task.labels is None else list(task.labels)
 
-    def configured(self, config: Config, length: int, *, training: bool, labelled: bool) -> Made:
+    def configured(self, config: Config, length: int, *, training: bool, labelled: bool) -> Making:
         task, lower_case = configured_task(config), config.finetuning.lower_case is not False
         sizes = ClassificationSettings(lower_case=lower_case, max_seq_length=length)
         return settings_of(task, sizes, labelled=labelled), partial(pair_examples, task)
 
-    def asked_for(self, given: Namespace, source: FeatureSource, settings: ClassificationSettings) -> Made:
+    def asked_for(self, given: Namespace, source: FeatureSource, settings: ClassificationSettings) -> Making:
         """A task without labels takes those of the table, sorted."""
         task, labelled = classification_of(given), not given.no_labels
         if labelled:
@@ -81,7 +76,7 @@ class TableData(TaskData[ClassificationSettings]):
 def configured_task(config: Config) -> ClassificationTask:
     """The configured task: its preset with the columns and labels that are given."""
     given = config.finetuning
-    task = find_classification(given.task)
+    task = TASKS[given.task]
     names = {"first": given.first_column, "second": given.second_column, "label": given.label_column}
     chosen = {name: value for name, value in names.items() if value is not None}
     labels = task.labels if given.labels is None else tuple(given.labels)
@@ -97,7 +92,7 @@ def configured_task(config: Config) -> ClassificationTask:
 
 def classification_of(given: Namespace) -> ClassificationTask:
     """The named task with the columns and labels of the command line."""
-    task = find_classification(given.task)
+    task = TASKS[find_name(given.task)]
     columns = TableColumns(
         first=given.text_column or task.columns.first,
         second=given.second_text_column or task.columns.second,

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from bertdata.config.declared import setting
 from bertdata.config.settings import ExampleSettings
-from trainer.extensions.finetuning.task_data import FileNames, find_name
+from trainer.extensions.finetuning.task_data import FileNames
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,8 +24,7 @@ class ClassificationTask:
     is a score. metrics: a name of ``metrics.METRICS``. heading: the table begins with the columns' names.
     test: columns of files without labels, where they are others; these have a heading. skips_short: rows with
     too few columns are left out (QQP has some). files: names of the training, development and test tables;
-    other_files: those of another distribution of the same data. is_known: False for a table of one's own, of
-    whose texts nothing is known before.
+    other_files: those of another distribution of the same data. is_known: False for a table of one's own.
     """
 
     name: str
@@ -94,11 +93,6 @@ TASKS = {
     )
 }
 """GLUE's tasks, and ``classification`` for a table of one's own."""
-
-
-def find_classification(name: str) -> ClassificationTask:
-    """The classification of that name (``find_name``)."""
-    return TASKS[find_name(name)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,7 +3,7 @@
 import json
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,9 +31,7 @@ from trainer.model.evaluation import MetricTotals, TaskEvaluation
 from trainer.model.layers import Carried
 from trainer.model.task import Columns, Model, Outcome
 from trainer.run.predict_command import refuse
-
-if TYPE_CHECKING:
-    from trainer.run.trained_model import Trained
+from trainer.run.trained_model import Trained
 
 PREDICTIONS = "predictions.tsv"
 
@@ -101,6 +99,12 @@ class Classification(FineTuning):
     def prediction(self, data: OpenedDataset) -> "ClassificationEvaluation":
         return ClassificationEvaluation(self.task, data, scored=False)
 
+    @classmethod
+    def print_prediction(cls, given: Namespace, opened: Trained) -> None:
+        """Print the label, or the score."""
+        refuse(given, ("num", "context"))
+        say(_label_line(given, opened))
+
 
 def scores_of(batch: Batch) -> Tensor:
     """(examples,) float32: the scores, whose bits come as two halves."""
@@ -149,13 +153,7 @@ class ClassificationEvaluation(TaskEvaluation):
         return {PREDICTIONS: predictions_text(self._predicted.tolist(), self._task)}
 
 
-def print_label(given: Namespace, opened: "Trained") -> None:
-    """Print the label."""
-    refuse(given, ("num", "context"))
-    say(_label_line(given, opened))
-
-
-def _label_line(given: Namespace, opened: "Trained") -> str:
+def _label_line(given: Namespace, opened: Trained) -> str:
     """The label of a text or of a pair of texts, and its probability, or the score with three digits.
 
     given: the task may be the run's own or another; its labels, in the order of their ids, are the run's or

@@ -10,18 +10,16 @@ from bertdata.errors import InputError, UsageError
 from bertdata.io import storage
 from trainer.config.finetuning import FinetuningSection
 from trainer.config.settings import Config
-from trainer.extensions.finetuning.feature_set import FeatureSource, MakeExamples
+from trainer.extensions.finetuning.feature_set import FeatureSource
 from trainer.extensions.finetuning.labelled_text import decode_text, parse_json
 from trainer.extensions.finetuning.squad.features import SquadSettings, squad_examples
 from trainer.extensions.finetuning.squad.metrics import score_answers, score_answers_or_none
 from trainer.extensions.finetuning.squad.reading import read_squad
-from trainer.extensions.finetuning.task_data import FileNames, Scores, TaskData
+from trainer.extensions.finetuning.task_data import FileNames, Making, Scores, TaskData
 from trainer.extensions.finetuning.task_flags import TABLE_FLAGS
 
-Made = tuple[SquadSettings, MakeExamples[SquadSettings]]
 
-
-class SquadData(TaskData[SquadSettings]):
+class SquadData(TaskData):
     """SQuAD's JSON, of version 1.1 or 2.0."""
 
     settings = SquadSettings
@@ -32,21 +30,20 @@ class SquadData(TaskData[SquadSettings]):
         version = "v2.0" if given.version_2_with_negative else "v1.1"
         return [(f"train-{version}.json", f"dev-{version}.json", f"dev-{version}.json")]
 
-    def check_evaluation(self, given: FinetuningSection, path: str) -> None:
+    def check_files(self, config: Config, train: str | None, evaluation: str | None) -> None:
         """By the rules of SQuAD 1.1 each question needs an answer; those of 2.0 take questions without."""
-        questions = [] if given.version_2_with_negative else read_squad(path).questions
-        for question in questions:
-            if not question.golds:
-                raise InputError(
-                    f"{path}: question {question.id}: has no answers, expected 1 or more to evaluate on; "
-                    "--version-2-with-negative scores questions without any, --no-do-eval leaves evaluation "
-                    "out"
-                )
+        if evaluation is None or config.finetuning.version_2_with_negative:
+            return
+        if without := [one.id for one in read_squad(evaluation).questions if not one.golds]:
+            raise InputError(
+                f"{evaluation}: question {without[0]}: has no answers, expected 1 or more to evaluate on; "
+                "--version-2-with-negative scores questions without any, --no-do-eval leaves evaluation out"
+            )
 
-    def configured(self, config: Config, length: int, *, training: bool, labelled: bool) -> Made:
+    def configured(self, config: Config, length: int, *, training: bool, labelled: bool) -> Making:
         return squad_settings(config, length, training=training), squad_examples
 
-    def asked_for(self, given: Namespace, source: FeatureSource, settings: SquadSettings) -> Made:
+    def asked_for(self, given: Namespace, source: FeatureSource, settings: SquadSettings) -> Making:
         return settings, partial(squad_examples, shuffle=given.shuffled)
 
     def score(self, given: Namespace) -> Scores:

@@ -252,18 +252,13 @@ def feature_values(feature: Feature, vocabulary: Vocabulary, length: int) -> dic
 
 
 def squad_examples(
-    source: FeatureSource,
-    tokenizer: WordPieceTokenizer,
-    settings: SquadSettings,
-    *,
-    shuffle: bool = False,
+    source: FeatureSource, tokenizer: WordPieceTokenizer, settings: SquadSettings, *, shuffle: bool = False
 ) -> MadeExamples:
     """The examples of the file's features, in order: example i has the unique id 1000000000 + i.
 
     What predictions need beside (the words of the context, the features' spans) is made again from the file
-    by ``parse_squad`` and ``make_features``, which takes a second for 10,000 questions.
-
-    shuffle: the questions in the order of ``shuffled``.
+    by ``parse_squad`` and ``make_features``, which takes a second for 10,000 questions. shuffle: the
+    questions in the order of ``shuffled``.
     """
     found = parse_squad(
         source.data, source.path, training=settings.training, negatives=settings.version_2_with_negative

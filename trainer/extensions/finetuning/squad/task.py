@@ -43,10 +43,10 @@ from trainer.model.evaluation import MetricTotals, TaskEvaluation
 from trainer.model.layers import Carried
 from trainer.model.task import Columns, Model, Outcome
 from trainer.run.predict_command import refuse, single_text
+from trainer.run.trained_model import Trained
 
 if TYPE_CHECKING:
     from trainer.extensions.loading.row_batches import RowBatch
-    from trainer.run.trained_model import Trained
 
 Array = npt.NDArray[Any]
 _THE_TEXT = "the text"
@@ -109,6 +109,23 @@ class Squad(FineTuning):
     def prediction(self, data: OpenedDataset) -> "SquadEvaluation":
         path = str(self._config.finetuning.task_predict_file)
         return SquadEvaluation(self._config, path, data, scored=False)
+
+    @classmethod
+    def print_prediction(cls, given: Namespace, opened: Trained) -> None:
+        """Print the answer, or an empty line and a message where the text holds none."""
+        refuse(given, ("num", "labels"))
+        question = single_text(given)
+        if given.context is None:
+            raise UsageError(
+                f"{given.model}: the task squad answers from a text: give it, or its file, by --context"
+            )
+        name, context = _find_context(given.context)
+        if name == _THE_TEXT:
+            say_error("trainer: --context names no file: it is taken as the text itself")
+        line = _answer_line(given, opened, question, name, context)
+        say(line)
+        if not line:
+            say_error(f"trainer: {name}: holds no answer to the question")
 
 
 def sequence_logits(logits: Tensor, batch: Batch) -> Tensor:
@@ -199,23 +216,6 @@ class SquadEvaluation(TaskEvaluation):
         return prediction_files(self._predictions, negatives=self._settings.version_2_with_negative)
 
 
-def print_answer(given: Namespace, opened: "Trained") -> None:
-    """Print the answer, or an empty line and a message where the text holds none."""
-    refuse(given, ("num", "labels"))
-    single_text(given)
-    if given.context is None:
-        raise UsageError(
-            f"{given.model}: the task squad answers from a text: give it, or its file, by --context"
-        )
-    name, context = _find_context(given.context)
-    if name == _THE_TEXT:
-        say_error("trainer: --context names no file: it is taken as the text itself")
-    line = _answer_line(given, opened, name, context)
-    say(line)
-    if not line:
-        say_error(f"trainer: {name}: holds no answer to the question")
-
-
 def _find_context(given: str) -> tuple[str, str]:
     """The name and text of a file of UTF-8, or the given text itself where it is no file's name.
 
@@ -228,7 +228,7 @@ def _find_context(given: str) -> tuple[str, str]:
     raise MissingInputError(f"{given}: no such file; a text is taken as it is where it has several words")
 
 
-def _answer_line(given: Namespace, opened: "Trained", name: str, context: str) -> str:
+def _answer_line(given: Namespace, opened: Trained, question: str, name: str, context: str) -> str:
     """The answer in one line, by the run's own settings. As JSON it has its probability among the best.
 
     It is empty where the run allows questions without an answer (SQuAD 2.0) and finds none.
@@ -237,7 +237,7 @@ def _answer_line(given: Namespace, opened: "Trained", name: str, context: str) -
     opened.fill(model, "qa_outputs.", "has no head for answers; fine-tune it with --task squad")
     config = opened.config.changed(task=given.task, lower_case=opened.lower_case)
     length = min(feature_length(config), opened.shape.max_position_embeddings)
-    entry = {"id": "question", "question": single_text(given), "answers": []}
+    entry = {"id": "question", "question": question, "answers": []}
     data = {"data": [{"paragraphs": [{"context": context, "qas": [entry]}]}]}
     asked = parse_squad(json.dumps(data).encode(), name, training=False, negatives=False)
     settings = squad_settings(config, length, training=False)
