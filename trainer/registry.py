@@ -43,9 +43,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "ipu": f"{_VENDORS}.keys:IpuSection",
         "xla": f"{_VENDORS}.keys:XlaSection",
     },
-    "program": {
-        "with a flag": f"{EXTENSIONS}.like.registry:programs_with",
-    },
+    "program": {"with a flag": f"{EXTENSIONS}.like.registry:programs_with"},
     "device": {
         "cpu": "trainer.devices.cpu:Cpu",
         "cuda": "trainer.devices.cuda:Cuda",

@@ -27,7 +27,6 @@ from trainer.config.run import ReportsSection, RunSection
 from trainer.config.schedule import SCHEDULES, Schedule, ScheduleKind, ScheduleSection, Warmup
 from trainer.config.section import PRETRAINING, Section, check
 from trainer.config.update import PRESETS, UpdateSection
-from trainer.registry import FINE_TUNED
 
 if TYPE_CHECKING:
     from trainer.config.device_keys import CudaSection
@@ -131,7 +130,7 @@ class Config:
 
     @property
     def is_finetuning(self) -> bool:
-        return self.task in FINE_TUNED
+        return "finetuning" in self.others and self.finetuning.is_finetuning
 
     @property
     def plan(self) -> str | None:
