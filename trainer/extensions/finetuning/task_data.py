@@ -24,7 +24,7 @@ Scores = tuple[dict[str, float], list[str]]
 """Metrics by name, and warnings."""
 
 
-class TaskData(ABC):
+class FineTuningData(ABC):
     """The data side of a task of fine-tuning, for every task that the registry names it for.
 
     settings: the class of its features' settings. feature_flags: the flags of ``features`` that are settings
@@ -65,9 +65,9 @@ def predict_task(given: Namespace, opened: "Trained", task: str) -> None:
     find("task", given.task).print_prediction(given, opened)
 
 
-def find_data(name: str) -> TaskData:
+def find_data(name: str) -> FineTuningData:
     """The data side of the task of that name (``find_name``)."""
-    kind: type[TaskData] = find("data of the task", find_name(name))
+    kind: type[FineTuningData] = find("data of the task", find_name(name))
     return kind()
 
 

@@ -23,10 +23,10 @@ from trainer.extensions.finetuning.classification.reading import (
     with_labels,
 )
 from trainer.extensions.finetuning.feature_set import FeatureSource
-from trainer.extensions.finetuning.task_data import FileNames, Making, Scores, TaskData, find_name
+from trainer.extensions.finetuning.task_data import FileNames, FineTuningData, Making, Scores, find_name
 
 
-class TableData(TaskData):
+class TableData(FineTuningData):
     """Tables of texts or pairs of texts with labels or scores. Their labels are checked as they are read."""
 
     settings = ClassificationSettings

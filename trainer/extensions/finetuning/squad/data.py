@@ -15,11 +15,11 @@ from trainer.extensions.finetuning.labelled_text import decode_text, parse_json
 from trainer.extensions.finetuning.squad.features import SquadSettings, squad_examples
 from trainer.extensions.finetuning.squad.metrics import score_answers, score_answers_or_none
 from trainer.extensions.finetuning.squad.reading import read_squad
-from trainer.extensions.finetuning.task_data import FileNames, Making, Scores, TaskData
+from trainer.extensions.finetuning.task_data import FileNames, FineTuningData, Making, Scores
 from trainer.extensions.finetuning.task_flags import TABLE_FLAGS
 
 
-class SquadData(TaskData):
+class SquadData(FineTuningData):
     """SQuAD's JSON, of version 1.1 or 2.0."""
 
     settings = SquadSettings
@@ -31,7 +31,7 @@ class SquadData(TaskData):
         return [(f"train-{version}.json", f"dev-{version}.json", f"dev-{version}.json")]
 
     def check_files(self, config: Config, train: str | None, evaluation: str | None) -> None:
-        """By the rules of SQuAD 1.1 each question needs an answer; those of 2.0 take questions without."""
+        """Each question needs an answer by the rules of SQuAD 1.1, and none by those of 2.0."""
         if evaluation is None or config.finetuning.version_2_with_negative:
             return
         if without := [one.id for one in read_squad(evaluation).questions if not one.golds]:
