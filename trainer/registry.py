@@ -19,6 +19,7 @@ _VENDORS = f"{EXTENSIONS}.vendors"
 _LOADING = f"{EXTENSIONS}.loading"
 _LAUNCHERS = f"{EXTENSIONS}.launchers"
 _LOGGERS = f"{EXTENSIONS}.loggers"
+_GLUE = ("mrpc", "cola", "sst-2", "sts-b", "qqp", "mnli", "mnli-mm", "qnli", "rte", "wnli")
 
 NAMES: Mapping[str, Mapping[str, str]] = {
     "command": {
@@ -42,9 +43,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "ipu": f"{_VENDORS}.keys:IpuSection",
         "xla": f"{_VENDORS}.keys:XlaSection",
     },
-    "program": {
-        "with a flag": f"{EXTENSIONS}.like.registry:programs_with",
-    },
+    "program": {"with a flag": f"{EXTENSIONS}.like.registry:programs_with"},
     "device": {
         "cpu": "trainer.devices.cpu:Cpu",
         "cuda": "trainer.devices.cuda:Cuda",
@@ -112,15 +111,15 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "pretraining": "trainer.model.pretraining:Pretraining",
         "masked_words": "trainer.model.pretraining:MaskedWords",
         "squad": f"{_FINETUNING}.squad.task:Squad",
-        **dict.fromkeys(
-            ("classification", *("mrpc", "cola", "sst-2", "sts-b", "qqp"), *("mnli", "mnli-mm", "qnli")),
-            f"{_FINETUNING}.classification.task:Classification",
-        ),
-        **dict.fromkeys(("rte", "wnli"), f"{_FINETUNING}.classification.task:Classification"),
+        **dict.fromkeys(("classification", *_GLUE), f"{_FINETUNING}.classification.task:Classification"),
+    },
+    "data of the task": {
+        "squad": f"{_FINETUNING}.squad.data:SquadData",
+        **dict.fromkeys((*_GLUE, "classification"), f"{_FINETUNING}.classification.data:TableData"),
     },
     "fine-tuned model": {
         "evaluation": f"{_FINETUNING}.finetune_command:evaluate_fine_tuned",
-        "prediction": f"{_FINETUNING}.predict_task:predict_task",
+        "prediction": f"{_FINETUNING}.task_data:predict_task",
     },
     "checkpoint": {
         "of another program": f"{_FORMATS}.kinds:read_checkpoint",
@@ -139,6 +138,9 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
 }
 """MODULE:ATTRIBUTE by kind and name; kind and name together are what an error calls it."""
+
+FINE_TUNED = NAMES["data of the task"]
+"""The tasks that start from a pre-trained model, by name."""
 
 
 def find(kind: str, name: str) -> Any:

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 
 from bertdata.config.declared import setting
 from trainer.config.section import PRETRAINING, Section
-
-SQUAD = "squad"
-_GLUE = ("mrpc", "cola", "sst-2", "sts-b", "qqp", "mnli", "mnli-mm", "qnli", "rte", "wnli")
+from trainer.registry import FINE_TUNED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +15,7 @@ class FinetuningSection(Section):
     task: str = setting(
         PRETRAINING,
         "what is fine-tuned: squad, one of GLUE's tasks, or classification for a table of one's own",
-        (PRETRAINING, SQUAD, *_GLUE, "classification"),
+        (PRETRAINING, *FINE_TUNED),
         keywords={"type": "string"},
     )
     task_dir: str | None = setting(
@@ -59,7 +57,7 @@ class FinetuningSection(Section):
 
     @property
     def is_finetuning(self) -> bool:
-        return self.task != PRETRAINING
+        return self.task in FINE_TUNED
 
     def idle(self) -> list[str]:
         """The keys that have no effect on pre-training."""

@@ -130,7 +130,7 @@ class Config:
 
     @property
     def is_finetuning(self) -> bool:
-        return self.task != PRETRAINING
+        return "finetuning" in self.others and self.finetuning.is_finetuning
 
     @property
     def plan(self) -> str | None:

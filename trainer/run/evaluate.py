@@ -17,12 +17,11 @@ from trainer.checkpoint.state import STATE, find_checkpoints
 from trainer.config.data import split_paths
 from trainer.config.flags import make_config
 from trainer.config.model import ModelConfig
-from trainer.config.section import PRETRAINING
 from trainer.config.settings import Config
 from trainer.config.task_names import task_flags
 from trainer.errors import CheckpointError
 from trainer.model.bert import HeadedBert
-from trainer.registry import find
+from trainer.registry import FINE_TUNED, find
 from trainer.report.evaluation_results import EvaluationResults
 from trainer.report.reporter import Logger, Reporter
 from trainer.report.terminal import Terminal
@@ -57,7 +56,7 @@ def evaluate_run(arguments: Sequence[str], prog: str, *, poll: bool, timeout: fl
     given.require("output_dir")
     runtime = connect(given)
     trained = runtime.on_rank_0(lambda: trained_keys(given))
-    if given.is_finetuning or trained.get("task", PRETRAINING) != PRETRAINING:
+    if given.is_finetuning or trained.get("task") in FINE_TUNED:
         evaluate = find("fine-tuned model", "evaluation")
         evaluate(runtime, trained, arguments, prog, poll=poll, timeout=timeout)
     else:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from bertdata.cli.common.parser import Parser
 from bertdata.errors import UsageError
 from bertdata.io.terminal import say
-from trainer.config.section import PRETRAINING
 from trainer.registry import find
 from trainer.run.tokenizer_flags import add_tokenizer
 
@@ -34,8 +33,7 @@ def run(arguments: list[str]) -> None:
     opened = open_trained(
         given.model, vocabulary=given.vocab, train_data=given.train_data, lower_case=given.lower_case
     )
-    own = opened.config.finetuning.task
-    task = given.task or (_WORDS if own == PRETRAINING else own)
+    task = given.task or (opened.config.task if opened.config.is_finetuning else _WORDS)
     if task.lower() == _WORDS:
         given.task = _WORDS
         _print_words(given, opened)

@@ -9,7 +9,6 @@ from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.io.commit import UNFINISHED
 from bertdata.io.directory_lock import lock_directory
-from trainer.config.section import PRETRAINING
 from trainer.config.settings import Config
 from trainer.data.opening import data_warnings, describe_phase, for_training, open_configured, training_paths
 from trainer.devices.device import find_device, on_device
@@ -27,8 +26,8 @@ def pretrain(phases: Sequence[Config]) -> None:
     Ctrl-C arrives. Only in the first case does the next phase follow. A signal takes effect between two
     micro-batches: what the unfinished update has computed is discarded.
     """
-    if (task := phases[0].task) != PRETRAINING:
-        raise SettingsError(f"task is {task}: that is learned by python -m trainer finetune")
+    if phases[0].is_finetuning:
+        raise SettingsError(f"task is {phases[0].task}: that is learned by python -m trainer finetune")
     if not phases[0].run.do_train:
         from trainer.run.evaluate import evaluate
 

@@ -2,7 +2,7 @@
 
 import json
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -35,13 +35,18 @@ class FeatureSource:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class MadeExamples:
-    """The examples of a source. documents, sentences: counts for the manifest. warnings: for a person."""
+    """The examples of a source. documents, sentences: counts for the manifest. warnings: for a person.
+
+    lines: the same features as text, a line of JSON each. count: their number in words.
+    """
 
     examples: Sequence[Any]
     batch_type: type[ExampleBatch]
     documents: int
     sentences: int
-    warnings: Sequence[str] = ()
+    warnings: Sequence[str]
+    lines: Iterable[str]
+    count: str
 
 
 MakeExamples = Callable[[FeatureSource, WordPieceTokenizer, Settings], MadeExamples]
@@ -75,7 +80,7 @@ def feature_set_name(source: FeatureSource, vocabulary: Vocabulary, settings: Ex
 
     The file's name is among it: two files with the same bytes have a directory each.
     """
-    value = [storage.base_name(source.path), source.md5, vocabulary.md5, _as_json(settings)]
+    value = [storage.base_name(source.path), source.md5, vocabulary.md5, settings.as_json()]
     return f"{settings.objective}-{md5_of(json.dumps(value, sort_keys=True).encode())[:16]}"
 
 
@@ -129,12 +134,6 @@ def padded_columns(ids: list[int], first_length: int, length: int) -> dict[str, 
 def json_line(value: Any) -> str:
     """A line of JSON: keys sorted, no blanks."""
     return json.dumps(value, sort_keys=True, separators=(",", ":")) + "\n"
-
-
-def _as_json(settings: ExampleSettings) -> dict[str, Any]:
-    """The settings as a manifest has them once it is read: lists for tuples."""
-    value: dict[str, Any] = json.loads(json.dumps(settings.as_json()))
-    return value
 
 
 def _write(

@@ -1,10 +1,6 @@
 """The command ``python -m trainer features``: features of a file as text for audits, or as a dataset."""
 
 from argparse import Namespace
-from collections.abc import Iterable
-from dataclasses import replace
-from functools import partial
-from typing import Any
 
 from bertdata.cli.common.parser import Parser, positive
 from bertdata.config.settings import FORMATS
@@ -14,16 +10,9 @@ from bertdata.io.terminal import say, say_error
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import load_tokenizer
 from bertdata.tokens.wordpiece import WordPieceTokenizer
-from trainer.config.finetuning import SQUAD
-from trainer.extensions.finetuning.classification import features as pair_features
-from trainer.extensions.finetuning.classification.features import pair_examples, settings_of
-from trainer.extensions.finetuning.classification.presets import ClassificationSettings
-from trainer.extensions.finetuning.classification.reading import label_ids, parse_pairs, with_labels
-from trainer.extensions.finetuning.feature_set import FeatureSet, make_feature_set, read_source
-from trainer.extensions.finetuning.squad import features as squad_features
-from trainer.extensions.finetuning.squad.features import SquadSettings, feature_lines, squad_examples
-from trainer.extensions.finetuning.squad.reading import parse_squad
-from trainer.extensions.finetuning.task_flags import TABLE_FLAGS, add_columns, add_task, classification_of
+from trainer.extensions.finetuning.feature_set import make_feature_set, read_source
+from trainer.extensions.finetuning.task_data import find_data
+from trainer.extensions.finetuning.task_flags import add_columns, add_task
 from trainer.run.predict_command import refuse
 
 _EXAMPLE = """\
@@ -32,15 +21,34 @@ _EXAMPLE = """\
 _SUMMARY = """\
 Makes the features that a model is fine-tuned on: as text to compare them with another program's, or as a
 dataset with a manifest."""
-_OF_BOTH = ("format", "dialect", "lower_case", "max_seq_length")
-_SQUAD_FLAGS = ("doc_stride", "max_query_length", "shuffled", "version_2_with_negative")
+_FLAGS = ("format", "dialect", "lower_case", "max_seq_length")
+"""The flags that are settings of every task."""
 
 
 def run(arguments: list[str]) -> None:
     """Write the features. Print what was written, and warn about what was left out."""
     given = _parser().parse_args(arguments)
     given.task = given.task.lower()
-    line, warnings = _write_squad(given) if given.task == SQUAD else _write_pairs(given)
+    task = find_data(given.task)
+    refuse(given, task.refused)
+    values = {name: getattr(given, name) for name in (*_FLAGS, *task.feature_flags)}
+    settings = task.settings(**{name: value for name, value in values.items() if value is not None})
+    if given.dataset is not None:
+        refuse(given, ("shuffled",))
+    tokenizer, warnings = _open_tokenizer(given)
+    source = read_source(given.file)
+    settings, make = task.asked_for(given, source, settings)
+    if given.dataset is not None:
+        found = make_feature_set(given.dataset, source, tokenizer, settings, make)
+        line = f"{found.directory}: {'kept' if found.kept else 'made'} {found.examples} examples"
+        warnings += found.warnings
+    else:
+        made = make(source, tokenizer, settings)
+        with storage.open_output(given.output) as file:
+            for feature in made.lines:
+                file.write(feature.encode("ascii"))
+        line = f"{given.output}: {made.count}"
+        warnings += made.warnings
     for warning in warnings:
         say_error(f"trainer: warning: {warning}")
     say(line)
@@ -97,58 +105,6 @@ def _parser() -> Parser:
     return parser
 
 
-def _write_squad(given: Namespace) -> tuple[str, list[str]]:
-    """Write or keep the features of a SQuAD file. A line about them, and warnings."""
-    refuse(given, (*TABLE_FLAGS, "no_labels"))
-    own = ("training", "version_2_with_negative", "doc_stride", "max_query_length")
-    settings = SquadSettings(**_values(given, *_OF_BOTH, *own))
-    if given.dataset is not None:
-        refuse(given, ("shuffled",))
-    tokenizer, warnings = _open_tokenizer(given)
-    source = read_source(given.file)
-    if given.dataset is not None:
-        made = make_feature_set(given.dataset, source, tokenizer, settings, squad_examples)
-        return _described(made, warnings)
-    found = parse_squad(
-        source.data, source.path, training=settings.training, negatives=settings.version_2_with_negative
-    )
-    questions = squad_features.shuffled(found.questions) if given.shuffled else found.questions
-    features = squad_features.make_features(questions, tokenizer, settings)
-    _write(given.output, feature_lines(features, tokenizer.vocabulary, settings.max_seq_length))
-    line = f"{given.output}: {len(features)} features of {len(questions)} questions"
-    return line, [*warnings, *found.warnings()]
-
-
-def _write_pairs(given: Namespace) -> tuple[str, list[str]]:
-    """The same of a table. A task without labels takes those of the table, sorted."""
-    refuse(given, _SQUAD_FLAGS)
-    settings = ClassificationSettings(**_values(given, *_OF_BOTH))
-    length = settings.max_seq_length
-    task, labelled = classification_of(given), not given.no_labels
-    tokenizer, warnings = _open_tokenizer(given)
-    source = read_source(given.file)
-    found = parse_pairs(source.data, source.path, task, labelled=labelled)
-    task = with_labels(task, found) if labelled else replace(task, labels=task.labels or ())
-    if given.dataset is not None:
-        settings = settings_of(task, settings, labelled=labelled)
-        make = partial(pair_examples, task)
-        made = make_feature_set(given.dataset, source, tokenizer, settings, make)
-        return _described(made, warnings)
-    features = pair_features.make_features(found.pairs, label_ids(found.pairs, task), tokenizer, length)
-    _write(given.output, pair_features.feature_lines(features, length))
-    return f"{given.output}: {len(features)} features", [*warnings, *found.warnings()]
-
-
-def _values(given: Namespace, *names: str) -> dict[str, Any]:
-    """The values of these flags that are given or have a default."""
-    return {name: value for name in names if (value := getattr(given, name)) is not None}
-
-
-def _described(found: FeatureSet, warnings: list[str]) -> tuple[str, list[str]]:
-    line = f"{found.directory}: {'kept' if found.kept else 'made'} {found.examples} examples"
-    return line, [*warnings, *found.warnings]
-
-
 def _open_tokenizer(given: Namespace) -> tuple[WordPieceTokenizer, list[str]]:
     """The tokeniser, and warnings where its vocabulary does not fit the casing."""
     path = find_vocabulary(given.vocab)
@@ -156,9 +112,3 @@ def _open_tokenizer(given: Namespace) -> tuple[WordPieceTokenizer, list[str]]:
     assert isinstance(tokenizer, WordPieceTokenizer), type(tokenizer)
     words = tokenizer.vocabulary
     return tokenizer, [*name_warnings(path, words.md5), *casing_warnings(words, given.lower_case)]
-
-
-def _write(output: str, lines: Iterable[str]) -> None:
-    with storage.open_output(output) as file:
-        for line in lines:
-            file.write(line.encode("ascii"))

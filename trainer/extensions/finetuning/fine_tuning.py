@@ -1,5 +1,7 @@
 """Base of the tasks of fine-tuning: tokeniser, datasets of features, means over the examples there are."""
 
+from abc import abstractmethod
+from argparse import Namespace
 from typing import Self
 
 import torch
@@ -13,6 +15,7 @@ from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.opening import open_for_training
 from trainer.model.task import Outcome, RowLosses, Task
+from trainer.run.trained_model import Trained
 
 
 class FineTuning(Task):
@@ -45,6 +48,11 @@ class FineTuning(Task):
             max_position_embeddings=config.model.values()["max_position_embeddings"],
             vocabulary_size=model_vocabulary_size,
         )
+
+    @classmethod
+    @abstractmethod
+    def print_prediction(cls, given: Namespace, opened: Trained) -> None:
+        """Print the prediction of the text that the flags of ``predict`` give."""
 
     def survey(self, data: OpenedDataset) -> None:
         """Nothing: evaluation asks nothing of the training data."""

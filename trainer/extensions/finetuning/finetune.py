@@ -11,11 +11,10 @@ from trainer.checkpoint.source import is_checkpoint, open_checkpoint
 from trainer.checkpoint.state import find_checkpoints
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
+from trainer.extensions.finetuning.task_data import find_data
 from trainer.extensions.finetuning.task_files import (
-    check_evaluation,
     feature_length,
     find_files,
-    find_labels,
     make_features,
     names_looked_for,
 )
@@ -35,7 +34,7 @@ def finetune(config: Config) -> None:
     The output directory has all that a run of pre-training has, the task's predictions and, in
     ``features/``, the datasets that training and evaluation read.
     """
-    if not config.finetuning.is_finetuning:
+    if not config.is_finetuning:
         raise SettingsError("task is missing: give --task squad, or a classification by its name")
     config.require("output_dir")
     runtime = begin(config)
@@ -93,8 +92,7 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
     if files.evaluation is None and config.finetuning.do_eval and config.finetuning.task_dir is not None:
         looked_for = names_looked_for(config, 1)
         runtime.log(f"{config.finetuning.task_dir}: holds no {looked_for}: nothing is evaluated")
-    check_evaluation(config, files)
-    labels = find_labels(config, files)
+    labels = find_data(config.task).check_files(config, files.train, files.evaluation)
     keys |= {"vocab": vocabulary.name, "lower_case": lower_case, "labels": labels}
     config = config.changed(**keys)
     if files.train is not None and config.run.do_train:

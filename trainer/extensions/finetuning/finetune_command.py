@@ -9,9 +9,9 @@ from bertdata.io.assets import VOCABULARIES
 from trainer.collectives.launchers import launched
 from trainer.config.flags import Habits, make_config
 from trainer.config.keys import section_keys
-from trainer.config.section import PRETRAINING
 from trainer.config.settings import Config
 from trainer.config.task_names import task_flags
+from trainer.registry import FINE_TUNED
 from trainer.run.path_check import check_paths
 from trainer.run.pretrain_command import announce_torch, print_phases
 
@@ -98,7 +98,7 @@ def fine_tuned_keys(given: Config, found: Mapping[str, Any]) -> dict[str, Any]:
 
     The file to evaluate on is left out where a directory is given, the vocabulary where it is gone.
     """
-    if found.get("task", PRETRAINING) == PRETRAINING:
+    if found.get("task") not in FINE_TUNED:
         return {}
     left_out = set(_ASKED_FOR)
     if given.finetuning.task_dir is not None:

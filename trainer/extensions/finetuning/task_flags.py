@@ -1,21 +1,12 @@
 """Flags of commands that read a task's data: the task, and the columns and labels of a table."""
 
-from argparse import Namespace
-from dataclasses import replace
-
 from bertdata.cli.common.parser import Parser
-from trainer.config.finetuning import SQUAD
-from trainer.extensions.finetuning.classification.presets import (
-    TASKS,
-    ClassificationTask,
-    TableColumns,
-    find_classification,
-)
+from trainer.registry import FINE_TUNED
 
 
 def add_task(parser: Parser) -> None:
     """The task."""
-    parser.add_argument("--task", required=True, metavar="NAME", help=f"{SQUAD}, {', '.join(TASKS)}")
+    parser.add_argument("--task", required=True, metavar="NAME", help=", ".join(FINE_TUNED))
 
 
 def add_columns(parser: Parser) -> None:
@@ -24,10 +15,7 @@ def add_columns(parser: Parser) -> None:
         "tables", "TSV without quoting, .csv, .jsonl; a column is a name of the heading or a number from 0"
     )
     group.add_argument(
-        "--text-column",
-        "--first-column",
-        metavar="NAME",
-        help="first text (default: the task's, or text)",
+        "--text-column", "--first-column", metavar="NAME", help="first text (default: the task's, or text)"
     )
     group.add_argument(
         "--second-text-column", "--second-column", metavar="NAME", help="second text, where there is one"
@@ -41,19 +29,3 @@ def add_columns(parser: Parser) -> None:
 
 
 TABLE_FLAGS = ("text_column", "second_text_column", "label_column", "labels", "scores", "no_heading")
-
-
-def classification_of(given: Namespace) -> ClassificationTask:
-    """The named task with the columns and labels of the command line."""
-    task = find_classification(given.task)
-    columns = TableColumns(
-        first=given.text_column or task.columns.first,
-        second=given.second_text_column or task.columns.second,
-        label=given.label_column or task.columns.label,
-    )
-    task = replace(task, columns=columns, test=None if columns != task.columns else task.test)
-    if given.labels is not None:
-        task = replace(task, labels=tuple(given.labels.split(",")), regression=False)
-    if given.scores:
-        task = replace(task, labels=None, regression=True, metrics="correlation")
-    return replace(task, heading=False, test=None) if given.no_heading else task

@@ -127,7 +127,7 @@ def _work(meaning: Meaning, phases: Sequence[Config], arguments: Sequence[str]) 
 
         poll, until = meaning.evaluate["poll"], meaning.evaluate.get("until_step")
         evaluate(_verified_where_listed(phases[0]), poll=poll, until_step=until)
-    elif phases[0].finetuning.is_finetuning:
+    elif phases[0].is_finetuning:
         from trainer.extensions.finetuning.finetune import finetune
 
         finetune(phases[0])

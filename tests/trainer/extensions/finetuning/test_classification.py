@@ -19,7 +19,7 @@ from trainer.extensions.finetuning.classification.metrics import (
     predictions_text,
     score_labels,
 )
-from trainer.extensions.finetuning.classification.presets import TASKS, TableColumns, find_classification
+from trainer.extensions.finetuning.classification.presets import TASKS, TableColumns
 from trainer.extensions.finetuning.classification.reading import (
     label_ids,
     parse_pairs,
@@ -27,9 +27,10 @@ from trainer.extensions.finetuning.classification.reading import (
     read_pairs,
     with_labels,
 )
+from trainer.extensions.finetuning.task_data import find_name
 
-MRPC = find_classification("mrpc")
-OWN = find_classification("classification")
+MRPC = TASKS["mrpc"]
+OWN = TASKS["classification"]
 
 
 def mrpc_features(kit, part, dialect):
@@ -140,7 +141,7 @@ GLUE = {
 @pytest.mark.parametrize("name", sorted(GLUE))
 def test_each_of_glues_tables_is_read_by_its_columns(tmp_path, name):
     text, expected = GLUE[name]
-    task = find_classification(name.upper().replace("-", "_"))
+    task = TASKS[find_name(name.upper().replace("-", "_"))]
     (pair,) = read_pairs(write(tmp_path, "dev.tsv", text), task).pairs
     assert (pair.first, pair.second, label_ids([pair], task)[0]) == expected
 
@@ -151,12 +152,12 @@ def test_every_preset_is_tested_here():
 
 def test_colas_test_file_has_other_columns(tmp_path):
     path = write(tmp_path, "test.tsv", "index\tsentence\n0\tA text.\n")
-    (pair,) = read_pairs(path, find_classification("cola"), labelled=False).pairs
+    (pair,) = read_pairs(path, TASKS["cola"], labelled=False).pairs
     assert (pair.first, pair.label) == ("A text.", None)
 
 
 def test_qqps_short_rows_are_left_out_with_a_warning(tmp_path):
-    task = find_classification("qqp")
+    task = TASKS["qqp"]
     text = "id\tquestion1\tquestion2\tis_duplicate\n7\ta\tb\t1\n8\tc\n9\td\n"
     found = read_pairs(write(tmp_path, "train.tsv", text), task)
     assert len(found.pairs) == 1
@@ -222,7 +223,7 @@ def test_unknown_labels_and_scores_are_refused_with_their_line(tmp_path):
 
 def test_an_unknown_task_is_refused():
     with pytest.raises(SettingsError, match="task 'colla': no such task; known are squad, mrpc, cola"):
-        find_classification("colla")
+        find_name("colla")
 
 
 def test_rows_know_their_columns_by_name_and_number():
@@ -277,7 +278,7 @@ def test_three_forms_of_predictions_are_read(text):
 
 def test_written_predictions_are_read_back():
     assert parse_predictions(predictions_text([1, 0], MRPC).encode(), "p", MRPC, 2) == [1, 0]
-    scores = find_classification("sts-b")
+    scores = TASKS["sts-b"]
     assert predictions_text([1.5], scores) == "index\tprediction\n0\t1.500\n"
     assert parse_predictions(b"index\tprediction\n0\t1.500\n", "p", scores, 1) == [1.5]
 

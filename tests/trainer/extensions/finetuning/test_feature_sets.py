@@ -15,7 +15,7 @@ from bertdata.io import storage
 from bertdata.tokens.load import load_tokenizer, load_vocabulary
 from trainer.__main__ import main
 from trainer.extensions.finetuning.classification.features import pair_examples, settings_of
-from trainer.extensions.finetuning.classification.presets import ClassificationSettings, find_classification
+from trainer.extensions.finetuning.classification.presets import TASKS, ClassificationSettings
 from trainer.extensions.finetuning.feature_set import feature_set_name, make_feature_set, read_source
 from trainer.extensions.finetuning.squad.features import SquadSettings, make_features, squad_examples
 from trainer.extensions.finetuning.squad.reading import read_squad
@@ -148,7 +148,7 @@ def test_another_file_or_other_settings_are_another_dataset(squad_file, tokenize
 @pytest.mark.parametrize("task", ["mrpc", "sts-b"])
 @pytest.mark.parametrize("format", ["tfrecord", "hdf5", "parquet"])
 def test_labels_and_scores_come_back(tokenizer, tmp_path, task, format):
-    preset = find_classification(task)
+    preset = TASKS[task]
     table = tmp_path / "train.tsv"
     if task == "mrpc":
         table.write_text("Q\ta\tb\tc\td\n1\t\t\tone text\tanother text\n0\t\t\tx\ty\n")

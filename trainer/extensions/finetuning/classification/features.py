@@ -110,6 +110,8 @@ def pair_examples(
         documents=len(features),
         sentences=len(features) * (2 if settings.second_column else 1),
         warnings=found.warnings(),
+        lines=feature_lines(features, settings.max_seq_length),
+        count=f"{len(features)} features",
     )
 
 

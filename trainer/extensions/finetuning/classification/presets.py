@@ -4,10 +4,7 @@ from dataclasses import dataclass, replace
 
 from bertdata.config.declared import setting
 from bertdata.config.settings import ExampleSettings
-from bertdata.errors import SettingsError
-
-FileNames = tuple[str, str, str]
-"""Names of the files to train, to evaluate and to predict."""
+from trainer.extensions.finetuning.task_data import FileNames
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,7 +24,7 @@ class ClassificationTask:
     is a score. metrics: a name of ``metrics.METRICS``. heading: the table begins with the columns' names.
     test: columns of files without labels, where they are others; these have a heading. skips_short: rows with
     too few columns are left out (QQP has some). files: names of the training, development and test tables;
-    other_files: those of another distribution of the same data.
+    other_files: those of another distribution of the same data. is_known: False for a table of one's own.
     """
 
     name: str
@@ -40,10 +37,8 @@ class ClassificationTask:
     skips_short: bool = False
     files: FileNames = ("train.tsv", "dev.tsv", "test.tsv")
     other_files: FileNames | None = None
+    is_known: bool = True
 
-
-OWN_TABLE = "classification"
-"""The task of a table of one's own."""
 
 _BINARY = ("0", "1")
 _SENTENCES = TableColumns(first="sentence1", second="sentence2")
@@ -94,23 +89,10 @@ TASKS = {
         ),
         ClassificationTask(name="rte", columns=_SENTENCES, labels=_ENTAILMENT),
         ClassificationTask(name="wnli", columns=_SENTENCES, labels=_BINARY),
-        ClassificationTask(name=OWN_TABLE, columns=TableColumns(first="text")),
+        ClassificationTask(name="classification", columns=TableColumns(first="text"), is_known=False),
     )
 }
 """GLUE's tasks, and ``classification`` for a table of one's own."""
-
-
-def find_classification(name: str) -> ClassificationTask:
-    """The task of that name, in any case, hyphens or underscores or none (STS-B, sts_b, stsb)."""
-    wanted = _plain(name)
-    for task in TASKS.values():
-        if _plain(task.name) == wanted:
-            return task
-    raise SettingsError(f"task {name!r}: no such task; known are squad, {', '.join(TASKS)}")
-
-
-def _plain(name: str) -> str:
-    return name.lower().replace("-", "").replace("_", "")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

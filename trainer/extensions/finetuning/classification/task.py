@@ -1,7 +1,8 @@
-"""Classification of texts and pairs, or a score for each: loss, metrics, predictions."""
+"""Classification of texts and pairs, or a score for each: loss, metrics, predictions of a file or a text."""
 
+import json
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,37 +12,28 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertdata.dataset.reader import OpenedDataset
-from bertdata.errors import SettingsError
+from bertdata.errors import SettingsError, UsageError
 from bertdata.examples.columns import Array
+from bertdata.io.terminal import say
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
+from trainer.data.single import single_sequence
+from trainer.extensions.finetuning.classification.data import configured_task
+from trainer.extensions.finetuning.classification.features import make_features
 from trainer.extensions.finetuning.classification.metrics import METRICS, predictions_text, score_labels
-from trainer.extensions.finetuning.classification.presets import ClassificationTask, find_classification
+from trainer.extensions.finetuning.classification.presets import ClassificationTask
+from trainer.extensions.finetuning.classification.reading import TextPair
 from trainer.extensions.finetuning.fine_tuning import FineTuning, is_there, outcome_of, target_of
+from trainer.extensions.finetuning.task_files import feature_length
 from trainer.model.bert import HeadedBert
 from trainer.model.evaluation import MetricTotals, TaskEvaluation
 from trainer.model.layers import Carried
 from trainer.model.task import Columns, Model, Outcome
+from trainer.run.predict_command import refuse
+from trainer.run.trained_model import Trained
 
 PREDICTIONS = "predictions.tsv"
-
-
-def configured_task(config: Config) -> ClassificationTask:
-    """The configured task: its preset with the columns and labels that are given."""
-    given = config.finetuning
-    task = find_classification(given.task)
-    names = {"first": given.first_column, "second": given.second_column, "label": given.label_column}
-    chosen = {name: value for name, value in names.items() if value is not None}
-    labels = task.labels if given.labels is None else tuple(given.labels)
-    regression = task.regression or given.regression
-    return replace(
-        task,
-        columns=replace(task.columns, **chosen),
-        labels=None if regression else labels,
-        regression=regression,
-        metrics="correlation" if regression else task.metrics,
-    )
 
 
 class BertForSequenceClassification(HeadedBert):
@@ -107,6 +99,12 @@ class Classification(FineTuning):
     def prediction(self, data: OpenedDataset) -> "ClassificationEvaluation":
         return ClassificationEvaluation(self.task, data, scored=False)
 
+    @classmethod
+    def print_prediction(cls, given: Namespace, opened: Trained) -> None:
+        """Print the label, or the score."""
+        refuse(given, ("num", "context"))
+        say(_label_line(given, opened))
+
 
 def scores_of(batch: Batch) -> Tensor:
     """(examples,) float32: the scores, whose bits come as two halves."""
@@ -153,3 +151,50 @@ class ClassificationEvaluation(TaskEvaluation):
 
     def files(self) -> Mapping[str, str]:
         return {PREDICTIONS: predictions_text(self._predicted.tolist(), self._task)}
+
+
+def _label_line(given: Namespace, opened: Trained) -> str:
+    """The label of a text or of a pair of texts, and its probability, or the score with three digits.
+
+    given: the task may be the run's own or another; its labels, in the order of their ids, are the run's or
+    the task's unless they are given; json: the probabilities of all labels too. UsageError for one text where
+    the task compares two, and the other way round.
+    """
+    config = opened.config.changed(task=given.task)
+    if given.labels:
+        config = config.changed(labels=given.labels.split(","))
+    learned = Classification(config)
+    of_its_own = opened.config.is_finetuning or learned.task.is_known
+    pair = _as_pair(given.text, learned.task, is_known=of_its_own)
+    model = learned.new_model(opened.shape).eval()
+    opened.fill(model, learned.head, f"has no head for labels; fine-tune it with --task {given.task}")
+    length = min(feature_length(config), opened.shape.max_position_embeddings)
+    (feature,) = make_features([pair], [0], opened.tokenizer, length)
+    with torch.no_grad():
+        logits = model(single_sequence(feature.ids, first_length=feature.first_length))[0].float()
+    if learned.task.regression:
+        score = float(logits[0])
+        return json.dumps({"score": score}) if given.json else f"{score:.3f}"
+    labels, probabilities = learned.task.labels or (), logits.softmax(0).tolist()
+    best = max(range(len(labels)), key=probabilities.__getitem__)
+    if not given.json:
+        return f"{labels[best]} {probabilities[best]:.1%}"
+    found = {
+        "label": labels[best],
+        "probability": probabilities[best],
+        "probabilities": dict(zip(labels, probabilities, strict=True)),
+    }
+    return json.dumps(found, ensure_ascii=False)
+
+
+def _as_pair(texts: Sequence[str], task: ClassificationTask, *, is_known: bool) -> TextPair:
+    """The texts as an example of the task. is_known: the task says how many texts it takes."""
+    count = 1 if task.columns.second is None else 2
+    if not is_known and len(texts) in (1, 2):
+        count = len(texts)
+    if len(texts) < count:
+        raise UsageError(f"the task {task.name} is about pairs of texts: give a second one")
+    if len(texts) > count:
+        wanted = "one text" if count == 1 else "two texts"
+        raise UsageError(f"the task {task.name} takes {wanted}, found {len(texts)}; put each into quotes")
+    return TextPair(texts[0], texts[1] if count == 2 else None, None, "the text")

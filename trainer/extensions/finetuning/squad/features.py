@@ -252,16 +252,19 @@ def feature_values(feature: Feature, vocabulary: Vocabulary, length: int) -> dic
 
 
 def squad_examples(
-    source: FeatureSource, tokenizer: WordPieceTokenizer, settings: SquadSettings
+    source: FeatureSource, tokenizer: WordPieceTokenizer, settings: SquadSettings, *, shuffle: bool = False
 ) -> MadeExamples:
     """The examples of the file's features, in order: example i has the unique id 1000000000 + i.
 
     What predictions need beside (the words of the context, the features' spans) is made again from the file
-    by ``parse_squad`` and ``make_features``, which takes a second for 10,000 questions.
+    by ``parse_squad`` and ``make_features``, which takes a second for 10,000 questions. shuffle: the
+    questions in the order of ``shuffled``.
     """
     found = parse_squad(
         source.data, source.path, training=settings.training, negatives=settings.version_2_with_negative
     )
+    questions = shuffled(found.questions) if shuffle else found.questions
+    features = make_features(questions, tokenizer, settings)
     examples = [
         SquadExample(
             ids=one.ids(tokenizer.vocabulary),
@@ -270,12 +273,14 @@ def squad_examples(
             answer_end=one.end or 0,
             impossible=int(one.is_impossible),
         )
-        for one in make_features(found.questions, tokenizer, settings)
+        for one in features
     ]
     return MadeExamples(
         examples=examples,
         batch_type=SquadBatch,
         documents=found.contexts,
-        sentences=len(found.questions),
+        sentences=len(questions),
         warnings=found.warnings(),
+        lines=feature_lines(features, tokenizer.vocabulary, settings.max_seq_length),
+        count=f"{len(features)} features of {len(questions)} questions",
     )

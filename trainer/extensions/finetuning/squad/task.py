@@ -1,5 +1,7 @@
-"""Finding answers in a context (SQuAD): loss, metrics, predictions."""
+"""Finding answers in a context (SQuAD): loss, metrics, predictions of a file and of one question."""
 
+import json
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -9,10 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from bertdata.dataset.reader import OpenedDataset
+from bertdata.errors import InputError, MissingInputError, UsageError
+from bertdata.io import storage
+from bertdata.io.terminal import say, say_error
 from bertdata.records import Vocabulary
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatBatch
+from trainer.data.single import single_sequence
 from trainer.extensions.finetuning.fine_tuning import (
     FineTuning,
     configured_tokenizer,
@@ -20,24 +26,30 @@ from trainer.extensions.finetuning.fine_tuning import (
     outcome_of,
     target_of,
 )
+from trainer.extensions.finetuning.labelled_text import decode_text
 from trainer.extensions.finetuning.squad.answers import (
     Prediction,
     best_logits,
     predict_answers,
     prediction_files,
 )
-from trainer.extensions.finetuning.squad.features import SquadSettings, make_features
+from trainer.extensions.finetuning.squad.data import squad_settings
+from trainer.extensions.finetuning.squad.features import make_features
 from trainer.extensions.finetuning.squad.metrics import score_answers, score_answers_or_none
-from trainer.extensions.finetuning.squad.reading import read_squad
+from trainer.extensions.finetuning.squad.reading import parse_squad, read_squad
+from trainer.extensions.finetuning.task_files import feature_length
 from trainer.model.bert import HeadedBert
 from trainer.model.evaluation import MetricTotals, TaskEvaluation
 from trainer.model.layers import Carried
 from trainer.model.task import Columns, Model, Outcome
+from trainer.run.predict_command import refuse, single_text
+from trainer.run.trained_model import Trained
 
 if TYPE_CHECKING:
     from trainer.extensions.loading.row_batches import RowBatch
 
 Array = npt.NDArray[Any]
+_THE_TEXT = "the text"
 
 
 class BertForQuestionAnswering(HeadedBert):
@@ -97,6 +109,23 @@ class Squad(FineTuning):
     def prediction(self, data: OpenedDataset) -> "SquadEvaluation":
         path = str(self._config.finetuning.task_predict_file)
         return SquadEvaluation(self._config, path, data, scored=False)
+
+    @classmethod
+    def print_prediction(cls, given: Namespace, opened: Trained) -> None:
+        """Print the answer, or an empty line and a message where the text holds none."""
+        refuse(given, ("num", "labels"))
+        question = single_text(given)
+        if given.context is None:
+            raise UsageError(
+                f"{given.model}: the task squad answers from a text: give it, or its file, by --context"
+            )
+        name, context = _find_context(given.context)
+        if name == _THE_TEXT:
+            say_error("trainer: --context names no file: it is taken as the text itself")
+        line = _answer_line(given, opened, question, name, context)
+        say(line)
+        if not line:
+            say_error(f"trainer: {name}: holds no answer to the question")
 
 
 def sequence_logits(logits: Tensor, batch: Batch) -> Tensor:
@@ -187,14 +216,43 @@ class SquadEvaluation(TaskEvaluation):
         return prediction_files(self._predictions, negatives=self._settings.version_2_with_negative)
 
 
-def squad_settings(config: Config, length: int, *, training: bool) -> SquadSettings:
-    """The settings of the features, of so many ids, that the configuration asks for."""
-    given = config.finetuning
-    return SquadSettings(
-        max_seq_length=length,
-        lower_case=given.lower_case is not False,
-        doc_stride=given.doc_stride,
-        max_query_length=given.max_query_length,
-        training=training,
-        version_2_with_negative=given.version_2_with_negative,
-    )
+def _find_context(given: str) -> tuple[str, str]:
+    """The name and text of a file of UTF-8, or the given text itself where it is no file's name.
+
+    MissingInputError for one word that names no file: a misspelt name must not be answered from.
+    """
+    if storage.exists(given):
+        return given, decode_text(storage.read_bytes(given), given, "a text in UTF-8")
+    if len(given.split()) > 1:
+        return _THE_TEXT, given
+    raise MissingInputError(f"{given}: no such file; a text is taken as it is where it has several words")
+
+
+def _answer_line(given: Namespace, opened: Trained, question: str, name: str, context: str) -> str:
+    """The answer in one line, by the run's own settings. As JSON it has its probability among the best.
+
+    It is empty where the run allows questions without an answer (SQuAD 2.0) and finds none.
+    """
+    model = BertForQuestionAnswering(opened.shape).eval()
+    opened.fill(model, "qa_outputs.", "has no head for answers; fine-tune it with --task squad")
+    config = opened.config.changed(task=given.task, lower_case=opened.lower_case)
+    length = min(feature_length(config), opened.shape.max_position_embeddings)
+    entry = {"id": "question", "question": question, "answers": []}
+    data = {"data": [{"paragraphs": [{"context": context, "qas": [entry]}]}]}
+    asked = parse_squad(json.dumps(data).encode(), name, training=False, negatives=False)
+    settings = squad_settings(config, length, training=False)
+    features = make_features(asked.questions, opened.tokenizer, settings)
+    if not features:
+        raise InputError(f"{name}: holds no words")
+    logits = np.full((len(features), length, 2), np.finfo(np.float32).min, np.float32)
+    with torch.no_grad():
+        for row, feature in enumerate(features):
+            batch = single_sequence(feature.ids(opened.vocabulary), first_length=feature.document)
+            logits[row, : feature.length] = model(batch).numpy()
+    best = best_logits(logits, config.finetuning.n_best_size)
+    predicted = predict_answers(asked.questions, features, best, opened.vocabulary, config.finetuning)
+    found = predicted["question"]
+    if not given.json:
+        return found.answer
+    probability = next(probability for scored, probability in found.n_best if scored.text == found.answer)
+    return json.dumps({"answer": found.answer, "probability": probability}, ensure_ascii=False)

@@ -1,0 +1,83 @@
+"""The seam between the commands of fine-tuning and a task's files: names, features, scores."""
+
+from abc import ABC, abstractmethod
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from bertdata.config.settings import ExampleSettings
+from bertdata.errors import SettingsError
+from trainer.config.finetuning import FinetuningSection
+from trainer.config.settings import Config
+from trainer.extensions.finetuning.feature_set import FeatureSource, MakeExamples
+from trainer.registry import FINE_TUNED, find
+
+if TYPE_CHECKING:
+    from trainer.run.trained_model import Trained
+
+FileNames = tuple[str, str, str]
+"""Names of the files to train, to evaluate and to predict."""
+
+Making = tuple[ExampleSettings, MakeExamples[Any]]
+"""The settings of features, and the function that makes them."""
+
+Scores = tuple[dict[str, float], list[str]]
+"""Metrics by name, and warnings."""
+
+
+class FineTuningData(ABC):
+    """The data side of a task of fine-tuning, for every task that the registry names it for.
+
+    settings: the class of its features' settings. feature_flags: the flags of ``features`` that are settings
+    of this task alone. refused: the flags of ``features`` and ``score`` that only other tasks have.
+    """
+
+    settings: type[ExampleSettings]
+    feature_flags: ClassVar[tuple[str, ...]] = ()
+    refused: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def usual_names(self, given: FinetuningSection) -> list[FileNames]:
+        """The usual names of the task's files, of each distribution."""
+
+    @abstractmethod
+    def check_files(self, config: Config, train: str | None, evaluation: str | None) -> list[str] | None:
+        """The labels, if it has any, in the order of their numbers: given, the task's, or the file's.
+
+        InputError for a file to evaluate on that cannot be scored. Nothing has been written yet.
+        """
+
+    @abstractmethod
+    def configured(self, config: Config, length: int, *, training: bool, labelled: bool) -> Making:
+        """Settings and making of the configured features, of so many ids. labelled: labels are read."""
+
+    @abstractmethod
+    def asked_for(self, given: Namespace, source: FeatureSource, settings: Any) -> Making:
+        """The same by the flags of ``features``. settings: as far as the flags alone tell them."""
+
+    @abstractmethod
+    def score(self, given: Namespace) -> Scores:
+        """The task's official metrics of the files that the flags of ``score`` name."""
+
+
+def predict_task(given: Namespace, opened: "Trained", task: str) -> None:
+    """Print the prediction of one text by a fine-tuned model. task: the name of the task."""
+    given.task = find_name(task)
+    find("task", given.task).print_prediction(given, opened)
+
+
+def find_data(name: str) -> FineTuningData:
+    """The data side of the task of that name (``find_name``)."""
+    kind: type[FineTuningData] = find("data of the task", find_name(name))
+    return kind()
+
+
+def find_name(name: str) -> str:
+    """The task of fine-tuning of that name, in any case, hyphens or underscores or none (STS-B, sts_b, stsb).
+
+    SettingsError for another name.
+    """
+    plain = {task.replace("-", ""): task for task in FINE_TUNED}
+    found = plain.get(name.lower().replace("-", "").replace("_", ""))
+    if found is None:
+        raise SettingsError(f"task {name!r}: no such task; known are {', '.join(FINE_TUNED)}")
+    return found
