@@ -6,18 +6,23 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from bertdata.dataset.reader import OpenedDataset
-from trainer.checkpoint.state import new_state
+from trainer.checkpoint.state import State, new_state
+from trainer.checkpoint.writing import clean_up
 from trainer.collectives.collective import stop_signals
 from trainer.config.model import ModelConfig
+from trainer.config.run import RunSection
+from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.flat import Form
 from trainer.data.loader import Loader
 from trainer.errors import StopRequested
 from trainer.report.reporter import Reporter, make_reporter
+from trainer.run.kept_tokenizer import keep_tokenizer
+from trainer.run.path_check import find_used
 from trainer.run.pending_updates import PendingUpdates
 from trainer.run.planned_updates import PlannedUpdates, count_calls, passes
 from trainer.run.runtime import Runtime, divide, find_model_config, make_model
-from trainer.run.training import Training, find_start, is_continued
+from trainer.run.training import Training
 
 if TYPE_CHECKING:
     from trainer.run.evaluation import Evaluation
@@ -42,7 +47,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
 
         return compile_shapes(training, planned)
     kind, path = runtime.on_rank_0(lambda: find_start(config, fresh))
-    training.start(kind, path, planned.examples)
+    start_training(training, kind, path, planned.examples)
     planned.start = training.state.step
     training.strategy.check_accumulation(planned.accumulation)
     calls = count_calls(config, planned.start, device)
@@ -78,6 +83,38 @@ def find_configured_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
     from trainer.run.start_point import find_continued_shape
 
     return find_continued_shape(runtime, data)
+
+
+def is_continued(run: RunSection) -> bool:
+    """True if a run is to begin with the weights of a checkpoint."""
+    by_number = run.resume_step is not None
+    return run.resume or run.phase2 or by_number or bool(run.start_from_ckpt or run.start_moments)
+
+
+def find_start(config: Config, fresh: State) -> tuple[str, str]:
+    """(kind, path) of the start, as ``find_start_point`` says. A new run needs a free directory."""
+    if not is_continued(config.run) and not find_used(str(config.run.output_dir)):
+        return "new", ""
+    from trainer.run.start_point import find_start_point
+
+    return find_start_point(config, fresh)
+
+
+def start_training(training: Training, kind: str, path: str, update_examples: int) -> None:
+    """Load weights, moments and state on all workers. kind, path: find_start's result.
+
+    update_examples: those of this run's updates, over all workers.
+    """
+    later_than = None
+    training.start_point = f"{kind} {path}".strip()
+    if kind != "new":
+        from trainer.run.start_point import load
+
+        training.state, later_than = load(kind, path, training, update_examples)
+    training.tensors.broadcast()
+    if training.runtime.workers.local_rank == 0:
+        clean_up(str(training.runtime.config.run.output_dir), after=later_than)
+        keep_tokenizer(training.runtime.config)
 
 
 def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -> "Evaluation | None":

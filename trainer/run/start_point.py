@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,9 +21,7 @@ from trainer.data.order import Position
 from trainer.errors import CheckpointError
 from trainer.run.path_check import find_used, in_use
 from trainer.run.runtime import Runtime, find_model_config
-
-if TYPE_CHECKING:
-    from trainer.run.training import Training
+from trainer.run.training import Training
 
 
 def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
@@ -64,7 +62,7 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
     return ("weights", config.run.start_from_ckpt) if config.run.start_from_ckpt else ("new", "")
 
 
-def load(kind: str, path: str, training: "Training", update_examples: int) -> tuple[State, int | None]:
+def load(kind: str, path: str, training: Training, update_examples: int) -> tuple[State, int | None]:
     """Load a start point on all workers: the state, and the number after which checkpoints are removed.
 
     kind and path: as of ``find_start_point``, another than "new". update_examples: those of this run's
@@ -94,7 +92,7 @@ def load(kind: str, path: str, training: "Training", update_examples: int) -> tu
 class WholeModelReader:
     """Reads on rank 0 into the model, and into the moments of every worker's strategy."""
 
-    def __init__(self, training: "Training") -> None:
+    def __init__(self, training: Training) -> None:
         self._runtime, self._model, self._strategy = training.runtime, training.model, training.strategy
 
     def read_weights(self, path: str) -> None:

@@ -10,17 +10,13 @@ from torch import Tensor
 from bertdata.errors import BertDataError, StorageError
 from bertdata.io.terminal import say_error
 from trainer.checkpoint.state import State
-from trainer.checkpoint.writing import CheckpointWriter, WholeTensors, clean_up
-from trainer.config.run import RunSection
-from trainer.config.settings import Config
+from trainer.checkpoint.writing import CheckpointWriter, WholeTensors
 from trainer.data.batches import Batch
 from trainer.data.loader import Update
 from trainer.data.order import Position
 from trainer.errors import NotFiniteError, WorkerLost
 from trainer.model.bert import HeadedBert
 from trainer.registry import find
-from trainer.run.kept_tokenizer import keep_tokenizer
-from trainer.run.path_check import find_used
 from trainer.run.runtime import Runtime
 from trainer.update.strategy import find_strategy
 
@@ -50,22 +46,6 @@ class Training(AbstractContextManager["Training"]):
         else:
             self.tensors = WholeTensors(worker, self.strategy)
         self._writer = CheckpointWriter(on_failure=runtime.workers.stopping.request)
-
-    def start(self, kind: str, path: str, update_examples: int) -> None:
-        """Load weights, moments and state on all workers. kind, path: find_start's result.
-
-        update_examples: those of this run's updates, over all workers.
-        """
-        later_than = None
-        self.start_point = f"{kind} {path}".strip()
-        if kind != "new":
-            from trainer.run.start_point import load
-
-            self.state, later_than = load(kind, path, self, update_examples)
-        self.tensors.broadcast()
-        if self.runtime.workers.local_rank == 0:
-            clean_up(str(self.runtime.config.run.output_dir), after=later_than)
-            keep_tokenizer(self.runtime.config)
 
     def update(self, updates: Sequence[Update[Batch]]) -> list[Tensor]:
         """Make the updates. Returns of each this worker's sums, as Strategy.update does."""
@@ -132,18 +112,3 @@ class Training(AbstractContextManager["Training"]):
         failure = self._writer.wait(_LOST_SECONDS if isinstance(error, WorkerLost) else None)
         if failure is not None:
             say_error(f"trainer: error: {failure}")
-
-
-def is_continued(run: RunSection) -> bool:
-    """True if a run is to begin with the weights of a checkpoint."""
-    by_number = run.resume_step is not None
-    return run.resume or run.phase2 or by_number or bool(run.start_from_ckpt or run.start_moments)
-
-
-def find_start(config: Config, fresh: State) -> tuple[str, str]:
-    """(kind, path) of the start, as ``find_start_point`` says. A new run needs a free directory."""
-    if not is_continued(config.run) and not find_used(str(config.run.output_dir)):
-        return "new", ""
-    from trainer.run.start_point import find_start_point
-
-    return find_start_point(config, fresh)
