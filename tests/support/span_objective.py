@@ -118,11 +118,13 @@ class SpanObjective(Objective):
     def make(
         self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: str | None = None
     ) -> ExampleSource:
-        found = list(_examples(documents, vocabulary, settings))
+        found = list(examples_of(documents, vocabulary, settings))
         return ListedExamples(found, SpanBatch, wide=vocabulary.wide)
 
 
-def _examples(documents: Documents, vocabulary: Vocabulary, settings: SpanSettings) -> Iterator[SpanExample]:
+def examples_of(
+    documents: Documents, vocabulary: Vocabulary, settings: SpanSettings
+) -> Iterator[SpanExample]:
     """Each sentence with [CLS] in front. All of it after [CLS] is spans, which begin and end with words."""
     for start, stop in pairwise([0, *documents.sentence_ends]):
         ids = [vocabulary.cls, *documents.ids[start:stop]][: settings.max_seq_length]

@@ -9,6 +9,7 @@ import pytest
 from bertdata.dataset.reader import open_dataset
 from bertdata.examples.objectives import find_objective
 from tests.support.block_objective import NAME as BLOCKS
+from tests.support.masked_span_objective import NAME as MASKED_SPANS
 from tests.support.span_objective import NAME
 from tests.support.training_runs import refuse, tensors, words
 from trainer.checkpoint.safetensors_files import read_safetensors
@@ -93,3 +94,23 @@ def test_masked_words_of_an_objective_of_ones_own_need_no_task(
     outcome = trainer(*words(tmp_path / "set", tmp_path / "run", "--steps=2", "--warmup=0"))
     assert outcome.status == 0, outcome.err
     assert "mlm_loss" in table(tmp_path / "run" / "training.csv")[0]
+
+
+@pytest.mark.parametrize("container", ["tfrecord", "hdf5", "parquet"])
+@pytest.mark.parametrize("form", [(), ("--rows",), ("--pack-on-load",)])
+def test_masks_at_load_stand_beside_other_groups(
+    trainer, bertdata, corpus, small_vocabulary_file, tmp_path, container, form
+):
+    """The word that is masked is learned; resumed to the bit."""
+    made = ("create", corpus[0], f"--output={tmp_path / 'set'}", f"--vocab={small_vocabulary_file}")
+    more = (f"--objective={MASKED_SPANS}", "--max-seq-length=48", "--workers=1", f"--format={container}")
+    created = bertdata(*made, *more)
+    assert created.status == 0, created.err
+    run = ("--masking=dynamic", "--steps=4", "--warmup=0", *form)
+    whole = trainer(*words(tmp_path / "set", tmp_path / "a", *run))
+    assert whole.status == 0, whole.err
+    assert all(0 < float(row["mlm_loss"]) < 9 for row in table(tmp_path / "a" / "training.csv"))
+    cut = words(tmp_path / "set", tmp_path / "b", *run)
+    assert trainer(*cut, "--steps-this-run=2").status == 0
+    assert trainer(*cut, "--resume").status == 0
+    assert tensors(tmp_path / "b", 4) == tensors(tmp_path / "a", 4)
