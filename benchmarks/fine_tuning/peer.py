@@ -16,7 +16,7 @@ import transformers
 
 from benchmarks.fine_tuning.peer_answers import answer_texts, squad_features
 from benchmarks.fine_tuning.task import TASKS, BenchmarkTask, TaskData
-from trainer.extensions.finetuning.classification.presets import find_classification
+from trainer.extensions.finetuning.classification.presets import TASKS as TABLES
 from trainer.extensions.finetuning.classification.reading import label_ids, read_pairs
 
 EVALUATED = 32  # examples of a batch
@@ -24,7 +24,7 @@ EVALUATED = 32  # examples of a batch
 
 def pair_features(path: Path, tokenizer: Any, task: BenchmarkTask) -> list[dict[str, Any]]:
     """Features of a table of pairs with their labels, not padded."""
-    table = find_classification(task.name)
+    table = TABLES[task.name]
     pairs = read_pairs(str(path), table).pairs
     firsts, seconds = [pair.first for pair in pairs], [str(pair.second) for pair in pairs]
     found = tokenizer(firsts, seconds, truncation=True, max_length=task.length)

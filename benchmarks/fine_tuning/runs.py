@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -10,8 +11,6 @@ from pathlib import Path
 
 from benchmarks import measure
 from benchmarks.fine_tuning.task import BenchmarkTask, TaskData
-from trainer.extensions.finetuning.classification.presets import find_classification
-from trainer.extensions.finetuning.score import score_pairs, score_squad
 
 OURS, PEER = "bertdata", "transformers"
 PROGRAMS = (OURS, PEER)
@@ -47,12 +46,12 @@ def command_of(program: str, task: BenchmarkTask, data: TaskData, seed: int, out
 
 def score(task: BenchmarkTask, data: TaskData, output_dir: Path) -> float:
     """Points of the predictions in the directory, by the task's official metrics."""
-    if task.is_squad:
-        found = score_squad(str(data.evaluation), str(output_dir / "predictions.json"))
-    else:
-        table = find_classification(task.name)
-        found = score_pairs(str(data.evaluation), str(output_dir / "predictions.tsv"), table)
-    return task.points * found.metrics[task.metric]
+    predictions = output_dir / f"predictions.{'json' if task.is_squad else 'tsv'}"
+    files = [str(data.evaluation), str(predictions), "--json"]
+    command = [sys.executable, "-m", "trainer", "score", "--task", task.name, *files]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    metric: float = json.loads(found.stdout)[task.metric]
+    return task.points * metric
 
 
 def run(program: str, task: BenchmarkTask, data: TaskData, seed: int, place: Path) -> Result:
