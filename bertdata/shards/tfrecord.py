@@ -174,7 +174,7 @@ def find_layout(features: Features, objective: Objective | None = None) -> Shard
 
 
 def _misfit(features: Features, forms: Sequence[set[str]]) -> str:
-    """What the features have beside all fields of an example, else what they lack of the first form."""
+    """Name the features beyond all fields of an example, else those that the first form lacks."""
     whole = max((form for form in forms if form < set(features)), key=len, default=None)
     if whole is None:
         return f"lacks {', '.join(sorted(forms[0] - set(features)))}"

@@ -142,7 +142,7 @@ class ModelKeys(Section):
 
 
 _OTHERWISE = {"vocab_size": "the dataset's", "intermediate_size": "four times hidden_size"}
-"""What a key is where neither the configuration nor a file gives it, if not ModelConfig's default."""
+"""The usual value of a key that neither configuration nor file gives, where it is not ModelConfig's."""
 
 
 def _inline_key(item: Field[Any]) -> tuple[str, Any, Any]:
