@@ -11,15 +11,13 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import ShardError
-from bertdata.examples import columns
+from bertdata.examples import columns, groups
 from bertdata.examples.columns import Array
-from bertdata.examples.groups import MASKS, PAIR_LABEL, SEGMENT, Masks, has_group, mask_names, only_column
 from bertdata.examples.objectives import find_objective
-from bertdata.records import IDS, IDS_ENDS, ColumnGroup, ExampleBatch, ShardLayout
+from bertdata.records import IDS_ENDS, ColumnGroup, ExampleBatch, ShardLayout
 
 _THREADS = 2
 _COLUMNS = ("ids", "positions", "labels", "lengths", "segment_lengths", "masks", "pair_labels")
-_OF_CORE = (IDS, SEGMENT, MASKS, PAIR_LABEL)
 
 
 class CompactExamples:
@@ -126,14 +124,14 @@ def gathered_of(
     """The examples of these columns. Without masks they have none, without a segment all ids are in one."""
     lengths = made[IDS_ENDS]
     none = np.zeros((len(lengths), layout.max_predictions_per_seq), np.int32)
-    masks = Masks(none, none, np.zeros_like(lengths))
-    if has_group(kind, MASKS):
-        masks = Masks(*(made[name] for name in mask_names(kind)))
+    masks = groups.Masks(none, none, np.zeros_like(lengths))
+    if groups.has_group(kind, groups.MASKS):
+        masks = groups.Masks(*(made[name] for name in groups.mask_names(kind)))
 
     def column_of(group: ColumnGroup, without: Array) -> Array:
-        return made[only_column(kind, group).name] if has_group(kind, group) else without
+        return made[groups.only_column(kind, group).name] if groups.has_group(kind, group) else without
 
-    own = [item for item in kind.columns() if item.group not in _OF_CORE]
+    own = [item for item in kind.columns() if item.group not in groups.PAIRS]
     for item in own:
         if item.ends not in (None, IDS_ENDS):  # behind an example's items stand those of others
             made[item.name] *= np.arange(made[item.name].shape[1]) < made[item.ends][:, np.newaxis]
@@ -143,9 +141,9 @@ def gathered_of(
         positions=masks.places,
         labels=masks.originals,
         lengths=lengths,
-        segment_lengths=column_of(SEGMENT, lengths),
+        segment_lengths=column_of(groups.SEGMENT, lengths),
         masks=masks.ends,
-        pair_labels=column_of(PAIR_LABEL, np.zeros_like(lengths)),
+        pair_labels=column_of(groups.PAIR_LABEL, np.zeros_like(lengths)),
         row_ends=row_ends,
         targets={item.name: made[item.name] for item in own if item.ends != IDS_ENDS},
         token_targets={item.name: made[item.name] for item in own if item.ends == IDS_ENDS},

@@ -136,10 +136,9 @@ def open_for_training(
 ) -> OpenedDataset:
     """The dataset at the paths, with the model's vocabulary size, if given, in place of its own.
 
-    objective: the one that its examples must have; task: the one that learns them; None: any. split: as in
-    ``bertdata.dataset.reader.open_dataset``.
-    Errors about the dataset itself are those of ``bertdata.dataset.reader.open_dataset``. SettingsError
-    where the dataset does not fit a given size.
+    objective: the one that its examples must have; task: the one that learns them; None: any. split, and
+    errors about the dataset itself: as of ``bertdata.dataset.reader.open_dataset``. SettingsError where it
+    does not fit a given size.
     """
     data = open_dataset(paths, unverified=unverified, split=split)
     layout, tokens, size = data.layout, data.vocabulary_size, vocabulary_size

@@ -75,8 +75,7 @@ class Task(ABC):
     metrics: tuple[str, ...]
     columns: Columns
     model_class: type[HeadedBert] = HeadedBert
-    """The class of its models, by which a plan counts what stands above the encoder. The encoder alone stands
-    for a small head, which a plan need not know."""
+    """The class of its models, by which a plan counts the heads. HeadedBert: a small one, not counted."""
     head: str | None = None
     """The beginning of its head's names, where nothing can be measured without trained weights for it."""
 
@@ -157,6 +156,6 @@ def find_task(name: str, config: Config, row_losses: RowLosses | None = None) ->
 def find_kind(name: str) -> type[Task]:
     """The class of the task of that name, or the one of one's own that package.module:CLASS names."""
     kind: type[Task] = find_own(name) if ":" in name else find("task", name)
-    if ":" in name and kind.name != name:
-        raise SettingsError(f"task {name!r}: its own name is {kind.name!r}, expected the same")
+    if ":" in name and (own := getattr(kind, "name", None)) != name:
+        raise SettingsError(f"task {name!r}: its own name is {own!r}, expected the same")
     return kind

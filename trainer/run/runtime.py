@@ -8,6 +8,8 @@ import torch
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import BertDataError, SettingsError
+from bertdata.examples.groups import SEGMENT, has_group
+from bertdata.examples.objectives import find_objective
 from bertdata.io.terminal import say_error
 from trainer.collectives.collective import Collective, find_collective
 from trainer.collectives.launchers import find_local_rank, find_rank
@@ -159,17 +161,16 @@ def find_model_config(
 ) -> ModelConfig:
     """The model's shape from the given settings, by default the configured ones.
 
-    The vocabulary is the dataset's unless given.
+    The vocabulary is the dataset's unless given. SettingsError for two segments in a model of one.
     """
-    settings = {"vocab_size": data.vocabulary_size} | dict(
-        config.model.settings() if given is None else given
-    )
+    settings = {"vocab_size": data.vocabulary_size, **(config.model.settings() if given is None else given)}
     if settings["vocab_size"] is None:
-        raise SettingsError(
-            f"vocab_size is missing: {data.name} has no manifest with the vocabulary's size; "
-            "give --vocab-size"
-        )
-    return ModelConfig.from_dict(settings, config.model.model_config or "model")
+        found = f"vocab_size is missing: {data.name} has no manifest with the vocabulary's size"
+        raise SettingsError(f"{found}; give --vocab-size")
+    shape = ModelConfig.from_dict(settings, config.model.model_config or "model")
+    if shape.type_vocab_size < 2 and has_group(find_objective(data.layout.objective).batch_type, SEGMENT):
+        raise SettingsError(f"type_vocab_size is 1, but the examples of {data.name} have two segments")
+    return shape
 
 
 def make_model(runtime: Runtime, shape: ModelConfig) -> HeadedBert:

@@ -149,3 +149,8 @@ def test_evaluation_data_are_masked_at_their_own_rate(bare_set, given, expected)
     batches = [batch for shard in training.shards for batch in training.batches(shard)]
     masked = sum(count_masks(batch) for batch in batches) / sum(len(batch.ids) for batch in batches)
     assert masked == pytest.approx(0.3, abs=0.02)
+
+
+def test_a_model_of_one_segment_type_refuses_pairs_of_segments(trainer, training_set, tmp_path):
+    outcome = trainer(*words(training_set, tmp_path / "run", "--type-vocab-size=1"))
+    refuse(outcome, 2, "type_vocab_size is 1, but the examples of", "have two segments")

@@ -114,3 +114,8 @@ def test_masks_at_load_stand_beside_other_groups(
     assert trainer(*cut, "--steps-this-run=2").status == 0
     assert trainer(*cut, "--resume").status == 0
     assert tensors(tmp_path / "b", 4) == tensors(tmp_path / "a", 4)
+
+
+def test_what_is_no_task_is_one_line(trainer, spans, tmp_path, monkeypatch):
+    monkeypatch.setattr(find_objective(NAME), "task", "tests.support.span_task:LABELS")
+    refuse(trainer(*small(spans, tmp_path / "run")), 2, "span_task:LABELS': its own name is None")
