@@ -17,6 +17,9 @@ Buffer = Any  # collections.abc.Buffer exists from Python 3.12 on
 Item = Literal["id", "uint8", "uint16", "uint32"]
 """Item type of a column; an id is 16 or 32 bits wide, as its vocabulary asks."""
 
+ROLES = ("cls", "sep", "pad", "mask", "unk")
+"""What a special token is for: before an example, behind a segment, in empty places, masked, unknown."""
+
 DEFAULT_OBJECTIVE = "bert"
 """The objective of files and manifests that name none."""
 
@@ -28,20 +31,34 @@ class Vocabulary:
     """Token ids as the example makers see them, whatever tokeniser has them.
 
     md5 identifies it: that of the file it was read from. ``words[i]`` is the token of id i,
-    ``continues_word[i]`` is 1 where it continues the word before it, else 0 (a byte an id).
+    ``continues_word[i]`` is 1 where it continues the word before it, else 0 (a byte an id). It is None where
+    an id alone does not tell that: then the documents do, by ``word_starts``.
     ``replacements[i]`` is the id of the i-th distinct token: a random replacement is drawn from these.
-    ``unk`` stands for a word without pieces; None for a tokeniser that has a token for everything.
+
+    The others are the ids of the tokens with a role (ROLES), None where no token has it: ``unk`` stands for a
+    word without pieces, ``pad`` fills what an example leaves empty.
     """
 
     name: str
     md5: str
     words: Sequence[str]
-    continues_word: bytes
+    continues_word: bytes | None
     replacements: tuple[int, ...]
-    cls: int
-    sep: int
-    mask: int
+    cls: int | None = None
+    sep: int | None = None
+    mask: int | None = None
     unk: int | None = None
+    pad: int | None = None
+
+    def role(self, name: str) -> int:
+        """The id of the token with a role. SettingsError where no token has it."""
+        found: int | None = getattr(self, name)
+        if found is None:
+            raise SettingsError(
+                f"{self.name}: names no {name} token, which these examples need; say which of its tokens that "
+                f"is: --role {name}=TOKEN"
+            )
+        return found
 
     @property
     def size(self) -> int:
@@ -66,13 +83,15 @@ class Documents:
     ``ids`` holds all token ids; sentence s is ``ids[sentence_ends[s-1]:sentence_ends[s]]`` and
     document d is the sentences ``document_ends[d-1]:document_ends[d]`` (uint32 each; before the first
     stands 0). ``unknown`` of the ids are the unknown token; None where the tokeniser has none, or nobody
-    counted them.
+    counted them. ``word_starts`` has a byte for each id, 1 where a word starts; None where the vocabulary's
+    ``continues_word`` tells that.
     """
 
     ids: Buffer
     sentence_ends: Buffer
     document_ends: Buffer
     unknown: int | None = None
+    word_starts: Buffer | None = None
 
     @property
     def tokens(self) -> int:

@@ -108,9 +108,9 @@ class LddlWriter:
         first = np.concatenate([[0], last[:-1] + 1]) if len(last) else last
         middle = first + segment_lengths(batch) - 1
         wrong = (segment_lengths(batch) < 2) | (middle >= last)
-        sep = self._vocabulary.sep
+        cls, sep = self._vocabulary.role("cls"), self._vocabulary.role("sep")
         inside = np.where(wrong, last, middle)
-        wrong |= (batch.ids[first] != self._vocabulary.cls) | (batch.ids[inside] != sep)
+        wrong |= (batch.ids[first] != cls) | (batch.ids[inside] != sep)
         wrong |= batch.ids[last] != sep
         record.refuse(wrong, lambda _: "its ids are not [CLS] A [SEP] B [SEP], as LDDL's are")
         masks = masks_of(batch)
@@ -196,8 +196,8 @@ class LddlReader(ShardReader):
             if row[column] is None:
                 raise record.error(index, f"no {column}, expected a value")
         segments = [self._ids(row[name], index, record) for name in ("A", "B")]
-        vocabulary = self._vocabulary
-        ids = [vocabulary.cls, *segments[0], vocabulary.sep, *segments[1], vocabulary.sep]
+        cls, sep = self._vocabulary.role("cls"), self._vocabulary.role("sep")
+        ids = [cls, *segments[0], sep, *segments[1], sep]
         if len(ids) != row["num_tokens"]:
             raise record.error(index, f"{len(ids)} tokens, num_tokens is {row['num_tokens']}")
         labels = self._ids(row.get("masked_lm_labels", ""), index, record)

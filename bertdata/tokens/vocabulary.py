@@ -17,6 +17,9 @@ class WordPieceVocabulary(Vocabulary):
     """A WordPiece vocabulary as one dialect reads it. ids: the id of each distinct token."""
 
     ids: dict[str, int]
+    cls: int
+    sep: int
+    mask: int
     unk: int
 
 
@@ -57,6 +60,7 @@ def parse_vocabulary(
         sep=ids["[SEP]"],
         mask=ids["[MASK]"],
         unk=ids["[UNK]"],
+        pad=ids.get("[PAD]", ids.get("<pad>")),
     )
 
 

@@ -31,8 +31,8 @@ def guess_words(opened: Trained, text: str, count: int) -> list[list[tuple[str, 
     check_memory(opened.shape)
     model, vocabulary = BertForMaskedLM(opened.shape).eval(), opened.vocabulary
     opened.fill(model, WORD_HEAD, "is an encoder without a masked-word head, which guesses no words")
-    ids = _encode(opened, text)
-    masks = [row for row, token in enumerate(ids) if token == vocabulary.mask]
+    ids, mask = _encode(opened, text), vocabulary.role("mask")
+    masks = [row for row, token in enumerate(ids) if token == mask]
     if not masks:
         raise UsageError(f"the text has no {MASK}: write {MASK} where a word is to be guessed")
     with torch.no_grad():
@@ -45,8 +45,8 @@ def guess_words(opened: Trained, text: str, count: int) -> list[list[tuple[str, 
 def _encode(opened: Trained, text: str) -> list[int]:
     """[CLS], the text's ids with [MASK] as one token, [SEP]."""
     vocabulary, tokenizer = opened.vocabulary, opened.tokenizer
-    ids = [vocabulary.cls]
+    ids = [vocabulary.role("cls")]
     for number, piece in enumerate(text.replace("\n", " ").split(MASK)):
-        ids += [vocabulary.mask] * (number > 0)
+        ids += [vocabulary.role("mask")] * (number > 0)
         ids += map(int, tokenizer.encode([piece.encode()], ["the text"]).ids)
-    return [*ids, vocabulary.sep]
+    return [*ids, vocabulary.role("sep")]

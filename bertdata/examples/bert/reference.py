@@ -43,7 +43,8 @@ def make_example(
     masks, and a shard is the other with its labels put back.
     """
     a, b, next_label = pair
-    original = [vocabulary.cls, *a, vocabulary.sep, *b, vocabulary.sep]
+    cls, sep = vocabulary.role("cls"), vocabulary.role("sep")
+    original = [cls, *a, sep, *b, sep]
     masked = mask_in_file(original, rules, stream)
     if not masks:
         masked = Masked(original, [], [])

@@ -55,10 +55,10 @@ def masking_rules(vocabulary: Vocabulary, settings: MaskingSettings) -> MaskingR
     never = ids_of_roles(vocabulary, settings.never_masked)
     return MaskingRules(
         settings=settings,
-        mask=vocabulary.mask,
+        mask=vocabulary.role("mask"),
         replacements=vocabulary.replacements,
         never_masked=bytes(token in never for token in range(vocabulary.size)),
-        continues_word=vocabulary.continues_word,
+        continues_word=vocabulary.continues_word or bytes(vocabulary.size),
     )
 
 

@@ -36,8 +36,8 @@ class NativeBlocks(KernelExamples):
             rules=kernels.MlmRules(
                 breaks=BREAKS.index(settings.blocks),
                 max_seq_length=settings.max_seq_length,
-                cls=vocabulary.cls,
-                sep=vocabulary.sep,
+                cls=vocabulary.role("cls"),
+                sep=vocabulary.role("sep"),
                 masked_lm_prob=settings.masked_lm_prob,
                 masks=settings.masks,
                 **masking_rules(vocabulary, settings.masking).for_kernel(),

@@ -35,12 +35,13 @@ def text_blocks(
 
     A block of nothing but one end token is left out.
     """
-    lines = _lines(documents, vocabulary.sep, with_blanks=breaks == "complete_doc")
+    lines = _lines(documents, vocabulary.role("sep"), with_blanks=breaks == "complete_doc")
     stream = [token for line in lines for token in line]
     longest = max_seq_length - 1
     cut = fit(cut_blocks([len(line) for line in lines], breaks, longest), longest)
     bodies = [stream[start:end] for start, end in cut]
-    return [[vocabulary.cls, *body] for body in bodies if body != [vocabulary.sep]]
+    first, end_token = vocabulary.role("cls"), vocabulary.role("sep")
+    return [[first, *body] for body in bodies if body != [end_token]]
 
 
 def _lines(documents: Documents, end_token: int, *, with_blanks: bool) -> list[Line]:

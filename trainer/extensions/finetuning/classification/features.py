@@ -45,15 +45,15 @@ def make_features(
     """The features of all examples, in order. labels: as from label_ids."""
     firsts = tokenizer.encode_each([pair.first for pair in pairs]).lists()
     seconds = tokenizer.encode_each([pair.second or "" for pair in pairs]).lists()
-    vocabulary = tokenizer.vocabulary
+    cls, sep = tokenizer.vocabulary.role("cls"), tokenizer.vocabulary.role("sep")
     features = []
     for pair, first, second, label in zip(pairs, firsts, seconds, labels, strict=True):
         if pair.second is None:
-            ids = [vocabulary.cls, *first[: max_seq_length - 2], vocabulary.sep]
+            ids = [cls, *first[: max_seq_length - 2], sep]
             features.append(PairFeature(ids, len(ids), label))
             continue
         first, second = shorten_pair(first, second, max_seq_length - 3)
-        ids = [vocabulary.cls, *first, vocabulary.sep, *second, vocabulary.sep]
+        ids = [cls, *first, sep, *second, sep]
         features.append(PairFeature(ids, len(first) + 2, label))
     return features
 

@@ -144,7 +144,8 @@ class Feature:
     def ids(self, vocabulary: Vocabulary) -> Ids:
         """The ids without padding."""
         first, stop = self.span.first, self.span.first + self.span.length
-        return [vocabulary.cls, *self.query, vocabulary.sep, *self.context.ids[first:stop], vocabulary.sep]
+        cls, sep = vocabulary.role("cls"), vocabulary.role("sep")
+        return [cls, *self.query, sep, *self.context.ids[first:stop], sep]
 
     def word(self, position: int) -> int:
         """The context's word that the token at a position of the span comes from."""
