@@ -55,8 +55,8 @@ class Vocabulary:
         found: int | None = getattr(self, name)
         if found is None:
             raise SettingsError(
-                f"{self.name}: names no {name} token, which these examples need; say which of its tokens that "
-                f"is: --role {name}=TOKEN"
+                f"{self.name}: names no {name} token, which these examples need; say which of its tokens "
+                f"that is: --role {name}=TOKEN"
             )
         return found
 
