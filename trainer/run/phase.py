@@ -40,7 +40,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     runtime.log("building the model")
     planned = PlannedUpdates(runtime, rows)
     order = rows.describe(f"{runtime.copies * planned.accumulation} x {planned.batch_size} examples")
-    fresh = new_state(config, shape, data.digest, order)
+    fresh = new_state(config, shape, runtime.task.name, data.digest, order)
     training = Training(runtime, make_model(runtime, shape), fresh)
     if config.run.compile_only:
         from trainer.run.compiling import compile_shapes
