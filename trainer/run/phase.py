@@ -144,7 +144,7 @@ def announce(training: Training, planned: PlannedUpdates, form: Form[Batch], des
     if runtime.division.stages > 1 and form.sizes_vary:
         runtime.log("sequence lengths vary: micro-batches of an update are padded to the longest of them")
     whole = runtime.empty_model(training.model.config)
-    runtime.log(f"{sum(weight.numel() for weight in whole.parameters()):,} weights; {described}")
+    runtime.log(f"{whole.count_weights():,} weights; {described}")
     compiling = ", which compiles the model, as does the first micro-batch of each other size"
     compiling *= device.compiles or device.compiles_always
     runtime.log(f"reading the first examples, making the first update{compiling}")

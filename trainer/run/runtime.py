@@ -192,7 +192,7 @@ def divide(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtim
     if not needs_plan and asked == "auto" and workers.size > 1:
         from trainer.run.device_memory import fits_whole
 
-        needs_plan = not fits_whole(config, device, workers, shape)
+        needs_plan = not fits_whole(config, device, workers, runtime.empty_model(shape).count_weights())
     if not needs_plan:
         return replace(runtime, division=whole(workers))
     divided: Runtime = find("split model", "plan")(runtime, shape, sequence_length)
