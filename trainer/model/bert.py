@@ -60,6 +60,7 @@ class Bert(nn.Module):
         self.dropout = config.hidden_dropout_prob
         self.norm_first = config.megatron_residual_connection
         self.longest = config.max_position_embeddings
+        self.one_type = config.type_vocab_size == 1
         self.attention: FlatAttention = padded_attention
         self.seeds: Callable[[int], None] | None = None
         self.recomputes = False
@@ -101,6 +102,8 @@ class Bert(nn.Module):
                 f"sequences of {length} ids, at most max_position_embeddings ({self.longest})"
             )
         types = batch.token_type_ids.reshape(-1)
+        if self.one_type:  # both texts of a pair are of it, as in RoBERTa (Liu et al. 2019)
+            types = torch.zeros_like(types)
         rows = self.embeddings(batch.input_ids.reshape(-1), types, batch.positions())
         if self.norm_first:
             rows = F.dropout(rows, self.dropout, self.training)
