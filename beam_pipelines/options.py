@@ -23,6 +23,7 @@ from bertdata.cli.common.text_flags import (
 from bertdata.config.recipes import Recipe
 from bertdata.errors import SettingsError
 from bertdata.io import storage
+from bertdata.steps.segment import settings_of
 from bertdata.text.settings import TEXT_RECIPES, SegmentSettings
 from bertdata.wiki.settings import ExtractSettings
 
@@ -146,7 +147,7 @@ def _check_dump(flags: argparse.Namespace) -> None:
 def text_settings(flags: argparse.Namespace, recipe: Recipe | None) -> SegmentSettings:
     """The settings of the text stage. Without a flag, its recipe follows from that of the shards."""
     name = flags.text_recipe or ("nvidia" if recipe and recipe.name in NVIDIA_TEXT else "mlperf")
-    return SegmentSettings(recipe=name, **given_segment_settings(flags, skip=("recipe",)))
+    return settings_of({"recipe": name, **given_segment_settings(flags, skip=("recipe",))})
 
 
 def extract_settings(flags: argparse.Namespace, recipe: Recipe | None) -> ExtractSettings:

@@ -31,11 +31,12 @@ from bertdata.dataset.manifest import summary
 from bertdata.dataset.sources import find_sources
 from bertdata.errors import BertDataError, SettingsError, TooFewArticles
 from bertdata.io import storage
-from bertdata.io.assets import find_punkt_tables
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error, say_text
 from bertdata.text.fewer_eval_articles import with_remedy
 from bertdata.text.input_kinds import ARTICLES, KINDS, TEXT, check_beginnings, find_inputs
+from bertdata.text.languages import language_notes
+from bertdata.text.load_splitter import find_tables_of
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 from bertdata.tokens.load import engine_note
 
@@ -71,7 +72,8 @@ def prepare(arguments: list[str]) -> int:
     sets_of = partial(plan_part_sets, flags, recipe, settings, has_test_shards=has_test_shards)
     early = sets_of([])
     if text is not None:
-        check_text(flags.text, flags.punkt_tables, targets_of(early))
+        check_text(flags.text, text.language, flags.punkt_tables, targets_of(early))
+        say(*language_notes(text.language))
     if flags.input_kind == "dump":
         check_books(flags.books)
     check_tokenizer(flags.tokenizer_file, all_settings, flags.engine)
@@ -151,7 +153,7 @@ def preview_run(
     show_previews(previews, list(dict.fromkeys(estimate)))
 
 
-def check_text(directory: str, punkt_tables: str | None, targets: tuple[Target, ...]) -> None:
+def check_text(directory: str, language: str, punkt_tables: str | None, targets: tuple[Target, ...]) -> None:
     """Raise now the errors that would end a run from a dump after hours."""
     for target in targets:
         dataset = target.dataset
@@ -160,7 +162,7 @@ def check_text(directory: str, punkt_tables: str | None, targets: tuple[Target, 
                 f"--text {directory}: lies within the dataset {dataset.directory}; choose another"
             )
         dataset.refuse_others(inputs_known=False)
-    find_punkt_tables(punkt_tables)  # fetched once, before the workers need them
+    find_tables_of(language, punkt_tables)  # fetched once, before the workers need them
 
 
 def check_books(patterns: list[str]) -> None:

@@ -229,7 +229,7 @@ class Dataset:
         """
         read, left_out = sorted(inputs, key=attrgetter("name")), sorted(skipped, key=attrgetter("name"))
         found = self.found_manifest()
-        settings = replace(self.plan.settings, text={"punkt": sources.punkt})
+        settings = replace(self.plan.settings, text=sources.text)
         manifest = Manifest(
             plan=replace(self.plan, settings=settings),
             inputs=tuple(read),

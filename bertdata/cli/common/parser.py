@@ -90,8 +90,8 @@ def add_punkt_tables(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--punkt-tables",
         metavar="DIR|URL",
-        help="where NLTK's English punkt_tab tables are, checked by md5 (default: found as bertdata fetch "
-        "punkt does, by each worker)",
+        help="where NLTK's punkt_tab tables of the language are, checked by md5 (default: found as bertdata "
+        "fetch punkt does, by each worker)",
     )
 
 
