@@ -53,4 +53,4 @@ class BertObjectiveOfWords(BertObjective):
 
 
 BERT = BertObjective("bert", load_schema("example")["bert"])
-BERT_OF_WORDS = BertObjectiveOfWords(BertObjective.of_words, with_word_starts("bert"))
+BERT_OF_WORDS = BertObjectiveOfWords(BertObjective.of_words, with_word_starts(load_schema("example")["bert"]))

@@ -1,7 +1,5 @@
 """Examples with word starts in every container, and masks of whole words that are drawn of them."""
 
-from array import array
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,48 +7,11 @@ import pytest
 
 import bertdata
 from bertdata.cli.main import main
-from bertdata.config.dialects import DIALECTS
 from bertdata.errors import SettingsError
-from bertdata.examples.bert.settings import BertSettings
-from bertdata.examples.masking.rules import ids_of_roles
-from bertdata.examples.masking.settings import SPECIAL_ROLES
-from bertdata.examples.mlm.settings import MlmSettings
-from bertdata.examples.objectives import OBJECTIVES
-from bertdata.io.file_check import HashingSink
-from bertdata.records import Documents
 from bertdata.shards.containers import open_reader
-from bertdata.shards.write import write_examples
-from tests.support.strategies import make_documents, small_vocabulary
+from tests.support.word_start_shards import SETTINGS, VOCABULARY, words_of_example, write
 
 FORMATS = ("tfrecord", "hdf5", "parquet")
-WORDPIECE = small_vocabulary(DIALECTS["mlperf"])
-VOCABULARY = replace(WORDPIECE, continues_word=None)
-SETTINGS = {
-    "bert_word_starts": BertSettings(
-        objective="bert_word_starts", max_seq_length=48, max_predictions_per_seq=12, masks=False
-    ),
-    "mlm_word_starts": MlmSettings(
-        objective="mlm_word_starts", max_seq_length=48, max_predictions_per_seq=12, masks=False
-    ),
-}
-
-
-def documents() -> Documents:
-    """Random ordinary ids, of which every third one starts a word."""
-    found = make_documents([[9, 14, 30], [20, 8], [41, 17, 5, 26]] * 4, VOCABULARY, DIALECTS["mlperf"], 5)
-    special = ids_of_roles(VOCABULARY, SPECIAL_ROLES)
-    ids = array("H", (7 if token in special else token for token in found.ids))
-    starts = bytes(int(place % 3 == 0) for place in range(found.tokens))
-    return replace(found, ids=ids, word_starts=starts)
-
-
-def write(path: Path, name: str, engine: Any = None) -> list[Any]:
-    """A shard of the objective; its examples."""
-    settings = SETTINGS[name].with_changes(format=path.suffix[1:])
-    made = OBJECTIVES[name].make(documents(), VOCABULARY, settings, engine)
-    with path.open("wb") as file:
-        write_examples(made, settings, HashingSink(file.write), engine=engine, name=str(path))
-    return list(made.batch(0, len(made)).examples())
 
 
 def read(path: Path, engine: Any = None) -> list[Any]:
@@ -103,31 +64,20 @@ def test_whole_words_are_masked_when_the_examples_are_read(
 ):
     write(tmp_path / f"a.{format}", name)
     found = masked(tmp_path, small_vocabulary_file, whole_word_mask=True)
-    words = [(example, word) for example in found for word in _words(example)]
+    words = [(example, word) for example in found for word in words_of_example(example)]
     for example, word in words:
         assert len(word & set(example.positions)) in (0, len(word))
     assert any(len(word & set(example.positions)) == 3 for example, word in words)
     loose = masked(tmp_path, small_vocabulary_file)
-    cut = {len(word & set(example.positions)) for example in loose for word in _words(example)}
+    cut = {len(word & set(example.positions)) for example in loose for word in words_of_example(example)}
     assert {1, 2} < cut
-
-
-def _words(example: Any) -> list[set[int]]:
-    words: list[set[int]] = []
-    for position, bit in enumerate(example.word_starts):
-        if bit:
-            words.append(set())
-        words[-1].add(position)
-    return words
 
 
 def test_whole_words_of_examples_without_word_starts_are_refused_with_the_remedy(
     tmp_path, ids_alone_tell_nothing, small_vocabulary_file
 ):
-    path, plain = tmp_path / "a.tfrecord", SETTINGS["mlm_word_starts"].with_changes(objective="mlm")
-    made = OBJECTIVES["mlm"].make(documents(), VOCABULARY, plain)
-    with path.open("wb") as file:
-        write_examples(made, plain, HashingSink(file.write), engine=None, name=str(path))
+    path = tmp_path / "a.tfrecord"
+    made = write(path, "mlm")
     assert len(masked(path, small_vocabulary_file)) == len(made)
     with pytest.raises(SettingsError) as refused:
         masked(path, small_vocabulary_file, whole_word_mask=True)
