@@ -18,6 +18,8 @@ MASKS = ColumnGroup(name="masks", items="masked positions", size="max_prediction
 """Masked words: a column of places, ascending, and one of the original ids."""
 PAIR_LABEL = ColumnGroup(name="pair label")
 """One column: a label of the example's two segments."""
+WORD_STARTS = ColumnGroup(name="word starts")
+"""One column: for each id 1 where a word starts, else 0."""
 PAIRS = (IDS, SEGMENT, MASKS, PAIR_LABEL)
 """The groups that other programs' layouts of masked pairs of segments hold."""
 

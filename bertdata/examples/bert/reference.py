@@ -1,11 +1,11 @@
 """The readable twin of BERT's kernel: passes over the documents, masks, the final shuffle."""
 
 from bertdata.examples.bert.batch import BertBatch, BertExample
-from bertdata.examples.bert.pairs import Document, Pair, pair_document
 from bertdata.examples.bert.settings import BertSettings
 from bertdata.examples.made_examples import ListedExamples
 from bertdata.examples.masking.reference import Masked, mask_in_file
 from bertdata.examples.masking.rules import MaskingRules, masking_rules
+from bertdata.examples.pairs import Document, Pair, pair_document
 from bertdata.examples.random_stream import RandomStream
 from bertdata.records import Documents, Vocabulary
 
@@ -20,15 +20,7 @@ class ReferenceExamples(ListedExamples):
         stream.shuffle(shuffled)
         for _ in range(settings.dupe_factor):
             for index in range(len(shuffled)):
-                pairs = pair_document(
-                    shuffled,
-                    index,
-                    stream,
-                    max_tokens=settings.max_seq_length - 3,
-                    short_seq_prob=settings.short_seq_prob,
-                    habits=settings.habits,
-                )
-                for pair in pairs:
+                for pair in pair_document(shuffled, index, stream, settings.pair_rules):
                     examples.append(make_example(pair, vocabulary, rules, settings.masks, stream))
         stream.shuffle(examples)
         super().__init__(examples, BertBatch, wide=vocabulary.wide)
