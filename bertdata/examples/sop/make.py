@@ -1,7 +1,10 @@
 """ALBERT's examples made by the kernel or by its readable twin."""
 
-from bertdata._native import Engine
+from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.errors import SettingsError
+from bertdata.examples.made_examples import KernelExamples
+from bertdata.examples.random_stream import seed_key
+from bertdata.examples.sop.batch import SopBatch
 from bertdata.examples.sop.reference import ReferenceSop
 from bertdata.examples.sop.settings import SopSettings
 from bertdata.records import Documents, ExampleSource, Vocabulary
