@@ -94,6 +94,12 @@ def pair_labels(batch: ExampleBatch) -> Any:
     return getattr(batch, only_column(type(batch), PAIR_LABEL).name)
 
 
+def word_starts_of(batch: ExampleBatch) -> Any:
+    """The word starts of a batch's ids. None where its type has none."""
+    kind = type(batch)
+    return getattr(batch, only_column(kind, WORD_STARTS).name) if has_group(kind, WORD_STARTS) else None
+
+
 def pair_batch(
     kind: type[Batch],
     *,

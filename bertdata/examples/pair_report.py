@@ -3,10 +3,17 @@
 from typing import Any, NamedTuple
 
 from bertdata.examples.counting import plain, ratio
-from bertdata.examples.groups import pair_labels, segment_lengths
+from bertdata.examples.groups import (
+    PAIR_LABEL,
+    SEGMENT,
+    mask_columns,
+    only_column,
+    pair_labels,
+    segment_lengths,
+)
 from bertdata.examples.mask_report import MaskCounts, describe_masks
 from bertdata.examples.objective import Findings, ObjectiveCounts, Totals, text_of
-from bertdata.records import ShardLayout
+from bertdata.records import ExampleBatch, ShardLayout
 
 
 class PairWords(NamedTuple):
@@ -20,13 +27,13 @@ class PairWords(NamedTuple):
 
 def describe_pair(
     example: Any,
-    label: int,
+    kind: type[ExampleBatch],
     pair_words: PairWords,
     words: list[str],
     mask_id: int | None,
     layout: ShardLayout,
 ) -> str:
-    """Both segments in words, then each mask: position, what it became, the label.
+    """Both segments in words, then each mask: position, what it became, the label. kind: the batches' type.
 
     ::
 
@@ -36,14 +43,16 @@ def describe_pair(
           3   [MASK]  is
           9   random  kept -> stone
     """
+    first, label = (getattr(example, only_column(kind, group).one) for group in (SEGMENT, PAIR_LABEL))
+    masks = mask_columns(kind)
+    places, originals = getattr(example, masks.places.one), getattr(example, masks.originals.one)
     padding = layout.max_seq_length - len(example.ids)
     told = pair_words.one if label else pair_words.zero
     lines = [
-        f"{len(example.ids)} ids and {padding} of padding, {pair_words.name} {told}, "
-        f"{len(example.positions)} masks",
-        f"  A  {text_of(example.ids[: example.first_length], words)}",
-        f"  B  {text_of(example.ids[example.first_length :], words)}",
-        *describe_masks(example.ids, example.positions, example.labels, words, mask_id),
+        f"{len(example.ids)} ids and {padding} of padding, {pair_words.name} {told}, {len(places)} masks",
+        f"  A  {text_of(example.ids[:first], words)}",
+        f"  B  {text_of(example.ids[first:], words)}",
+        *describe_masks(example.ids, places, originals, words, mask_id),
     ]
     return "\n".join(lines) + "\n"
 

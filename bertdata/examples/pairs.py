@@ -4,7 +4,7 @@ Devlin et al. 2018, section A.2, in the order of draws of the program that relea
 Lan et al. 2020.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -38,6 +38,11 @@ def sentence_places(documents: Documents) -> list[Document]:
     """Documents as lists of sentences, sentences as lists of their ids' places in ``documents.ids``."""
     sentences = [list(range(start, end)) for start, end in pairwise([0, *map(int, documents.sentence_ends)])]
     return [sentences[start:end] for start, end in pairwise([0, *map(int, documents.document_ends)])]
+
+
+def segment_starts(starts: Sequence[int], places: list[int]) -> list[int]:
+    """The word starts of a segment's ids. Its first id always starts a word."""
+    return [1, *(starts[place] for place in places[1:])] if places else []
 
 
 def pair_document(

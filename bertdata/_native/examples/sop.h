@@ -20,10 +20,11 @@ struct SopColumns {
 template <class Id>
 class SopExamples : public BertExamples<Id> {
  public:
-  SopExamples(const DocumentView<Id>& documents, const BertRules& rules, const std::vector<uint32_t>& seed)
-      : BertExamples<Id>(documents, rules, seed), starts_by_id_(rules.continues_word.size()) {
+  // Batches have word starts in any case.
+  SopExamples(const DocumentView<Id>& documents, const BertRules& rules, const std::vector<uint32_t>& seed, bool)
+      : BertExamples<Id>(documents, rules, seed, false), starts_by_id_(rules.continues_word.size()) {
     for (size_t id = 0; id < starts_by_id_.size(); ++id)
-      starts_by_id_[id] = id == rules.cls || id == rules.sep || !rules.continues_word[id];
+      starts_by_id_[id] = id == rules.cls || id == rules.sep || !(documents.word_starts || rules.continues_word[id]);
   }
 
   // Examples start, start + step, ... below stop, in final order.
@@ -44,7 +45,10 @@ class SopExamples : public BertExamples<Id> {
     out.push(1);
   }
 
-  uint8_t starts_word(uint32_t place) const { return starts_by_id_[this->documents_.ids[place]]; }
+  uint8_t starts_word(uint32_t place) const {
+    const uint8_t by_id = starts_by_id_[this->documents_.ids[place]];
+    return this->documents_.word_starts ? by_id | this->documents_.word_starts[place] : by_id;
+  }
 
   std::vector<uint8_t> starts_by_id_;
 };

@@ -39,7 +39,7 @@ class BertObjective(Objective):
         return PairCounts(_NEXT_SENTENCE)
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
-        return describe_pair(example, example.next_label, _NEXT_SENTENCE, words, mask_id, layout)
+        return describe_pair(example, BertBatch, _NEXT_SENTENCE, words, mask_id, layout)
 
 
 BERT = BertObjective("bert", load_schema("example")["bert"])

@@ -46,7 +46,6 @@ class NativeSop(KernelExamples):
                 whole_word_mask=masking.whole_word_mask,
                 masks=settings.masks,
                 fills_predictions=False,
-                skips_special_ids=True,
                 own_next_label=pairs.own_label,
                 cls=vocabulary.role("cls"),
                 sep=vocabulary.role("sep"),
@@ -59,5 +58,6 @@ class NativeSop(KernelExamples):
                 permutes=settings.permutation,
             ),
             seed=seed_key(settings.random_seed),
+            word_starts=documents.word_starts,
         )
         super().__init__(made, SopBatch)

@@ -28,7 +28,7 @@ def ngram_limits(longest: int, *, favors_shorter: bool) -> list[float]:
 
 
 def _normal(shares: list[float]) -> list[float]:
-    """The shares over their sum, added from the first on; ``sum`` adds otherwise since Python 3.12."""
+    """The shares over their sum, added from the first on. ``sum`` adds otherwise since Python 3.12."""
     *_, whole = accumulate(shares)
     return [share / whole for share in shares]
 

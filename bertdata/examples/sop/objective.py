@@ -35,15 +35,15 @@ class SopObjective(Objective):
         if documents.documents != documents.sentences:
             return []
         return [
-            f"{name}: every document is a single sentence, so no pair has two halves to swap, and its label is "
-            "always 1; put blank lines between documents only"
+            f"{name}: every document is a single sentence, so no pair has two halves to swap, and its label "
+            "is always 1; put blank lines between documents only"
         ]
 
     def counts(self) -> PairCounts:
         return PairCounts(_ORDER)
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
-        return describe_pair(example, example.order_label, _ORDER, words, mask_id, layout)
+        return describe_pair(example, SopBatch, _ORDER, words, mask_id, layout)
 
 
 SOP = SopObjective("sop", load_schema("example")["sop"])
