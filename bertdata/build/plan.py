@@ -14,8 +14,8 @@ from bertdata.examples.groups import WORD_STARTS
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.assets import name_warnings
-from bertdata.tokens.files import TokenizerFile, VocabularyFile
 from bertdata.records import Vocabulary
+from bertdata.tokens.files import TokenizerFile, VocabularyFile
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import vocabulary_of
 
