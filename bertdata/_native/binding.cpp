@@ -14,6 +14,7 @@
 #include "examples/dynamic_masking_binding.h"
 #include "examples/mlm_binding.h"
 #include "examples/mt19937.h"
+#include "examples/span_binding.h"
 #include "examples/take_binding.h"
 #include "io/md5_binding.h"
 #include "shards/crc32c.h"
@@ -330,6 +331,7 @@ PYBIND11_MODULE(_kernels, m) {
   bind_bert(m);
   bind_dynamic_masking(m);
   bind_mlm(m);
+  bind_span(m);
   bind_take(m);
   bind_md5(m);
   bind_mlperf_extractor(m);

@@ -9,9 +9,12 @@ from bertdata.examples.bert.objective import BERT
 from bertdata.examples.classification.objective import CLASSIFICATION, REGRESSION
 from bertdata.examples.mlm.objective import MLM
 from bertdata.examples.objective import Objective
+from bertdata.examples.span.objective import SPAN
 from bertdata.examples.squad.objective import SQUAD
 
-OBJECTIVES: dict[str, Objective] = {one.name: one for one in (BERT, MLM, SQUAD, CLASSIFICATION, REGRESSION)}
+OBJECTIVES: dict[str, Objective] = {
+    one.name: one for one in (BERT, MLM, SPAN, SQUAD, CLASSIFICATION, REGRESSION)
+}
 """The package's own."""
 
 
