@@ -17,7 +17,15 @@ from bertdata.errors import SettingsError
 from bertdata.examples import fields, slots
 from bertdata.examples.fields import Features, Fields
 from bertdata.examples.groups import MASKS
-from bertdata.records import IDS_ENDS, Documents, ExampleBatch, ExampleSource, ShardLayout, Vocabulary
+from bertdata.records import (
+    IDS_ENDS,
+    ColumnGroup,
+    Documents,
+    ExampleBatch,
+    ExampleSource,
+    ShardLayout,
+    Vocabulary,
+)
 
 _MODEL_FORM = "huggingface"
 _MODEL_ROW = {"type": "int64", "shape": "S", "padding": 0, "of": "ids"}
@@ -68,11 +76,16 @@ class Objective(ABC):
 
     declared: by container ("tfrecord", "hdf5", "parquet"; "tfrecord_remasked" for Graphcore's order; "flat"
     for the rows of that layout) the fields of a record, in the form of ``schemas/example.json``; under
-    "huggingface" those of a model's inputs. task: the trainer's task that learns it, by its
-    name or as package.module:CLASS; empty where it has none.
+    "huggingface" those of a model's inputs.
+
+    task: the trainer's task that learns it, by its name or as package.module:CLASS; empty where it has none.
+    of_words: name of the objective of the same examples with their word starts; empty where there is none.
+    unlearned: groups of columns that masks at load need, but no task.
     """
 
     task = ""
+    of_words = ""
+    unlearned: tuple[ColumnGroup, ...] = ()
     settings_type: type[ExampleSettings] = ExampleSettings
     batch_type: type[ExampleBatch] = ExampleBatch
 
