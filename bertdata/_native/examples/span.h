@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "column.h"
@@ -19,7 +20,7 @@ namespace bertdata {
 struct SpanBlockRules {
   uint32_t max_seq_length, cls, sep;
   double masked_lm_prob;
-  bool masks, as_original;
+  bool masks, as_original, tells_words;
   SpanRules spans;
 };
 
@@ -29,18 +30,20 @@ struct SpanColumns {
   Column<Id> ids, labels;
   Column<uint32_t> ends, mask_ends, span_ends;
   Column<uint16_t> positions, lefts, rights;
+  Column<uint8_t> word_starts;  // filled where they are asked for
+  bool tells_words;
 };
 
 // Examples as extents of a copy of the text, and lists of masks: 24 bytes, and 4 to 6 for each mask.
 template <class Id>
 class SpanExamples {
  public:
-  // starts: of words, a byte for each id. keys: of each pass's streams. seed: of the final shuffle. numpy_seed: of the
+  // starts: of words, 1 or 0 for each id. keys: of each pass's streams. seed: of the final shuffle. numpy_seed: of the
   // one stream as the original draws, where nothing is shuffled.
-  SpanExamples(const DocumentView<Id>& documents, const std::vector<uint8_t>& starts, const SpanBlockRules& rules,
+  SpanExamples(const DocumentView<Id>& documents, std::vector<uint8_t>&& starts, const SpanBlockRules& rules,
                const std::vector<Id>& replacements, const std::vector<uint64_t>& keys,
                const std::vector<uint32_t>& seed, uint32_t numpy_seed)
-      : rules_(rules) {
+      : rules_(rules), starts_(std::move(starts)) {
     const size_t size = documents.first_id(documents.first_sentence(documents.documents));
     if (size) std::memcpy(text_.room(size), documents.ids, size * sizeof(Id));
     text_.added(size);
@@ -51,8 +54,9 @@ class SpanExamples {
     if (blocks * keys.size() > 0xFFFFFFFFull) throw std::length_error("more than 4294967295 examples in one shard");
     for (size_t pass = 1; pass < keys.size(); ++pass)
       for (size_t block = 0; block < blocks; ++block) examples_.push(Block(examples_[block]));
-    mask_blocks(starts, replacements, keys, static_cast<uint32_t>(blocks), numpy_seed);
+    mask_blocks(replacements, keys, static_cast<uint32_t>(blocks), numpy_seed);
     put_in_order(seed);
+    if (!rules_.tells_words) starts_ = {};
   }
 
   size_t size() const { return examples_.size(); }
@@ -61,7 +65,8 @@ class SpanExamples {
 
   // Examples start, start + step, ... below stop, in final order.
   SpanColumns<Id> batch(size_t start, size_t stop, size_t step) const {
-    SpanColumns<Id> out;
+    SpanColumns<Id> out{};
+    out.tells_words = rules_.tells_words;
     stop = std::min(stop, size());
     step = std::min(step, std::max<size_t>(1, stop));
     const size_t count = start < stop ? (stop - start - 1) / step + 1 : 0;
@@ -77,8 +82,8 @@ class SpanExamples {
     uint16_t length, masks;
   };
 
-  void mask_blocks(const std::vector<uint8_t>& starts, const std::vector<Id>& replacements,
-                   const std::vector<uint64_t>& keys, uint32_t blocks, uint32_t numpy_seed) {
+  void mask_blocks(const std::vector<Id>& replacements, const std::vector<uint64_t>& keys, uint32_t blocks,
+                   uint32_t numpy_seed) {
     NumpyStream of_all(numpy_seed);
     SpanMasker masker(rules_.spans);
     const IdPool<Id> pool = rules_.as_original
@@ -90,22 +95,21 @@ class SpanExamples {
       block.first_mask = positions_.size();
       if (!rules_.masks) continue;
       if (rules_.as_original) {
-        mask(block, starts, masker, pool, of_all);
+        mask(block, masker, pool, of_all);
       } else {
         BlockStream stream(keys[i / blocks], i % blocks);
-        mask(block, starts, masker, pool, stream);
+        mask(block, masker, pool, stream);
       }
     }
   }
 
   template <class Stream>
-  void mask(Block& block, const std::vector<uint8_t>& starts, SpanMasker& masker, const IdPool<Id>& pool,
-            Stream& stream) {
+  void mask(Block& block, SpanMasker& masker, const IdPool<Id>& pool, Stream& stream) {
     const uint32_t most = std::min<uint32_t>(rules_.spans.most, block.length);
     shown_.assign(&text_[block.start], &text_[block.start] + block.length);
     originals_.resize(most);
     uint16_t* positions = positions_.room(most);
-    const uint32_t count = masker.mask(shown_.data(), &starts[block.start], block.length, rules_.masked_lm_prob, pool,
+    const uint32_t count = masker.mask(shown_.data(), &starts_[block.start], block.length, rules_.masked_lm_prob, pool,
                                        stream, positions, originals_.data());
     Id* replacements = replacements_.room(count);
     for (uint32_t m = 0; m < count; ++m) replacements[m] = shown_[positions[m]];
@@ -141,13 +145,23 @@ class SpanExamples {
                       out.lefts.push(static_cast<uint16_t>(left + 1));
                       out.rights.push(static_cast<uint16_t>(right + 1));
                     });
+    if (rules_.tells_words) append_starts(block, out.word_starts);
     out.ids.added(block.length + 2u);
     out.ends.push(static_cast<uint32_t>(out.ids.size()));
     out.mask_ends.push(static_cast<uint32_t>(out.positions.size()));
     out.span_ends.push(static_cast<uint32_t>(out.lefts.size()));
   }
 
+  // A special id that is put in starts a word, as does the id behind it.
+  void append_starts(const Block& block, Column<uint8_t>& out) const {
+    uint8_t* starts = out.room(block.length + 2u);
+    std::memcpy(starts + 1, &starts_[block.start], block.length);
+    starts[0] = starts[1] = starts[block.length + 1u] = 1;
+    out.added(block.length + 2u);
+  }
+
   const SpanBlockRules rules_;
+  std::vector<uint8_t> starts_;  // of words, for each id of text_
   Column<Id> text_;
   Column<Block> examples_;
   Column<uint16_t> positions_;  // from a block's first id of text

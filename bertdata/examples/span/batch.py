@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bertdata.examples.groups import MASKS
-from bertdata.records import Buffer, ColumnGroup, Example, ExampleBatch, column
+from bertdata.examples.groups import MASKS, WORD_STARTS
+from bertdata.records import IDS_ENDS, Buffer, ColumnGroup, Example, ExampleBatch, column
 
 SPANS = ColumnGroup(name="spans", items="spans", size=MASKS.size)
 """The two boundaries of each span that has targets: no more spans than masked positions."""
@@ -42,3 +42,19 @@ class SpanBatch(ExampleBatch):
         "uint16", group=SPANS, ends="span_ends", noun="right boundary", is_place=True
     )
     span_ends: Buffer = column("uint32")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpanExampleOfWords(SpanExample):
+    """One block with a bit for each id: 1 where a word starts, at special ids and behind them."""
+
+    word_starts: list[int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class SpanBatchOfWords(SpanBatch):
+    """N blocks with their word starts."""
+
+    example_type: ClassVar[type[Example]] = SpanExampleOfWords
+
+    word_starts: Buffer = column("uint8", group=WORD_STARTS, ends=IDS_ENDS, most=1)

@@ -1,19 +1,25 @@
 """Masked spans as an Objective."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from operator import sub
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bertdata._native import Engine
 from bertdata.examples.counting import plain, ratio, sizes, spread, weighted_sum
+from bertdata.examples.groups import WORD_STARTS
 from bertdata.examples.mask_report import MaskCounts, describe_masks
+from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.examples.objective import Findings, Objective, ObjectiveCounts, Totals, text_of
-from bertdata.examples.span.batch import SpanBatch
+from bertdata.examples.span.batch import SpanBatch, SpanBatchOfWords
 from bertdata.examples.span.make import make_spans
 from bertdata.examples.span.settings import SpanSettings
+from bertdata.examples.word_starts import with_word_starts
 from bertdata.records import Documents, ExampleSource, ShardLayout, Vocabulary
 from schemas import load_schema
+
+if TYPE_CHECKING:
+    from bertdata.examples.dynamic_masking.masker import Masker
 
 
 class SpanCounts(MaskCounts, ObjectiveCounts):
@@ -63,13 +69,25 @@ class SpanObjective(Objective):
     """Masked spans in one segment, with their boundaries."""
 
     settings_type = SpanSettings
-    batch_type = SpanBatch
+    batch_type: type[SpanBatch] = SpanBatch
     task = "span_boundaries"
+    of_words = "span_word_starts"
 
     def make(
         self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None
     ) -> ExampleSource:
-        return make_spans(documents, vocabulary, settings, engine)
+        return make_spans(documents, vocabulary, settings, engine, self.batch_type)
+
+    def masker(
+        self,
+        vocabulary: Vocabulary,
+        masking: MaskingSettings,
+        of_data: Mapping[str, Any],
+        engine: Engine | None = None,
+    ) -> "Masker":
+        from bertdata.examples.span.load_masker import make_span_masker
+
+        return make_span_masker(vocabulary, masking, of_data, engine)
 
     def counts(self) -> SpanCounts:
         return SpanCounts()
@@ -100,4 +118,13 @@ class SpanObjective(Objective):
         return "\n".join(lines) + "\n"
 
 
+class SpanObjectiveOfWords(SpanObjective):
+    """Masked spans in one segment, with word starts beside the ids."""
+
+    batch_type = SpanBatchOfWords
+    of_words = ""
+    unlearned = (WORD_STARTS,)
+
+
 SPAN = SpanObjective("span", load_schema("example")["span"])
+SPAN_OF_WORDS = SpanObjectiveOfWords(SpanObjective.of_words, with_word_starts("span"))

@@ -85,13 +85,14 @@ class SpanSettings(ExampleSettings):
 
     @property
     def masking(self) -> MaskingSettings:
-        """The rate and the shares of the masks."""
+        """The rate and the shares of the masks, which whole words are needed for."""
         return MaskingSettings(
             masked_lm_prob=self.masked_lm_prob,
             max_predictions_per_seq=self.most_masks,
             mask_share=self.mask_share,
             random_share=self.random_share,
             kept_share=self.kept_share,
+            whole_word_mask=self.masks,
         )
 
     @property
