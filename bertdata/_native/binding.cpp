@@ -13,8 +13,9 @@
 #include "examples/bert_binding.h"
 #include "examples/dynamic_masking_binding.h"
 #include "examples/mlm_binding.h"
-#include "examples/sop_binding.h"
 #include "examples/mt19937.h"
+#include "examples/sop_binding.h"
+#include "examples/span_binding.h"
 #include "examples/take_binding.h"
 #include "io/md5_binding.h"
 #include "shards/crc32c.h"
@@ -332,6 +333,7 @@ PYBIND11_MODULE(_kernels, m) {
   bind_dynamic_masking(m);
   bind_mlm(m);
   bind_sop(m);
+  bind_span(m);
   bind_take(m);
   bind_md5(m);
   bind_mlperf_extractor(m);

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bertdata._native import Engine
 from bertdata.config.settings import ExampleSettings
@@ -26,6 +26,10 @@ from bertdata.records import (
     ShardLayout,
     Vocabulary,
 )
+
+if TYPE_CHECKING:
+    from bertdata.examples.dynamic_masking.masker import Masker
+    from bertdata.examples.masking.settings import MaskingSettings
 
 _MODEL_FORM = "huggingface"
 _MODEL_ROW = {"type": "int64", "shape": "S", "padding": 0, "of": "ids"}
@@ -98,6 +102,21 @@ class Objective(ABC):
         self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None
     ) -> ExampleSource:
         """All examples of the documents, in final order, by the kernel or its readable twin."""
+
+    def masker(
+        self,
+        vocabulary: Vocabulary,
+        masking: "MaskingSettings",
+        of_data: Mapping[str, Any],
+        engine: Engine | None = None,
+    ) -> "Masker":
+        """The masker of the examples at load. of_data: the settings in their manifest, if there is one.
+
+        SettingsError for settings of which no masks can be drawn.
+        """
+        from bertdata.examples.dynamic_masking.masker import make_masker
+
+        return make_masker(vocabulary, masking, engine)
 
     def warnings(self, documents: Documents, name: str) -> list[str]:
         """Warnings about documents of which this objective makes odd examples. name: of their input."""
