@@ -15,10 +15,17 @@ from bertdata.tokens.vocabulary import WordPieceVocabulary
 
 
 class TextTokens(NamedTuple):
-    """Token ids of several texts: those of text i are ``ids[ends[i-1]:ends[i]]`` (before the first: 0)."""
+    """Token ids of several texts: those of text i are ``ids[ends[i-1]:ends[i]]`` (before the first: 0).
+
+    ``starts`` and ``stops`` (uint32) are each token's place in its own text, in code points; ``word_starts``
+    (uint8) is 1 where a word starts. None where the tokeniser does not tell.
+    """
 
     ids: Buffer
     ends: Buffer
+    starts: Buffer | None = None
+    stops: Buffer | None = None
+    word_starts: Buffer | None = None
 
     def lists(self) -> Iterator[list[int]]:
         """The ids of each text as a list."""
