@@ -215,6 +215,7 @@ class ByteBpe {
   void run_part(const uint8_t* p, const uint8_t* end, BpeDocuments& out) {
     part_ = p - base_;
     if (!rules_.prefix_space || *p == ' ') return run_pretokens<Id>(p, end, out);
+    if (characters_.empty()) close_sentences<Id>(part_, out);  // the blank stands where the part starts
     uint8_t& before = const_cast<uint8_t*>(p)[-1];
     const uint8_t kept = before;
     before = ' ';
@@ -278,17 +279,22 @@ class ByteBpe {
   template <class Id>
   void add_id(uint32_t id, ptrdiff_t start, ptrdiff_t stop, bool starts_word, uint32_t before, uint32_t behind,
               BpeDocuments& out) {
-    if (characters_.empty()) {
-      while (start >= limit_) {
-        close_sentence(out.ids<Id>().size(), out);
-        ++sentence_;
-        find_limit();
-      }
-    } else {
+    if (characters_.empty())
+      close_sentences<Id>(start, out);
+    else
       add_place(character(start), character(stop - 1) + 1, before, behind, out.ids<Id>().size() == first_id_, out);
-    }
     out.ids<Id>().push(static_cast<Id>(id));
     out.word_starts.push(starts_word);
+  }
+
+  // Closes the sentences that end where a token starts, or before.
+  template <class Id>
+  void close_sentences(ptrdiff_t start, BpeDocuments& out) {
+    while (start >= limit_) {
+      close_sentence(out.ids<Id>().size(), out);
+      ++sentence_;
+      find_limit();
+    }
   }
 
   // The blanks at a token's ends are cut off as often as the rules say.
