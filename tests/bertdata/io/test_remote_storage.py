@@ -20,6 +20,7 @@ from bertdata.build.task import TaskPlan, run_task
 from bertdata.dataset.manifest import summary
 from bertdata.errors import AssetError, MissingExtraError, MissingInputError, StorageError
 from bertdata.io import storage
+from bertdata.io.punkt_assets import PUNKT_ASSETS
 from bertdata.text.load_splitter import LoadSplitter
 from tests.support.commands import SMALL, Program, contents, finish, start
 from tests.support.dumps import page, write_dump
@@ -406,8 +407,8 @@ def no_tables_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Tables that are neither in a cache nor to be fetched."""
     import bertdata.io.assets as assets
 
-    gone = assets.Asset(name="punkt", files=assets.PUNKT.files, sources=())
-    monkeypatch.setattr(assets, "PUNKT", gone)
+    gone = assets.Asset(name="punkt", files=PUNKT_ASSETS["english"].files, sources=())
+    monkeypatch.setitem(PUNKT_ASSETS, "english", gone)
     monkeypatch.setenv("BERTDATA_CACHE", str(tmp_path / "cache"))
 
 
