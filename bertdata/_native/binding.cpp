@@ -23,6 +23,7 @@
 #include "shards/example_encoder.h"
 #include "shards/record_reader.h"
 #include "text/punkt.h"
+#include "tokens/bpe_binding.h"
 #include "tokens/tokenizer.h"
 #include "wiki/bindings.h"
 
@@ -315,6 +316,8 @@ PYBIND11_MODULE(_kernels, m) {
       .def("tokenize", &PyTokenizer::tokenize, "(ids, sentence_ends, document_ends, number of [UNK]) of a UTF-8 text")
       .def("tokenize_each", &PyTokenizer::tokenize_each, py::arg("text"), py::arg("ends"),
            "(ids, end of each text's ids) of joined UTF-8 texts with the end of each");
+
+  bind_byte_bpe(m);
 
   py::class_<Punkt>(m, "Punkt")
       .def(py::init([](const PunktTables::Words& abbreviations, const PunktTables::Pairs& collocations,
