@@ -3,6 +3,8 @@
 from bertdata.records import Vocabulary
 from bertdata.tokens.bpe.settings import byte_alphabet
 
+_BLANK = "Ġ"
+"""What stands for a blank in tokens of byte-level BPE."""
 _METASPACE = "\u2581"
 """What stands for a blank in tokens of SentencePiece's models."""
 
@@ -10,7 +12,7 @@ _METASPACE = "\u2581"
 def readable_words(vocabulary: Vocabulary) -> list[str]:
     """The token of each id as text: ``Ġthe`` and ``▁the`` as `` the``.
 
-    A token that is a part of a character stays as it is.
+    A token with a part of a character shows the letters that stand for its bytes.
     """
     words = list(vocabulary.words)
     if vocabulary.kind == "bpe" and _is_byte_level(words):
@@ -30,7 +32,7 @@ def _decoded(word: str) -> str:
     try:
         return bytes(numbers).decode()  # type: ignore[arg-type]  # None is refused below
     except (TypeError, ValueError):
-        return word
+        return word.replace(_BLANK, " ")
 
 
 _BYTES = {character: number for number, character in enumerate(byte_alphabet())}

@@ -32,7 +32,7 @@ class ReferenceBlocks(ListedExamples):
         self, documents: Documents, vocabulary: Vocabulary, settings: MlmSettings, kind: type[MlmBatch]
     ) -> None:
         examples: list[Example] = []
-        rules = masking_rules(vocabulary, settings.masking)
+        rules = masking_rules(vocabulary, settings.masking, masks=settings.masks)
         word_starts = starts_of(documents, vocabulary, settings.masking, kind)
         blocks = _token_blocks(documents, word_starts, vocabulary, settings.blocks, settings.max_seq_length)
         for key in pass_keys(documents, settings.random_seed, settings.dupe_factor):
