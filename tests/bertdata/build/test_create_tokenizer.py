@@ -110,6 +110,7 @@ def test_empty_places_hold_the_padding_token(
     assert {cell for rest in rests for cell in rest} == {1}
 
 
+@pytest.mark.thorough
 def test_views_pad_by_the_role(corpus: list[Path], files: dict[str, Path], tmp_path: Path) -> None:
     data = face.open_dataset(create(corpus[:1], tmp_path / "out", files["bpe"], objective="mlm"))
     rows = next(data.numpy(batch_size=64))
@@ -138,6 +139,7 @@ def test_masks_drawn_at_load_know_the_tokeniser(
     assert any(mask in example.ids for example in data.masked(max_predictions_per_seq=7))
 
 
+@pytest.mark.thorough
 def test_the_pipeline_and_the_command_make_the_same_files(
     corpus: list[Path], files: dict[str, Path], bertdata: Program, tmp_path: Path
 ) -> None:
@@ -172,6 +174,7 @@ def test_sorted_documents_keep_their_word_starts() -> None:
     assert len(found.ids) == 6
 
 
+@pytest.mark.thorough
 def test_packing_and_converting_keep_the_tokeniser(
     corpus: list[Path], files: dict[str, Path], bertdata: Program, tmp_path: Path
 ) -> None:

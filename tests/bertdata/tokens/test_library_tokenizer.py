@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -211,3 +213,28 @@ def test_a_file_that_no_kernel_knows_runs_on_the_library_and_says_why(tmp_path: 
     note = engine_note(find_tokenizer_json(str(path), {}))
     assert note is not None
     assert note.endswith("run by the tokenizers library, since no kernel knows it: its model is Unigram")
+
+
+@pytest.mark.thorough
+def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
+    """Of 30 MB no more than of 10, but for the text itself and its ids; in a process of its own."""
+    path = TRAINERS["wordpiece"](tmp_path / "tokenizer.json", LINES * 20)
+    small, large = (_peak_megabytes(path, megabytes) for megabytes in (10, 30))
+    # Bytes a byte: 1 of text, some 2 of ids and ends. All encodings at once would take 30 and more.
+    assert large - small < 20 * 6
+
+
+def _peak_megabytes(path: Path, megabytes: int) -> int:
+    program = (
+        "import resource, sys\n"
+        "from bertdata.tokens.huggingface import LibraryTokenizer\n"
+        "from bertdata.tokens.tokenizer_json import find_tokenizer_json, read_tokenizer_json\n"
+        "file = find_tokenizer_json(sys.argv[1], {})\n"
+        "parsed, vocabulary = read_tokenizer_json(file)\n"
+        "document = b'The ferry leaves at seven, and nobody waits for it.\\n' * 200 + b'\\n'\n"
+        "text = document * (int(sys.argv[2]) * 1_000_000 // len(document))\n"
+        "LibraryTokenizer(parsed, vocabulary, ' ').encode([text], ['part'])\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000)\n"
+    )
+    words = [sys.executable, "-c", program, str(path), str(megabytes)]
+    return int(subprocess.run(words, capture_output=True, check=True, text=True).stdout)
