@@ -3,10 +3,12 @@
 from functools import lru_cache
 from typing import NamedTuple
 
-from bertdata._native import Engine
+from bertdata._native import Engine, available, default_engine, use_native
 from bertdata.config.dialects import find_dialect
 from bertdata.io import storage
 from bertdata.records import Vocabulary
+from bertdata.tokens.bpe.recognition import recognise
+from bertdata.tokens.bpe.tokenizer import ByteBpeTokenizer
 from bertdata.tokens.files import TokenizerFile, TokenizerJson, VocabularyFile
 from bertdata.tokens.huggingface import LibraryTokenizer
 from bertdata.tokens.tokenizer import Tokenizer
@@ -63,9 +65,16 @@ def _choose(file: TokenizerJson, engine: Engine | None, version: tuple[int, ...]
     """The tokeniser of a tokenizer.json: by a kernel where one knows the file, else by the library."""
     parsed, vocabulary = read_tokenizer_json(file)
     kind = f"{file.path}: {vocabulary.kind} of {vocabulary.tokens} tokens"
-    reason = f"no kernel is for {vocabulary.kind}"
-    note = f"{kind}, run by the tokenizers library: {reason}"
-    return _Chosen(LibraryTokenizer(parsed, vocabulary, file.between), note)
+    found = recognise(parsed)
+    reason = (
+        found if isinstance(found, str) else None if engine or available() else "the kernels are not built"
+    )
+    if isinstance(found, str) or reason:
+        note = f"{kind}, run by the tokenizers library: {reason}"
+        return _Chosen(LibraryTokenizer(parsed, vocabulary, file.between), note)
+    by = "kernel" if use_native(engine or default_engine()) else "readable twin of the kernel"
+    note = f"{kind}, run by the {by} of byte-level BPE, which knows all that the file asks for"
+    return _Chosen(ByteBpeTokenizer(found, vocabulary, between=file.between, engine=engine), note)
 
 
 @lru_cache(maxsize=4)
