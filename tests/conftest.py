@@ -140,12 +140,12 @@ def nltk_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory as NLTK keeps its data, with the English Punkt tables: the kit's, else fetched."""
     if (place := find_kit()) is not None:
         return place / "nltk_data"
-    from bertdata.io import assets
+    from bertdata.io import punkt_assets
 
     place = tmp_path_factory.mktemp("nltk_data")
-    tables = place / str(assets.PUNKT.nltk_folder)
+    tables = place / str(punkt_assets.PUNKT_ASSETS["english"].nltk_folder)
     tables.mkdir(parents=True)
-    for name, data in assets.find_punkt_tables().items():
+    for name, data in punkt_assets.find_punkt_tables().items():
         (tables / name).write_bytes(data)
     return place
 

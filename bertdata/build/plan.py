@@ -13,8 +13,9 @@ from bertdata.errors import SettingsError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.assets import name_warnings
+from bertdata.tokens.files import TokenizerFile, VocabularyFile
 from bertdata.tokens.fit import casing_warnings
-from bertdata.tokens.load import load_vocabulary
+from bertdata.tokens.load import vocabulary_of
 
 SHUFFLES = ("none", "global")
 
@@ -87,7 +88,7 @@ def plan_targets(
     phase: int | None,
     settings: dict[str, ExampleSettings],
     parts: list[str],
-    vocabulary_path: str,
+    tokenizer: TokenizerFile,
     num_shards: int | None = None,
 ) -> tuple[Target, ...]:
     """The datasets to make, one for each phase. num_shards: of a global shuffle, None: one for each part."""
@@ -95,12 +96,13 @@ def plan_targets(
         raise SettingsError("the output directory's name is empty")
     names = tuple(sorted(name_parts(parts).values()))
     numbered = len(settings) > 1
-    targets = []
+    vocabulary, targets = vocabulary_of(tokenizer), []
+    record = None if isinstance(tokenizer, VocabularyFile) else tokenizer.record(vocabulary)
     for number, (place, chosen) in enumerate(settings.items(), 1):
         plan = DatasetPlan(
             recipe=recipe.name if recipe else None,
             phase=number if numbered else phase if recipe and len(recipe.phases) > 1 else None,
-            settings=records_of(chosen, load_vocabulary(vocabulary_path, chosen.dialect), num_shards),
+            settings=records_of(chosen, vocabulary, num_shards, record),
             inputs=names,
         )
         directory = storage.join(output, place) if place else output
@@ -109,9 +111,10 @@ def plan_targets(
     return tuple(targets)
 
 
-def plan_warnings(targets: tuple[Target, ...], vocabulary_path: str) -> list[str]:
+def plan_warnings(tokenizer: TokenizerFile) -> list[str]:
     """Warnings before anything is read: a vocabulary other than its name says, or of the other casing."""
-    settings = targets[0].settings
-    vocabulary = load_vocabulary(vocabulary_path, settings.dialect)
-    named = name_warnings(vocabulary_path, vocabulary.md5)
-    return [*named, *casing_warnings(vocabulary, settings.lower_case)]
+    if not isinstance(tokenizer, VocabularyFile):
+        return []
+    vocabulary = vocabulary_of(tokenizer)
+    named = name_warnings(tokenizer.path, vocabulary.md5)
+    return [*named, *casing_warnings(vocabulary, tokenizer.lower_case)]

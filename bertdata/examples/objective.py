@@ -115,9 +115,12 @@ class Objective(ABC):
         if form not in self._fields:
             known = ", ".join(self._fields)
             raise SettingsError(f"objective {self.name}: no fields are declared for {form}, only for {known}")
-        if layout is None or layout.pad_position is None:
-            return self._fields[form]
-        return slots.with_pad_position(self._fields[form], layout.pad_position)
+        found: Fields = self._fields[form]
+        if layout is None:
+            return found
+        if layout.pad_position is not None:
+            found = slots.with_pad_position(found, layout.pad_position)
+        return fields.with_padding(found, layout.padding_id)
 
     @cached_property
     def flat_fields(self) -> Fields:

@@ -18,7 +18,7 @@ namespace bertdata {
 struct BertRules {
   uint32_t max_seq_length, max_predictions, dupe_factor;
   double masked_lm_prob, mask_share, kept_of_unchanged, short_seq_prob;
-  bool whole_word_mask, masks, fills_predictions, skips_special_ids;
+  bool whole_word_mask, masks, fills_predictions, skips_special_ids;  // the last: the text holds cls or sep
   uint8_t own_next_label;
   uint32_t cls, sep, mask;
   std::vector<uint32_t> replacements;    // what a random replacement draws from
@@ -32,14 +32,18 @@ struct BertColumns {
   Column<uint32_t> ends, first_lengths, mask_ends;
   Column<uint16_t> positions;
   Column<uint8_t> next_labels;
+  bool tells_words;
+  Column<uint8_t> word_starts;  // where it tells them, for each id
 };
 
 // Examples as spans of the documents' ids and lists of masks: some 24 bytes and 4 for each mask.
 template <class Id>
 class BertExamples {
  public:
-  BertExamples(const DocumentView<Id>& documents, const BertRules& rules, const std::vector<uint32_t>& seed)
-      : documents_(documents), rules_(rules), random_(seed) {
+  // tells_words: batches have word starts; the documents tell them.
+  BertExamples(const DocumentView<Id>& documents, const BertRules& rules, const std::vector<uint32_t>& seed,
+               bool tells_words)
+      : documents_(documents), rules_(rules), tells_words_(tells_words), random_(seed) {
     make();
   }
 
@@ -50,6 +54,7 @@ class BertExamples {
   // Examples start, start + step, ... below stop, in final order.
   BertColumns<Id> batch(size_t start, size_t stop, size_t step) const {
     BertColumns<Id> out;
+    out.tells_words = tells_words_;
     stop = std::min(stop, size());
     step = std::min(step, std::max<size_t>(1, stop));
     const size_t count = start < stop ? (stop - start - 1) / step + 1 : 0;
@@ -183,8 +188,12 @@ class BertExamples {
   }
 
   Id id_at(const Span& span, uint32_t position) const {
-    return position <= span.a_length ? documents_.ids[span.a + position - 1]
-                                     : documents_.ids[span.b + position - span.a_length - 2];
+    return documents_.ids[place_of(span, position)];
+  }
+
+  // Where the id at a position that is not special stands in the documents.
+  static uint32_t place_of(const Span& span, uint32_t position) {
+    return position <= span.a_length ? span.a + position - 1 : span.b + position - span.a_length - 2;
   }
 
   void mask_pieces(const Span& span) {
@@ -194,12 +203,19 @@ class BertExamples {
     for (uint32_t i = 0; i < wanted; ++i) mask_position(span, candidates_[i]);
   }
 
-  // A ## piece belongs to the candidate before it. A word that would exceed the wanted masks is left.
+  // Whether candidate i > 0 belongs to the word of the one before it. By the ids also over a special one.
+  bool joins(const Span& span, uint32_t i) const {
+    const uint32_t position = candidates_[i];
+    if (!documents_.word_starts) return rules_.continues_word[id_at(span, position)];
+    return position == candidates_[i - 1] + 1u && !documents_.word_starts[place_of(span, position)];
+  }
+
+  // A word that would exceed the wanted masks is left.
   void mask_words(const Span& span) {
     const uint32_t count = collect_candidates(span);
     word_starts_.clear();
     for (uint32_t i = 0; i < count; ++i)
-      if (i == 0 || !rules_.continues_word[id_at(span, candidates_[i])]) word_starts_.push_back(i);
+      if (i == 0 || !joins(span, i)) word_starts_.push_back(i);
     const uint32_t words = static_cast<uint32_t>(word_starts_.size());
     word_starts_.push_back(count);
     words_.resize(words);
@@ -254,7 +270,19 @@ class BertExamples {
     prefetch(replacements_.data() + span.first_mask, span.masks * sizeof(Id));
   }
 
+  // The word starts of an example: a special id starts a word, as does the id behind it.
+  void append_starts(const Span& span, Column<uint8_t>& out) const {
+    const uint32_t length = span.a_length + span.b_length + 3u;
+    uint8_t* starts = out.room(length);
+    std::memcpy(starts + 1, documents_.word_starts + span.a, span.a_length);
+    std::memcpy(starts + 2u + span.a_length, documents_.word_starts + span.b, span.b_length);
+    for (const uint32_t special : {0u, span.a_length + 1u}) starts[special] = starts[special + 1] = 1;
+    starts[length - 1] = 1;
+    out.added(length);
+  }
+
   void append(const Span& span, BertColumns<Id>& out) const {
+    if (tells_words_) append_starts(span, out.word_starts);
     const uint32_t length = span.a_length + span.b_length + 3u;
     Id* ids = out.ids.room(length);
     ids[0] = static_cast<Id>(rules_.cls);
@@ -281,6 +309,7 @@ class BertExamples {
 
   DocumentView<Id> documents_;
   BertRules rules_;
+  bool tells_words_;
   RandomStream random_;
   std::vector<uint32_t> order_of_documents_;
   Column<Span> spans_;

@@ -70,28 +70,33 @@ class PyDynamicMasker {
   // stream of keys[i] and numbers[i]. Nothing is written where an argument does not fit.
   void mask(const py::buffer& ids, const py::buffer& starts, const py::buffer& lengths, const py::buffer& positions,
             const py::buffer& labels, const py::buffer& counts, const py::buffer& keys, const py::buffer& numbers,
-            const py::buffer& rates) const {
+            const py::buffer& rates, const py::object& word_starts) const {
     const Writable<int32_t> id_array(ids, "ids"), place_array(positions, "positions"), label_array(labels, "labels");
     const Writable<int32_t> count_array(counts, "counts");
     const Array<int64_t> start_array(starts, "starts");
     const Array<int32_t> length_array(lengths, "lengths");
     const Array<uint64_t> key_array(keys, "keys"), number_array(numbers, "numbers");
+    const auto word_array = word_starts_of(word_starts, id_array.size, false);
     const std::vector<double> shares = as_rates(rates);
     const size_t count = count_array.size;
     for (const size_t size : {start_array.size, length_array.size, key_array.size, number_array.size, shares.size()})
       if (size != count) throw py::value_error("examples: columns differ in length");
     for (const size_t size : {place_array.size, label_array.size})
       if (size != count * rules_.most) throw py::value_error("positions and labels: expected room for every mask");
-    check_apart({{"ids", id_array}, {"positions", place_array}, {"labels", label_array}, {"counts", count_array},
-                 {"starts", start_array}, {"lengths", length_array}, {"keys", key_array}, {"numbers", number_array}},
-                4);
+    std::vector<Extent> buffers{{"ids", id_array},         {"positions", place_array}, {"labels", label_array},
+                                {"counts", count_array},   {"starts", start_array},    {"lengths", length_array},
+                                {"keys", key_array},       {"numbers", number_array}};
+    if (word_array) buffers.emplace_back("word_starts", *word_array);
+    check_apart(buffers, 4);
     check_ids(id_array, start_array, length_array);
     py::gil_scoped_release released;
     DynamicMasker masker(rules_);
     for (size_t i = 0; i < count; ++i) {
       CounterStream stream(key_array.data[i], number_array.data[i]);
       const uint32_t masks =
-          masker.mask(id_array.out + start_array.data[i], static_cast<uint32_t>(length_array.data[i]), shares[i], stream,
+          masker.mask(id_array.out + start_array.data[i],
+                      word_array ? word_array->data + start_array.data[i] : nullptr,
+                      static_cast<uint32_t>(length_array.data[i]), shares[i], stream,
                       place_array.out + i * rules_.most, label_array.out + i * rules_.most);
       count_array.out[i] = static_cast<int32_t>(masks);
     }
@@ -149,7 +154,7 @@ inline void bind_dynamic_masking(py::module_& m) {
            py::arg("draws_counts"))
       .def("mask", &PyDynamicMasker::mask, py::kw_only(), py::arg("ids"), py::arg("starts"), py::arg("lengths"),
            py::arg("positions"), py::arg("labels"), py::arg("counts"), py::arg("keys"), py::arg("numbers"),
-           py::arg("rates"), "Mask unmasked examples in place");
+           py::arg("rates"), py::arg("word_starts") = py::none(), "Mask unmasked examples in place");
 
   py::class_<CounterStream>(m, "CounterStream")
       .def(py::init<uint64_t, uint64_t>(), py::arg("key"), py::arg("example"))

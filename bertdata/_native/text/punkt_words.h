@@ -137,7 +137,7 @@ class PunktWords {
     form.body = without_period(form.lowered);
     form.flags = tables_.find(form.body);
     const bool ends_in_period = word.last[-1] == '.' && !word.ends_with_dots();
-    form.is_abbreviation = ends_in_period && is_abbreviation(form.body, form.flags);
+    form.is_abbreviation = ends_in_period && word.size() > 1 && is_abbreviation(form.body, form.flags);
     form.ends_sentence = word.is("?!") || (ends_in_period && !form.is_abbreviation);
     form.is_number = is_number(form.lowered);
     if (form.is_number) {

@@ -13,7 +13,7 @@ from bertdata.errors import DatasetError
 from bertdata.examples import columns
 from bertdata.examples.columns import Array
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream
-from bertdata.examples.groups import Masks, masks_of, with_masks
+from bertdata.examples.groups import Masks, masks_of, with_masks, word_starts_of
 from bertdata.examples.masking.reference import mask_at_load
 from bertdata.examples.masking.rules import MaskingRules, masking_rules
 from bertdata.examples.masking.settings import MaskingSettings, check_loading
@@ -58,16 +58,25 @@ class Masker:
     def settings(self) -> MaskingSettings:
         return self._rules.settings
 
-    def mask(self, ids: Array, starts: Array, lengths: Array, draws: Draws) -> DrawnMasks:
+    @property
+    def needs_starts(self) -> bool:
+        """True where the examples must tell where words start: whole words of ids that do not tell it."""
+        return self._rules.needs_starts
+
+    def mask(
+        self, ids: Array, starts: Array, lengths: Array, draws: Draws, word_starts: Array | None = None
+    ) -> DrawnMasks:
         """Mask unmasked ids, int32 in one row, in place: example i has ``lengths[i]`` from ``starts[i]`` on.
 
-        The examples do not overlap and their starts ascend. DatasetError for an id outside the vocabulary.
+        The examples do not overlap and their starts ascend. word_starts: for each id 1 where a word starts;
+        None where the vocabulary's ids tell that. DatasetError for an id outside the vocabulary.
         """
+        words = self._words(word_starts)
         positions, labels = np.zeros((2, len(starts), self.settings.max_predictions_per_seq), np.int32)
         masks = DrawnMasks(positions=positions, labels=labels, counts=np.zeros(len(starts), np.int32))
         self._check_ids(ids, starts, lengths)
         if self._kernel is None:
-            _mask_each(self._rules, ids, starts, lengths, draws, masks)
+            _mask_each(self._rules, ids, starts, lengths, draws, masks, words)
             return masks
         self._kernel.mask(
             ids=ids,
@@ -79,14 +88,23 @@ class Masker:
             keys=draws.keys,
             numbers=draws.numbers,
             rates=draws.rates,
+            word_starts=words,
         )
         return masks
+
+    def _words(self, word_starts: Array | None) -> Array | None:
+        """The word starts where masks depend on them, a byte each."""
+        if not self.settings.whole_word_mask:
+            return None
+        assert word_starts is not None or not self.needs_starts, "the examples have no word starts"
+        return None if word_starts is None else word_starts.astype(np.uint8, copy=False)
 
     def mask_batch(self, batch: Any, draws: Draws) -> Any:
         """The batch with its masks taken off and new ones drawn. Its type has masks."""
         batch = unmask(batch)
         ids, lengths = np.array(batch.ids, np.int32), columns.lengths(batch.ends)
-        masks = self.mask(ids, np.asarray(batch.ends) - lengths, lengths, draws)
+        word_starts = word_starts_of(batch)
+        masks = self.mask(ids, np.asarray(batch.ends) - lengths, lengths, draws, word_starts)
         used = np.arange(masks.positions.shape[1]) < masks.counts[:, np.newaxis]
         drawn = Masks(
             masks.positions[used].astype(np.uint16),
@@ -119,13 +137,20 @@ def unmask(batch: Any) -> Any:
 
 
 def _mask_each(
-    rules: MaskingRules, ids: Array, starts: Array, lengths: Array, draws: Draws, masks: DrawnMasks
+    rules: MaskingRules,
+    ids: Array,
+    starts: Array,
+    lengths: Array,
+    draws: Draws,
+    masks: DrawnMasks,
+    word_starts: Array | None,
 ) -> None:
     """The examples one by one, by the readable twin."""
     for index, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
         stream = CounterStream(int(draws.keys[index]), int(draws.numbers[index]))
         own = slice(start, start + length)
-        made = mask_at_load(ids[own].tolist(), float(draws.rates[index]), rules, stream)
+        words = None if word_starts is None else word_starts[own].tolist()
+        made = mask_at_load(ids[own].tolist(), float(draws.rates[index]), rules, stream, words)
         ids[own] = made.ids
         masks.counts[index] = len(made.positions)
         masks.positions[index, : len(made.positions)] = made.positions

@@ -7,7 +7,7 @@ else is drawn. The text counts because each part of a corpus has the same seed.
 from zlib import crc32
 
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream, shard_key
-from bertdata.examples.masking.reference import Masked, mask_at_load
+from bertdata.examples.masking.reference import Masked, Starts, mask_at_load
 from bertdata.examples.masking.rules import MaskingRules
 from bertdata.examples.mlm.settings import MlmSettings
 from bertdata.records import Documents
@@ -20,9 +20,14 @@ def pass_keys(documents: Documents, settings: MlmSettings) -> list[int]:
 
 
 def mask_block(
-    original: list[int], settings: MlmSettings, rules: MaskingRules, key: int, number: int
+    original: list[int],
+    settings: MlmSettings,
+    rules: MaskingRules,
+    key: int,
+    number: int,
+    starts: Starts = None,
 ) -> Masked:
-    """The block with its masks. number: its place among the blocks of the text."""
+    """The block with its masks. number: its place among the blocks of the text; starts: as of words_of."""
     if not settings.masks:
         return Masked(original, [], [])
-    return mask_at_load(original, settings.masked_lm_prob, rules, CounterStream(key, number))
+    return mask_at_load(original, settings.masked_lm_prob, rules, CounterStream(key, number), starts)
