@@ -397,6 +397,7 @@ def call_tokenizer(stream: random.Random) -> None:
         ids=mostly(stream, lambda: list(range(len(words)))),
         unknown=mostly(stream, lambda: 0),
         lower_case=stream.random() < 0.5,
+        strips_accents=stream.random() < 0.5,
         drops_unassigned=stream.random() < 0.5,
         keeps_special_tokens=stream.random() < 0.5,
         max_word_chars=mostly(stream, lambda: 100),
