@@ -15,8 +15,9 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.assets import name_warnings
 from bertdata.records import Vocabulary
+from bertdata.tokens.files import TokenizerFile, VocabularyFile
 from bertdata.tokens.fit import casing_warnings
-from bertdata.tokens.load import load_vocabulary
+from bertdata.tokens.load import vocabulary_of
 
 SHUFFLES = ("none", "global")
 
@@ -89,7 +90,7 @@ def plan_targets(
     phase: int | None,
     settings: dict[str, ExampleSettings],
     parts: list[str],
-    vocabulary_path: str,
+    tokenizer: TokenizerFile,
     num_shards: int | None = None,
 ) -> tuple[Target, ...]:
     """The datasets to make, one for each phase. num_shards: of a global shuffle, None: one for each part."""
@@ -97,14 +98,14 @@ def plan_targets(
         raise SettingsError("the output directory's name is empty")
     names = tuple(sorted(name_parts(parts).values()))
     numbered = len(settings) > 1
-    targets = []
+    vocabulary, targets = vocabulary_of(tokenizer), []
+    record = None if isinstance(tokenizer, VocabularyFile) else tokenizer.record(vocabulary)
     for number, (place, given) in enumerate(settings.items(), 1):
-        vocabulary = load_vocabulary(vocabulary_path, given.dialect)
         chosen = _with_word_starts(given, vocabulary)
         plan = DatasetPlan(
             recipe=recipe.name if recipe else None,
             phase=number if numbered else phase if recipe and len(recipe.phases) > 1 else None,
-            settings=records_of(chosen, vocabulary, num_shards),
+            settings=records_of(chosen, vocabulary, num_shards, record),
             inputs=names,
         )
         directory = storage.join(output, place) if place else output
@@ -126,9 +127,10 @@ def _with_word_starts(settings: ExampleSettings, vocabulary: Vocabulary) -> Exam
     return settings
 
 
-def plan_warnings(targets: tuple[Target, ...], vocabulary_path: str) -> list[str]:
+def plan_warnings(tokenizer: TokenizerFile) -> list[str]:
     """Warnings before anything is read: a vocabulary other than its name says, or of the other casing."""
-    settings = targets[0].settings
-    vocabulary = load_vocabulary(vocabulary_path, settings.dialect)
-    named = name_warnings(vocabulary_path, vocabulary.md5)
-    return [*named, *casing_warnings(vocabulary, settings.lower_case)]
+    if not isinstance(tokenizer, VocabularyFile):
+        return []
+    vocabulary = vocabulary_of(tokenizer)
+    named = name_warnings(tokenizer.path, vocabulary.md5)
+    return [*named, *casing_warnings(vocabulary, tokenizer.lower_case)]

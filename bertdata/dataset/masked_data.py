@@ -8,14 +8,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bertdata.dataset.discover import FoundDataset
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import SettingsError
 from bertdata.examples import columns
 from bertdata.examples.dynamic_masking.counter_stream import shard_key
 from bertdata.examples.dynamic_masking.masker import Draws, Masker
 from bertdata.examples.groups import MASKS, WORD_STARTS, has_group
+from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.examples.objectives import find_objective
-from bertdata.records import Buffer, ExampleBatch, ShardLayout
+from bertdata.records import Buffer, ExampleBatch, ShardLayout, Vocabulary
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,6 +67,17 @@ def masked_data(
         epoch=epoch,
         rate=masker.settings.masked_lm_prob if rate is None else rate,
     )
+
+
+def masker_of(
+    source: OpenedDataset, dataset: FoundDataset, vocabulary: Vocabulary, settings: MaskingSettings
+) -> Masker:
+    """The masker of a dataset's examples, by its objective and the settings in its manifest.
+
+    dataset: the source as it was found, or a part of it. SettingsError where no masks can be drawn.
+    """
+    of_data = dataset.manifest.plan.settings.objective if dataset.manifest else {}
+    return find_objective(source.layout.objective).masker(vocabulary, settings, of_data)
 
 
 def masked_layout(source: OpenedDataset, masker: Masker) -> ShardLayout:

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bertdata._native import Engine
 from bertdata.config.settings import ExampleSettings
@@ -26,6 +26,10 @@ from bertdata.records import (
     ShardLayout,
     Vocabulary,
 )
+
+if TYPE_CHECKING:
+    from bertdata.examples.dynamic_masking.masker import Masker
+    from bertdata.examples.masking.settings import MaskingSettings
 
 _MODEL_FORM = "huggingface"
 _MODEL_ROW = {"type": "int64", "shape": "S", "padding": 0, "of": "ids"}
@@ -99,6 +103,21 @@ class Objective(ABC):
     ) -> ExampleSource:
         """All examples of the documents, in final order, by the kernel or its readable twin."""
 
+    def masker(
+        self,
+        vocabulary: Vocabulary,
+        masking: "MaskingSettings",
+        of_data: Mapping[str, Any],
+        engine: Engine | None = None,
+    ) -> "Masker":
+        """The masker of the examples at load. of_data: the settings in their manifest, if there is one.
+
+        SettingsError for settings of which no masks can be drawn.
+        """
+        from bertdata.examples.dynamic_masking.masker import make_masker
+
+        return make_masker(vocabulary, masking, engine)
+
     def warnings(self, documents: Documents, name: str) -> list[str]:
         """Warnings about documents of which this objective makes odd examples. name: of their input."""
         return []
@@ -128,9 +147,12 @@ class Objective(ABC):
         if form not in self._fields:
             known = ", ".join(self._fields)
             raise SettingsError(f"objective {self.name}: no fields are declared for {form}, only for {known}")
-        if layout is None or layout.pad_position is None:
-            return self._fields[form]
-        return slots.with_pad_position(self._fields[form], layout.pad_position)
+        found: Fields = self._fields[form]
+        if layout is None:
+            return found
+        if layout.pad_position is not None:
+            found = slots.with_pad_position(found, layout.pad_position)
+        return fields.with_padding(found, layout.padding_id)
 
     @cached_property
     def flat_fields(self) -> Fields:

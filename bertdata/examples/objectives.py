@@ -9,10 +9,24 @@ from bertdata.examples.bert.objective import BERT, BERT_OF_WORDS
 from bertdata.examples.classification.objective import CLASSIFICATION, REGRESSION
 from bertdata.examples.mlm.objective import MLM, MLM_OF_WORDS
 from bertdata.examples.objective import Objective
+from bertdata.examples.sop.objective import SOP
+from bertdata.examples.span.objective import SPAN, SPAN_OF_WORDS
 from bertdata.examples.squad.objective import SQUAD
 
 OBJECTIVES: dict[str, Objective] = {
-    one.name: one for one in (BERT, MLM, BERT_OF_WORDS, MLM_OF_WORDS, SQUAD, CLASSIFICATION, REGRESSION)
+    one.name: one
+    for one in (
+        BERT,
+        MLM,
+        SOP,
+        SPAN,
+        BERT_OF_WORDS,
+        MLM_OF_WORDS,
+        SPAN_OF_WORDS,
+        SQUAD,
+        CLASSIFICATION,
+        REGRESSION,
+    )
 }
 """The package's own."""
 _CHOICES = ", ".join(name for name, one in OBJECTIVES.items() if not one.unlearned)

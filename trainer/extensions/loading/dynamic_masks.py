@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from bertdata.dataset.discover import find_datasets
-from bertdata.dataset.masked_data import MaskedData, masked_data
+from bertdata.dataset.masked_data import MaskedData, masked_data, masker_of
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array
 from bertdata.examples.dynamic_masking.counter_stream import shard_key
-from bertdata.examples.dynamic_masking.masker import Draws, Masker, make_masker, unmask
+from bertdata.examples.dynamic_masking.masker import Draws, Masker, unmask
 from bertdata.examples.groups import WORD_STARTS, has_group, only_column
 from bertdata.examples.objectives import find_objective
 from bertdata.records import Buffer, ExampleBatch
@@ -67,14 +67,16 @@ class UnmaskedData(OpenedDataset):
             numbers[places] = taken
         starts = np.arange(len(gathered), dtype=np.int64) * gathered.ids.shape[1]
         draws = Draws(keys=keys, numbers=numbers, rates=self._rates(gathered, len(own.positions), update))
-        words, targets = self._word_starts(gathered)
-        made = self.masked.masker.mask(gathered.ids.reshape(-1), starts, gathered.lengths, draws, words)
+        words, token_targets = self._word_starts(gathered)
+        masker = self.masked.masker
+        made = masker.mask(gathered.ids.reshape(-1), starts, gathered.lengths, draws, words)
         return replace(
             gathered,
             positions=made.positions,
             labels=made.labels,
             masks=made.counts,
-            token_targets=targets,
+            targets=gathered.targets | masker.following(made, gathered.lengths),
+            token_targets=token_targets,
         )
 
     def _word_starts(self, gathered: GatheredExamples) -> tuple[Array | None, dict[str, Array]]:
@@ -118,13 +120,14 @@ def _configured_masker(config: Config, data: OpenedDataset, paths: str) -> Maske
 
     SettingsError where there is none.
     """
-    vocabulary = known_vocabulary(config.masking.vocab, find_datasets(split_paths(paths)[0])[0])
+    dataset = find_datasets(split_paths(paths)[0])[0]
+    vocabulary = known_vocabulary(config.masking.vocab, dataset)
     if vocabulary is None:
         raise SettingsError(
             f"{data.name}: masking dynamic needs its vocabulary, which is not beside the data; give --vocab"
         )
     most = config.data.max_predictions_per_seq or data.layout.max_predictions_per_seq
-    return make_masker(vocabulary, config.masking.settings(most))
+    return masker_of(data, dataset, vocabulary, config.masking.settings(most))
 
 
 def masks_of(data: OpenedDataset) -> UnmaskedData | None:
