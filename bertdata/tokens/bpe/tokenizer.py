@@ -14,7 +14,7 @@ from bertdata.tokens.bpe.kernel import make_kernel
 from bertdata.tokens.bpe.recognition import recognise
 from bertdata.tokens.bpe.settings import ByteBpe
 from bertdata.tokens.lines import join_inputs
-from bertdata.tokens.wordpiece import TextTokens
+from bertdata.tokens.tokenizer import TextTokens
 
 
 class ByteBpeTokenizer:
