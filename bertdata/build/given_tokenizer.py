@@ -70,7 +70,7 @@ def check_tokenizer(
     """
     if isinstance(file, VocabularyFile):
         return
-    nothing = Documents(ids=b"", sentence_ends=b"", document_ends=b"")
+    nothing = Documents(ids=b"", sentence_ends=b"", document_ends=b"", word_starts=b"")
     vocabulary = vocabulary_of(file)
     for one in settings:
         if one.objective in OBJECTIVES:
