@@ -68,7 +68,8 @@ def _token_blocks(
 ) -> list[Line]:
     """The blocks with their word starts.
 
-    word_starts: those of the documents; None: each id counts as one. A special id that is put in starts a word, as does the id behind it.
+    word_starts: those of the documents; None: each id counts as one. A special id that is put in starts a
+    word, as does the id behind it.
     """
     end_token = Token(vocabulary.role("sep"), 1)
     lines = _lines(documents, word_starts, end_token, with_blanks=breaks == "complete_doc")
