@@ -13,6 +13,7 @@ from bertdata.cli.common.parser import (
     add_punkt_tables,
     add_shuffle,
     add_skip_bad_inputs,
+    add_tokenizer,
 )
 from bertdata.cli.common.text_flags import (
     add_books,
@@ -22,6 +23,7 @@ from bertdata.cli.common.text_flags import (
 from bertdata.config.recipes import Recipe
 from bertdata.errors import SettingsError
 from bertdata.io import storage
+from bertdata.steps.segment import settings_of
 from bertdata.text.settings import TEXT_RECIPES, SegmentSettings
 from bertdata.wiki.settings import ExtractSettings
 
@@ -70,12 +72,7 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
         "--input-kind", choices=("dump", "articles", "text", "parts"), default="parts", help=INPUT_KINDS
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the dataset, or its URL")
-    parser.add_argument(
-        "--vocab",
-        required=True,
-        metavar="FILE|NAME",
-        help="WordPiece vocabulary, or a name: bert-base-uncased",
-    )
+    add_tokenizer(parser)
     add_shuffle(parser)
     add_settings(parser, arguments)
     _add_text_flags(parser)
@@ -150,7 +147,7 @@ def _check_dump(flags: argparse.Namespace) -> None:
 def text_settings(flags: argparse.Namespace, recipe: Recipe | None) -> SegmentSettings:
     """The settings of the text stage. Without a flag, its recipe follows from that of the shards."""
     name = flags.text_recipe or ("nvidia" if recipe and recipe.name in NVIDIA_TEXT else "mlperf")
-    return SegmentSettings(recipe=name, **given_segment_settings(flags, skip=("recipe",)))
+    return settings_of({"recipe": name, **given_segment_settings(flags, skip=("recipe",))})
 
 
 def extract_settings(flags: argparse.Namespace, recipe: Recipe | None) -> ExtractSettings:

@@ -140,12 +140,12 @@ def nltk_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory as NLTK keeps its data, with the English Punkt tables: the kit's, else fetched."""
     if (place := find_kit()) is not None:
         return place / "nltk_data"
-    from bertdata.io import assets
+    from bertdata.io import punkt_assets
 
     place = tmp_path_factory.mktemp("nltk_data")
-    tables = place / str(assets.PUNKT.nltk_folder)
+    tables = place / str(punkt_assets.PUNKT_ASSETS["english"].nltk_folder)
     tables.mkdir(parents=True)
-    for name, data in assets.find_punkt_tables().items():
+    for name, data in punkt_assets.find_punkt_tables().items():
         (tables / name).write_bytes(data)
     return place
 
@@ -191,7 +191,7 @@ def corpus() -> list[Path]:
 @pytest.fixture(scope="session")
 def small_vocabulary_file(corpus: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A vocabulary of 2000 tokens trained on the sample corpus."""
-    from bertdata.tokens.train import train_vocabulary
+    from bertdata.tokens.training.wordpiece import train_vocabulary
 
     tokens = train_vocabulary([str(part) for part in corpus], size=2000, lower_case=True)
     path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from beam_pipelines.report.counters import count, text_amounts
 from beam_pipelines.report.errors import naming
@@ -11,10 +10,9 @@ from bertdata._native import Engine
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry, file_md5
 from bertdata.text.directory import TextDirectory
-from bertdata.text.load_splitter import LoadSplitter
+from bertdata.text.load_splitter import LoadSplitter, load_splitter_of
 from bertdata.text.manifest import TextManifest
 from bertdata.text.plan import TextPlan, plan_text
-from bertdata.text.punkt.variants import Variant
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 
 
@@ -70,7 +68,7 @@ def plan_text_stage(
     return TextStage(
         files=len(files),
         text=text,
-        load_splitter=LoadSplitter(cast(Variant, settings.punkt), engine, punkt_tables),
+        load_splitter=load_splitter_of(settings, engine, punkt_tables),
     )
 
 

@@ -9,14 +9,16 @@ from bertdata.cli.common.text_flags import (
     given_segment_settings,
 )
 from bertdata.io.terminal import NOTHING_WRITTEN, say
-from bertdata.steps.segment import preview_segment, segment
+from bertdata.steps.segment import preview_segment, segment, settings_of
+from bertdata.text.languages import language_notes
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 
 EXAMPLE = """\
   bertdata segment extracted --output results
   bertdata segment extracted --output shards --recipe nvidia --training-shards 256 --test-shards 256
   bertdata segment books --input-kind text --output results --eval-articles 100
-  bertdata segment extracted --books books --output shards --recipe nvidia --prefix books_wiki_en_corpus"""
+  bertdata segment extracted --books books --output shards --recipe nvidia --prefix books_wiki_en_corpus
+  bertdata segment extracted-dewiki --output results --language de --punkt 3.10.4"""
 
 SUMMARY = """\
 Cleans extracted articles (files AA/wiki_00 ... as bertdata extract writes them), splits them into
@@ -45,7 +47,8 @@ def make_parser() -> Parser:
 def run(arguments: list[str]) -> int:
     args = make_parser().parse_args(arguments)
     given = given_segment_settings(args)
-    settings = SegmentSettings(**given)
+    settings = settings_of(given)
+    say(*language_notes(settings.language))
     if args.dry_run:
         preview = preview_segment(
             args.sources,

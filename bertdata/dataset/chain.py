@@ -11,7 +11,7 @@ needs to be known. The upstream directories themselves are checked where they ar
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from bertdata.dataset.any_manifest import AnyManifest, parse_any_manifest
 from bertdata.dataset.discover import datasets_below
@@ -24,6 +24,7 @@ from bertdata.io import storage
 from bertdata.io.file_check import FileEntry, check_file, md5_of
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.text.input_kinds import ARTICLES
+from bertdata.text.languages import ENGLISH, language_of
 from bertdata.text.manifest import ARTICLES_COPY, TextManifest
 from bertdata.text.punkt.variants import variant_named
 from bertdata.wiki.articles.manifest import ArticlesManifest
@@ -104,8 +105,7 @@ class _Walk:
             if not isinstance(parts, TextManifest):
                 return
             self._check_inputs([*manifest.inputs, *manifest.skipped], parts.files, "parts", PARTS_COPY)
-            if manifest.punkt != parts.punkt:
-                self._fault(path, "punkt", str(manifest.punkt), str(parts.punkt))
+            self._check_text(manifest.plan.settings.text, parts.splitting(), path)
             manifest = parts
         if isinstance(manifest, TextManifest):
             extracted = [one for one in manifest.inputs if one.kind == ARTICLES]
@@ -178,6 +178,12 @@ class _Walk:
                     )
                 )
 
+    def _check_text(self, found: dict[str, Any], expected: dict[str, Any], path: str) -> None:
+        """The dataset must name the sentence splitter of its parts."""
+        for name in {**expected, **found}:
+            if found.get(name) != expected.get(name):
+                self._fault(path, name, str(found.get(name)), str(expected.get(name)))
+
     def _reach_dump(self, articles: ArticlesManifest) -> None:
         dump = articles.source
         self.lines.append(
@@ -214,9 +220,15 @@ def _description(manifest: AnyManifest) -> str:
         return f"dataset, {manifest.plan.title}, {_count(len(manifest.shards), 'shard')}"
     files = _count(len(manifest.files), "file")
     if isinstance(manifest, TextManifest):
-        variant = variant_named(manifest.punkt["variant"])
-        return f"text, {manifest.settings['recipe']}, Punkt {variant}, {files}"
+        return f"text, {manifest.settings['recipe']}, {_splitting(manifest)}, {files}"
     return f"articles, {manifest.extractor['name']} {manifest.extractor['version']}, {files}"
+
+
+def _splitting(manifest: TextManifest) -> str:
+    if manifest.punkt is None:
+        return f"{manifest.language} by {language_of(manifest.language).splitting}"
+    told = "" if manifest.language == ENGLISH else f" of {manifest.language}"
+    return f"Punkt {variant_named(manifest.punkt['variant'])}{told}"
 
 
 def _count(number: int, thing: str) -> str:

@@ -40,9 +40,14 @@ class Sources:
         return None if self.parts is None else md5_of(self.parts)
 
     @property
-    def punkt(self) -> dict[str, Any] | None:
-        """Variant and tables of the sentence splitter."""
-        return None if self.parts is None else self._listing().punkt
+    def text(self) -> dict[str, Any]:
+        """The sentence splitter of the parts, as a dataset's record ``text`` names it."""
+        return {"punkt": None} if self.parts is None else self._listing().splitting()
+
+    @property
+    def between(self) -> str | None:
+        """What stands between two sentences of a paragraph. None for parts without a manifest."""
+        return None if self.parts is None else self._listing().between
 
     def files(self) -> Mapping[str, bytes]:
         """The copies that a dataset keeps, by name."""

@@ -1,4 +1,6 @@
-"""Vocabularies and Punkt tables by name, known by md5, so that their source does not matter.
+"""Files with a name, known by md5, so that their source does not matter: here the vocabularies.
+
+Punkt's tables are in ``punkt_assets``.
 
 Looked for in this order: the cache, places where other programs keep the same file (NLTK's
 directories, installed packages), the publisher's server, and last a package of the Python package
@@ -56,27 +58,6 @@ VOCABULARIES = {
     )
 }
 
-PUNKT = Asset(
-    name="punkt",
-    files={
-        "abbrev_types.txt": "2bf81dc7dbfebd59c26aa9f23ed2729c",
-        "collocations.tab": "c3de69dd6c3c7ee971c8769bee27b35f",
-        "ortho_context.tab": "a5b1ca76814884181a919d83929478d0",
-        "sent_starters.txt": "086bf65c05ec4f2be7bbe5dabb72b2ec",
-    },
-    sources=(
-        AssetSource(
-            url="https://raw.githubusercontent.com/nltk/nltk_data/gh-pages/packages/tokenizers/punkt_tab.zip",
-            folder="punkt_tab/english",
-        ),
-        AssetSource(
-            requirement="llama-index-core==0.14.25",
-            folder="llama_index/core/_static/nltk_cache/tokenizers/punkt_tab/english",
-        ),
-    ),
-    nltk_folder="tokenizers/punkt_tab/english",
-)
-
 
 def cache_directory() -> Path:
     """The cache of assets."""
@@ -118,25 +99,12 @@ def cached_vocabulary(md5: str) -> str | None:
     return None
 
 
-def find_punkt_tables(directory: str | None = None) -> dict[str, bytes]:
-    """English Punkt tables, by file name: those of the directory or URL, else as obtain finds them."""
-    if directory is None:
-        folder = obtain(PUNKT)
-        return {name: (folder / name).read_bytes() for name in PUNKT.files}
-    tables = {name: storage.read_bytes(storage.join(directory, name)) for name in PUNKT.files}
-    for name, md5 in PUNKT.files.items():
-        _check(
-            tables[name], md5, storage.join(directory, name), "put NLTK's punkt_tab tables for English there"
-        )
-    return tables
-
-
 def obtain(asset: Asset) -> Path:
     """A directory with the asset's files, each of the right md5. AssetError says what was tried."""
     cached = cache_directory() / asset.name
     if all((cached / name).is_file() for name in asset.files):
         for name, md5 in asset.files.items():
-            _check(
+            check_md5(
                 (cached / name).read_bytes(), md5, str(cached / name), "remove it and run the command again"
             )
         return cached
@@ -146,7 +114,8 @@ def obtain(asset: Asset) -> Path:
     return _fetch(asset, cached)
 
 
-def _check(data: bytes, md5: str, where: str, remedy: str) -> None:
+def check_md5(data: bytes, md5: str, where: str, remedy: str) -> None:
+    """AssetError for data of another md5."""
     found = hashlib.md5(data, usedforsecurity=False).hexdigest()
     if found != md5:
         raise AssetError(f"{where}: md5 {found}, expected {md5}; {remedy}")
@@ -187,9 +156,11 @@ def _fetch(asset: Asset, cached: Path) -> Path:
             continue
         origin = source.url or source.requirement
         for name, md5 in asset.files.items():
-            _check(files[name], md5, f"{name} from {origin}", "the source does not hold the published file")
+            check_md5(
+                files[name], md5, f"{name} from {origin}", "the source does not hold the published file"
+            )
         for name in asset.files:
-            with storage.open_output(str(_made(cached) / name)) as file:
+            with storage.open_output(str(_made((cached / name).parent) / name)) as file:
                 file.write(files[name])
         return cached
     raise AssetError(

@@ -1,12 +1,11 @@
 """Extracted articles, or plain text, to parts with one sentence a line."""
 
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from bertdata._native import Engine
 from bertdata.config.settings import typed_values
 from bertdata.io import storage
-from bertdata.io.assets import find_punkt_tables
 from bertdata.steps.progress import OnProgress, StepProgress, silent
 from bertdata.steps.values import (
     AnyPath,
@@ -18,11 +17,11 @@ from bertdata.steps.values import (
     workers_of,
 )
 from bertdata.text import segment as text
+from bertdata.text.abbreviations import read_abbreviations
 from bertdata.text.directory import TextDirectory
 from bertdata.text.input_kinds import ARTICLES, check_beginnings, find_inputs
-from bertdata.text.load_splitter import LoadSplitter
+from bertdata.text.load_splitter import find_tables_of, load_splitter_of
 from bertdata.text.plan import plan_text
-from bertdata.text.punkt.variants import Variant
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 
 STAGE = "segmenting"
@@ -42,6 +41,8 @@ def segment(
     test_fraction: float | None = None,
     punkt: str | None = None,
     prefix: str | None = None,
+    language: str | None = None,
+    abbreviations: AnyPath | None = None,
     punkt_tables: AnyPath | None = None,
     workers: int | None = None,
     engine: Engine | None = None,
@@ -51,8 +52,9 @@ def segment(
 
     sources: extracted files, or directories of them; with input_kind "text", plain-text files, one
     document each, or directories of them. books: such text files beside the sources, read before them. A
-    setting that is None has its default: SegmentSettings says which and what each means. punkt_tables:
-    directory or URL of NLTK's English punkt_tab tables. What an earlier run finished is kept.
+    setting that is None has its default: SegmentSettings says which and what each means; abbreviations: the
+    path of their file. punkt_tables: directory or URL of NLTK's punkt_tab tables of the language. What an
+    earlier run finished is kept.
     """
     processes = workers_of(workers)
     check_engine(engine)
@@ -65,13 +67,18 @@ def segment(
         "test_fraction": test_fraction,
         "punkt": punkt,
         "prefix": prefix,
+        "language": language,
+        "abbreviations": optional_path(abbreviations),
     }
-    chosen = {name: value for name, value in given.items() if value is not None}
-    settings = SegmentSettings(**typed_values(SegmentSettings, chosen))
+    settings = settings_of({name: value for name, value in given.items() if value is not None})
     tables = optional_path(punkt_tables)
     given_books = [] if books is None else paths_of(books)
     files, kinds = find_text(
-        paths_of(sources), ARTICLES if input_kind is None else input_kind, given_books, tables
+        paths_of(sources),
+        ARTICLES if input_kind is None else input_kind,
+        given_books,
+        settings.language,
+        tables,
     )
     sizes, tell = storage.each(files, storage.size), progress or silent
     finished, done, total = iter(files), 0, sum(sizes)
@@ -86,19 +93,27 @@ def segment(
         files,
         path_of(output),
         settings,
-        LoadSplitter(cast(Variant, settings.punkt), engine, tables),
+        load_splitter_of(settings, engine, tables),
         kinds=kinds,
         workers=processes,
         progress=show,
     )
 
 
+def settings_of(given: Mapping[str, Any]) -> SegmentSettings:
+    """The settings, from values by field; of abbreviations the path of their file."""
+    values = typed_values(SegmentSettings, dict(given))
+    if (path := values.get("abbreviations")) is not None:
+        values["abbreviations"] = read_abbreviations(path)
+    return SegmentSettings(**values)
+
+
 def find_text(
-    sources: list[str], kind: str, books: list[str], punkt_tables: str | None
+    sources: list[str], kind: str, books: list[str], language: str, punkt_tables: str | None
 ) -> tuple[list[str], list[str]]:
     """The files and their kinds. The Punkt tables are fetched once, before the workers look for them."""
     found = find_inputs(sources, kind, books)
-    find_punkt_tables(punkt_tables)
+    find_tables_of(language, punkt_tables)
     return found
 
 
@@ -112,7 +127,7 @@ def preview_segment(
     books: Sequence[str] = (),
 ) -> list[str]:
     """The lines on what would be read and written. Errors as from segment."""
-    files, kinds = find_text(sources, input_kind, list(books), punkt_tables)
+    files, kinds = find_text(sources, input_kind, list(books), settings.language, punkt_tables)
     plan = plan_text(files, settings, kinds)
     TextDirectory(output, plan).commit.refuse_others()
     check_beginnings(files, kinds)

@@ -7,11 +7,11 @@ from typing import Any
 
 from bertdata.errors import InputError
 from bertdata.io import storage
-from bertdata.io.assets import PUNKT
 from bertdata.io.commit import Commit
 from bertdata.io.file_check import FileEntry, HashingSink, check_file, md5_of
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.text.input_kinds import ARTICLES
+from bertdata.text.languages import language_of, table_md5s
 from bertdata.text.manifest import (
     ARTICLES_COPY,
     KIND,
@@ -30,7 +30,8 @@ class TextDirectory:
 
     def __init__(self, directory: str, plan: TextPlan) -> None:
         self.plan = plan
-        self._punkt = {"variant": plan.settings.punkt, "tables": dict(sorted(PUNKT.files.items()))}
+        tables = table_md5s(language_of(plan.settings.language))
+        self._punkt = {"variant": plan.settings.punkt, "tables": tables} if tables else None
         self._cited = None if plan.articles is None else md5_of(plan.articles)
         terms = plan_terms(plan.settings.as_json(), self._punkt, self._cited, plan.inputs, plan.kinds)
         self.commit = Commit(directory, KIND, terms, _manifest_terms, renamed={"punkt": ALIASES})

@@ -2,29 +2,56 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import cast
 
 from bertdata._native import Engine
-from bertdata.io.assets import find_punkt_tables
+from bertdata.io.punkt_assets import find_punkt_tables
+from bertdata.text.abbreviations import Abbreviations
+from bertdata.text.languages import ENGLISH, language_of
+from bertdata.text.marked_sentences import MarkSplitter
 from bertdata.text.punkt.tables import parse_tables
 from bertdata.text.punkt.variants import Variant
 from bertdata.text.sentences import SentenceSplitter
+from bertdata.text.settings import SegmentSettings
+from bertdata.text.splitter import Splitter
 
 
 @dataclass(frozen=True, slots=True)
 class LoadSplitter:
-    """Loads the English splitter of a Punkt variant. Travels to worker processes.
+    """Loads the splitter of a language. Travels to worker processes.
 
-    tables: the directory or URL of the tables; None: wherever each worker finds them.
+    variant: of Punkt, where the language has its tables. tables: the directory or URL of these; None:
+    wherever each worker finds them. abbreviations: added to them.
     """
 
     variant: Variant
     engine: Engine | None = None
     tables: str | None = None
+    language: str = ENGLISH
+    abbreviations: Abbreviations | None = None
 
-    def __call__(self) -> SentenceSplitter:
-        return _load(self.variant, self.engine, self.tables)
+    def __call__(self) -> Splitter:
+        return _load(self)
+
+
+def load_splitter_of(settings: SegmentSettings, engine: Engine | None, tables: str | None) -> LoadSplitter:
+    """The loader for the settings of a text stage."""
+    variant = cast(Variant, settings.punkt)
+    return LoadSplitter(variant, engine, tables, settings.language, settings.abbreviations)
+
+
+def find_tables_of(language: str, directory: str | None) -> None:
+    """Fetch a language's Punkt tables where they are not here yet. Errors as from find_punkt_tables."""
+    if (tables := language_of(language).tables) is not None:
+        find_punkt_tables(directory, tables)
 
 
 @lru_cache(maxsize=4)
-def _load(variant: Variant, engine: Engine | None, tables: str | None) -> SentenceSplitter:
-    return SentenceSplitter(parse_tables(find_punkt_tables(tables)), variant, engine=engine)
+def _load(chosen: LoadSplitter) -> Splitter:
+    language = language_of(chosen.language)
+    if language.tables is None:
+        return MarkSplitter(language.code)
+    tables = parse_tables(find_punkt_tables(chosen.tables, language.tables))
+    if chosen.abbreviations is not None:
+        tables = chosen.abbreviations.added_to(tables)
+    return SentenceSplitter(tables, chosen.variant, engine=chosen.engine)

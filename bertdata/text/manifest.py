@@ -10,9 +10,12 @@ from typing import Any
 from bertdata.io.file_check import FileEntry, entries_json, parse_entries
 from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, md5sums, parse_checked
 from bertdata.text.input_kinds import ARTICLES, told_kinds
+from bertdata.text.languages import ENGLISH
 from bertdata.text.settings import SegmentCounts
 
 KIND = "text"
+
+_TOLD = ("language", "abbreviations")
 
 ARTICLES_COPY = "sources/articles.json"
 """A text directory's copy of the articles' manifest that it cites."""
@@ -59,16 +62,33 @@ def text_input(name: str, md5: str, counts: SegmentCounts, kind: str) -> TextInp
 class TextManifest:
     """A finished text directory.
 
-    settings: those that count for the recipe; punkt: ``variant`` and md5s of ``tables`` by file name;
-    articles_manifest: md5 of the manifest of the extracted articles, None where they have none; inputs
-    in the order in which they were read.
+    settings: those that count for the recipe; punkt: ``variant`` and md5s of ``tables`` by file name, None
+    for a language that has none; articles_manifest: md5 of the manifest of the extracted articles, None
+    where they have none; inputs in the order in which they were read.
     """
 
     settings: dict[str, Any]
-    punkt: dict[str, Any]
+    punkt: dict[str, Any] | None
     articles_manifest: str | None
     inputs: tuple[TextInput, ...]
     files: tuple[FileEntry, ...]
+
+    @property
+    def language(self) -> str:
+        """The language of the text, a code of ISO 639-1."""
+        found: str = self.settings.get("language", ENGLISH)
+        return found
+
+    @property
+    def between(self) -> str:
+        """What stands between two sentences of a paragraph: a blank, or nothing."""
+        found: str = self.settings.get("between", " ")
+        return found
+
+    def splitting(self) -> dict[str, Any]:
+        """The splitter of the sentences, as a dataset's record ``text`` names it."""
+        told = {name: self.settings[name] for name in _TOLD if name in self.settings}
+        return {"punkt": self.punkt, **told}
 
     @property
     def counts(self) -> SegmentCounts:
@@ -102,7 +122,7 @@ class TextManifest:
 
 def plan_terms(
     settings: dict[str, Any],
-    punkt: dict[str, Any],
+    punkt: dict[str, Any] | None,
     articles_manifest: str | None,
     inputs: list[str],
     kinds: list[str],
@@ -111,8 +131,8 @@ def plan_terms(
     told = told_kinds(kinds)
     return {
         **settings,
-        "punkt": punkt["variant"],
-        "punkt tables": punkt["tables"],
+        "punkt": punkt and punkt["variant"],
+        "punkt tables": punkt and punkt["tables"],
         "articles' manifest": articles_manifest,
         "inputs": inputs,
         **({} if told is None else {"input kinds": told}),

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from bertdata.errors import InputError, MissingInputError
 from bertdata.io import storage
@@ -40,7 +40,7 @@ class TextPlan:
 
     def lines(self, files: Sequence[str], directory: str) -> list[str]:
         """The work of a run on these files, for a person."""
-        given = ", ".join(f"{name} {value}" for name, value in asdict(self.settings).items())
+        given = ", ".join(f"{name} {value}" for name, value in self.settings.by_name().items())
         written = [*self.names, *((EVAL_TEXT, EVAL_MD5) if self.part_of else ())]
         there = set(storage.list_files(directory))
         told = "" if told_kinds(self.kinds) is None else f", input kinds {told_kinds(self.kinds)}"

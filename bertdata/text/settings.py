@@ -5,10 +5,13 @@ from typing import Any
 
 from bertdata.config.declared import setting
 from bertdata.errors import SettingsError
+from bertdata.text.abbreviations import Abbreviations
+from bertdata.text.languages import ENGLISH, language_of
 from bertdata.text.punkt.variants import ALIASES, VARIANTS, variant_named
 
 TEXT_RECIPES = ("mlperf", "nvidia")
 PUNKT_NAMES = (*VARIANTS, *ALIASES)
+_PREFIX = "wikicorpus_"
 _OF_RECIPE = {
     "mlperf": ("eval_articles", "block_size"),
     "nvidia": ("training_shards", "test_shards", "test_fraction", "prefix"),
@@ -20,7 +23,8 @@ class SegmentSettings:
     """Everything, besides the extracted files and the Punkt tables, that decides the text's bytes.
 
     ``eval_articles`` and ``block_size`` count for the recipe mlperf only; the shards, their fraction and
-    the prefix for nvidia only. An alias given for ``punkt`` becomes the variant that it names.
+    the prefix for nvidia only. An alias given for ``punkt`` becomes the variant that it names, the name of
+    a language its code; the prefix of one but English ends with that code where none is given.
     """
 
     recipe: str = setting("mlperf", "whose text stage to follow: mlperf or nvidia")
@@ -36,7 +40,16 @@ class SegmentSettings:
         "release of nltk whose sentence ends to place: 3.4.5 (published data), 3.10.0, 3.10.4; current means "
         "3.10.0",
     )
-    prefix: str = setting("wikicorpus_en", "what the shards' names begin with")
+    prefix: str = setting(_PREFIX + ENGLISH, "what the shards' names begin with")
+    language: str = setting(
+        ENGLISH,
+        "language of the text, a code of ISO 639-1: sentences by Punkt (cs da de el en es et fi fr it ml nl "
+        "no pl pt ru sl sv tr) or by end marks (ja ko zh); of any other one each line of text is a sentence",
+    )
+    abbreviations: Abbreviations | None = setting(
+        None,
+        "abbreviations that Punkt's tables lack, one a line, such as Nr. or z. B.; # begins a comment",
+    )
 
     def __post_init__(self) -> None:
         _check(
@@ -60,11 +73,41 @@ class SegmentSettings:
             bool(self.prefix) and not set(self.prefix) & set("/\\"),
             f"prefix is {self.prefix!r}, expected the beginning of a file name",
         )
+        self._check_language()
+
+    def _check_language(self) -> None:
+        language = language_of(self.language)
+        object.__setattr__(self, "language", language.code)
+        if self.prefix == _PREFIX + ENGLISH:
+            object.__setattr__(self, "prefix", _PREFIX + language.code)
+        _check(
+            self.abbreviations is None or language.splitting == "punkt",
+            f"abbreviations go with a language that has Punkt tables, not with {language.code}",
+        )
+        _check(
+            self.recipe != "nvidia" or language.splitting != "lines",
+            f"language is {language.code!r}, of which each line of text is a sentence, but the recipe nvidia "
+            "makes one line of an article; choose the recipe mlperf",
+        )
 
     def as_json(self) -> dict[str, Any]:
         """The settings that count for the recipe, but ``punkt``, as a manifest holds them."""
         names = ("recipe", *_OF_RECIPE[self.recipe])
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in names} | self._of_language()
+
+    def by_name(self) -> dict[str, Any]:
+        """All settings, those of the language as a manifest holds them."""
+        others = [item.name for item in fields(self) if item.name not in ("language", "abbreviations")]
+        return {name: getattr(self, name) for name in others} | self._of_language()
+
+    def _of_language(self) -> dict[str, Any]:
+        """Nothing of English alone; of another language also what stands between two of its sentences."""
+        found: dict[str, Any] = {}
+        if self.language != ENGLISH:
+            found |= {"language": self.language, "between": language_of(self.language).between}
+        if self.abbreviations is not None:
+            found["abbreviations"] = self.abbreviations.md5
+        return found
 
 
 def _check(holds: bool, message: str) -> None:

@@ -49,8 +49,7 @@ inline uint32_t bit_length(uint32_t n) { return n ? 32u - static_cast<uint32_t>(
 class RandomStream {
  public:
   // key: the absolute value of the seed in 32-bit digits, least significant first. {0} for zero.
-  explicit RandomStream(const std::vector<uint32_t>& key) {
-    start(19650218u);
+  explicit RandomStream(const std::vector<uint32_t>& key) : RandomStream(19650218u) {
     size_t i = 1, j = 0;
     const auto step = [&] {
       if (++i >= kTwisterWords) {
@@ -72,12 +71,8 @@ class RandomStream {
     state_[0] = 0x80000000u;
   }
 
-  // As numpy.random.seed(number) does. Twin of examples/numpy_stream.py.
-  static RandomStream of_number(uint32_t number) {
-    RandomStream made;
-    made.start(number);
-    return made;
-  }
+  // As numpy.random.seed(number) seeds it. Twin of examples/numpy_stream.py.
+  static RandomStream of_number(uint32_t number) { return RandomStream(number); }
 
   uint32_t next() {
     if (used_ == kTwisterWords) refill();
@@ -120,9 +115,7 @@ class RandomStream {
   }
 
  private:
-  RandomStream() = default;
-
-  void start(uint32_t number) {
+  explicit RandomStream(uint32_t number) {
     state_[0] = number;
     for (uint32_t i = 1; i < kTwisterWords; ++i)
       state_[i] = 1812433253u * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;

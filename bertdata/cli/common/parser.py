@@ -90,8 +90,8 @@ def add_punkt_tables(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--punkt-tables",
         metavar="DIR|URL",
-        help="where NLTK's English punkt_tab tables are, checked by md5 (default: found as bertdata fetch "
-        "punkt does, by each worker)",
+        help="where NLTK's punkt_tab tables of the language are, checked by md5 (default: found as bertdata "
+        "fetch punkt does, by each worker)",
     )
 
 
@@ -123,6 +123,30 @@ def add_shuffle(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--num-shards", type=positive, metavar="N", help="shards to make, with --shuffle global"
+    )
+
+
+def add_tokenizer(parser: argparse.ArgumentParser) -> None:
+    """The tokeniser: a WordPiece vocabulary or a tokenizer.json, and the roles of its tokens."""
+    kinds = parser.add_mutually_exclusive_group(required=True)
+    kinds.add_argument(
+        "--vocab",
+        metavar="FILE|NAME",
+        help="WordPiece vocabulary, one token a line; or a name: bert-base-uncased",
+    )
+    kinds.add_argument(
+        "--tokenizer",
+        metavar="FILE|DIR",
+        help="tokenizer.json of Hugging Face's tokenizers (BPE, Unigram, WordPiece), or a model's directory "
+        "with one",
+    )
+    parser.add_argument(
+        "--role",
+        action="append",
+        default=[],
+        metavar="NAME=TOKEN",
+        help="with --tokenizer: the token for cls, sep, pad, mask or unk, where its files do not tell it; "
+        "may be repeated",
     )
 
 

@@ -31,7 +31,11 @@ def add_segment_settings(parser: argparse._ActionsContainer, *, skip: tuple[str,
     for item in fields(SegmentSettings):
         if item.name in skip:
             continue
-        flag, help = f"--{item.name.replace('_', '-')}", f"{item.metadata['help']} (default: {item.default})"
+        flag, help = f"--{item.name.replace('_', '-')}", item.metadata["help"]
+        if item.default is None:
+            parser.add_argument(flag, metavar="FILE", help=help)
+            continue
+        help = f"{help} (default: {item.default})"
         if item.name in _CHOICES:
             parser.add_argument(flag, choices=_CHOICES[item.name], help=help)
         else:
@@ -40,6 +44,6 @@ def add_segment_settings(parser: argparse._ActionsContainer, *, skip: tuple[str,
 
 
 def given_segment_settings(args: argparse.Namespace, *, skip: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The settings of the text stage that the command line names, by field."""
+    """The settings of the text stage that the command line names, by field; of abbreviations their file."""
     names = [item.name for item in fields(SegmentSettings) if item.name not in skip]
     return {name: value for name in names if (value := getattr(args, name)) is not None}

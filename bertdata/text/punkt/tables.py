@@ -26,7 +26,8 @@ _Row = TypeVar("_Row")
 class PunktTables:
     """Word types, lower-cased and without their final period. Any number is ``##number##``.
 
-    abbreviations: types that take a period without ending a sentence.
+    abbreviations: types that take a period without ending a sentence. The empty one, which Russian has,
+    stands behind a last hyphen ("ab-.").
     collocations: pairs of types that belong together across a period ("J. Walter").
     sentence_starters: types that often begin a sentence.
     contexts: for each type the sum of the flags above.
@@ -44,7 +45,7 @@ def parse_tables(files: Mapping[str, bytes]) -> PunktTables:
     InputError names a file that is missing, and file and line of a row that is not as expected.
     """
     return PunktTables(
-        abbreviations=frozenset(_rows(files, ABBREVIATIONS, "one word", _word)),
+        abbreviations=frozenset(_rows(files, ABBREVIATIONS, "one word or nothing", _abbreviation)),
         collocations=frozenset(_rows(files, COLLOCATIONS, "two words with a tab between them", _pair)),
         sentence_starters=frozenset(_rows(files, SENTENCE_STARTERS, "one word", _word)),
         contexts=dict(_rows(files, CONTEXTS, "a word, a tab and an even number below 128", _context)),
@@ -56,7 +57,8 @@ def _rows(
 ) -> Iterator[_Row]:
     if name not in files:
         raise InputError(f"{name}: not there; expected the four files {', '.join(TABLE_FILES)}")
-    for number, line in enumerate(files[name].removesuffix(b"\n").split(b"\n"), 1):
+    lines = files[name].removesuffix(b"\n").split(b"\n") if files[name] else []
+    for number, line in enumerate(lines, 1):
         text = line.decode(errors="replace")
         row = None if "\ufffd" in text else parse(text.split("\t"))
         if row is None:
@@ -71,6 +73,10 @@ def _is_word(field: str) -> bool:
 
 def _word(fields: list[str]) -> str | None:
     return fields[0] if len(fields) == 1 and _is_word(fields[0]) else None
+
+
+def _abbreviation(fields: list[str]) -> str | None:
+    return "" if fields == [""] else _word(fields)
 
 
 def _pair(fields: list[str]) -> tuple[str, str] | None:

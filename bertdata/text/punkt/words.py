@@ -45,7 +45,7 @@ def _texts(context: str, patterns: Patterns) -> Iterator[str]:
 def _word(text: str, tables: PunktTables, patterns: Patterns) -> _Word:
     lowered = characters.lower(text)
     ends_in_period = text.endswith(".") and not text.endswith("..")
-    is_abbreviation = ends_in_period and _is_abbreviation(lowered[:-1], tables)
+    is_abbreviation = ends_in_period and text != "." and _is_abbreviation(lowered[:-1], tables)
     return _Word(
         text=text,
         type=NUMBER if _is_number(lowered) else lowered,

@@ -13,9 +13,12 @@ import pytest
 
 from bertdata.cli.main import main
 from bertdata.errors import AssetError, MissingInputError
-from bertdata.io import assets
-from bertdata.io.assets import PUNKT, VOCABULARIES, Asset, AssetSource, find_vocabulary, obtain
+from bertdata.io import assets, punkt_assets
+from bertdata.io.assets import VOCABULARIES, Asset, AssetSource, find_vocabulary, obtain
+from bertdata.io.punkt_assets import PUNKT_ASSETS
 from tests.support.commands import SMALL
+
+PUNKT = PUNKT_ASSETS["english"]
 
 WORDS = b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n"
 MD5 = hashlib.md5(WORDS).hexdigest()
@@ -136,7 +139,7 @@ def test_without_any_source_the_error_says_what_was_tried_and_where_to_put_the_f
 
 def test_missing_punkt_tables_end_segment_with_one_line(monkeypatch, capsys, tmp_path):
     gone = Asset(name="punkt", files=PUNKT.files, sources=(), nltk_folder=PUNKT.nltk_folder)
-    monkeypatch.setattr(assets, "PUNKT", gone)
+    monkeypatch.setitem(PUNKT_ASSETS, "english", gone)
     articles = tmp_path / "wiki_00"
     articles.write_text('<doc id="1" title="A">\nA\n\nText.\n\n</doc>\n')
     assert main(["segment", str(articles), "--output", str(tmp_path / "out")]) == 1
@@ -178,7 +181,7 @@ def test_published_md5s_are_those_of_the_kit(kit, published_vocabulary, punkt_fo
 
 
 def test_a_directory_of_nltk_serves_the_tables(punkt_tables):
-    assert set(assets.find_punkt_tables()) == set(PUNKT.files)
+    assert set(punkt_assets.find_punkt_tables()) == set(PUNKT.files)
 
 
 def test_fetch_prints_md5_and_place(punkt_tables, nltk_data, capsys):

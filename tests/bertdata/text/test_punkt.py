@@ -324,7 +324,7 @@ def test_a_final_line_end_adds_no_row():
 @pytest.mark.parametrize(
     ("file", "row"),
     [
-        ("abbrev_types.txt", b""),
+        ("sent_starters.txt", b""),
         ("abbrev_types.txt", b"dr\tno"),
         ("abbrev_types.txt", b"dr\r"),
         ("abbrev_types.txt", b"d\xff"),

@@ -1,0 +1,79 @@
+"""Abbreviations of a person's own, beside those of Punkt's tables."""
+
+import re
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from bertdata.errors import InputError
+from bertdata.io import storage
+from bertdata.io.file_check import md5_of
+from bertdata.text.punkt.patterns import patterns_of
+from bertdata.text.punkt.tables import PunktTables
+from bertdata.text.punkt.variants import VARIANTS
+from bertdata.unicode import characters
+
+_COMMENT = re.compile(r"(?:^|\s)#.*")
+_EXAMPLE = "an abbreviation such as Nr. or z. B."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Abbreviations:
+    """The abbreviations of a file.
+
+    md5: of the file. words: of each abbreviation, lower-cased: more than one for ``z. B.``; each ends with
+    a period if the file's does, the last one always.
+    """
+
+    md5: str
+    words: tuple[tuple[str, ...], ...]
+
+    def added_to(self, tables: PunktTables) -> PunktTables:
+        """The tables with these abbreviations.
+
+        Each word that ends with a period becomes a type that takes one without ending a sentence. Between the
+        words of one abbreviation no sentence ends, whatever the next one's case: they are collocations.
+        """
+        types = {word[:-1] for words in self.words for word in words if word.endswith(".")}
+        pairs = {
+            (first[:-1], second)
+            for words in self.words
+            for first, second in pairwise(words)
+            if first.endswith(".")
+        }
+        return replace(
+            tables, abbreviations=tables.abbreviations | types, collocations=tables.collocations | pairs
+        )
+
+
+def read_abbreviations(path: str) -> Abbreviations:
+    """The abbreviations in a UTF-8 file, one a line, with or without the last period.
+
+    A ``#`` at the beginning of a line or behind a blank begins a comment. InputError names the line that is
+    no abbreviation.
+    """
+    data = storage.read_bytes(path)
+    try:
+        lines = data.decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError.not_utf8(path, data, error.start) from None
+    words = []
+    for number, line in enumerate(lines, 1):
+        if text := _COMMENT.sub("", line).strip():
+            words.append(_words(text, f"{path}: line {number}"))
+    if not words:
+        raise InputError(f"{path}: holds no abbreviation, expected one a line, {_EXAMPLE[3:]}")
+    return Abbreviations(md5=md5_of(data), words=tuple(words))
+
+
+def _words(text: str, where: str) -> tuple[str, ...]:
+    words = characters.lower(text if text.endswith(".") else f"{text}.").split()
+    if not all(_is_word(word) for word in words):
+        raise InputError(f"{where}: found {text[:80]!r}, expected {_EXAMPLE}")
+    return tuple(words)
+
+
+def _is_word(word: str) -> bool:
+    """True for what Punkt sees as one word, in any of its variants, and not as a period alone."""
+    return word.strip(".-") != "" and all(
+        patterns_of(variant).word.findall(word) == [word] for variant in VARIANTS
+    )

@@ -1,0 +1,97 @@
+"""Languages of text: how each is split into sentences, and what stood between those.
+
+Punkt has tables of 19 languages. Chinese, Japanese and Korean end sentences with marks that no abbreviation
+holds. Of any other language each line of text is one sentence.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from bertdata.errors import SettingsError
+from bertdata.io.punkt_assets import PUNKT_ASSETS
+
+Splitting = Literal["punkt", "marks", "lines"]
+
+ENGLISH = "en"
+
+_PUNKT = {
+    "cs": "czech",
+    "da": "danish",
+    "de": "german",
+    "el": "greek",
+    "en": "english",
+    "es": "spanish",
+    "et": "estonian",
+    "fi": "finnish",
+    "fr": "french",
+    "it": "italian",
+    "ml": "malayalam",
+    "nl": "dutch",
+    "no": "norwegian",
+    "pl": "polish",
+    "pt": "portuguese",
+    "ru": "russian",
+    "sl": "slovene",
+    "sv": "swedish",
+    "tr": "turkish",
+}
+_OTHER_NAMES = {"nb": "no", "nn": "no"} | {name: code for code, name in _PUNKT.items()}
+_MARKS = ("ja", "ko", "zh")
+_WITHOUT_SPACES = ("bo", "dz", "ja", "km", "lo", "my", "th", "zh")
+_ISO_639_1 = """
+aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee
+el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io
+is it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn
+mr ms mt my na nb nd ne ng nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se
+sg si sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo
+wa wo xh yi yo za zh zu
+"""
+_CODES = frozenset(_ISO_639_1.split())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Language:
+    """A language by its code of ISO 639-1.
+
+    splitting: by Punkt's tables, by end marks, or each line a sentence. tables: NLTK's name of the tables,
+    where it has them. between: what stands between two sentences of a paragraph, a blank or nothing.
+    """
+
+    code: str
+    splitting: Splitting
+    tables: str | None
+    between: str
+
+
+def language_of(name: str) -> Language:
+    """The language of that ISO 639-1 code, or of that name in NLTK's punkt_tab.
+
+    SettingsError names those whose sentences are known.
+
+    >>> language_of("german").code, language_of("th").splitting
+    ('de', 'lines')
+    """
+    code = _OTHER_NAMES.get(name, name)
+    if code not in _CODES:
+        raise SettingsError(
+            f"language is {name!r}, expected an ISO 639-1 code: {', '.join(sorted((*_PUNKT, *_MARKS)))}; of "
+            "any other one each line of text is a sentence"
+        )
+    return Language(
+        code=code,
+        splitting="punkt" if code in _PUNKT else "marks" if code in _MARKS else "lines",
+        tables=_PUNKT.get(code),
+        between="" if code in _WITHOUT_SPACES else " ",
+    )
+
+
+def language_notes(code: str) -> tuple[str, ...]:
+    """A line for a person on a language whose sentences nobody here finds, else none."""
+    if language_of(code).splitting != "lines":
+        return ()
+    return (f"language {code}: Punkt has no tables of it, so each line of text is taken as one sentence",)
+
+
+def table_md5s(language: Language) -> dict[str, str]:
+    """The md5s of the language's Punkt tables by file name, sorted. None has none."""
+    return {} if language.tables is None else dict(sorted(PUNKT_ASSETS[language.tables].files.items()))

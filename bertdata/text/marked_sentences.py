@@ -1,0 +1,59 @@
+"""Sentences by end marks alone, of languages in which no abbreviation holds one, and sentences by lines.
+
+Chinese and Japanese, which put no blanks between words: a run of ``。 ！ ？ …`` and their like ends a
+sentence, with the closing quotes and brackets that follow. So do ``! ?`` unless a Latin letter or a digit
+comes next (a URL), and ``．`` unless one stands on either side (a number). ``"`` and ``'`` close nothing,
+since they open quotes as well.
+
+Korean: ``. ? !`` with what closes after them, before white space. A period behind a Latin letter, a digit or
+another period ends none (an initial, a date such as ``2019. 3. 1.``, an ellipsis).
+
+No sentence begins with an end mark. A line's end is always one of a sentence.
+"""
+
+import re
+
+from bertdata.errors import InputError
+
+_CLOSING = "”’」』）】》〉〕］｝〗〙»)\\]}"
+_WIDE = "。｡！？…‥"
+_MARKS = f"{_WIDE}!?．"
+_LATIN = "0-9A-Za-z０-９Ａ-Ｚａ-ｚ"
+_END_MARK = rf"(?:[{_WIDE}]|[!?](?![{_LATIN}])|(?<![{_LATIN}])．(?![{_LATIN}]))"
+_WITHOUT_BLANKS = re.compile(
+    rf"{_END_MARK}(?<=[^\s{_MARKS}].){_END_MARK}*[{_CLOSING}]*[^\S\n]*(?=[^\s{_MARKS}{_CLOSING}])"
+)
+_WITH_BLANKS = re.compile(
+    rf"(?:[.。](?<=[^\s.…{_LATIN}].)|[?!？！](?<=[^\s?!？！].)[?!？！]*)[{_CLOSING}\"']*[^\S\n]+(?=\S)"
+)
+_ENDS = {"ja": _WITHOUT_BLANKS, "zh": _WITHOUT_BLANKS, "ko": _WITH_BLANKS}
+
+
+class MarkSplitter:
+    """Splits lines at the end marks of Chinese (zh), Japanese (ja) or Korean (ko).
+
+    Of any other language each line is a sentence.
+    """
+
+    def __init__(self, code: str) -> None:
+        self._ends = _ENDS.get(code)
+
+    def segment_lines(self, data: bytes, name: str = "text", *, keeps_indent: bool = False) -> bytes:
+        r"""The sentences of UTF-8 lines, one a line, as of SentenceSplitter.
+
+        >>> MarkSplitter("zh").segment_lines("他说：“好。”然后走了！ 再见\n".encode()).decode()
+        '他说：“好。”\n然后走了！\n再见\n'
+        """
+        try:
+            text = data.decode()
+        except UnicodeDecodeError as error:
+            raise InputError.not_utf8(name, data, error.start) from None
+        strip = str.rstrip if keeps_indent else str.strip
+        lines = text.removesuffix("\n").split("\n") if text else []
+        kept = [strip(line) for line in lines if not line or not line.isspace()]
+        joined = "".join(f"{line}\n" for line in kept)
+        return (joined if self._ends is None else self._ends.sub(_end_line, joined)).encode()
+
+
+def _end_line(end: re.Match[str]) -> str:
+    return end.group().rstrip() + "\n"
