@@ -10,6 +10,7 @@ import pytest
 
 from bertdata.cli.main import main
 from bertdata.config.dialects import find_dialect
+from bertdata.examples.numpy_stream import NumpyStream
 from bertdata.examples.sop.make import make_sop_examples
 from bertdata.examples.sop.ngrams import NgramLengths
 from bertdata.examples.sop.settings import SopSettings
@@ -100,7 +101,10 @@ def test_lengths_are_numpys_own_choices(number):
     for longest in (1, 2, 3, 7):
         for favors_shorter in (True, False):
             settings = SopSettings(ngram=longest, favor_shorter_ngram=favors_shorter)
-            lengths, theirs = NgramLengths(settings.ngram_limits, number), numpy.random.RandomState(number)
+            lengths, theirs = (
+                NgramLengths(settings.ngram_limits, NumpyStream(number).random),
+                numpy.random.RandomState(number),
+            )
             shares = 1.0 / numpy.arange(1, longest + 1)
             shares /= shares.sum()
             shares = shares if favors_shorter else shares[::-1]

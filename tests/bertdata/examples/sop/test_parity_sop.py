@@ -16,6 +16,7 @@ from bertdata.config.dialects import DIALECTS
 from bertdata.errors import SettingsError
 from bertdata.examples.counting import sizes
 from bertdata.examples.groups import masks_of
+from bertdata.examples.numpy_stream import NumpyStream
 from bertdata.examples.objectives import find_objective
 from bertdata.examples.sop.batch import SopBatch, SopExample
 from bertdata.examples.sop.make import make_sop_examples
@@ -222,7 +223,7 @@ def test_random_next_sentences_are_drawn_as_berts_are():
 @pytest.mark.parametrize("longest", [2, 3, 10])
 def test_lengths_of_ngrams_have_their_probabilities(longest, favors_shorter):
     settings = SopSettings(ngram=longest, favor_shorter_ngram=favors_shorter)
-    lengths, draws = NgramLengths(settings.ngram_limits, settings.ngram_seed), 30_000
+    lengths, draws = NgramLengths(settings.ngram_limits, NumpyStream(settings.ngram_seed).random), 30_000
     counts = Counter(lengths.draw() for _ in range(draws))
     weights = [1 / n for n in range(1, longest + 1)][:: 1 if favors_shorter else -1]
     expected = [draws * weight / sum(weights) for weight in weights]
