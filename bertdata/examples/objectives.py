@@ -9,6 +9,7 @@ from bertdata.examples.bert.objective import BERT, BERT_OF_WORDS
 from bertdata.examples.classification.objective import CLASSIFICATION, REGRESSION
 from bertdata.examples.mlm.objective import MLM, MLM_OF_WORDS
 from bertdata.examples.objective import Objective
+from bertdata.examples.sop.objective import SOP
 from bertdata.examples.span.objective import SPAN, SPAN_OF_WORDS
 from bertdata.examples.squad.objective import SQUAD
 
@@ -17,6 +18,7 @@ OBJECTIVES: dict[str, Objective] = {
     for one in (
         BERT,
         MLM,
+        SOP,
         SPAN,
         BERT_OF_WORDS,
         MLM_OF_WORDS,

@@ -5,13 +5,14 @@ from typing import Any
 
 from schemas import load_schema
 
+Declared = Mapping[str, Mapping[str, Any]]
+"""Fields by container, in the form of ``schemas/example.json``."""
 
-def with_word_starts(objective: str) -> dict[str, Mapping[str, Any]]:
-    """The fields that the schema declares for an objective, with those of word starts.
 
-    Without Graphcore's order, which holds masks. A model's inputs stay as they are.
+def with_word_starts(declared: Declared) -> Declared:
+    """The fields of an objective with those of word starts. A model's inputs stay as they are.
+
+    Without Graphcore's order, whose examples have masks already.
     """
-    declared = load_schema("example")
-    own, model = declared["word_starts"], "huggingface"
-    found = {form: {**fields, **own[form]} for form, fields in declared[objective].items() if form in own}
-    return {**found, model: declared[objective][model]}
+    own: Declared = {**load_schema("example")["word_starts"], "huggingface": {}}
+    return {form: {**fields, **own[form]} for form, fields in declared.items() if form in own}

@@ -28,8 +28,8 @@ class DataSection(Section):
     generated_data: bool = setting(False, "train on random examples that the host generates", common=True)
     objective: str | None = setting(
         None,
-        "objective of the examples of generated_data, and of those that split plans for (default: that of "
-        f"train_data where split is given some, else {DEFAULT_OBJECTIVE})",
+        "objective of the examples, by whose name one of your own is loaded (default: that of the data; "
+        f"without data {DEFAULT_OBJECTIVE})",
     )
     max_seq_length: int | None = setting(
         None, "length of an example in ids (default: the dataset's)", least=5, most=65535, by_phase=True
@@ -90,9 +90,8 @@ class DataSection(Section):
         check(not (self.bins and self.pack_on_load), "bins and pack_on_load cannot be used together")
 
     def idle(self) -> list[str]:
-        """The keys that count for packing at load, or for generated data, where there is none."""
-        packing = [] if self.pack_on_load else ["pack_window", "sequences_per_row"]
-        return packing if self.generated_data else [*packing, "objective"]
+        """The keys that count for packing at load, where there is none."""
+        return [] if self.pack_on_load else ["pack_window", "sequences_per_row"]
 
 
 def split_paths(paths: str) -> list[str]:

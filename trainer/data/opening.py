@@ -42,6 +42,7 @@ def open_configured(
         max_predictions_per_seq=None if is_dynamic else config.data.max_predictions_per_seq,
         max_position_embeddings=model.get("max_position_embeddings", ModelConfig().max_position_embeddings),
         vocabulary_size=vocabulary_size,
+        objective=config.data.objective,
         split="test" if held_out else "training",
         task=task,
     )

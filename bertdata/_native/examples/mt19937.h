@@ -1,4 +1,4 @@
-// MT19937 with CPython's seeding and derived draws. Twin of examples/random_stream.py.
+// MT19937 with CPython's seeding, or NumPy's, and derived draws. Twin of examples/random_stream.py.
 #pragma once
 
 #include <algorithm>
@@ -107,6 +107,11 @@ class RandomStream {
   void shuffle_first(T* items, uint32_t count, uint32_t needed) {
     uint32_t last = draw_places(count, needed, [items](uint32_t at, uint32_t other) { items[other] = items[at]; });
     draw_places(last + 1, 0, [items](uint32_t at, uint32_t other) { swap_items(items, at, other); });
+  }
+
+  // The draws of a shuffle that nobody needs.
+  void skip_shuffle(uint32_t count) {
+    draw_places(count, 0, [](uint32_t, uint32_t) {});
   }
 
  private:

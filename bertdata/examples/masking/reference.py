@@ -41,10 +41,10 @@ def mask_in_file(
     stream.shuffle(words)
     taken = _take(iter(words), rules.settings.masks_wanted(len(original)))
     replaced = {
-        position: _replacement_in_file(original[position], rules, stream)
+        position: replacement_in_file(original[position], rules, stream)
         for position in chain.from_iterable(taken)
     }
-    return _masked(original, replaced)
+    return masked(original, replaced)
 
 
 def mask_at_load(
@@ -63,7 +63,7 @@ def mask_at_load(
         position: _replacement_at_load(original[position], rules, stream)
         for position in sorted(chain.from_iterable(taken))
     }
-    return _masked(original, replaced)
+    return masked(original, replaced)
 
 
 def words_of(ids: list[int], rules: MaskingRules, starts: Starts = None) -> list[Word]:
@@ -117,7 +117,8 @@ def _draw_each(words: list[Word], rate: float, most: int, stream: CounterStream)
     return drawn if sum(map(len, drawn)) <= most else _take(_random_order(drawn, stream), most)
 
 
-def _replacement_in_file(original: int, rules: MaskingRules, stream: RandomStream) -> int:
+def replacement_in_file(original: int, rules: MaskingRules, stream: RandomStream) -> int:
+    """The id that stands at a masked position of an example in a file."""
     if stream.random() < rules.settings.mask_share:
         return rules.mask
     if stream.random() < rules.settings.kept_of_unchanged:
@@ -134,7 +135,7 @@ def _replacement_at_load(original: int, rules: MaskingRules, stream: CounterStre
     return original
 
 
-def _masked(original: list[int], replaced: dict[int, int]) -> Masked:
+def masked(original: list[int], replaced: dict[int, int]) -> Masked:
     """The ids with those that are replaced, by position."""
     positions = sorted(replaced)
     ids = [replaced.get(position, token) for position, token in enumerate(original)]

@@ -62,4 +62,4 @@ class MlmObjectiveOfWords(MlmObjective):
 
 
 MLM = MlmObjective("mlm", load_schema("example")["mlm"])
-MLM_OF_WORDS = MlmObjectiveOfWords(MlmObjective.of_words, with_word_starts("mlm"))
+MLM_OF_WORDS = MlmObjectiveOfWords(MlmObjective.of_words, with_word_starts(load_schema("example")["mlm"]))

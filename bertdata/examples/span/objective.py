@@ -127,4 +127,4 @@ class SpanObjectiveOfWords(SpanObjective):
 
 
 SPAN = SpanObjective("span", load_schema("example")["span"])
-SPAN_OF_WORDS = SpanObjectiveOfWords(SpanObjective.of_words, with_word_starts("span"))
+SPAN_OF_WORDS = SpanObjectiveOfWords(SpanObjective.of_words, with_word_starts(load_schema("example")["span"]))
