@@ -209,6 +209,10 @@ class Predictions(nn.Module):
     def forward(self, rows: Tensor, words: Tensor) -> Tensor:
         if self.transform is not None:
             rows = self.transform.LayerNorm(self.activation(self.transform.dense(rows)))
+        return self.logits(rows, words)
+
+    def logits(self, rows: Tensor, words: Tensor) -> Tensor:
+        """The product with the word embeddings. Minus infinity for padding of the vocabulary."""
         bias = words.new_zeros(self.vocab_size) if self.bias is None else self.bias[: self.vocab_size]
         padding = (0, len(words) - self.vocab_size)
         return self.project(rows, words, F.pad(bias, padding, value=-math.inf))
