@@ -63,12 +63,7 @@ class SpanTask(Task):
         return cls()
 
     def open(
-        self,
-        config: Config,
-        paths: str,
-        model_vocabulary_size: int | None = None,
-        *,
-        held_out: bool = False,
+        self, config: Config, paths: str, model_vocabulary_size: int | None = None, *, held_out: bool = False
     ) -> OpenedDataset:
         return open_configured(config, paths, model_vocabulary_size, held_out=held_out, task=self.name)
 

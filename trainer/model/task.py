@@ -87,12 +87,7 @@ class Task(ABC):
 
     @abstractmethod
     def open(
-        self,
-        config: Config,
-        paths: str,
-        model_vocabulary_size: int | None = None,
-        *,
-        held_out: bool = False,
+        self, config: Config, paths: str, model_vocabulary_size: int | None = None, *, held_out: bool = False
     ) -> OpenedDataset:
         """The dataset at the paths, fit for the configuration.
 
@@ -101,10 +96,7 @@ class Task(ABC):
 
     @classmethod
     def generated(cls, config: Config) -> OpenedDataset:
-        """Random examples of the configured objective, for ``--generated-data``.
-
-        SettingsError for an objective with other groups of columns than BERT's.
-        """
+        """Random examples of the configured objective. SettingsError for groups that only others have."""
         from trainer.data.generated import configured_data
 
         return configured_data(config)

@@ -175,7 +175,7 @@ def _write_own(checkpoint: Checkpoint, shape: ModelConfig, target: str) -> str:
         lacks = f", without {len(missing)} tensors of the heads, which keep random values"
     moments = match_moments(own, shape, checkpoint)
     updates = checkpoint.updates or 0
-    state = new_state(Config.of(), shape, checkpoint.task)
+    state = replace(new_state(Config.of(), shape), task=checkpoint.task)
     state = replace(state, step=updates, applied=updates, optimiser=checkpoint.optimiser or state.optimiser)
     write_checkpoint(Path(target), state, weights, moments)
     what = f"weights and moments of update {updates}" if moments else "weights"
