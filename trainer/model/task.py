@@ -17,7 +17,6 @@ from trainer.model.bert import HeadedBert
 from trainer.registry import find, find_own
 
 if TYPE_CHECKING:
-    from trainer.checkpoint.stored import Checkpoint
     from trainer.model.evaluation import TaskEvaluation
 
 RowLosses = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -77,6 +76,8 @@ class Task(ABC):
     columns: Columns
     model_class: type[HeadedBert] = HeadedBert
     """The class of its models, by which a plan counts the heads. HeadedBert: a small one, not counted."""
+    architecture: str | None = None
+    """The class of its models in transformers' form. None: found from the names of the heads."""
     head: str | None = None
     """The beginning of its head's names, where nothing can be measured without trained weights for it."""
 
@@ -102,9 +103,9 @@ class Task(ABC):
         return configured_data(config)
 
     @classmethod
-    def exported(cls, checkpoint: "Checkpoint", form: str) -> "Checkpoint":
-        """The checkpoint of its model as it is written in a form of ``convert``: as it is."""
-        return checkpoint
+    def exported(cls, weights: Mapping[str, Any], form: str) -> Mapping[str, Any]:
+        """Its model's weights by the names that they are written under in a form of ``convert``."""
+        return weights
 
     @abstractmethod
     def new_model(self, shape: ModelConfig) -> HeadedBert:

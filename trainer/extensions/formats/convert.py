@@ -75,7 +75,8 @@ def convert(
     found = find_tokenizer(checkpoint, shape, vocab, train_data, lower_case)
     checkpoint = _held(checkpoint, shape)
     if (learned := _find_task(checkpoint, task)) is not None:
-        checkpoint = learned.exported(checkpoint, to)
+        weights = learned.exported(checkpoint.weights, to)
+        checkpoint = replace(checkpoint, weights=weights, architecture=learned.architecture)
     what = "weights" if checkpoint.updates is None else f"update {checkpoint.updates}"
     kept = " with moments" if checkpoint.moments and to != "huggingface" else ""
     lacks = f", without a tokeniser: the vocabulary is not at hand; {_REMEDY}"
