@@ -13,6 +13,7 @@ from bertdata.cli.common.parser import (
     add_punkt_tables,
     add_shuffle,
     add_skip_bad_inputs,
+    add_tokenizer,
 )
 from bertdata.cli.common.text_flags import (
     add_books,
@@ -71,12 +72,7 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
         "--input-kind", choices=("dump", "articles", "text", "parts"), default="parts", help=INPUT_KINDS
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the dataset, or its URL")
-    parser.add_argument(
-        "--vocab",
-        required=True,
-        metavar="FILE|NAME",
-        help="WordPiece vocabulary, or a name: bert-base-uncased",
-    )
+    add_tokenizer(parser)
     add_shuffle(parser)
     add_settings(parser, arguments)
     _add_text_flags(parser)

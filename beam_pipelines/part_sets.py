@@ -32,7 +32,7 @@ class PartSet:
     def tasks(self, flags: argparse.Namespace) -> TaskPlan:
         """The settings that the tasks of this set share."""
         return TaskPlan(
-            vocabulary=flags.vocab,
+            tokenizer=flags.tokenizer_file,
             targets=self.targets,
             engine=flags.engine,
             skip_bad=flags.skip_bad_inputs,
@@ -62,7 +62,7 @@ def plan_part_sets(
             flags.phase,
             settings,
             chosen,
-            vocabulary_path=flags.vocab,
+            tokenizer=flags.tokenizer_file,
             num_shards=num_shards,
         )
         return PartSet(label=label, parts=chosen, targets=targets, num_shards=num_shards)

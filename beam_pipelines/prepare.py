@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,7 @@ from bertdata import _native
 from bertdata.build.dry_run import Preview, preview, settings_line, show_previews
 from bertdata.build.estimate import estimate_lines
 from bertdata.build.given_parts import find_parts
+from bertdata.build.given_tokenizer import check_tokenizer, given_tokenizer
 from bertdata.build.plan import chosen_settings, plan_warnings
 from bertdata.build.task import Target
 from bertdata.cli.common.example_flags import given_settings
@@ -30,7 +31,6 @@ from bertdata.dataset.manifest import summary
 from bertdata.dataset.sources import find_sources
 from bertdata.errors import BertDataError, SettingsError, TooFewArticles
 from bertdata.io import storage
-from bertdata.io.assets import find_vocabulary
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error, say_text
 from bertdata.text.fewer_eval_articles import with_remedy
@@ -38,6 +38,7 @@ from bertdata.text.input_kinds import ARTICLES, KINDS, TEXT, check_beginnings, f
 from bertdata.text.languages import language_notes
 from bertdata.text.load_splitter import find_tables_of
 from bertdata.text.settings import SegmentCounts, SegmentSettings
+from bertdata.tokens.load import engine_note
 
 SetsOf = Callable[[list[str]], tuple[PartSet, ...]]
 """The sets that some parts fall into, with the datasets of each."""
@@ -58,10 +59,14 @@ def main(arguments: list[str] | None = None) -> int:
 def prepare(arguments: list[str]) -> int:
     """Run the pipeline and print its summary. Errors and interrupts are raised."""
     flags, beam_arguments = parse_flags(arguments)
-    flags.vocab = find_vocabulary(flags.vocab)
     if not _native.available():
         say_error(f"{PROGRAM}: the native engine is not built here; running the slow Python engine")
-    recipe, settings = chosen_settings(flags.recipe, flags.phase, given_settings(flags))
+    changes = given_settings(flags)
+    recipe, settings = chosen_settings(flags.recipe, flags.phase, changes)
+    all_settings = list(settings.values())
+    flags.tokenizer_file = given_tokenizer(
+        all_settings[0], changes, vocab=flags.vocab, tokenizer=flags.tokenizer, roles=flags.role
+    )
     text = text_settings(flags, recipe) if flags.input_kind != "parts" else None
     has_test_shards = text is not None and text.recipe == "nvidia"
     sets_of = partial(plan_part_sets, flags, recipe, settings, has_test_shards=has_test_shards)
@@ -71,7 +76,8 @@ def prepare(arguments: list[str]) -> int:
         say(*language_notes(text.language))
     if flags.input_kind == "dump":
         check_books(flags.books)
-    for warning in plan_warnings(early[0].targets, flags.vocab):
+    check_tokenizer(flags.tokenizer_file, all_settings, flags.engine)
+    for warning in plan_warnings(flags.tokenizer_file):
         say_error(f"{PROGRAM}: warning: {warning}")
     silence_lost_connections()
     with shown_warnings():
@@ -94,11 +100,13 @@ def run(
     if flags.input_kind == "dump":
         metrics = extract_dump(flags, beam_arguments, extract_settings(flags, recipe))
     source = plan_source(flags, text)
-    say(*source.notes)
+    note = engine_note(flags.tokenizer_file, flags.engine)
+    say(*source.notes, *([] if note is None else [note]))
     sets = sets_of(source.parts)
     pipeline = make_pipeline(beam_arguments, flags)
-    if not runs_here(pipeline) and not storage.is_remote(flags.vocab):
-        flags.vocab = BundledFile(flags.vocab)
+    file = flags.tokenizer_file
+    if not runs_here(pipeline) and not storage.is_remote(file.path):
+        flags.tokenizer_file = replace(file, path=BundledFile(file.path))
     add_stages(pipeline, source, sets, flags)
     if source.counts is not None:
         metrics += RunMetrics(totals=text_amounts(source.counts))
@@ -223,7 +231,7 @@ def add_stages(
             make_shards = MakeShuffledShards(shuffle)
         chosen = parts | f"choose parts{one.label}" >> beam.Filter(is_among, frozenset(one.parts))
         entries = chosen | f"make shards{one.label}" >> make_shards
-        manifests = WriteManifests(one.targets, flags.vocab)
+        manifests = WriteManifests(one.targets, flags.tokenizer_file.path)
         _ = (entries, sources) | f"write manifests{one.label}" >> manifests
 
 

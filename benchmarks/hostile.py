@@ -302,7 +302,6 @@ def call_examples(stream: random.Random) -> None:
         whole_word_mask=stream.random() < 0.5,
         masks=stream.random() < 0.8,
         fills_predictions=stream.random() < 0.5,
-        skips_special_ids=stream.random() < 0.5,
         own_next_label=stream.randint(0, 1),
         cls=some(1),
         sep=some(2),

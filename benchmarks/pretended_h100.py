@@ -181,7 +181,7 @@ def expected_seconds(batch: FlatBatch, count: Count) -> float:
     return (
         products / (PRODUCTS * LIMIT)
         + attention / (ATTENTION * LIMIT)
-        + (count.other_bytes + LAMB * shape.parameters / ACCUMULATION) / (BANDWIDTH * MEMORY)
+        + (count.other_bytes + LAMB * shape.parameters() / ACCUMULATION) / (BANDWIDTH * MEMORY)
     )
 
 

@@ -30,7 +30,8 @@ BatchKind = TypeVar("BatchKind", bound="ExampleBatch")
 class Vocabulary:
     """Token ids as the example makers see them, whatever tokeniser has them.
 
-    md5 identifies it: that of the file it was read from. ``words[i]`` is the token of id i,
+    md5 identifies it: that of the file it was read from. ``kind`` is that of its tokeniser: wordpiece, bpe,
+    unigram or wordlevel. ``words[i]`` is the token of id i,
     ``continues_word[i]`` is 1 where it continues the word before it, else 0 (a byte an id). It is None where
     an id alone does not tell that: then the documents do, by ``word_starts``.
     ``replacements[i]`` is the id of the i-th distinct token: a random replacement is drawn from these.
@@ -49,6 +50,7 @@ class Vocabulary:
     mask: int | None = None
     unk: int | None = None
     pad: int | None = None
+    kind: str = "wordpiece"
 
     def role(self, name: str) -> int:
         """The id of the token with a role. SettingsError where no token has it."""
@@ -74,6 +76,11 @@ class Vocabulary:
     def wide(self) -> bool:
         """True where ids need 32 bits."""
         return self.size > 1 << 16
+
+    @property
+    def padding_id(self) -> int:
+        """The id in the empty places of a container's rows."""
+        return self.pad or 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -113,7 +120,8 @@ class ShardLayout:
     pad_position: the position in an empty slot of Graphcore's order; None: the one that the field declares.
     packing: name of the layout of packed rows (``bertdata.shards.packed.layouts``), each with up to
     sequences_per_row examples of together at most S ids; None: each row is one example. P is that of one
-    example. sizes: by name, the most items of an example in each other group that has a size.
+    example. sizes: by name, the most items of an example in each other group that has a size. padding_id: the
+    id in a row's empty places, where a container has rows of a fixed length.
     """
 
     max_seq_length: int
@@ -124,6 +132,7 @@ class ShardLayout:
     packing: str | None = None
     sequences_per_row: int = 1
     sizes: tuple[tuple[str, int], ...] = ()
+    padding_id: int = 0
 
     @classmethod
     def of_sizes(cls, sizes: Mapping[str, int], **others: Any) -> "ShardLayout":
@@ -229,8 +238,8 @@ class ExampleBatch:
 
     @classmethod
     def sizes(cls) -> tuple[str, ...]:
-        """The names of all sizes that limit an example: of ids first."""
-        return tuple(group.size for group in cls.groups() if group.size)
+        """The names of all sizes that limit an example, each once: of ids first."""
+        return tuple(dict.fromkeys(group.size for group in cls.groups() if group.size))
 
     @classmethod
     def ragged(cls) -> dict[str, list[Column]]:

@@ -191,7 +191,7 @@ def corpus() -> list[Path]:
 @pytest.fixture(scope="session")
 def small_vocabulary_file(corpus: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A vocabulary of 2000 tokens trained on the sample corpus."""
-    from bertdata.tokens.train import train_vocabulary
+    from bertdata.tokens.training.wordpiece import train_vocabulary
 
     tokens = train_vocabulary([str(part) for part in corpus], size=2000, lower_case=True)
     path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"

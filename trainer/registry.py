@@ -110,6 +110,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "task": {
         "pretraining": "trainer.model.pretraining:Pretraining",
         "masked_words": "trainer.model.pretraining:MaskedWords",
+        "span_boundaries": f"{EXTENSIONS}.tasks.span_boundaries:SpanBoundaries",
         "squad": f"{_FINETUNING}.squad.task:Squad",
         **dict.fromkeys(("classification", *_GLUE), f"{_FINETUNING}.classification.task:Classification"),
     },

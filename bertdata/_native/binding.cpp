@@ -14,6 +14,8 @@
 #include "examples/dynamic_masking_binding.h"
 #include "examples/mlm_binding.h"
 #include "examples/mt19937.h"
+#include "examples/sop_binding.h"
+#include "examples/span_binding.h"
 #include "examples/take_binding.h"
 #include "io/md5_binding.h"
 #include "shards/crc32c.h"
@@ -21,6 +23,7 @@
 #include "shards/example_encoder.h"
 #include "shards/record_reader.h"
 #include "text/punkt.h"
+#include "tokens/bpe_binding.h"
 #include "tokens/tokenizer.h"
 #include "wiki/bindings.h"
 
@@ -314,6 +317,8 @@ PYBIND11_MODULE(_kernels, m) {
       .def("tokenize_each", &PyTokenizer::tokenize_each, py::arg("text"), py::arg("ends"),
            "(ids, end of each text's ids) of joined UTF-8 texts with the end of each");
 
+  bind_byte_bpe(m);
+
   py::class_<Punkt>(m, "Punkt")
       .def(py::init([](const PunktTables::Words& abbreviations, const PunktTables::Pairs& collocations,
                        const PunktTables::Words& sentence_starters, const PunktTables::Contexts& contexts,
@@ -330,6 +335,8 @@ PYBIND11_MODULE(_kernels, m) {
   bind_bert(m);
   bind_dynamic_masking(m);
   bind_mlm(m);
+  bind_sop(m);
+  bind_span(m);
   bind_take(m);
   bind_md5(m);
   bind_mlperf_extractor(m);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -59,6 +60,17 @@ struct Array {
     size = static_cast<size_t>(info.size);
   }
 };
+
+// The word starts of a document set of `ids` ids, none where they are None.
+inline std::optional<Array<uint8_t>> word_starts_of(const py::object& word_starts, size_t ids, bool tells_words) {
+  if (word_starts.is_none()) {
+    if (tells_words) throw py::value_error("word_starts: expected a byte for each id");
+    return std::nullopt;
+  }
+  std::optional<Array<uint8_t>> found(std::in_place, py::cast<py::buffer>(word_starts), "word_starts");
+  if (found->size != ids) throw py::value_error("word_starts: expected a byte for each id");
+  return found;
+}
 
 inline size_t item_size(const py::buffer& buffer) { return static_cast<size_t>(buffer.request().itemsize); }
 

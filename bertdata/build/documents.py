@@ -15,8 +15,9 @@ from bertdata.io import storage
 from bertdata.io.file_check import md5_of
 from bertdata.io.file_kind import refuse_other_kinds
 from bertdata.records import Documents
+from bertdata.tokens.files import TokenizerFile
 from bertdata.tokens.fit import unknown_warnings
-from bertdata.tokens.load import load_tokenizer, load_vocabulary
+from bertdata.tokens.load import tokenizer_of, vocabulary_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -56,11 +57,11 @@ class PartSource:
     """
 
     def __init__(
-        self, path: str, vocabulary: str, engine: Engine | None = None, name: str | None = None
+        self, path: str, tokenizer: TokenizerFile, engine: Engine | None = None, name: str | None = None
     ) -> None:
         self.path = path
         self.name = name or storage.base_name(path)
-        self._vocabulary = vocabulary
+        self._tokenizer = tokenizer
         self._engine = engine
         self._text: bytes | None = None
 
@@ -75,8 +76,7 @@ class PartSource:
     def load(self, settings: ExampleSettings) -> LoadedDocuments:
         text = self._read()
         refuse_other_kinds(text, self.path)
-        tokenizer = load_tokenizer(self._vocabulary, settings.dialect, settings.lower_case, self._engine)
-        documents = tokenizer.encode([text], [self.path])
+        documents = tokenizer_of(self._tokenizer, self._engine).encode([text], [self.path])
         check_documents(documents, self.path)
         entry = InputEntry(
             name=self.name,
@@ -87,7 +87,7 @@ class PartSource:
             tokens=documents.tokens,
             unknown_tokens=documents.unknown,
         )
-        warnings = text_warnings(text, self.path, settings.dialect)
+        warnings = text_warnings(text, self.path, self._tokenizer.dialect)
         warnings += unknown_warnings(documents.unknown, documents.tokens, self.path)
         warnings += find_objective(settings.objective).warnings(documents, self.path)
         self._text = None  # the ids are enough from here on
@@ -108,17 +108,22 @@ class CorpusSource:
 
     name = ""
 
-    def __init__(self, corpus: InputEntry, vocabulary: str, blocks: Callable[[], Iterable[bytes]]) -> None:
+    def __init__(
+        self, corpus: InputEntry, tokenizer: TokenizerFile, blocks: Callable[[], Iterable[bytes]]
+    ) -> None:
         self._corpus = corpus
-        self._vocabulary = vocabulary
+        self._tokenizer = tokenizer
         self._blocks = blocks
 
     def input_md5(self) -> str:
         return self._corpus.md5
 
     def load(self, settings: ExampleSettings) -> LoadedDocuments:
-        wide = load_vocabulary(self._vocabulary, settings.dialect).wide
-        return LoadedDocuments(entry=self._corpus, documents=gather_documents(self._blocks(), wide=wide))
+        vocabulary = vocabulary_of(self._tokenizer)
+        documents = gather_documents(
+            self._blocks(), wide=vocabulary.wide, has_word_starts=vocabulary.continues_word is None
+        )
+        return LoadedDocuments(entry=self._corpus, documents=documents)
 
     def skipped(self, error: InputError) -> SkippedEntry:
         raise error  # inputs were left out before their documents were shuffled

@@ -67,8 +67,9 @@ class Preview:
 
 def settings_line(target: Target) -> str:
     """Recipe, settings and vocabulary in one line."""
-    settings = ", ".join(f"{name} {value}" for name, value in target.settings.as_json().items())
     plan = target.dataset.plan
+    values = {**target.settings.as_json(), **plan.settings.by_name}
+    settings = ", ".join(f"{name} {value}" for name, value in values.items() if name in plan.settings.by_name)
     vocabulary = plan.settings.vocabulary
     return f"{plan.title}: {settings}; vocabulary of {vocabulary['tokens']} tokens, md5 {vocabulary['md5']}"
 
@@ -127,7 +128,8 @@ def _bad_parts(run: TaskPlan, parts: Sequence[str]) -> dict[str, str]:
 
     InputError where the run may not leave out parts.
     """
-    drops_bad_utf8 = find_dialect(run.targets[0].settings.dialect).drops_bad_utf8
+    dialect = run.tokenizer.dialect
+    drops_bad_utf8 = dialect is not None and find_dialect(dialect).drops_bad_utf8
 
     def problem(part: str) -> InputError | None:
         try:

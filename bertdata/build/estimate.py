@@ -13,7 +13,7 @@ from bertdata.io import storage
 from bertdata.io.file_check import HashingSink
 from bertdata.records import Documents
 from bertdata.shards.write import write_examples
-from bertdata.tokens.load import load_tokenizer, load_vocabulary
+from bertdata.tokens.load import tokenizer_of, vocabulary_of
 
 SMALLEST_BYTES = 1 << 16
 LARGEST_BYTES = 1 << 24
@@ -113,9 +113,7 @@ def _whole_documents(text: bytes, size: int) -> bytes:
 
 def _measure(plan: TaskPlan, targets: Sequence[Target], part: str, text: bytes) -> _Sample:
     start = perf_counter()
-    settings = targets[0].settings
-    tokenizer = load_tokenizer(plan.vocabulary, settings.dialect, settings.lower_case, plan.engine)
-    documents = tokenizer.encode([text], [part])
+    documents = tokenizer_of(plan.tokenizer, plan.engine).encode([text], [part])
     check_documents(documents, part)
     loading = perf_counter() - start
     output, making = {}, {}
@@ -129,7 +127,7 @@ def _measure(plan: TaskPlan, targets: Sequence[Target], part: str, text: bytes) 
 def _written_bytes(plan: TaskPlan, target: Target, documents: Documents) -> int:
     """The size of the shard of these documents."""
     settings = target.settings
-    vocabulary = load_vocabulary(plan.vocabulary, settings.dialect)
+    vocabulary = vocabulary_of(plan.tokenizer)
     examples = find_objective(settings.objective).make(documents, vocabulary, settings, plan.engine)
     sink = HashingSink(len)
     write_examples(examples, settings, sink, engine=plan.engine)

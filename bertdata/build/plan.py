@@ -10,11 +10,14 @@ from bertdata.config.settings import LONGEST_SEQUENCE, ExampleSettings, check, c
 from bertdata.dataset.manifest import DatasetPlan
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import SettingsError
+from bertdata.examples.groups import WORD_STARTS
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.assets import name_warnings
+from bertdata.records import Vocabulary
+from bertdata.tokens.files import TokenizerFile, VocabularyFile
 from bertdata.tokens.fit import casing_warnings
-from bertdata.tokens.load import load_vocabulary
+from bertdata.tokens.load import vocabulary_of
 
 SHUFFLES = ("none", "global")
 
@@ -87,7 +90,7 @@ def plan_targets(
     phase: int | None,
     settings: dict[str, ExampleSettings],
     parts: list[str],
-    vocabulary_path: str,
+    tokenizer: TokenizerFile,
     num_shards: int | None = None,
 ) -> tuple[Target, ...]:
     """The datasets to make, one for each phase. num_shards: of a global shuffle, None: one for each part."""
@@ -95,12 +98,14 @@ def plan_targets(
         raise SettingsError("the output directory's name is empty")
     names = tuple(sorted(name_parts(parts).values()))
     numbered = len(settings) > 1
-    targets = []
-    for number, (place, chosen) in enumerate(settings.items(), 1):
+    vocabulary, targets = vocabulary_of(tokenizer), []
+    record = None if isinstance(tokenizer, VocabularyFile) else tokenizer.record(vocabulary)
+    for number, (place, given) in enumerate(settings.items(), 1):
+        chosen = _with_word_starts(given, vocabulary)
         plan = DatasetPlan(
             recipe=recipe.name if recipe else None,
             phase=number if numbered else phase if recipe and len(recipe.phases) > 1 else None,
-            settings=records_of(chosen, load_vocabulary(vocabulary_path, chosen.dialect), num_shards),
+            settings=records_of(chosen, vocabulary, num_shards, record),
             inputs=names,
         )
         directory = storage.join(output, place) if place else output
@@ -109,9 +114,23 @@ def plan_targets(
     return tuple(targets)
 
 
-def plan_warnings(targets: tuple[Target, ...], vocabulary_path: str) -> list[str]:
+def _with_word_starts(settings: ExampleSettings, vocabulary: Vocabulary) -> ExampleSettings:
+    """The settings, with word starts in examples without masks, where the ids do not tell whole words."""
+    objective, told = find_objective(settings.objective), vocabulary.continues_word is not None
+    if WORD_STARTS in objective.unlearned and told:
+        raise SettingsError(
+            f"objective {objective.name}: the ids of {vocabulary.name} tell where words start; "
+            f"expected {objective.name.removesuffix('_word_starts')}"
+        )
+    if objective.of_words and not told and not getattr(settings, "masks", True):
+        return settings.with_changes(objective=objective.of_words)
+    return settings
+
+
+def plan_warnings(tokenizer: TokenizerFile) -> list[str]:
     """Warnings before anything is read: a vocabulary other than its name says, or of the other casing."""
-    settings = targets[0].settings
-    vocabulary = load_vocabulary(vocabulary_path, settings.dialect)
-    named = name_warnings(vocabulary_path, vocabulary.md5)
-    return [*named, *casing_warnings(vocabulary, settings.lower_case)]
+    if not isinstance(tokenizer, VocabularyFile):
+        return []
+    vocabulary = vocabulary_of(tokenizer)
+    named = name_warnings(tokenizer.path, vocabulary.md5)
+    return [*named, *casing_warnings(vocabulary, tokenizer.lower_case)]

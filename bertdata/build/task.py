@@ -22,11 +22,12 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.file_check import HashingSink
 from bertdata.io.worker_process import Tell
-from bertdata.records import ExampleSource
+from bertdata.records import ExampleSource, ShardLayout
 from bertdata.shards.containers import make_writer
 from bertdata.shards.protocol import ShardWriter
 from bertdata.shards.write import write_bins, write_examples
-from bertdata.tokens.load import load_tokenizer, load_vocabulary
+from bertdata.tokens.files import TokenizerFile
+from bertdata.tokens.load import tokenizer_of, vocabulary_of
 
 LOADING_FRACTION = 0.1
 """Share of a task's time, for progress only, in which documents are read and tokenised; roughly."""
@@ -54,7 +55,7 @@ class TaskPlan:
     names: of parts in the manifest, by path, where they are not the files' names.
     """
 
-    vocabulary: str
+    tokenizer: TokenizerFile
     targets: tuple[Target, ...]
     engine: Engine | None = None
     skip_bad: bool = False
@@ -62,8 +63,7 @@ class TaskPlan:
 
     def load(self) -> None:
         """Load what every task of this process needs."""
-        settings = self.targets[0].settings
-        load_tokenizer(self.vocabulary, settings.dialect, settings.lower_case, self.engine)
+        tokenizer_of(self.tokenizer, self.engine)
 
     def part(self, path: str) -> "ShardTask":
         """The task of one part."""
@@ -72,7 +72,7 @@ class TaskPlan:
 
     def source(self, path: str) -> PartSource:
         """The part as a source of documents."""
-        return PartSource(path, self.vocabulary, self.engine, self.names.get(path))
+        return PartSource(path, self.tokenizer, self.engine, self.names.get(path))
 
     def shuffled(
         self,
@@ -83,7 +83,7 @@ class TaskPlan:
         inputs: Sequence[str] = (),
     ) -> "ShardTask":
         """The task of shard ``number`` of a global shuffle. Corpus and blocks as CorpusSource takes them."""
-        source = CorpusSource(corpus, self.vocabulary, blocks)
+        source = CorpusSource(corpus, self.tokenizer, blocks)
         stem = f"shard-{number:05}-of-{shards:05}"
         return ShardTask(plan=self, stem=stem, source=source, inputs=tuple(inputs), number=number)
 
@@ -107,6 +107,10 @@ class ShardTask:
         settings = target.settings
         names = bin_names(self.stem, settings.max_seq_length, settings.bin_size)
         return tuple(f"{name}.{settings.format}" for name in names)
+
+    def layout(self, target: Target) -> ShardLayout:
+        """The layout of the target's shards."""
+        return replace(target.settings.layout, padding_id=vocabulary_of(self.plan.tokenizer).padding_id)
 
     def settings(self, target: Target) -> ExampleSettings:
         """The target's settings, with this shard's seed."""
@@ -224,7 +228,7 @@ def _make_shards(
 ) -> tuple[ShardEntry, ...]:
     """Write the task's shards of a target and note them as finished."""
     settings, engine = task.settings(target), task.plan.engine
-    vocabulary = load_vocabulary(task.plan.vocabulary, settings.dialect)
+    vocabulary = vocabulary_of(task.plan.tokenizer)
     progress(0)
     examples = find_objective(settings.objective).make(loaded.documents, vocabulary, settings, engine)
     writing = (1 - MAKING_SHARE) / max(1, len(examples))
@@ -251,6 +255,7 @@ def _write_shard(
             examples,
             task.settings(target),
             sink,
+            layout=task.layout(target),
             engine=task.plan.engine,
             name=storage.join(target.dataset.directory, name),
             tell=tell,
@@ -275,15 +280,16 @@ def _write_bins(
 ) -> tuple[ShardEntry, ...]:
     """Write the examples of each bin as a shard. One without examples is written too."""
     settings, engine, names = task.settings(target), task.plan.engine, task.shards(target)
+    layout = task.layout(target)
 
     def writer(number: int, sink: HashingSink) -> ShardWriter:
         path = storage.join(target.dataset.directory, names[number])
-        return make_writer(settings.format, sink, settings.layout, engine, path)
+        return make_writer(settings.format, sink, layout, engine, path)
 
     return write_shard_group(
         target.dataset,
         names,
-        settings.layout,
+        layout,
         writer,
         lambda writers: write_bins(examples, settings.bin_size, writers, tell),
         source=task.source.name,

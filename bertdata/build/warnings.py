@@ -15,15 +15,17 @@ def check_documents(documents: Documents, name: str) -> None:
         )
 
 
-def text_warnings(text: bytes, name: str, dialect: str) -> list[str]:
-    """Warnings about the bytes of a text: NUL bytes, and bytes that the dialect drops."""
+def text_warnings(text: bytes, name: str, dialect: str | None) -> list[str]:
+    """Warnings about the bytes of a text: NUL bytes, and bytes that the dialect drops.
+
+    dialect: None where the text is read for a tokenizer.json, which drops none.
+    """
     found = []
     if nuls := text.count(0):
         line = text.count(b"\n", 0, text.index(0)) + 1
-        found.append(
-            f"{name}: line {line}: the first of {nuls} NUL bytes, all dropped; is this file UTF-8 text?"
-        )
-    if find_dialect(dialect).drops_bad_utf8:
+        fate = ", all dropped" if dialect else ""
+        found.append(f"{name}: line {line}: the first of {nuls} NUL bytes{fate}; is this file UTF-8 text?")
+    if dialect is not None and find_dialect(dialect).drops_bad_utf8:
         try:
             text.decode()
         except UnicodeDecodeError as error:

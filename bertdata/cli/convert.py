@@ -110,7 +110,9 @@ def _convert_shard(args: argparse.Namespace, format: str) -> int:
     load_objective(args.objective)
     _, shard = find_shard(args.source, args.objective)
     with (
-        open_reader(shard.path, objective=shard.objective, vocabulary=args.vocab) as reader,
+        open_reader(
+            shard.path, objective=shard.objective, vocabulary=args.vocab, padding_id=shard.padding_id
+        ) as reader,
         storage.open_output(args.target) as file,
     ):
         layout = unpacked(replace(reader.layout, remask=False))

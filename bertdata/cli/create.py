@@ -11,6 +11,7 @@ from bertdata.cli.common.parser import (
     add_engine,
     add_shuffle,
     add_skip_bad_inputs,
+    add_tokenizer,
     add_workers,
 )
 from bertdata.cli.common.step_progress import ShownProgress
@@ -23,6 +24,7 @@ EXAMPLE = """\
   bertdata create results --output shards --vocab vocab.txt --recipe mlperf
   bertdata create results/part-* --output shards --vocab vocab.txt --recipe mlperf
   bertdata create results/part-* --output shards --vocab vocab.txt --recipe nvidia --phase 2
+  bertdata create results/part-* --output shards --tokenizer roberta-base/tokenizer.json --objective mlm
   bertdata create results/part-* --output shards --vocab vocab.txt --shuffle global --num-shards 500"""
 
 SUMMARY = """\
@@ -40,12 +42,7 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
         "parts", nargs="+", metavar="PART", help="text file, pattern, URL, or directory made by segment"
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the dataset, or its URL")
-    parser.add_argument(
-        "--vocab",
-        required=True,
-        metavar="FILE|NAME",
-        help="WordPiece vocabulary, one token a line; or a name: bert-base-uncased",
-    )
+    add_tokenizer(parser)
     add_shuffle(parser)
     add_settings(parser, arguments)
     add_skip_bad_inputs(parser)
@@ -80,6 +77,8 @@ def planned(args: argparse.Namespace) -> ShardRun:
         args.parts,
         args.output,
         vocab=args.vocab,
+        tokenizer=args.tokenizer,
+        roles=args.role,
         recipe=args.recipe,
         phase=args.phase,
         changes=given_settings(args),

@@ -47,7 +47,9 @@ def run(arguments: list[str]) -> int:
         raise UsageError(f"--index {args.index}: expected 0 or more")
     load_objective(args.objective)
     dataset, shard = find_shard(args.shard, args.objective)
-    with open_reader(shard.path, objective=shard.objective, vocabulary=args.vocab) as reader:
+    with open_reader(
+        shard.path, objective=shard.objective, vocabulary=args.vocab, padding_id=shard.padding_id
+    ) as reader:
         objective = find_objective(reader.layout.objective)
         words, mask_id = _words(dataset, args.vocab)
         texts = _rows(reader) if isinstance(reader, PackReader) else _examples(reader)

@@ -1,37 +1,80 @@
-"""``bertdata train-vocab``: a WordPiece vocabulary of one's own."""
+"""``bertdata train-vocab``: a vocabulary of one's own."""
+
+import argparse
 
 from bertdata.cli.common.parser import Parser, positive
 from bertdata.io import storage
 from bertdata.io.terminal import say
-from bertdata.tokens.train import train_vocabulary
+from bertdata.tokens.training.special_tokens import KINDS, SpecialTokens, lay_out
+from bertdata.tokens.training.train import train_tokenizer
+from bertdata.tokens.training.wordpiece import train_vocabulary
 
-EXAMPLE = "  bertdata train-vocab part-* --output vocab.txt --size 8000"
+EXAMPLE = """\
+  bertdata train-vocab part-* --output vocab.txt --size 8000
+  bertdata train-vocab part-* --output tokenizer.json --size 32000 --kind bpe"""
 
 SUMMARY = """\
-Trains a WordPiece vocabulary with the tokenizers library, which the extra vocab installs.
-The five special tokens come first, [PAD] with id 0; the same text gives the same file."""
+Trains a vocabulary with the tokenizers library, --kind unigram with sentencepiece, which the extra vocab
+installs; the same text gives the same file. A name that ends in .json gets a tokenizer.json, which
+transformers loads; another one gets a WordPiece vocabulary, a token a line.
+wordpiece has BERT's layout: [PAD] [UNK] [CLS] [SEP] [MASK] come first. bpe (byte-level, GPT-2's words) and
+unigram have RoBERTa's: <s> <pad> </s> <unk> come first, <mask> last."""
 
 
 def make_parser() -> Parser:
     parser = Parser("bertdata train-vocab", EXAMPLE, SUMMARY)
     parser.add_argument("texts", nargs="+", metavar="TEXT", help="text files or patterns")
     parser.add_argument(
-        "--output", required=True, metavar="FILE", help="vocabulary to write, one token a line"
+        "--output", required=True, metavar="FILE", help="vocabulary or tokenizer.json to write"
     )
     parser.add_argument(
         "--size", required=True, type=positive, metavar="N", help="most tokens in the vocabulary"
     )
+    parser.add_argument("--kind", choices=KINDS, default="wordpiece", help="by default wordpiece")
     parser.add_argument(
-        "--no-lower-case", dest="lower_case", action="store_false", help="keep case and accents of the text"
+        "--special",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="TOKEN",
+        help="more special tokens, which get the ids behind the first ones; ROLE=TOKEN puts another token in "
+        "the place of cls, sep, pad, mask or unk (.json alone)",
+    )
+    parser.add_argument(
+        "--lower-case",
+        action=argparse.BooleanOptionalAction,
+        help="lower-case the text (wordpiece: strip accents too), as wordpiece does by default, or keep it",
     )
     return parser
 
 
 def run(arguments: list[str]) -> int:
-    args = make_parser().parse_args(arguments)
+    parser = make_parser()
+    args = parser.parse_args(arguments)
+    special = lay_out(args.kind, args.special)
+    as_json = args.output.endswith(".json")
+    if not as_json and args.kind != "wordpiece":
+        parser.error(f"--kind {args.kind} makes a tokenizer.json: end the name {args.output!r} in .json")
+    if not as_json and special.roles != lay_out("wordpiece").roles:
+        parser.error("a vocabulary of lines knows its roles by BERT's names: without ROLE=, or write a .json")
+    args.lower_case = args.kind == "wordpiece" if args.lower_case is None else args.lower_case
     texts = storage.expand(args.texts)
     with storage.open_output(args.output) as file:  # opened first: training takes long
-        tokens = train_vocabulary(texts, size=args.size, lower_case=args.lower_case)
-        file.write("".join(f"{token}\n" for token in tokens).encode())
-    say(f"{args.output}: {len(tokens)} tokens")
+        data, tokens = (_json if as_json else _lines)(texts, special, args)
+        file.write(data.encode())
+    say(f"{args.output}: {tokens} tokens")
     return 0
+
+
+def _lines(texts: list[str], special: SpecialTokens, args: argparse.Namespace) -> tuple[str, int]:
+    """A vocabulary file and the number of its tokens."""
+    tokens = train_vocabulary(texts, size=args.size, lower_case=args.lower_case, special=special)
+    return "".join(f"{token}\n" for token in tokens), len(tokens)
+
+
+def _json(texts: list[str], special: SpecialTokens, args: argparse.Namespace) -> tuple[str, int]:
+    """A tokenizer.json and the number of its tokens."""
+    tokenizer = train_tokenizer(
+        texts, kind=args.kind, size=args.size, lower_case=args.lower_case, special=special
+    )
+    return tokenizer.to_str(pretty=True) + "\n", tokenizer.get_vocab_size()

@@ -1,6 +1,7 @@
 """The settings of a dataset in four records: text, tokeniser, objective, container."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -19,14 +20,17 @@ WORDPIECE = "wordpiece"
 class DatasetSettings:
     """Everything, besides the inputs themselves, that decides a dataset's bytes, as its manifest holds it.
 
-    tokenizer: which ids a sentence has: kind, dialect, lower_case, the vocabulary's md5 and number of tokens.
+    tokenizer: which ids a sentence has: kind, the vocabulary's md5 and number of tokens, and of a WordPiece
+    vocabulary dialect and lower_case, of a tokenizer.json file (its name here), roles and between (the text
+    between two sentences).
 
     objective: which examples are made of the ids: name, max_seq_length, random_seed and its own settings.
     Every objective has a length and a seed, but neither tokeniser nor container asks for them: the length is
     that of the text which an example takes, the seed that of the draws which make it.
 
     container: which file an example is in and how it lies there: format, order of a record's values (remask),
-    bins, packed rows, shuffle and num_shards of a global shuffle.
+    bins, packed rows, padding_id (the id in empty places) where it is not 0, shuffle and num_shards of a
+    global shuffle.
 
     text: which sentences there are: punkt, the variant and tables of the splitter that the parts' manifest
     names, else None. Known when the dataset is finished; before, the record is empty.
@@ -87,9 +91,14 @@ _RESERVED = (
 
 
 def records_of(
-    settings: ExampleSettings, vocabulary: Vocabulary, num_shards: int | None = None
+    settings: ExampleSettings,
+    vocabulary: Vocabulary,
+    num_shards: int | None = None,
+    tokenizer: Record | None = None,
 ) -> DatasetSettings:
     """The records of a dataset of these settings. num_shards: of a global shuffle.
+
+    tokenizer: the tokeniser's record, where it is not that of a WordPiece vocabulary as the settings read it.
 
     SettingsError for a setting of a name that means something else.
     """
@@ -107,6 +116,10 @@ def records_of(
         )
         found[declared.get(key, OBJECTIVE_RECORD)][key] = value
     found["tokenizer"]["vocabulary"] = vocabulary_record(vocabulary)
+    if tokenizer is not None:
+        found["tokenizer"] = tokenizer
+    if vocabulary.padding_id:
+        found["container"]["padding_id"] = vocabulary.padding_id
     found["container"] |= shuffled_into(num_shards)
     return DatasetSettings(**found)
 
@@ -119,6 +132,11 @@ def _declared(kind: type[ExampleSettings]) -> dict[str, str]:
 def vocabulary_record(vocabulary: Vocabulary) -> Record:
     """The vocabulary as a record of the tokeniser has it."""
     return {"md5": vocabulary.md5, "tokens": vocabulary.tokens}
+
+
+def without_padding(container: Mapping[str, Any]) -> Record:
+    """A container's settings without the id in empty places, for containers that have none, or zeros."""
+    return {name: value for name, value in container.items() if name != "padding_id"}
 
 
 def shuffled_into(num_shards: int | None) -> Record:

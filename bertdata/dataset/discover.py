@@ -23,6 +23,7 @@ class FoundShard:
     bytes: int
     entry: ShardEntry | None = None
     objective: str | None = None  # as the manifest or the caller says
+    padding_id: int | None = None  # None: no manifest tells it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,6 +155,7 @@ def _listed(where: str, exact: bool, chosen: Sequence[str] = ()) -> list[FoundDa
             bytes=entries[file].bytes,
             entry=entries[file],
             objective=manifest.plan.objective,
+            padding_id=manifest.plan.settings.container.get("padding_id", 0),
         )
         for file in files
     ]

@@ -133,7 +133,9 @@ class OpenedDataset:
         # the process that opened the dataset trusts its objective; this may be another one
         find_objective(self.layout.objective)
         with self._opened(shard) as file:
-            reader = make_reader(file, shard.path, objective=self.layout.objective)
+            reader = make_reader(
+                file, shard.path, objective=self.layout.objective, padding_id=self.layout.padding_id
+            )
             _check_layout(shard.path, reader.layout, self.layout)
             yield reader
 
@@ -247,7 +249,12 @@ def _verified(paths: list[str], split: Split | None) -> _Contents:
             raise DatasetError(f"{path}: was made with {found}, that of {paths[0]}")
     layouts = [(path, _planned_layout(path, plan)) for path, plan, *_ in opened]
     files = [item for *_, files, _ in opened for item in files]
-    return layouts, files, vocabulary["tokens"], sum(left_out for *_, left_out in opened)
+    return (
+        layouts,
+        files,
+        vocabulary.get("size", vocabulary["tokens"]),
+        sum(left_out for *_, left_out in opened),
+    )
 
 
 def _planned_layout(path: str, plan: DatasetPlan) -> ShardLayout:

@@ -35,10 +35,11 @@ from bertdata.io import storage
 from bertdata.io.commit import nested_directories
 from bertdata.io.file_check import FileEntry, check_file, file_md5, is_inside, md5_of
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, Listed, md5sums, parse_json
-from bertdata.shards.containers import LDDL, VOCABULARY_NAME
+from bertdata.shards.containers import LDDL
 from bertdata.shards.content import check_readable, content_md5
 from bertdata.shards.packed.record_index import INDEX_ENDING, index_name
 from bertdata.text.manifest import ARTICLES_COPY, TextManifest
+from bertdata.tokens.files import name_in_dataset
 
 _MD5SUM_LINE = re.compile(r"(\\?)([0-9a-fA-F]{32}) [ *](.+)")
 
@@ -127,7 +128,8 @@ def _companions(manifest: AnyManifest) -> Iterable[tuple[str, str | None, bool]]
     copy should be, only the parts' manifest says.
     """
     if isinstance(manifest, Manifest):
-        yield VOCABULARY_NAME, str(manifest.plan.settings.vocabulary["md5"]), True
+        tokenizer = manifest.plan.settings.tokenizer
+        yield name_in_dataset(tokenizer), str(tokenizer["vocabulary"]["md5"]), True
         if manifest.plan.packed_from is not None:
             yield DATASET_COPY, manifest.plan.packed_from, True
         if manifest.plan.settings.container["format"] == LDDL:

@@ -7,9 +7,9 @@ from bertdata.io import storage
 from bertdata.io.assets import cached_vocabulary, find_vocabulary
 from bertdata.io.file_check import file_md5
 from bertdata.records import Vocabulary
-from bertdata.shards.containers import VOCABULARY_NAME
+from bertdata.tokens.files import VocabularyFile, file_of_record, name_in_dataset
 from bertdata.tokens.fit import casing_warnings, unknown_warnings
-from bertdata.tokens.load import load_vocabulary
+from bertdata.tokens.load import vocabulary_of
 
 _CASING_REMEDIES = (
     "make the shards again with --no-lower-case",
@@ -26,7 +26,10 @@ def known_vocabulary(path_or_name: str | None, dataset: FoundDataset) -> Vocabul
     path = known_vocabulary_path(path_or_name, dataset)
     if path is None:
         return None
-    vocabulary = load_vocabulary(path, plan.settings.tokenizer["dialect"] if plan else "mlperf")
+    found = (
+        file_of_record(plan.settings.tokenizer, path) if plan else VocabularyFile(path=path, dialect="mlperf")
+    )
+    vocabulary = vocabulary_of(found)
     if plan and vocabulary.md5 != (md5 := plan.settings.vocabulary["md5"]):
         raise UsageError(f"{path}: md5 {vocabulary.md5}, the shard was made with {md5}")
     return vocabulary
@@ -46,8 +49,9 @@ def fit_warnings(dataset: FoundDataset) -> list[str]:
         return []
     inputs, tokenizer = dataset.manifest.inputs, dataset.manifest.plan.settings.tokenizer
     tokens = sum(entry.tokens for entry in inputs)
+    casing = tokenizer.get("lower_case")
     return [
-        *casing_warnings(vocabulary, tokenizer["lower_case"], remedies=_CASING_REMEDIES),
+        *([] if casing is None else casing_warnings(vocabulary, casing, remedies=_CASING_REMEDIES)),
         *unknown_warnings(unknown_tokens(inputs), tokens, dataset.path),
     ]
 
@@ -57,7 +61,7 @@ def _at_hand(dataset: FoundDataset, plan: DatasetPlan | None) -> str | None:
         return None
     md5 = plan.settings.vocabulary["md5"]
     for directory in {storage.parent(shard.path) for shard in dataset.shards}:
-        copy = storage.join(directory, VOCABULARY_NAME)
+        copy = storage.join(directory, name_in_dataset(plan.settings.tokenizer))
         if storage.exists(copy) and file_md5(copy) == md5:
             return copy
     return cached_vocabulary(md5)

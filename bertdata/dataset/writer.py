@@ -32,8 +32,8 @@ from bertdata.io.commit import Commit, nested_directories
 from bertdata.io.entry_json import parse_entry
 from bertdata.io.file_check import md5_of
 from bertdata.io.manifest_file import MANIFEST_NAME
-from bertdata.shards.containers import VOCABULARY_NAME
 from bertdata.shards.packed.record_index import index_name
+from bertdata.tokens.files import name_in_dataset
 
 Entries = tuple[InputEntry, ShardEntry]
 
@@ -221,11 +221,11 @@ class Dataset:
         also: Mapping[str, bytes] | None = None,
         warnings: Iterable[str] = (),
     ) -> Manifest:
-        """Write vocabulary, copies of the cited manifests, MD5SUMS and the manifest. Remove the rest.
+        """Write the tokeniser's file, copies of cited manifests, MD5SUMS and the manifest. Remove the rest.
 
-        vocabulary: the file's path. also: small files of the layout's own, by name. InputError where every
-        input was skipped, since a dataset of nothing helps nobody, and where an input is not what its cited
-        manifest lists.
+        vocabulary: the path of the tokeniser's file. also: small files of the layout's own, by name.
+        InputError where every input was skipped, since a dataset of nothing helps nobody, and where an input
+        is not what its cited manifest lists.
         """
         read, left_out = sorted(inputs, key=attrgetter("name")), sorted(skipped, key=attrgetter("name"))
         found = self.found_manifest()
@@ -246,7 +246,8 @@ class Dataset:
         for name in SOURCE_NAMES:
             if name not in cited:  # copied by an earlier run, whose parts had a manifest
                 storage.remove(self.commit.path(name), missing_ok=True)
-        others = {VOCABULARY_NAME: storage.read_bytes(vocabulary), **cited, **(also or {})}
+        own_name = name_in_dataset(settings.tokenizer)
+        others = {own_name: storage.read_bytes(vocabulary), **cited, **(also or {})}
         self.commit.finish(manifest.dump(), manifest.md5sums(), others)
         return manifest
 

@@ -7,7 +7,7 @@ and example_decoder.h, which get the same declarations as numbers.
 
 from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -85,6 +85,18 @@ def read_fields(declared: Mapping[str, Mapping[str, Any]]) -> dict[str, Field]:
         rest = {key: value for key, value in field.items() if key != "as"}
         found[name] = Field(name=name, source=field.get("as", "values"), **rest)
     return found
+
+
+def with_padding(fields: Fields, padding_id: int) -> Fields:
+    """The fields with another id in the empty places of ids."""
+    if not padding_id:
+        return fields
+    return {
+        name: replace(field, padding=padding_id)
+        if field.of == "ids" and field.source == "values" and field.size is not None
+        else field
+        for name, field in fields.items()
+    }
 
 
 def check_fields(fields: Fields, batch_type: type[ExampleBatch]) -> None:

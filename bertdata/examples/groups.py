@@ -18,6 +18,8 @@ MASKS = ColumnGroup(name="masks", items="masked positions", size="max_prediction
 """Masked words: a column of places, ascending, and one of the original ids."""
 PAIR_LABEL = ColumnGroup(name="pair label")
 """One column: a label of the example's two segments."""
+WORD_STARTS = ColumnGroup(name="word starts")
+"""One column: for each id 1 where a word starts, else 0."""
 PAIRS = (IDS, SEGMENT, MASKS, PAIR_LABEL)
 """The groups that other programs' layouts of masked pairs of segments hold."""
 
@@ -90,6 +92,12 @@ def segment_lengths(batch: ExampleBatch) -> Any:
 def pair_labels(batch: ExampleBatch) -> Any:
     """The label of each example's pair of segments."""
     return getattr(batch, only_column(type(batch), PAIR_LABEL).name)
+
+
+def word_starts_of(batch: ExampleBatch) -> Any:
+    """The word starts of a batch's ids. None where its type has none."""
+    kind = type(batch)
+    return getattr(batch, only_column(kind, WORD_STARTS).name) if has_group(kind, WORD_STARTS) else None
 
 
 def pair_batch(

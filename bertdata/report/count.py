@@ -55,10 +55,15 @@ class ShardCounts:
 
 
 def count_shard(
-    path: str, name: str, shard_bytes: int, engine: Engine | None = None, objective: str | None = None
+    path: str,
+    name: str,
+    shard_bytes: int,
+    engine: Engine | None = None,
+    objective: str | None = None,
+    padding_id: int | None = None,
 ) -> ShardCounts:
     """The counts of the shard at the path, every record of it read. ShardError as from its reader."""
-    with open_reader(path, engine, objective) as reader:
+    with open_reader(path, engine, objective, padding_id=padding_id) as reader:
         own = find_objective(reader.layout.objective).counts()
         counts = ShardCounts(name=name, bytes=shard_bytes, layout=reader.layout, own=own)
         if isinstance(reader, PackReader):

@@ -160,7 +160,9 @@ def count(shard: FoundShard) -> ShardCounts:
     entry = shard.entry
     if entry is not None and not entry.examples and not shard.bytes:
         return ShardCounts(name=shard.name, bytes=0, layout=None)
-    counts = count_shard(shard.path, shard.name, shard.bytes, objective=shard.objective)
+    counts = count_shard(
+        shard.path, shard.name, shard.bytes, objective=shard.objective, padding_id=shard.padding_id
+    )
     for what in ("examples", "tokens", "masked_tokens", "rows"):
         found = getattr(counts, what)
         if entry is not None and found != (expected := getattr(entry, what)):

@@ -21,16 +21,14 @@ from bertdata.records import ShardLayout, Vocabulary
 from bertdata.shards.packed.layouts import make_pack_reader
 from bertdata.shards.parquet_file import is_lddl
 from bertdata.shards.protocol import ShardReader, ShardWriter, Sink
-from bertdata.tokens.load import load_vocabulary
+from bertdata.tokens.files import VocabularyFile, file_of_record, name_in_dataset
+from bertdata.tokens.load import vocabulary_of
 
 NVIDIA_MLPERF = "nvidia-mlperf"
 """HDF5 in rows of varying length, as ``convert --to nvidia-mlperf`` writes it."""
 
 LDDL = "lddl"
 """LDDL's Parquet, as ``convert --to lddl`` writes it."""
-
-VOCABULARY_NAME = "vocab.txt"
-"""A dataset's copy of its vocabulary, whatever the file was called."""
 
 _MAGIC = {b"\x89HDF": "hdf5", b"PAR1": "parquet"}
 
@@ -73,9 +71,11 @@ def make_reader(
     engine: Engine | None = None,
     objective: str | None = None,
     vocabulary: str | None = None,
+    padding_id: int | None = None,
 ) -> ShardReader:
     """A reader of whatever container the file is. Errors call it ``name``.
 
+    padding_id: the id in the empty places of a TFRecord, where it is known; else that of the first record.
     vocabulary: path or name of that which LDDL's words need; None: vocab.txt beside the shard.
 
     A PackReader where the rows are packed. objective: the name of that of its examples, where it is
@@ -103,7 +103,7 @@ def make_reader(
         return ParquetReader(file, name, known)
     from bertdata.shards.tfrecord import TFRecordReader
 
-    return TFRecordReader(file, name, engine, known)
+    return TFRecordReader(file, name, engine, known, padding_id)
 
 
 @contextmanager
@@ -112,27 +112,30 @@ def open_reader(
     engine: Engine | None = None,
     objective: str | None = None,
     vocabulary: str | None = None,
+    padding_id: int | None = None,
 ) -> Iterator[ShardReader]:
     """A reader of the shard at the path or URL. See make_reader."""
     name = os.fspath(path)
     with storage.open_input(name) as file:
-        yield make_reader(file, name, engine, objective, vocabulary)
+        yield make_reader(file, name, engine, objective, vocabulary, padding_id)
 
 
 def _words_of(shard: str, vocabulary: str | None) -> Vocabulary:
     """The vocabulary of a shard's words. ShardError for another than that of the manifest which lists it."""
+    manifest = _manifest_of(shard)
+    tokenizer = manifest["settings"]["tokenizer"] if manifest else None
     if vocabulary is not None:
         path = find_vocabulary(vocabulary)
     else:
-        path = storage.join(storage.parent(shard), VOCABULARY_NAME)
+        name = name_in_dataset(tokenizer or {})
+        path = storage.join(storage.parent(shard), name)
         if not storage.exists(path):
             raise ShardError(
-                f"{shard}: holds words, as LDDL's shards do, and no {VOCABULARY_NAME} lies beside it; put "
+                f"{shard}: holds words, as LDDL's shards do, and no {name} lies beside it; put "
                 "the vocabulary there, or give --vocab where there is one"
             )
-    manifest = _manifest_of(shard)
-    tokenizer = manifest["settings"]["tokenizer"] if manifest else None
-    found = load_vocabulary(path, tokenizer["dialect"] if tokenizer else "mlperf")
+    file = file_of_record(tokenizer, path) if tokenizer else VocabularyFile(path=path, dialect="mlperf")
+    found = vocabulary_of(file)
     if tokenizer and found.md5 != (md5 := tokenizer["vocabulary"]["md5"]):
         raise ShardError(
             f"{path}: md5 {found.md5}, expected {md5}, the vocabulary that {shard} was made with"
@@ -167,7 +170,6 @@ __all__ = [
     "FORMATS",
     "LDDL",
     "NVIDIA_MLPERF",
-    "VOCABULARY_NAME",
     "format_of",
     "format_of_name",
     "make_reader",

@@ -4,6 +4,7 @@ The first masked position 0 ends a row's masks, so position 0 itself cannot be m
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import IO
 
 from bertdata.errors import ShardError
@@ -18,6 +19,7 @@ from bertdata.shards.hdf5_datasets import (
     block_rows,
     dataset_names,
     named_objective,
+    named_padding,
 )
 from bertdata.shards.hdf5_file import load_h5py
 from bertdata.shards.protocol import ShardReader, Sink
@@ -42,7 +44,7 @@ class Hdf5Writer:
             name: DatasetForm(type=field.type, row=_row_shape(field, layout))
             for name, field in self._fields.items()
         }
-        self._file = Hdf5Output(sink, forms, step, objective=layout.objective)
+        self._file = Hdf5Output(sink, forms, step, objective=layout.objective, padding_id=layout.padding_id)
 
     def write(self, batch: ExampleBatch) -> None:
         from bertdata.examples.columns import arrays
@@ -78,9 +80,10 @@ class Hdf5Reader(ShardReader):
         objective = objective or _find_objective(file, found, name)
         _refuse_unknown(found, objective, name)
         self._objective = objective
-        self._fields = objective.fields("hdf5")
-        self._file = Hdf5Input(file, name, list(self._fields))
-        self._rows, self.layout = _find_layout(self._file, objective, name)
+        self._file = Hdf5Input(file, name, list(objective.fields("hdf5")))
+        self._rows, layout = _find_layout(self._file, objective, name)
+        self.layout = replace(layout, padding_id=named_padding(file))
+        self._fields = objective.fields("hdf5", self.layout)
         self._file.check_storage()
 
     def __len__(self) -> int:

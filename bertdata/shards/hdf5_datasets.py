@@ -22,6 +22,8 @@ BLOCK_BYTES = 512 * 1024  # of input_ids; HDF5's chunk cache holds 1 MiB a datas
 GZIP_LEVEL = 4
 _OBJECTIVE = "bertdata.objective"
 """The attribute of a file's root that names the objective of its examples."""
+_PADDING = "bertdata.padding_id"
+"""The attribute of a file's root that holds the id in empty places, where it is not 0."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,13 +49,16 @@ class Hdf5Output:
         *,
         objective: str,
         shuffle: bool = False,
+        padding_id: int = 0,
     ) -> None:
         """objective: of the examples. shuffle: HDF5's filter before gzip: all lowest bytes of a chunk's
-        items, then the next ones, ..."""
+        items, then the next ones, ... padding_id: the id in empty places."""
         self._written = 0
         self._scratch = ScratchHdf5(sink)
         with signals_held():
             name_objective(self._scratch.file, objective)
+            if padding_id:
+                self._scratch.file.attrs[_PADDING] = padding_id
             for name, form in forms.items():
                 self._scratch.file.create_dataset(
                     name,
@@ -98,6 +103,15 @@ def named_objective(file: IO[bytes]) -> str | None:
     except H5PY_ERRORS:
         return None  # the reader says what is wrong
     return found if isinstance(found, str) else None
+
+
+def named_padding(file: IO[bytes]) -> int:
+    """The id in empty places that an HDF5 file names. 0 where it names none, or cannot be read."""
+    h5py = load_h5py()
+    try:
+        return int(h5py.File(file, "r").attrs.get(_PADDING, 0))
+    except H5PY_ERRORS:
+        return 0  # the reader says what is wrong
 
 
 def dataset_names(file: IO[bytes]) -> set[str]:

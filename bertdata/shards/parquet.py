@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from bertdata.shards.rows import RecordCheck
 
 
+_PADDING = "bertdata.padding_id"
+"""The id in empty places of the same examples in other containers, in the metadata where it is not 0."""
+
+
 class ParquetWriter:
     """Writes batches as row groups of a fixed size, so the bytes do not depend on how they were batched."""
 
@@ -66,6 +70,8 @@ class ParquetWriter:
         sizes = {f"bertdata.{what}": str(self._layout.size(what)) for what in self._sizes}
         if self._layout.objective != DEFAULT_OBJECTIVE:
             sizes["bertdata.objective"] = self._layout.objective
+        if self._layout.padding_id:
+            sizes[_PADDING] = str(self._layout.padding_id)
         self._parquet.close(sizes)
 
 
@@ -131,7 +137,8 @@ def _find_layout(metadata: dict[bytes, bytes], objective: Objective, name: str) 
     from bertdata.shards.rows import check_layout
 
     sizes = {what: find_size(metadata, what, name) for what in objective.batch_type.sizes()}
-    layout = ShardLayout.of_sizes(sizes, objective=objective.name)
+    padding_id = find_size(metadata, "padding_id", name) if _PADDING.encode() in metadata else 0
+    layout = ShardLayout.of_sizes(sizes, objective=objective.name, padding_id=padding_id)
     check_layout(layout, name, sizes)
     return layout
 

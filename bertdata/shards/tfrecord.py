@@ -1,6 +1,7 @@
 """TFRecord shards: writing batches, reading them back, and the canonical form of any TFRecord file."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any, BinaryIO
 
@@ -90,8 +91,14 @@ class TFRecordReader(ShardReader):
     """
 
     def __init__(
-        self, file: BinaryIO, name: str, engine: Engine | None = None, objective: Objective | None = None
+        self,
+        file: BinaryIO,
+        name: str,
+        engine: Engine | None = None,
+        objective: Objective | None = None,
+        padding_id: int | None = None,
     ) -> None:
+        """padding_id: the id in empty places; None: that of the first record, or 0 where it has none."""
         self._file = file
         self._name = name
         self._native = use_native(engine or default_engine())
@@ -99,10 +106,14 @@ class TFRecordReader(ShardReader):
         if first is None:
             raise ShardError(f"{name}: holds no records")
         try:
-            self.layout = find_layout(decode_example(first), objective)
+            features = decode_example(first)
+            layout = find_layout(features, objective)
         except (NotAnExample, LossyExample) as error:
             raise ShardError(f"{name}: record 0: {error}") from None
-        self._objective = find_objective(self.layout.objective)
+        self._objective = find_objective(layout.objective)
+        if padding_id is None:
+            padding_id = _found_padding(features, self._objective.fields("tfrecord", layout))
+        self.layout = replace(layout, padding_id=padding_id)
         file.seek(0)
 
     def __len__(self) -> int:
@@ -171,6 +182,20 @@ def find_layout(features: Features, objective: Objective | None = None) -> Shard
         found = f"{next(name for name, field in fields.items() if field.size == IDS.size)} has"
         raise LossyExample(f"{found} {sizes[IDS.size]} values, expected 1 to {LONGEST_SEQUENCE}")
     return ShardLayout.of_sizes(sizes, objective=layout.objective, remask=layout.remask)
+
+
+def _found_padding(features: Features, fields: Fields) -> int:
+    """The one id in all empty places of a record. 0 where it has none, or several."""
+    used = [
+        list(features[name] or ()).count(1)
+        for name, field in fields.items()
+        if field.of == "ids" and field.source == "ones"
+    ]
+    rows = [
+        features[name] for name, field in fields.items() if field.of == "ids" and field.source == "values"
+    ]
+    empty = set(rows[0][used[0] :]) if used and rows else set()
+    return empty.pop() if len(empty) == 1 else 0
 
 
 def _misfit(features: Features, forms: Sequence[set[str]]) -> str:

@@ -86,6 +86,7 @@ def write_examples(
     sink: HashingSink,
     *,
     engine: Engine | None,
+    layout: ShardLayout | None = None,
     start: int = 0,
     step: int = 1,
     name: str | None = None,
@@ -94,16 +95,17 @@ def write_examples(
 ) -> str:
     """Write examples start, start + step, ... as one container. Their content md5.
 
-    name: of the shard, in errors. tell: called with the number of the example up to which all is written.
-    also: gets each batch too.
+    layout: that of the settings by default. name: of the shard, in errors. tell: called with the number of
+    the example up to which all is written. also: gets each batch too.
     """
-    writer = make_writer(settings.format, sink, settings.layout, engine, name)
+    layout = layout or settings.layout
+    writer = make_writer(settings.format, sink, layout, engine, name)
     content = None if settings.format == "tfrecord" else hashlib.md5(usedforsecurity=False)
     for first in range(start, len(examples), BATCH * step):
         batch = examples.batch(first, min(first + BATCH * step, len(examples)), step)
         writer.write(batch)
         if content is not None:
-            content.update(encode_batch(batch, settings.layout, engine))
+            content.update(encode_batch(batch, layout, engine))
         if also is not None:
             also(batch)
         if tell is not None:

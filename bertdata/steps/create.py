@@ -1,5 +1,6 @@
 """Sentence parts to shards."""
 
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,7 @@ from bertdata._native import Engine
 from bertdata.build.dry_run import Preview, preview
 from bertdata.build.estimate import estimate_lines
 from bertdata.build.given_parts import find_parts
+from bertdata.build.given_tokenizer import check_tokenizer, given_tokenizer
 from bertdata.build.part_names import names_with_folders
 from bertdata.build.plan import check_shuffle, chosen_settings, plan_targets, plan_warnings
 from bertdata.build.task import ShardTask, TaskPlan, TaskResult, run_task
@@ -15,7 +17,6 @@ from bertdata.dataset.manifest import Manifest
 from bertdata.dataset.sources import Sources, find_sources
 from bertdata.errors import MissingInputError
 from bertdata.io import storage
-from bertdata.io.assets import find_vocabulary
 from bertdata.io.process_pool import run_all_telling
 from bertdata.steps.progress import OnProgress, StepProgress, silent, telling_first
 from bertdata.steps.shuffle import MadeShards, make_shuffled
@@ -23,11 +24,13 @@ from bertdata.steps.values import (
     AnyPath,
     AnyPaths,
     check_engine,
+    optional_path,
     path_of,
     paths_of,
     whole_number,
     workers_of,
 )
+from bertdata.tokens.load import engine_note
 
 STAGE = "creating shards"
 
@@ -53,7 +56,9 @@ def create(
     parts: AnyPaths,
     output: AnyPath,
     *,
-    vocab: AnyPath,
+    vocab: AnyPath | None = None,
+    tokenizer: AnyPath | None = None,
+    roles: Mapping[str, str] | None = None,
     recipe: str | None = None,
     phase: int | None = None,
     objective: str | None = None,
@@ -84,7 +89,9 @@ def create(
 ) -> CreateResult:
     """Make one shard of each part, and the manifest, in ``output``, as ``bertdata create`` does.
 
-    Of a directory that ``segment`` made, its parts to train on are taken.
+    Of a directory that ``segment`` made, its parts to train on are taken. Exactly one of vocab, a WordPiece
+    vocabulary, and tokenizer, a tokenizer.json or a model's directory, is given; roles: of the latter, the
+    tokens that its files do not tell, as ``{"mask": "<mask>"}``.
     A setting that is None is the recipe's; the recipe's default is mlperf, or that of the dialect's name.
     A recipe of two phases writes ``output/phase1`` and ``output/phase2``. With shuffle "global" the
     documents of all parts are mixed into num_shards shards. own_settings: those of an objective that is not
@@ -122,7 +129,9 @@ def create(
     run = plan_run(
         given,
         path_of(output),
-        vocab=path_of(vocab),
+        vocab=optional_path(vocab),
+        tokenizer=optional_path(tokenizer),
+        roles=[f"{role}={token}" for role, token in (roles or {}).items()],
         recipe=recipe,
         phase=phase,
         changes={name: value for name, value in settings.items() if value is not None},
@@ -136,7 +145,9 @@ def create(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardRun:
-    """A run that is planned: its parts, and what becomes of each. notes: on parts that are left out."""
+    """A run that is planned: its parts, and what becomes of each. notes: on parts that are left out, and on
+    the engine of a tokenizer.json.
+    """
 
     parts: list[str]
     plan: TaskPlan
@@ -152,7 +163,7 @@ class ShardRun:
 
     def warnings(self) -> tuple[str, ...]:
         """Warnings about the settings, before anything is read."""
-        return tuple(plan_warnings(self.plan.targets, self.plan.vocabulary))
+        return tuple(plan_warnings(self.plan.tokenizer))
 
     def make(self, workers: int, progress: OnProgress) -> CreateResult:
         """Make the datasets."""
@@ -181,7 +192,9 @@ def plan_run(
     parts: list[str],
     output: str,
     *,
-    vocab: str,
+    vocab: str | None,
+    tokenizer: str | None = None,
+    roles: Sequence[str] = (),
     recipe: str | None,
     phase: int | None,
     changes: dict[str, Any],
@@ -193,16 +206,19 @@ def plan_run(
     """The run of ``create``. changes: the settings that differ from the recipe's."""
     check_shuffle(shuffle, num_shards)
     chosen, settings = chosen_settings(recipe, phase, changes)
-    found, vocabulary = find_parts(parts), find_vocabulary(vocab)
-    targets = plan_targets(output, chosen, phase, settings, found.parts, vocabulary, num_shards)
+    found, all_settings = find_parts(parts), list(settings.values())
+    file = given_tokenizer(all_settings[0], changes, vocab=vocab, tokenizer=tokenizer, roles=roles)
+    targets = plan_targets(output, chosen, phase, settings, found.parts, file, num_shards)
+    check_tokenizer(file, all_settings, engine)
     plan = TaskPlan(
-        vocabulary=vocabulary,
+        tokenizer=file,
         targets=targets,
         engine=engine,
         skip_bad=skip_bad_inputs,
         names=names_with_folders(found.parts),
     )
-    return ShardRun(parts=found.parts, plan=plan, notes=found.notes)
+    note = engine_note(file, engine)
+    return ShardRun(parts=found.parts, plan=plan, notes=found.notes if note is None else (*found.notes, note))
 
 
 def finish(plan: TaskPlan, shards_made: MadeShards, sources: Sources) -> list[MadeDataset]:
@@ -215,7 +231,9 @@ def finish(plan: TaskPlan, shards_made: MadeShards, sources: Sources) -> list[Ma
         inputs, shards = [entry for entry, _ in entries], [shard for _, found in entries for shard in found]
         if corpus is not None:
             inputs, skipped = list(corpus.inputs), list(corpus.skipped)
-        manifest = target.dataset.finish(inputs, shards, skipped, vocabulary=plan.vocabulary, sources=sources)
+        manifest = target.dataset.finish(
+            inputs, shards, skipped, vocabulary=plan.tokenizer.path, sources=sources
+        )
         made.append(MadeDataset(directory=target.dataset.directory, manifest=manifest))
     return made
 

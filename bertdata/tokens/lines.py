@@ -11,9 +11,14 @@ def normalize_newlines(data: bytes, dialect: Dialect) -> bytes:
     """
     if b"\r" not in data:
         return data
-    if dialect.universal_newlines:
-        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    return data.replace(b"\r", b"")
+    return universal_newlines(data) if dialect.universal_newlines else data.replace(b"\r", b"")
+
+
+def universal_newlines(data: bytes) -> bytes:
+    r"""The data with ``\n`` for each ``\r\n`` and ``\r``."""
+    if b"\r" not in data:
+        return data
+    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 def join_inputs(texts: list[bytes]) -> bytes:

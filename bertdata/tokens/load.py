@@ -1,30 +1,76 @@
 """Tokenisers and vocabularies of files, loaded once in each process that needs them."""
 
 from functools import lru_cache
+from typing import NamedTuple
 
 from bertdata._native import Engine
 from bertdata.config.dialects import find_dialect
 from bertdata.io import storage
 from bertdata.records import Vocabulary
+from bertdata.tokens.files import TokenizerFile, TokenizerJson, VocabularyFile
+from bertdata.tokens.huggingface import LibraryTokenizer
 from bertdata.tokens.tokenizer import Tokenizer
+from bertdata.tokens.tokenizer_json import read_tokenizer_json
 from bertdata.tokens.vocabulary import WordPieceVocabulary, parse_vocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 
 
-def load_vocabulary(path: str, dialect: str) -> Vocabulary:
-    """The vocabulary of a tokeniser's file as the dialect reads it. Kept between a worker's tasks.
+class _Chosen(NamedTuple):
+    """A tokeniser of a tokenizer.json, and in words which engine it is and why."""
+
+    tokenizer: Tokenizer
+    note: str
+
+
+def vocabulary_of(file: TokenizerFile) -> Vocabulary:
+    """The vocabulary of a tokeniser's file. Kept between a worker's tasks.
 
     A local file that was changed is read anew.
     """
-    return _load_wordpiece_vocabulary(path, dialect, storage.version(path))
+    version = storage.version(file.path)
+    if isinstance(file, VocabularyFile):
+        return _load_wordpiece_vocabulary(file.path, file.dialect, version)
+    return _load_json_vocabulary(file, version)
+
+
+def tokenizer_of(file: TokenizerFile, engine: Engine | None = None) -> Tokenizer:
+    """The tokeniser of a file, with its cache of words. Kept as vocabularies are."""
+    version = storage.version(file.path)
+    if isinstance(file, VocabularyFile):
+        return _load_wordpiece_tokenizer(file.path, file.dialect, file.lower_case, engine, version)
+    return _choose(file, engine, version).tokenizer
+
+
+def engine_note(file: TokenizerFile, engine: Engine | None = None) -> str | None:
+    """A line on which engine runs a tokenizer.json, and why. None for a vocabulary, which has but one."""
+    if isinstance(file, VocabularyFile):
+        return None
+    return _choose(file, engine, storage.version(file.path)).note
+
+
+def load_vocabulary(path: str, dialect: str) -> Vocabulary:
+    """The WordPiece vocabulary of a file, one token a line, as the dialect reads it."""
+    return vocabulary_of(VocabularyFile(path=path, dialect=dialect))
 
 
 def load_tokenizer(path: str, dialect: str, lower_case: bool, engine: Engine | None = None) -> Tokenizer:
-    """The tokeniser of a file, with its cache of words. Kept between a worker's tasks, as vocabularies are.
+    """The tokeniser of a WordPiece vocabulary, one token a line."""
+    return tokenizer_of(VocabularyFile(path=path, dialect=dialect, lower_case=lower_case), engine)
 
-    Every file is a WordPiece vocabulary, one token a line.
-    """
-    return _load_wordpiece_tokenizer(path, dialect, lower_case, engine, storage.version(path))
+
+@lru_cache(maxsize=4)
+def _choose(file: TokenizerJson, engine: Engine | None, version: tuple[int, ...]) -> _Chosen:
+    """The tokeniser of a tokenizer.json: by a kernel where one knows the file, else by the library."""
+    parsed, vocabulary = read_tokenizer_json(file)
+    kind = f"{file.path}: {vocabulary.kind} of {vocabulary.tokens} tokens"
+    reason = f"no kernel is for {vocabulary.kind}"
+    note = f"{kind}, run by the tokenizers library: {reason}"
+    return _Chosen(LibraryTokenizer(parsed, vocabulary, file.between), note)
+
+
+@lru_cache(maxsize=4)
+def _load_json_vocabulary(file: TokenizerJson, version: tuple[int, ...]) -> Vocabulary:
+    return read_tokenizer_json(file)[1]
 
 
 @lru_cache(maxsize=4)

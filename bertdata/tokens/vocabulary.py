@@ -1,6 +1,7 @@
 """A vocabulary file as each dialect numbers it."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,9 @@ from bertdata.records import Vocabulary
 from bertdata.tokens.lines import normalize_newlines
 
 LARGEST_VOCABULARY = 1 << 21
+
+_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{\s*\"[^\"\n]+\"\s*:")
+"""The beginning of a JSON object, which no vocabulary has."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -22,6 +26,11 @@ class WordPieceVocabulary(Vocabulary):
     mask: int
     unk: int
 
+    @property
+    def padding_id(self) -> int:
+        """0, whatever id [PAD] has: BERT's programs fill rows with zeros."""
+        return 0
+
 
 def parse_vocabulary(
     data: bytes, name: str, dialect: Dialect, required: Sequence[str] = SPECIAL_TOKENS
@@ -33,6 +42,11 @@ def parse_vocabulary(
     first appearance. VocabularyError where a required token is missing; [PAD] is the only one that
     examples can be made without.
     """
+    if _JSON.match(data):
+        raise VocabularyError(
+            f"{name}: is JSON, expected a WordPiece vocabulary, one token a line; bertdata create takes a "
+            "tokenizer.json with --tokenizer"
+        )
     tokens = _read_tokens(data, name, dialect)
     ids: dict[str, int] = {}
     for line, token in enumerate(tokens):

@@ -1,29 +1,18 @@
 """The WordPiece tokeniser: lines of text to documents of token ids, by the kernel or its readable twin."""
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, chain, pairwise
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Any
 
 from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.config.dialects import Dialect
 from bertdata.errors import InputError, VocabularyError
 from bertdata.io.file_kind import utf8_remedy
-from bertdata.records import Buffer, Documents
+from bertdata.records import Documents
 from bertdata.tokens.lines import drop_bad_utf8, join_inputs, normalize_newlines
+from bertdata.tokens.tokenizer import TextTokens
 from bertdata.tokens.vocabulary import WordPieceVocabulary
-
-
-class TextTokens(NamedTuple):
-    """Token ids of several texts: those of text i are ``ids[ends[i-1]:ends[i]]`` (before the first: 0)."""
-
-    ids: Buffer
-    ends: Buffer
-
-    def lists(self) -> Iterator[list[int]]:
-        """The ids of each text as a list."""
-        ids = list(self.ids)
-        return (ids[start:end] for start, end in pairwise(chain((0,), self.ends)))
 
 
 class WordPieceTokenizer:

@@ -159,7 +159,7 @@ def decompose(token: str) -> str:
         return token
     ordered: list[str] = []
     run: list[str] = []
-    for character in "".join(map(_decomposed, token)):
+    for character in "".join(map(decomposed, token)):
         if unicode11.COMBINING.get(ord(character)):
             run.append(character)
         else:
@@ -174,7 +174,8 @@ def _combining_class(character: str) -> int:
 
 
 @cache
-def _decomposed(character: str) -> str:
+def decomposed(character: str) -> str:
+    """The canonical decomposition of one character."""
     if ord(character) in _HANGUL:
         index = ord(character) - _HANGUL.start
         leading, vowel, trailing = index // 588, index % 588 // 28, index % 28

@@ -1,13 +1,18 @@
 """A task that learns the spans of tests.support.span_objective: the number of their tokens."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertdata.dataset.reader import OpenedDataset
+from bertdata.dataset.reader import OpenedDataset, Shard
+from bertdata.examples.objectives import find_objective
+from tests.support.span_objective import NAME, SpanBatch
+from trainer.checkpoint.stored import Checkpoint
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
@@ -18,6 +23,8 @@ from trainer.model.layers import Carried
 from trainer.model.task import Columns, Model, Outcome, RowLosses, Task
 
 LABELS = 5
+GENERATED = 64
+"""Examples that the task generates."""
 
 
 class BertForSpans(HeadedBert):
@@ -58,12 +65,26 @@ class SpanTask(Task):
     def open(
         self,
         config: Config,
-        paths: str | None,
+        paths: str,
         model_vocabulary_size: int | None = None,
         *,
         held_out: bool = False,
     ) -> OpenedDataset:
         return open_configured(config, paths, model_vocabulary_size, held_out=held_out, task=self.name)
+
+    @classmethod
+    def generated(cls, config: Config) -> "GeneratedSpans":
+        layout = find_objective(NAME).settings_type(max_seq_length=16).layout
+        shards = (Shard(name="spans", path="", examples=GENERATED),)
+        return GeneratedSpans(name="generated spans", layout=layout, shards=shards, vocabulary_size=90)
+
+    @classmethod
+    def exported(cls, checkpoint: Checkpoint, form: str) -> Checkpoint:
+        """The head under another name in transformers' form, which has no class for it."""
+        if form != "huggingface":
+            return checkpoint
+        weights = {name.replace("spans.", "span_head."): one for name, one in checkpoint.weights.items()}
+        return replace(checkpoint, weights=weights, architecture="BertForSpans")
 
     def new_model(self, shape: ModelConfig) -> BertForSpans:
         return BertForSpans(shape)
@@ -85,6 +106,24 @@ class SpanTask(Task):
         self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
     ) -> "SpanEvaluation":
         return SpanEvaluation()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GeneratedSpans(OpenedDataset):
+    """Full examples of random ids. Each has a span of one token and one of two, with their labels."""
+
+    def batches(self, shard: Shard) -> Iterator[SpanBatch]:
+        rows, length = shard.examples, self.layout.max_seq_length
+        drawn = np.random.default_rng(7)
+        yield SpanBatch(
+            ids=drawn.integers(0, self.vocabulary_size, rows * length).astype(np.uint16),
+            ends=np.arange(1, rows + 1, dtype=np.uint32) * length,
+            word_starts=np.ones(rows * length, np.uint8),
+            first_tokens=np.tile(np.array([1, 2], np.uint32), rows),
+            last_tokens=np.tile(np.array([1, 3], np.uint32), rows),
+            span_labels=np.tile(np.array([1, 2], np.uint16), rows),
+            span_ends=np.arange(1, rows + 1, dtype=np.uint32) * 2,
+        )
 
 
 class SpanEvaluation(TaskEvaluation):

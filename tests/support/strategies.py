@@ -306,10 +306,11 @@ def small_vocabulary(dialect: Dialect, doubled: bool = False) -> Vocabulary:
 def make_documents(shape: list[list[int]], vocabulary: Vocabulary, dialect: Dialect, seed: int) -> Documents:
     """Documents of random ids; ``shape`` holds the lengths of each document's sentences.
 
-    Text yields [CLS] and [SEP] only where the dialect keeps them whole.
+    A WordPiece text yields [CLS] and [SEP] only where the dialect keeps them whole, any other's anywhere.
     """
-    made_only_by_us = () if dialect.keeps_special_tokens else (vocabulary.cls, vocabulary.sep)
-    usable = sorted(set(vocabulary.ids.values()) - set(made_only_by_us))
+    may_hold_special = dialect.keeps_special_tokens or vocabulary.continues_word is None
+    made_only_by_us = () if may_hold_special else (vocabulary.cls, vocabulary.sep)
+    usable = sorted(set(vocabulary.replacements) - set(made_only_by_us))
     lengths = [length for document in shape for length in document]
     ids = Random(seed).choices(usable, k=sum(lengths))
     return Documents(

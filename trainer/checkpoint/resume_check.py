@@ -22,7 +22,7 @@ _REASONS = {
     "optimiser": "its moments do not fit",
 }
 _SAID_ELSEWHERE = (
-    *("train_data", "eval_data", "unverified", "seed", "open_files", "optimiser"),
+    *("train_data", "eval_data", "objective", "unverified", "seed", "open_files", "optimiser"),
     *("bins", "pack_on_load", "pack_window", "sequences_per_row"),
 )
 

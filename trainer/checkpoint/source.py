@@ -76,6 +76,7 @@ def _open_own(path: Path, with_moments: bool) -> Checkpoint:
         moments={
             key: moment for key, moment in moments.items() if key.startswith((f"{MEAN}/", f"{SQUARE}/"))
         },
+        task=state.task,
         updates=state.number,
         optimiser=state.optimiser,
         betas=(0.9 if beta1 is None else beta1, 0.999 if beta2 is None else beta2),

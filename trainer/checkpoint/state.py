@@ -45,6 +45,7 @@ class State:
     seed: int
     open_files: int
     optimiser: str
+    task: str = ""  # "": not known, in a converted checkpoint or an older one
     loss_scale: dict[str, float] = field(default_factory=dict)
     model: dict[str, Any]
     config: dict[str, Any]
@@ -62,7 +63,9 @@ class State:
         return UpdateNumber(self.phase, self.step, self.number)
 
 
-def new_state(config: Config, model: ModelConfig, data: str | None = None, order: str = "as stored") -> State:
+def new_state(
+    config: Config, model: ModelConfig, task: str = "", data: str | None = None, order: str = "as stored"
+) -> State:
     """The state before the first update. order: as ``DataSection.order`` says it."""
     return State(
         phase=2 if config.run.phase2 else 1,
@@ -71,6 +74,7 @@ def new_state(config: Config, model: ModelConfig, data: str | None = None, order
         seed=config.data.seed,
         open_files=config.data.open_files,
         optimiser=config.update.optimiser,
+        task=task,
         model=model.as_json(),
         config=config.as_json(),
     )

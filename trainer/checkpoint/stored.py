@@ -59,7 +59,8 @@ class Checkpoint:
     """Weights by name, moments as KIND/NAME, and what the files say of the model and of the run.
 
     config: None where no file gives it. updates: those that were made; None where it is not said.
-    optimiser: the preset whose moments these are; betas: its two.
+    optimiser: the preset whose moments these are; betas: its two. task: the one that the run has learned;
+    "": not said. architecture: transformers' class of the model; None: found from its heads.
     """
 
     kind: str
@@ -70,6 +71,8 @@ class Checkpoint:
     updates: int | None = None
     optimiser: str | None = None
     betas: tuple[float, float] = (0.9, 0.999)
+    task: str = ""
+    architecture: str | None = None
 
     def expect_config(self) -> ModelConfig:
         """The configuration. CheckpointError with the remedy where no file gives it."""

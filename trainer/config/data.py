@@ -26,8 +26,10 @@ class DataSection(Section):
     )
     unverified: bool = setting(False, "accept data without a manifest, as other tools write it")
     generated_data: bool = setting(False, "train on random examples that the host generates", common=True)
-    objective: str = setting(
-        DEFAULT_OBJECTIVE, "objective of the examples of generated_data, and of those that split plans for"
+    objective: str | None = setting(
+        None,
+        "objective of the examples of generated_data, and of those that split plans for (default: that of "
+        f"train_data where split is given some, else {DEFAULT_OBJECTIVE})",
     )
     max_seq_length: int | None = setting(
         None, "length of an example in ids (default: the dataset's)", least=5, most=65535, by_phase=True

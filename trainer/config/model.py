@@ -93,21 +93,19 @@ class ModelConfig:
         """Rows of transformers' table of positions before the first that is read."""
         return self.pad_token_id + 1 if self.model_type == "roberta" else 0
 
-    @property
-    def parameters(self) -> int:
-        """Number of trained values, those of the heads and of the vocabulary's padding included."""
-        width, inner, words = self.hidden_size, self.intermediate_size, self.padded_vocab_size
+    def parameters(self, *, words: bool = True, pairs: bool = True) -> int:
+        """Number of trained values, those of the vocabulary's padding included.
+
+        words: with the masked-word head. pairs: with pooler and next-sentence head, or one as small.
+        """
+        width, inner, rows = self.hidden_size, self.intermediate_size, self.padded_vocab_size
         dense, norm = width * width + width, 2 * width
-        embeddings = (words + self.max_position_embeddings + self.type_vocab_size) * width + norm
+        embeddings = (rows + self.max_position_embeddings + self.type_vocab_size) * width + norm
         layer = 4 * dense + 2 * norm + 2 * width * inner + inner + width
         layer -= (not self.use_qkv_bias) * 3 * width + (not self.use_attention_projection_bias) * width
-        heads = self.use_cls_layer * (dense + norm) + self.use_prediction_bias * words + 2 * width + 2
-        return embeddings + self.num_hidden_layers * layer + dense + heads
-
-    @property
-    def pair_parameters(self) -> int:
-        """Those of them in the pooler and the next-sentence head, which not every model has."""
-        return self.hidden_size * self.hidden_size + self.hidden_size + 2 * self.hidden_size + 2
+        word_head = self.use_cls_layer * (dense + norm) + self.use_prediction_bias * rows
+        pair_head = dense + 2 * width + 2
+        return embeddings + self.num_hidden_layers * layer + words * word_head + pairs * pair_head
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,8 @@ from bertdata.examples import columns
 from bertdata.examples.columns import Array
 from bertdata.examples.groups import MASKS, PAIR_LABEL, PAIRS, SEGMENT, has_group, mask_names, only_column
 from bertdata.examples.objectives import find_objective
-from bertdata.records import ExampleBatch, ShardLayout
+from bertdata.records import DEFAULT_OBJECTIVE, ExampleBatch, ShardLayout
+from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.order import numbers
 
@@ -93,16 +94,17 @@ class GeneratedData(OpenedDataset):
         return lengths, np.clip((_MASKED * lengths).round().astype(np.int64), 1, masks)
 
 
-def configured_data(config: Config, vocabulary_size: int) -> OpenedDataset:
-    """Random examples of the configured sizes."""
+def configured_data(config: Config) -> OpenedDataset:
+    """Random examples of the configured objective and sizes."""
     if config.draws_masks:
         raise SettingsError("masking dynamic needs a dataset: generated examples have no vocabulary")
     keys = config.data
     layout = ShardLayout(
         max_seq_length=keys.max_seq_length or 128,
         max_predictions_per_seq=keys.max_predictions_per_seq or 20,
-        objective=keys.objective,
+        objective=keys.objective or DEFAULT_OBJECTIVE,
     )
+    vocabulary_size = config.model.settings().get("vocab_size") or ModelConfig().vocab_size
     return generated_data(layout, vocabulary_size=vocabulary_size, seed=keys.seed)
 
 

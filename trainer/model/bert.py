@@ -60,6 +60,7 @@ class Bert(nn.Module):
         self.dropout = config.hidden_dropout_prob
         self.norm_first = config.megatron_residual_connection
         self.longest = config.max_position_embeddings
+        self.one_type = config.type_vocab_size == 1
         self.attention: FlatAttention = padded_attention
         self.seeds: Callable[[int], None] | None = None
         self.recomputes = False
@@ -101,6 +102,8 @@ class Bert(nn.Module):
                 f"sequences of {length} ids, at most max_position_embeddings ({self.longest})"
             )
         types = batch.token_type_ids.reshape(-1)
+        if self.one_type:  # both texts of a pair are of it, as in RoBERTa (Liu et al. 2019)
+            types = torch.zeros_like(types)
         rows = self.embeddings(batch.input_ids.reshape(-1), types, batch.positions())
         if self.norm_first:
             rows = F.dropout(rows, self.dropout, self.training)
@@ -115,13 +118,13 @@ def host_memory() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def check_memory(config: ModelConfig) -> None:
-    """SettingsError where this machine's memory cannot hold the model's weights."""
-    needed = 4 * config.parameters
+def check_memory(parameters: int) -> None:
+    """SettingsError where this machine's memory cannot hold a model of so many weights."""
+    needed = 4 * parameters
     there = host_memory()
     if needed > there:
         raise SettingsError(
-            f"a model of {config.parameters:,} parameters takes {needed / 2**30:,.1f} GiB, this machine has "
+            f"a model of {parameters:,} parameters takes {needed / 2**30:,.1f} GiB, this machine has "
             f"{there / 2**30:,.1f} GiB; choose a smaller hidden_size, intermediate_size or num_hidden_layers"
         )
 
@@ -141,6 +144,10 @@ class HeadedBert(nn.Module):
         super().__init__()
         self.config = config
         self.bert = Bert(config, pools)
+
+    def count_weights(self) -> int:
+        """Number of trained values, those of the heads and of the vocabulary's padding included."""
+        return sum(weight.numel() for weight in self.parameters())
 
     def draw_weights(self) -> None:
         """Draw all weights from torch's generator. Nothing is drawn for the meta device."""

@@ -46,7 +46,7 @@ class MaskedWords(Task):
     def open(
         self,
         config: Config,
-        paths: str | None,
+        paths: str,
         model_vocabulary_size: int | None = None,
         *,
         held_out: bool = False,

@@ -17,6 +17,7 @@ from trainer.model.bert import HeadedBert
 from trainer.registry import find, find_own
 
 if TYPE_CHECKING:
+    from trainer.checkpoint.stored import Checkpoint
     from trainer.model.evaluation import TaskEvaluation
 
 RowLosses = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -66,7 +67,7 @@ class Model(Protocol):
 
 
 class Task(ABC):
-    """A learning task: data, model, loss with named metrics, evaluation and the columns of its reports."""
+    """A learning task: data, model, loss, metrics, evaluation, the columns of its reports, export."""
 
     name: str
     is_fine_tuned = False
@@ -88,15 +89,30 @@ class Task(ABC):
     def open(
         self,
         config: Config,
-        paths: str | None,
+        paths: str,
         model_vocabulary_size: int | None = None,
         *,
         held_out: bool = False,
     ) -> OpenedDataset:
-        """The dataset at the paths (None: generated examples), fit for the configuration.
+        """The dataset at the paths, fit for the configuration.
 
         held_out: of a directory of training and test files the latter, to evaluate on; else the former.
         """
+
+    @classmethod
+    def generated(cls, config: Config) -> OpenedDataset:
+        """Random examples of the configured objective, for ``--generated-data``.
+
+        SettingsError for an objective with other groups of columns than BERT's.
+        """
+        from trainer.data.generated import configured_data
+
+        return configured_data(config)
+
+    @classmethod
+    def exported(cls, checkpoint: "Checkpoint", form: str) -> "Checkpoint":
+        """The checkpoint of its model as it is written in a form of ``convert``: as it is."""
+        return checkpoint
 
     @abstractmethod
     def new_model(self, shape: ModelConfig) -> HeadedBert:

@@ -1,7 +1,6 @@
 """The memory of the workers' devices, beside what a model takes that each of them has as a whole."""
 
 from trainer.collectives.collective import Collective
-from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.device import Device
 
@@ -9,11 +8,11 @@ _BYTES_A_WEIGHT = 16  # weight, gradient and two moments in fp32
 _CERTAIN = 0.25  # fraction of the memory that weights may take where the whole model fits without a doubt
 
 
-def fits_whole(config: Config, device: Device, workers: Collective, shape: ModelConfig) -> bool:
-    """True if the whole model surely fits on the device, or the device cannot divide it."""
+def fits_whole(config: Config, device: Device, workers: Collective, parameters: int) -> bool:
+    """True if a whole model of so many weights surely fits on the device, or it cannot be divided there."""
     if device.strategy != "replicated":
         return True
-    return _BYTES_A_WEIGHT * shape.parameters < _CERTAIN * device_memory(config, device, workers)
+    return _BYTES_A_WEIGHT * parameters < _CERTAIN * device_memory(config, device, workers)
 
 
 def device_memory(config: Config, device: Device, workers: Collective) -> int:

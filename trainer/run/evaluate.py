@@ -27,7 +27,15 @@ from trainer.report.reporter import Logger, Reporter
 from trainer.report.terminal import Terminal
 from trainer.run.evaluation import Evaluation
 from trainer.run.evaluation_warnings import warnings_of_model
-from trainer.run.runtime import Runtime, begin, connect, divide, find_model_config, make_model
+from trainer.run.runtime import (
+    Runtime,
+    begin,
+    check_segments,
+    connect,
+    divide,
+    find_model_config,
+    make_model,
+)
 from trainer.update.inference import Inference, find_inference
 
 _PAUSE_SECONDS = 2.0
@@ -219,6 +227,8 @@ def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Runtime, E
     data = task.open(config, config.data.eval_data, tokens, held_out=True)
     training = task.open(config, config.data.train_data, tokens) if config.data.train_data else None
     model = model or find_model_config(config, data)
+    if not config.is_finetuning:
+        check_segments(model, data)
     runtime = divide(runtime, model, data.layout.max_seq_length)
     evaluation = Evaluation.of(runtime, data, training)
     runtime.log("building the model")

@@ -11,8 +11,8 @@ from trainer.data.opening import data_warnings, find_verified, training_paths
 from trainer.run.kept_tokenizer import find_training_data
 from trainer.run.tokenizer import find_tokenizer
 
-Tokenizer = tuple[Vocabulary, bool]
-"""A vocabulary, and whether text is lower-cased."""
+Tokenizer = tuple[Vocabulary, bool | None]
+"""A vocabulary, and whether text is lower-cased; None where the tokeniser's file says that itself."""
 
 _CASING = {True: "is lower-cased", False: "keeps its case"}
 _REMEDY = {True: "without --no-lower-case", False: "with --no-lower-case"}
@@ -33,7 +33,7 @@ def warnings_of_training(config: Config) -> list[str]:
     trained = find_training_data(training_paths(config), given=False)
     if trained is None or trained.manifest is None or (words := known_vocabulary(None, trained)) is None:
         return []
-    tokenizer = words, bool(trained.manifest.plan.settings.tokenizer["lower_case"])
+    tokenizer = words, trained.manifest.plan.settings.tokenizer.get("lower_case")
     return _differences(config, tokenizer, trained.path)
 
 
@@ -49,8 +49,8 @@ def _differences(config: Config, tokenizer: Tokenizer | None, source: str) -> li
     for dataset in find_verified(config, config.data.eval_data):
         if dataset.manifest is None:
             continue
-        casing = bool(dataset.manifest.plan.settings.tokenizer["lower_case"])
-        if casing != lower_case:
+        casing = dataset.manifest.plan.settings.tokenizer.get("lower_case")
+        if casing is not None and lower_case is not None and casing != lower_case:
             found.append(
                 f"{dataset.path}: its text {_CASING[casing]}, that of {source} {_CASING[lower_case]}: its "
                 f"words are not written as the model knows them; make the shards {_REMEDY[lower_case]}"

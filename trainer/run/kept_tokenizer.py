@@ -4,6 +4,7 @@
 
     output_dir/vocab.txt                a token a line, by id
     output_dir/tokenizer_config.json    {"do_lower_case": true}
+    output_dir/tokenizer.json           in place of both, that of the dataset
 """
 
 import json
@@ -13,6 +14,7 @@ from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import DatasetError, MissingInputError
 from bertdata.io import storage
 from bertdata.records import Vocabulary
+from bertdata.tokens.files import TOKENIZER_NAME
 from bertdata.tokens.fit import casing_warnings
 from trainer.config.data import split_paths
 from trainer.config.settings import Config
@@ -28,10 +30,13 @@ def keep_tokenizer(config: Config) -> None:
         return
     plan = dataset.manifest.plan if dataset.manifest else None
     vocabulary = known_vocabulary(None if plan else config.masking.vocab, dataset)
-    if vocabulary is None:
+    if vocabulary is None or (plan and "file" in plan.settings.tokenizer):
+        return
+    folder = str(config.run.output_dir)
+    if plan and "file" in plan.settings.tokenizer:
+        _write_bytes(storage.join(folder, TOKENIZER_NAME), storage.read_bytes(vocabulary.name))
         return
     lower_case = plan.settings.tokenizer["lower_case"] if plan else not casing_warnings(vocabulary, True)
-    folder = str(config.run.output_dir)
     write_vocabulary(vocabulary, folder)
     _write(storage.join(folder, CASING), json.dumps({"do_lower_case": lower_case}) + "\n")
 
@@ -54,8 +59,11 @@ def find_training_data(paths: str | None, *, given: bool) -> FoundDataset | None
 
 
 def _write(path: str, text: str) -> None:
+    _write_bytes(path, text.encode())
+
+
+def _write_bytes(path: str, data: bytes) -> None:
     """Write a file, whole, unless it says the same already: other runs may read it."""
-    data = text.encode()
     if not storage.exists(path) or storage.read_bytes(path) != data:
         with storage.open_output(path) as file:
             file.write(data)

@@ -40,7 +40,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     runtime.log("building the model")
     planned = PlannedUpdates(runtime, rows)
     order = rows.describe(f"{runtime.copies * planned.accumulation} x {planned.batch_size} examples")
-    fresh = new_state(config, shape, data.digest, order)
+    fresh = new_state(config, shape, runtime.task.name, data.digest, order)
     training = Training(runtime, make_model(runtime, shape), fresh)
     if config.run.compile_only:
         from trainer.run.compiling import compile_shapes
@@ -144,7 +144,7 @@ def announce(training: Training, planned: PlannedUpdates, form: Form[Batch], des
     if runtime.division.stages > 1 and form.sizes_vary:
         runtime.log("sequence lengths vary: micro-batches of an update are padded to the longest of them")
     whole = runtime.empty_model(training.model.config)
-    runtime.log(f"{sum(weight.numel() for weight in whole.parameters()):,} weights; {described}")
+    runtime.log(f"{whole.count_weights():,} weights; {described}")
     compiling = ", which compiles the model, as does the first micro-batch of each other size"
     compiling *= device.compiles or device.compiles_always
     runtime.log(f"reading the first examples, making the first update{compiling}")

@@ -28,7 +28,7 @@ def guess_words(opened: Trained, text: str, count: int) -> list[list[tuple[str, 
     DataError for an encoder without a masked-word head, UsageError for a text without [MASK], SettingsError
     for one that is too long for the model.
     """
-    check_memory(opened.shape)
+    check_memory(opened.shape.parameters(pairs=False))
     model, vocabulary = BertForMaskedLM(opened.shape).eval(), opened.vocabulary
     opened.fill(model, WORD_HEAD, "is an encoder without a masked-word head, which guesses no words")
     ids, mask = _encode(opened, text), vocabulary.role("mask")

@@ -168,9 +168,14 @@ def find_model_config(
         found = f"vocab_size is missing: {data.name} has no manifest with the vocabulary's size"
         raise SettingsError(f"{found}; give --vocab-size")
     shape = ModelConfig.from_dict(settings, config.model.model_config or "model")
+    check_segments(shape, data)
+    return shape
+
+
+def check_segments(shape: ModelConfig, data: OpenedDataset) -> None:
+    """SettingsError for pre-training examples of two segments and a model with one segment type."""
     if shape.type_vocab_size < 2 and has_group(find_objective(data.layout.objective).batch_type, SEGMENT):
         raise SettingsError(f"type_vocab_size is 1, but the examples of {data.name} have two segments")
-    return shape
 
 
 def make_model(runtime: Runtime, shape: ModelConfig) -> HeadedBert:
@@ -192,7 +197,7 @@ def divide(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtim
     if not needs_plan and asked == "auto" and workers.size > 1:
         from trainer.run.device_memory import fits_whole
 
-        needs_plan = not fits_whole(config, device, workers, shape)
+        needs_plan = not fits_whole(config, device, workers, runtime.empty_model(shape).count_weights())
     if not needs_plan:
         return replace(runtime, division=whole(workers))
     divided: Runtime = find("split model", "plan")(runtime, shape, sequence_length)

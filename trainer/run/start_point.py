@@ -81,7 +81,8 @@ def load(kind: str, path: str, training: Training, update_examples: int) -> tupl
         state = replace(fresh, phase_start=saved.number)
         reader.read(Path(path), saved, state.applied)
         return state, None
-    state = replace(saved, position=Position(*saved.position), config=config.as_json())
+    position = Position(*saved.position)
+    state = replace(saved, task=fresh.task, position=position, config=config.as_json())
     training.strategy.step.scale.load_state_dict(saved.loss_scale)
     for difference in changed_settings(saved, config, update_examples):
         runtime.log(f"warning: {difference}")

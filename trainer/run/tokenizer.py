@@ -77,7 +77,7 @@ def _of_data(
     if dataset is None:
         return None, None
     words = known_vocabulary(given, dataset)
-    return words, dataset.manifest.plan.settings.tokenizer["lower_case"] if dataset.manifest else None
+    return words, dataset.manifest.plan.settings.tokenizer.get("lower_case") if dataset.manifest else None
 
 
 def _casing(checkpoint: Checkpoint) -> bool | None:

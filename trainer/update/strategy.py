@@ -136,7 +136,7 @@ class Strategy(ABC):
 
         model: the whole one on the meta device, which is changed.
         """
-        check_memory(model.config)
+        check_memory(model.count_weights())
         model.to_empty(device=HOST)
         model.draw_weights()
         model.bert.recomputes = division.recomputes

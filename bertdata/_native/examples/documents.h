@@ -12,6 +12,7 @@ struct DocumentView {
   const uint32_t* sentence_ends;
   const uint32_t* document_ends;
   uint32_t documents;
+  const uint8_t* word_starts = nullptr;  // for each id 1 where a word starts; null where nobody asks for them
 
   uint32_t first_sentence(uint32_t document) const { return document ? document_ends[document - 1] : 0; }
   uint32_t first_id(uint32_t sentence) const { return sentence ? sentence_ends[sentence - 1] : 0; }

@@ -26,9 +26,11 @@ class DynamicMasker {
   explicit DynamicMasker(const MaskingRules& rules) : rules_(rules) {}
 
   // Masks `length` unmasked ids in place, at most 65535 and all in the vocabulary. Writes positions and labels,
-  // room for rules.most each, and returns how many.
-  uint32_t mask(int32_t* ids, uint32_t length, double rate, CounterStream& stream, int32_t* positions, int32_t* labels) {
-    collect_candidates(ids, length);
+  // room for rules.most each, and returns how many. starts: for each id 1 where a word starts; null where the ids
+  // tell that.
+  uint32_t mask(int32_t* ids, const uint8_t* starts, uint32_t length, double rate, CounterStream& stream,
+                int32_t* positions, int32_t* labels) {
+    collect_candidates(ids, starts, length);
     is_masked_.assign((length + 63) / 64, 0);
     if (rules_.draws_counts)
       draw_each(rate, stream);
@@ -39,7 +41,7 @@ class DynamicMasker {
 
  private:
   // Words of candidates: word w is candidates_[starts_[w]] up to candidates_[starts_[w + 1]].
-  void collect_candidates(const int32_t* ids, uint32_t length) {
+  void collect_candidates(const int32_t* ids, const uint8_t* starts, uint32_t length) {
     candidates_.resize(length);
     starts_.resize(length + 1);
     uint32_t count = 0, words = 0;
@@ -50,7 +52,8 @@ class DynamicMasker {
         follows = false;
         continue;
       }
-      if (!(rules_.whole_words && follows && rules_.continues_word[id])) starts_[words++] = count;
+      const bool joins = rules_.whole_words && follows && (starts ? !starts[position] : rules_.continues_word[id]);
+      if (!joins) starts_[words++] = count;
       candidates_[count++] = static_cast<uint16_t>(position);
       follows = true;
     }

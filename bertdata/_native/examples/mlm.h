@@ -32,6 +32,8 @@ struct MlmColumns {
   Column<Id> ids, labels;
   Column<uint32_t> ends, mask_ends;
   Column<uint16_t> positions;
+  bool tells_words;
+  Column<uint8_t> word_starts;  // where it tells them, for each id
 };
 
 // Examples as spans of a copy of the text with its end tokens, and lists of masks: 28 bytes, and 4 to 6 for each
@@ -39,11 +41,13 @@ struct MlmColumns {
 template <class Id>
 class MlmExamples {
  public:
-  // keys: of each pass's streams of masks. seed: of the final shuffle.
-  MlmExamples(const DocumentView<Id>& documents, const MlmRules& rules, const std::vector<uint64_t>& keys,
-              const std::vector<uint32_t>& seed)
-      : rules_(rules), longest_(rules.max_seq_length - 1) {
+  // tells_words: batches have word starts; the documents tell them. keys: of each pass's streams of masks. seed:
+  // of the final shuffle.
+  MlmExamples(const DocumentView<Id>& documents, const MlmRules& rules, bool tells_words,
+              const std::vector<uint64_t>& keys, const std::vector<uint32_t>& seed)
+      : rules_(rules), longest_(rules.max_seq_length - 1), tells_words_(tells_words) {
     copy_text(documents);
+    if (documents.word_starts) copy_word_starts(documents);
     mask_blocks(keys);
     uint32_t* order = order_.room(examples_.size());
     for (uint32_t i = 0; i < examples_.size(); ++i) order[i] = i;
@@ -61,6 +65,7 @@ class MlmExamples {
   // Examples start, start + step, ... below stop, in final order.
   MlmColumns<Id> batch(size_t start, size_t stop, size_t step) const {
     MlmColumns<Id> out;
+    out.tells_words = tells_words_;
     stop = std::min(stop, size());
     step = std::min(step, std::max<size_t>(1, stop));
     const size_t count = start < stop ? (stop - start - 1) / step + 1 : 0;
@@ -100,6 +105,20 @@ class MlmExamples {
     close_block();
   }
 
+  // The word starts of text_: an end token starts a word, as does the id behind it.
+  void copy_word_starts(const DocumentView<Id>& documents) {
+    uint8_t* starts = starts_.room(text_.size());
+    const uint32_t sentences = documents.first_sentence(documents.documents);
+    for (uint32_t s = 0; s < sentences; ++s) {
+      const uint32_t first = documents.first_id(s), count = documents.sentence_ends[s] - first;
+      if (!count) continue;
+      std::memcpy(starts, documents.word_starts + first, count);
+      starts[0] = starts[count] = 1;
+      starts += count + 1;
+    }
+    starts_.added(text_.size());
+  }
+
   // Whether the open block ends before a line of this length.
   bool starts_block(uint32_t line) const {
     if (rules_.breaks == Breaks::kNone) return false;
@@ -122,6 +141,7 @@ class MlmExamples {
       throw std::length_error("more than 4294967295 examples in one shard");
     DynamicMasker masker(rules_.masking);
     std::vector<int32_t> ids(rules_.max_seq_length), positions(rules_.masking.most), labels(rules_.masking.most);
+    std::vector<uint8_t> starts(rules_.max_seq_length);
     examples_.room(blocks * (keys.size() - 1));
     for (size_t pass = 0; pass < keys.size(); ++pass)
       for (uint32_t number = 0; number < blocks; ++number) {
@@ -131,8 +151,10 @@ class MlmExamples {
         if (rules_.masks) {
           ids[0] = static_cast<int32_t>(rules_.cls);
           std::copy_n(&text_[block.start], block.length, ids.begin() + 1);
+          if (starts_.size()) write_starts(block, starts.data());
           CounterStream stream(keys[pass], number);
-          block.masks = static_cast<uint16_t>(masker.mask(ids.data(), block.length + 1u, rules_.masked_lm_prob, stream,
+          block.masks = static_cast<uint16_t>(masker.mask(ids.data(), starts_.size() ? starts.data() : nullptr,
+                                                          block.length + 1u, rules_.masked_lm_prob, stream,
                                                           positions.data(), labels.data()));
           keep_masks(ids, positions, block.masks);
         }
@@ -141,6 +163,12 @@ class MlmExamples {
         else
           examples_[number] = block;
       }
+  }
+
+  // The block's word starts: [CLS] and the id behind it start words.
+  void write_starts(const Block& block, uint8_t* starts) const {
+    std::memcpy(starts + 1, &starts_[block.start], block.length);
+    starts[0] = starts[1] = 1;
   }
 
   void keep_masks(const std::vector<int32_t>& ids, const std::vector<int32_t>& positions, uint32_t count) {
@@ -174,6 +202,10 @@ class MlmExamples {
       labels[m] = ids[position];
       ids[position] = replacements_[block.first_mask + m];
     }
+    if (tells_words_) {
+      write_starts(block, out.word_starts.room(block.length + 1u));
+      out.word_starts.added(block.length + 1u);
+    }
     out.ids.added(block.length + 1u);
     out.positions.added(block.masks);
     out.labels.added(block.masks);
@@ -183,8 +215,10 @@ class MlmExamples {
 
   MlmRules rules_;
   uint32_t longest_;  // ids of a block behind [CLS]
+  bool tells_words_;
   uint64_t open_ = 0;  // where the open block starts
   Column<Id> text_;
+  Column<uint8_t> starts_;  // of text_, where the documents tell them
   Column<Block> examples_;
   Column<uint16_t> positions_;
   Column<Id> replacements_;

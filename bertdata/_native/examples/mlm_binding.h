@@ -19,27 +19,30 @@ namespace bertdata {
 
 template <class Id>
 py::tuple as_tuple(MlmColumns<Id>&& c) {
-  return py::make_tuple(view(std::move(c.ids)), view(std::move(c.ends)), view(std::move(c.positions)),
-                        view(std::move(c.labels)), view(std::move(c.mask_ends)));
+  const py::tuple found = py::make_tuple(view(std::move(c.ids)), view(std::move(c.ends)), view(std::move(c.positions)),
+                                         view(std::move(c.labels)), view(std::move(c.mask_ends)));
+  return c.tells_words ? py::tuple(found + py::make_tuple(view(std::move(c.word_starts)))) : found;
 }
 
 class PyMlmExamples : public PyExampleSet<MlmExamples> {
  public:
   PyMlmExamples(const py::buffer& ids, const py::buffer& sentence_ends, const py::buffer& document_ends,
-                const MlmRules& rules, const std::vector<uint64_t>& keys, const std::vector<uint32_t>& seed) {
+                const MlmRules& rules, const py::object& word_starts, bool tells_words,
+                const std::vector<uint64_t>& keys, const std::vector<uint32_t>& seed) {
     check_seed(seed);
     if (keys.empty()) throw py::value_error("keys: expected one for each pass");
     if (item_size(ids) == 2)
-      make<uint16_t>(ids, sentence_ends, document_ends, rules, keys, seed);
+      make<uint16_t>(ids, sentence_ends, document_ends, rules, word_starts, tells_words, keys, seed);
     else
-      make<uint32_t>(ids, sentence_ends, document_ends, rules, keys, seed);
+      make<uint32_t>(ids, sentence_ends, document_ends, rules, word_starts, tells_words, keys, seed);
   }
 
  private:
   // The examples hold a copy of the text, so the buffers are needed here only. A sentence may be empty.
   template <class Id>
   void make(const py::buffer& ids, const py::buffer& sentence_ends, const py::buffer& document_ends,
-            const MlmRules& rules, const std::vector<uint64_t>& keys, const std::vector<uint32_t>& seed) {
+            const MlmRules& rules, const py::object& word_starts, bool tells_words,
+            const std::vector<uint64_t>& keys, const std::vector<uint32_t>& seed) {
     const Array<Id> id_array(ids, "ids");
     const Array<uint32_t> sentences(sentence_ends, "sentence_ends"), documents(document_ends, "document_ends");
     check_ends(sentences, id_array.size, "sentence_ends");
@@ -47,10 +50,11 @@ class PyMlmExamples : public PyExampleSet<MlmExamples> {
     const size_t vocabulary = rules.masking.is_special.size();
     for (size_t i = 0; i < id_array.size; ++i)
       if (id_array.data[i] >= vocabulary) throw py::value_error("ids: an id is outside the vocabulary");
+    const auto starts = word_starts_of(word_starts, id_array.size, tells_words);
     const DocumentView<Id> view{id_array.data, sentences.data, documents.data,
-                                static_cast<uint32_t>(documents.size)};
+                                static_cast<uint32_t>(documents.size), starts ? starts->data : nullptr};
     py::gil_scoped_release released;
-    set_ = std::make_unique<MlmExamples<Id>>(view, rules, keys, seed);
+    set_ = std::make_unique<MlmExamples<Id>>(view, rules, tells_words, keys, seed);
   }
 };
 
@@ -82,9 +86,9 @@ inline void bind_mlm(py::module_& m) {
 
   py::class_<PyMlmExamples>(m, "MlmExamples")
       .def(py::init<const py::buffer&, const py::buffer&, const py::buffer&, const MlmRules&,
-                    const std::vector<uint64_t>&, const std::vector<uint32_t>&>(),
+                    const py::object&, bool, const std::vector<uint64_t>&, const std::vector<uint32_t>&>(),
            py::arg("ids"), py::arg("sentence_ends"), py::arg("document_ends"), py::kw_only(), py::arg("rules"),
-           py::arg("keys"), py::arg("seed"))
+           py::arg("word_starts") = py::none(), py::arg("tells_words") = false, py::arg("keys"), py::arg("seed"))
       .def("__len__", &PyMlmExamples::size)
       .def_property_readonly("tokens", &PyMlmExamples::tokens)
       .def_property_readonly("masked", &PyMlmExamples::masked)

@@ -21,6 +21,7 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io.file_check import md5_of
 from bertdata.io.process_pool import ProcessPool
 from bertdata.shards.containers import LDDL
+from bertdata.tokens.files import file_of_record
 
 Told = Callable[[int, int, str], None]
 """Called with the examples in finished shards, all examples, and the shard that was just finished."""
@@ -32,7 +33,7 @@ def plan_conversion(
     """The work of converting the source into the directory. inputs: of the manifest."""
     settings.check_bins(source.opened.layout.max_seq_length)
     shards = settings.num_shards or len(source.opened.shards)
-    layout = replace(source.opened.layout, pad_position=None)
+    layout = replace(source.opened.layout, pad_position=None, padding_id=0)
     manifest = source.sources.dataset
     names = (*(entry.name for entry in inputs), *(entry.name for entry in source.skipped))
     plan = DatasetPlan(
@@ -50,8 +51,7 @@ def plan_conversion(
         names=tuple(settings.names(number, shards, layout) for number in range(shards)),
         starts=shard_starts(source.opened.examples, shards),
         corpus=corpus_entry(inputs, source.skipped),
-        vocabulary=source.vocabulary_path(),
-        dialect=source.settings.tokenizer["dialect"],
+        tokenizer=file_of_record(source.settings.tokenizer, source.vocabulary_path()),
         has_masks=source.settings.objective.get("masks", True),
         bin_size=settings.bin_size,
     )
@@ -101,7 +101,7 @@ def _finish(
     if job.format == LDDL:
         also[NUM_SAMPLES] = num_samples(entries)
     return job.dataset.finish(
-        inputs, entries, source.skipped, vocabulary=job.vocabulary, sources=source.sources, also=also
+        inputs, entries, source.skipped, vocabulary=job.tokenizer.path, sources=source.sources, also=also
     )
 
 

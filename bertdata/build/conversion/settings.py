@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bertdata.config.dataset_settings import DatasetSettings, shuffled_into
+from bertdata.config.dataset_settings import DatasetSettings, shuffled_into, without_padding
 from bertdata.config.settings import check
 from bertdata.examples.bins import bin_count
 from bertdata.records import ShardLayout
@@ -54,7 +54,9 @@ class ConversionSettings:
 
     def of_dataset(self, source: DatasetSettings, num_shards: int) -> DatasetSettings:
         """The settings in the manifest of so many shards, from the source's."""
-        found = {name: value for name, value in source.container.items() if name != "bin_size"}
+        found = {
+            name: value for name, value in without_padding(source.container).items() if name != "bin_size"
+        }
         own: dict[str, Any] = {"remask": False, "format": self.to}
         if self.to == NVIDIA_MLPERF:
             own["shuffled"] = self.shuffled

@@ -17,7 +17,8 @@ from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.containers import LDDL, make_writer
 from bertdata.shards.protocol import ShardWriter
 from bertdata.shards.write import CountingWriter
-from bertdata.tokens.load import load_vocabulary
+from bertdata.tokens.files import TokenizerFile
+from bertdata.tokens.load import vocabulary_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,8 +26,7 @@ class Job:
     """A converted dataset to be made. Picklable, travels to workers.
 
     names: of each shard the file, or that of each bin; starts: the first example of each shard and the
-    number of all; corpus: all inputs as one; vocabulary: path of its file, read as the dialect does.
-    has_masks: of the source's examples.
+    number of all; corpus: all inputs as one; tokenizer: of the source. has_masks: of the source's examples.
     """
 
     source: OpenedDataset
@@ -36,8 +36,7 @@ class Job:
     names: tuple[tuple[str, ...], ...] = field(repr=False)
     starts: tuple[int, ...] = field(repr=False)
     corpus: InputEntry
-    vocabulary: str
-    dialect: str
+    tokenizer: TokenizerFile
     has_masks: bool = True
     bin_size: int = 0
 
@@ -91,7 +90,7 @@ def _writer(job: Job, which: int, sink: HashingSink) -> ShardWriter:
         return make_writer(job.format, sink, job.layout)
     from bertdata.shards.lddl import LddlWriter
 
-    vocabulary = load_vocabulary(job.vocabulary, job.dialect)
+    vocabulary = vocabulary_of(job.tokenizer)
     return LddlWriter(
         sink, job.layout, vocabulary, has_masks=job.has_masks, bin_id=which if job.bin_size else None
     )

@@ -11,7 +11,7 @@ from bertdata.build.packs.job import PackJob
 from bertdata.build.packs.settings import PackSettings
 from bertdata.build.packs.sort import RowSortTask
 from bertdata.build.packs.source import LengthCounts, PackSource, most_masks
-from bertdata.config.dataset_settings import DatasetSettings, shuffled_into
+from bertdata.config.dataset_settings import DatasetSettings, shuffled_into, without_padding
 from bertdata.config.settings import check
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, corpus_entry
 from bertdata.dataset.writer import Dataset
@@ -60,7 +60,7 @@ class PlannedPack:
     def _dataset_settings(self) -> DatasetSettings:
         """The settings in the manifest: the source's, in packed rows."""
         container = {
-            **self.source.settings.container,
+            **without_padding(self.source.settings.container),
             "remask": False,
             "format": self.settings.container,
             "packing": self.settings.layout,
@@ -138,6 +138,7 @@ def packed_layout(source: PackSource, settings: PackSettings) -> ShardLayout:
         source.opened.layout,
         remask=False,
         pad_position=None,
+        padding_id=0,
         packing=settings.layout,
         sequences_per_row=settings.most,
     )

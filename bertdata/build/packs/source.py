@@ -22,10 +22,10 @@ from bertdata.io.file_check import file_md5
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.packing.histogram import count_lengths
 from bertdata.packing.plan import Histogram
-from bertdata.shards.containers import VOCABULARY_NAME
 from bertdata.shards.packed.layouts import Layout
+from bertdata.tokens.files import file_of_record, name_in_dataset
 from bertdata.tokens.fit import casing_warnings
-from bertdata.tokens.load import load_vocabulary
+from bertdata.tokens.load import load_vocabulary, vocabulary_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +54,7 @@ class PackSource:
         if self.vocabulary is None:
             raise AssetError(
                 f"{self.opened.name}: its vocabulary, md5 {self.settings.vocabulary['md5']}, is not at hand: "
-                f"{VOCABULARY_NAME} is missing or another; give --vocab FILE"
+                f"{name_in_dataset(self.settings.tokenizer)} is missing or another; give --vocab FILE"
             )
         return self.vocabulary
 
@@ -101,7 +101,7 @@ def _verified(path: str, given: str | None, objective: str | None) -> PackSource
     plan = manifest.plan
     vocabulary = known_vocabulary_path(given, dataset)
     if given is not None and vocabulary is not None:
-        found = load_vocabulary(vocabulary, plan.settings.tokenizer["dialect"]).md5
+        found = vocabulary_of(file_of_record(plan.settings.tokenizer, vocabulary)).md5
         if found != (md5 := plan.settings.vocabulary["md5"]):
             raise SettingsError(f"{vocabulary}: md5 {found}, the shards were made with {md5}")
     data = storage.read_bytes(storage.join(dataset.path, MANIFEST_NAME))

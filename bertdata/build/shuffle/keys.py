@@ -21,7 +21,8 @@ class SortedDocuments:
     """Documents by key, as bytes that may be cut between any two of them.
 
     ``records`` holds one record a document: HEADER, the lengths of its sentences (uint32), its token
-    ids (uint16 or uint32, as the vocabulary asks), all little-endian. Record i starts at
+    ids (uint16 or uint32, as the vocabulary asks), all little-endian, and where the documents tell word
+    starts a byte for each id. Record i starts at
     ``starts[i]``, and ``prefixes[i]`` is the first 64 bits of its key; both uint64.
     """
 
@@ -35,9 +36,12 @@ def sort_documents(documents: Documents, part: str) -> SortedDocuments:
     """The documents of a part, whose file name is part of every document's key."""
     keyed = sorted(zip(document_keys(documents, part), range(documents.documents), strict=True))
     bodies = list(_bodies(documents))
+    starts = _word_starts(documents)
     records = [
-        HEADER.pack(key, len(lengths) // 4, len(ids)) + lengths + ids
-        for key, (lengths, ids) in ((key, bodies[index]) for key, index in keyed)
+        HEADER.pack(key, len(bodies[index][0]) // 4, len(bodies[index][1]))
+        + b"".join(bodies[index])
+        + starts[index]
+        for key, index in keyed
     ]
     width = documents.ids.itemsize
     return SortedDocuments(
@@ -78,6 +82,14 @@ def _bodies(documents: Documents) -> Iterator[tuple[bytes, bytes]]:
         last_id = documents.sentence_ends[end - 1]
         yield bytes(lengths[4 * first_sentence : 4 * end]), bytes(ids[width * first_id : width * last_id])
         first_sentence, first_id = end, last_id
+
+
+def _word_starts(documents: Documents) -> list[bytes]:
+    """Of each document a byte for each of its ids, or nothing where the documents tell no word starts."""
+    if documents.word_starts is None:
+        return [b""] * documents.documents
+    ends = [documents.sentence_ends[end - 1] for end in documents.document_ends]
+    return [bytes(documents.word_starts[first:end]) for first, end in zip([0, *ends], ends, strict=False)]
 
 
 def little_endian(items: Buffer) -> memoryview:

@@ -126,6 +126,30 @@ def add_shuffle(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_tokenizer(parser: argparse.ArgumentParser) -> None:
+    """The tokeniser: a WordPiece vocabulary or a tokenizer.json, and the roles of its tokens."""
+    kinds = parser.add_mutually_exclusive_group(required=True)
+    kinds.add_argument(
+        "--vocab",
+        metavar="FILE|NAME",
+        help="WordPiece vocabulary, one token a line; or a name: bert-base-uncased",
+    )
+    kinds.add_argument(
+        "--tokenizer",
+        metavar="FILE|DIR",
+        help="tokenizer.json of Hugging Face's tokenizers (BPE, Unigram, WordPiece), or a model's directory "
+        "with one",
+    )
+    parser.add_argument(
+        "--role",
+        action="append",
+        default=[],
+        metavar="NAME=TOKEN",
+        help="with --tokenizer: the token for cls, sep, pad, mask or unk, where its files do not tell it; "
+        "may be repeated",
+    )
+
+
 def add_dry_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="say what would be made and what kept, and write nothing"

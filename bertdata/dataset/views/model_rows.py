@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.examples import columns
 from bertdata.examples.columns import Array
+from bertdata.examples.fields import with_padding
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.rows import pad
@@ -18,7 +19,8 @@ Rows = dict[str, Array]
 
 def model_rows(batch: ExampleBatch, layout: ShardLayout) -> Rows:
     """The batch's inputs and labels of a model, as its objective declares them."""
-    return pad(batch, layout, find_objective(layout.objective).model_fields)
+    fields = find_objective(layout.objective).model_fields
+    return pad(batch, layout, with_padding(fields, layout.padding_id))
 
 
 def row_batches(data: OpenedDataset, size: int) -> Iterator[Rows]:

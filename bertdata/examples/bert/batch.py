@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bertdata.examples.groups import MASKS, PAIR_LABEL, SEGMENT
-from bertdata.records import Buffer, Example, ExampleBatch, column
+from bertdata.examples.groups import MASKS, PAIR_LABEL, SEGMENT, WORD_STARTS
+from bertdata.records import IDS_ENDS, Buffer, Example, ExampleBatch, column
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,3 +33,19 @@ class BertBatch(ExampleBatch):
     labels: Buffer = column("id", group=MASKS, ends="mask_ends")
     mask_ends: Buffer = column("uint32")
     next_labels: Buffer = column("uint8", group=PAIR_LABEL, one="next_label", most=1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BertExampleOfWords(BertExample):
+    """One example with a bit for each id: 1 where a word starts, at special ids and behind them."""
+
+    word_starts: list[int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class BertBatchOfWords(BertBatch):
+    """N examples with their word starts."""
+
+    example_type: ClassVar[type[Example]] = BertExampleOfWords
+
+    word_starts: Buffer = column("uint8", group=WORD_STARTS, ends=IDS_ENDS, most=1)

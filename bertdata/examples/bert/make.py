@@ -4,28 +4,36 @@ from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.bert.reference import ReferenceExamples
 from bertdata.examples.bert.settings import BertSettings
+from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import KernelExamples
+from bertdata.examples.masking.rules import starts_of
 from bertdata.examples.random_stream import seed_key
 from bertdata.records import Documents, ExampleSource, Vocabulary
 
 
 def make_bert_examples(
-    documents: Documents, vocabulary: Vocabulary, settings: BertSettings, engine: Engine | None = None
+    documents: Documents,
+    vocabulary: Vocabulary,
+    settings: BertSettings,
+    engine: Engine | None = None,
+    kind: type[BertBatch] = BertBatch,
 ) -> ExampleSource:
-    """All examples of the documents, in final order.
+    """All examples of the documents, in final order. kind: of their batches.
 
     The documents are shuffled, gone through dupe_factor times, each pair masked as it is made, and
     the examples shuffled, all with one random stream seeded by random_seed.
     """
     native = use_native(engine or default_engine())
-    kind = NativeExamples if native else ReferenceExamples
-    return kind(documents, vocabulary, settings)
+    maker = NativeExamples if native else ReferenceExamples
+    return maker(documents, vocabulary, settings, kind)
 
 
 class NativeExamples(KernelExamples):
     """The kernel's compact examples: spans of the documents' ids, and masks."""
 
-    def __init__(self, documents: Documents, vocabulary: Vocabulary, settings: BertSettings) -> None:
+    def __init__(
+        self, documents: Documents, vocabulary: Vocabulary, settings: BertSettings, kind: type[BertBatch]
+    ) -> None:
         masking = settings.masking
         made = kernels.BertExamples(
             documents.ids,
@@ -43,7 +51,6 @@ class NativeExamples(KernelExamples):
                 whole_word_mask=settings.whole_word_mask,
                 masks=settings.masks,
                 fills_predictions=settings.habits.fills_predictions,
-                skips_special_ids=settings.rules.keeps_special_tokens,
                 own_next_label=settings.habits.own_next_label,
                 cls=vocabulary.role("cls"),
                 sep=vocabulary.role("sep"),
@@ -52,5 +59,7 @@ class NativeExamples(KernelExamples):
                 continues_word=vocabulary.continues_word or bytes(vocabulary.size),
             ),
             seed=seed_key(settings.random_seed),
+            word_starts=starts_of(documents, vocabulary, masking, kind),
+            tells_words=has_group(kind, WORD_STARTS),
         )
-        super().__init__(made, BertBatch)
+        super().__init__(made, kind)

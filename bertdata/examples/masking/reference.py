@@ -9,7 +9,7 @@ at load     words are drawn one by one, no more than needed; then each position,
             draws once, and again for a random token
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -19,6 +19,9 @@ from bertdata.examples.random_stream import RandomStream
 
 Word = list[int]
 """Positions that are masked together: one, or those of a word's pieces."""
+
+Starts = Sequence[int] | None
+"""For each id of an example 1 where a word starts, else 0. None where the vocabulary tells it by the id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +33,28 @@ class Masked:
     labels: list[int]
 
 
-def mask_in_file(original: list[int], rules: MaskingRules, stream: RandomStream) -> Masked:
-    """The ids with the masks of an example in a file."""
-    words = _candidates(original, rules)
+def mask_in_file(
+    original: list[int], rules: MaskingRules, stream: RandomStream, starts: Starts = None
+) -> Masked:
+    """The ids with the masks of an example in a file. starts: as of words_of."""
+    words = words_of(original, rules, starts)
     stream.shuffle(words)
     taken = _take(iter(words), rules.settings.masks_wanted(len(original)))
     replaced = {
-        position: _replacement_in_file(original[position], rules, stream)
+        position: replacement_in_file(original[position], rules, stream)
         for position in chain.from_iterable(taken)
     }
-    return _masked(original, replaced)
+    return masked(original, replaced)
 
 
-def mask_at_load(original: list[int], rate: float, rules: MaskingRules, stream: CounterStream) -> Masked:
-    """The unmasked ids with masks. ``rate`` of them, or of its candidates, as the settings say."""
-    words = _candidates(original, rules)
+def mask_at_load(
+    original: list[int], rate: float, rules: MaskingRules, stream: CounterStream, starts: Starts = None
+) -> Masked:
+    """The unmasked ids with masks: ``rate`` of them, or of its candidates, as the settings say.
+
+    starts: as of words_of.
+    """
+    words = words_of(original, rules, starts)
     if rules.settings.mask_counts == "drawn":
         taken = _draw_each(words, rate, rules.settings.max_predictions_per_seq, stream)
     else:
@@ -53,20 +63,28 @@ def mask_at_load(original: list[int], rate: float, rules: MaskingRules, stream: 
         position: _replacement_at_load(original[position], rules, stream)
         for position in sorted(chain.from_iterable(taken))
     }
-    return _masked(original, replaced)
+    return masked(original, replaced)
 
 
-def _candidates(ids: list[int], rules: MaskingRules) -> list[Word]:
-    """Words of positions, in order. An id that is never masked belongs to none.
+def words_of(ids: list[int], rules: MaskingRules, starts: Starts = None) -> list[Word]:
+    """The words of an example's ids, in order: each the positions that are masked together.
 
-    With whole words, a piece that continues a word joins the candidate before it, if there is one.
+    An id that is never masked belongs to none. Without whole words each other id is one by itself. With them
+    an id that continues a word joins the word before it: by the vocabulary where starts is None, else where
+    its bit is 0 and the id before it belongs to a word. So what an example holds of a word whose start it
+    does not hold is a word by itself.
     """
     words: list[Word] = []
     for position, token in enumerate(ids):
         if rules.never_masked[token]:
             continue
-        follows = words and (rules.settings.joins_over_special or words[-1][-1] == position - 1)
-        if rules.settings.whole_word_mask and follows and rules.continues_word[token]:
+        is_beside = bool(words) and words[-1][-1] == position - 1
+        if starts is None:
+            follows = is_beside or (bool(words) and rules.settings.joins_over_special)
+            joins = follows and rules.continues_word[token]
+        else:
+            joins = is_beside and not starts[position]
+        if rules.settings.whole_word_mask and joins:
             words[-1].append(position)
         else:
             words.append([position])
@@ -99,7 +117,8 @@ def _draw_each(words: list[Word], rate: float, most: int, stream: CounterStream)
     return drawn if sum(map(len, drawn)) <= most else _take(_random_order(drawn, stream), most)
 
 
-def _replacement_in_file(original: int, rules: MaskingRules, stream: RandomStream) -> int:
+def replacement_in_file(original: int, rules: MaskingRules, stream: RandomStream) -> int:
+    """The id that stands at a masked position of an example in a file."""
     if stream.random() < rules.settings.mask_share:
         return rules.mask
     if stream.random() < rules.settings.kept_of_unchanged:
@@ -116,7 +135,7 @@ def _replacement_at_load(original: int, rules: MaskingRules, stream: CounterStre
     return original
 
 
-def _masked(original: list[int], replaced: dict[int, int]) -> Masked:
+def masked(original: list[int], replaced: dict[int, int]) -> Masked:
     """The ids with those that are replaced, by position."""
     positions = sorted(replaced)
     ids = [replaced.get(position, token) for position, token in enumerate(original)]

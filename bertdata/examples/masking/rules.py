@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
+from bertdata.errors import SettingsError
+from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.masking.settings import MaskingSettings
-from bertdata.records import Vocabulary
+from bertdata.records import Buffer, Documents, ExampleBatch, Vocabulary
 
 PADDING_TOKENS = ("[PAD]", "<pad>")
 
@@ -15,7 +17,8 @@ class MaskingRules:
 
     replacements: random tokens are drawn from these, all tokens of the vocabulary, special ones among them
     (as Devlin et al. 2018 do). never_masked, continues_word: 1 for an id that is never masked, that continues
-    the word before it.
+    the word before it (0 for all where the ids do not tell that). needs_starts: so whole words, which the
+    settings ask for, are told by the word starts of each example alone.
     """
 
     settings: MaskingSettings
@@ -23,6 +26,7 @@ class MaskingRules:
     replacements: tuple[int, ...]
     never_masked: bytes
     continues_word: bytes
+    needs_starts: bool
 
     @property
     def mask_limit(self) -> int:
@@ -59,7 +63,23 @@ def masking_rules(vocabulary: Vocabulary, settings: MaskingSettings) -> MaskingR
         replacements=vocabulary.replacements,
         never_masked=bytes(token in never for token in range(vocabulary.size)),
         continues_word=vocabulary.continues_word or bytes(vocabulary.size),
+        needs_starts=settings.whole_word_mask and vocabulary.continues_word is None,
     )
+
+
+def starts_of(
+    documents: Documents, vocabulary: Vocabulary, settings: MaskingSettings, kind: type[ExampleBatch]
+) -> Buffer | None:
+    """The documents' word starts, where masks of whole words or a column of the examples need them.
+
+    None where they do not, or where the vocabulary's ids tell enough. SettingsError where nothing tells.
+    """
+    is_column = has_group(kind, WORD_STARTS)
+    if not (is_column or settings.whole_word_mask):
+        return None
+    if documents.word_starts is None and (is_column or vocabulary.continues_word is None):
+        raise SettingsError(f"{vocabulary.name}: its documents do not tell where words start")
+    return documents.word_starts
 
 
 def limit_of(share: float) -> int:

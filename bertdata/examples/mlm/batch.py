@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bertdata.examples.groups import MASKS
-from bertdata.records import Buffer, Example, ExampleBatch, column
+from bertdata.examples.groups import MASKS, WORD_STARTS
+from bertdata.records import IDS_ENDS, Buffer, Example, ExampleBatch, column
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,3 +28,19 @@ class MlmBatch(ExampleBatch):
     positions: Buffer = column("uint16", group=MASKS, ends="mask_ends", noun="masked position", is_place=True)
     labels: Buffer = column("id", group=MASKS, ends="mask_ends")
     mask_ends: Buffer = column("uint32")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MlmExampleOfWords(MlmExample):
+    """One block with a bit for each id: 1 where a word starts, at special ids and behind them."""
+
+    word_starts: list[int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class MlmBatchOfWords(MlmBatch):
+    """N blocks with their word starts."""
+
+    example_type: ClassVar[type[Example]] = MlmExampleOfWords
+
+    word_starts: Buffer = column("uint8", group=WORD_STARTS, ends=IDS_ENDS, most=1)

@@ -1,11 +1,12 @@
 """Masked blocks made by the kernel or by its readable twin."""
 
 from bertdata._native import Engine, default_engine, kernels, use_native
+from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import KernelExamples
-from bertdata.examples.masking.rules import masking_rules
+from bertdata.examples.masking.passes import pass_keys
+from bertdata.examples.masking.rules import masking_rules, starts_of
 from bertdata.examples.mlm.batch import MlmBatch
 from bertdata.examples.mlm.blocks import BREAKS
-from bertdata.examples.mlm.masking import pass_keys
 from bertdata.examples.mlm.reference import ReferenceBlocks
 from bertdata.examples.mlm.settings import MlmSettings
 from bertdata.examples.random_stream import seed_key
@@ -13,22 +14,28 @@ from bertdata.records import Documents, ExampleSource, Vocabulary
 
 
 def make_blocks(
-    documents: Documents, vocabulary: Vocabulary, settings: MlmSettings, engine: Engine | None = None
+    documents: Documents,
+    vocabulary: Vocabulary,
+    settings: MlmSettings,
+    engine: Engine | None = None,
+    kind: type[MlmBatch] = MlmBatch,
 ) -> ExampleSource:
-    """All masked blocks of the documents, in final order.
+    """All masked blocks of the documents, in final order. kind: of their batches.
 
     The text is cut once. Each of dupe_factor passes masks every block by a stream of its own, and all
     examples are shuffled by the stream of random_seed.
     """
     native = use_native(engine or default_engine())
-    kind = NativeBlocks if native else ReferenceBlocks
-    return kind(documents, vocabulary, settings)
+    maker = NativeBlocks if native else ReferenceBlocks
+    return maker(documents, vocabulary, settings, kind)
 
 
 class NativeBlocks(KernelExamples):
     """The kernel's compact examples: spans of the text, and masks."""
 
-    def __init__(self, documents: Documents, vocabulary: Vocabulary, settings: MlmSettings) -> None:
+    def __init__(
+        self, documents: Documents, vocabulary: Vocabulary, settings: MlmSettings, kind: type[MlmBatch]
+    ) -> None:
         made = kernels.MlmExamples(
             documents.ids,
             documents.sentence_ends,
@@ -42,7 +49,9 @@ class NativeBlocks(KernelExamples):
                 masks=settings.masks,
                 **masking_rules(vocabulary, settings.masking).for_kernel(),
             ),
-            keys=pass_keys(documents, settings),
+            word_starts=starts_of(documents, vocabulary, settings.masking, kind),
+            tells_words=has_group(kind, WORD_STARTS),
+            keys=pass_keys(documents, settings.random_seed, settings.dupe_factor),
             seed=seed_key(settings.random_seed),
         )
-        super().__init__(made, MlmBatch)
+        super().__init__(made, kind)

@@ -1,31 +1,51 @@
 """The readable twin of the kernel of masked blocks: stream, blocks, masks, the final shuffle."""
 
+from typing import NamedTuple
+
+from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import ListedExamples
-from bertdata.examples.masking.rules import masking_rules
-from bertdata.examples.mlm.batch import MlmBatch, MlmExample
+from bertdata.examples.masking.passes import pass_keys
+from bertdata.examples.masking.rules import masking_rules, starts_of
+from bertdata.examples.mlm.batch import MlmBatch
 from bertdata.examples.mlm.blocks import cut_blocks, fit
-from bertdata.examples.mlm.masking import mask_block, pass_keys
+from bertdata.examples.mlm.masking import mask_block
 from bertdata.examples.mlm.settings import MlmSettings
 from bertdata.examples.random_stream import RandomStream
-from bertdata.records import Documents, Vocabulary
+from bertdata.records import Buffer, Documents, Example, Vocabulary
 
-Line = list[int]
-"""The ids of a sentence and the end token."""
+
+class Token(NamedTuple):
+    """An id of a block, and 1 where it starts a word."""
+
+    id: int
+    starts_word: int
+
+
+Line = list[Token]
+"""The tokens of a sentence and the end token."""
 
 
 class ReferenceBlocks(ListedExamples):
     """The masked blocks of some documents, made as the specification reads."""
 
-    def __init__(self, documents: Documents, vocabulary: Vocabulary, settings: MlmSettings) -> None:
-        examples: list[MlmExample] = []
+    def __init__(
+        self, documents: Documents, vocabulary: Vocabulary, settings: MlmSettings, kind: type[MlmBatch]
+    ) -> None:
+        examples: list[Example] = []
         rules = masking_rules(vocabulary, settings.masking)
-        blocks = text_blocks(documents, vocabulary, settings.blocks, settings.max_seq_length)
-        for key in pass_keys(documents, settings):
+        word_starts = starts_of(documents, vocabulary, settings.masking, kind)
+        blocks = _token_blocks(documents, word_starts, vocabulary, settings.blocks, settings.max_seq_length)
+        for key in pass_keys(documents, settings.random_seed, settings.dupe_factor):
             for number, block in enumerate(blocks):
-                made = mask_block(block, settings, rules, key, number)
-                examples.append(MlmExample(ids=made.ids, positions=made.positions, labels=made.labels))
+                original, starts = [token.id for token in block], [token.starts_word for token in block]
+                known = None if word_starts is None else starts
+                made = mask_block(original, settings, rules, key, number, known)
+                columns = {"ids": made.ids, "positions": made.positions, "labels": made.labels}
+                if has_group(kind, WORD_STARTS):
+                    columns["word_starts"] = starts
+                examples.append(kind.example_type(**columns))
         RandomStream(settings.random_seed).shuffle(examples)
-        super().__init__(examples, MlmBatch, wide=vocabulary.wide)
+        super().__init__(examples, kind, wide=vocabulary.wide)
 
 
 def text_blocks(
@@ -35,23 +55,43 @@ def text_blocks(
 
     A block of nothing but one end token is left out.
     """
-    lines = _lines(documents, vocabulary.role("sep"), with_blanks=breaks == "complete_doc")
+    blocks = _token_blocks(documents, None, vocabulary, breaks, max_seq_length)
+    return [[token.id for token in block] for block in blocks]
+
+
+def _token_blocks(
+    documents: Documents,
+    word_starts: Buffer | None,
+    vocabulary: Vocabulary,
+    breaks: str,
+    max_seq_length: int,
+) -> list[Line]:
+    """The blocks with their word starts, those of the documents; None: each id counts as one.
+
+    A special id that is put in starts a word, as does the id behind it.
+    """
+    end_token = Token(vocabulary.role("sep"), 1)
+    lines = _lines(documents, word_starts, end_token, with_blanks=breaks == "complete_doc")
     stream = [token for line in lines for token in line]
     longest = max_seq_length - 1
     cut = fit(cut_blocks([len(line) for line in lines], breaks, longest), longest)
     bodies = [stream[start:end] for start, end in cut]
-    first, end_token = vocabulary.role("cls"), vocabulary.role("sep")
-    return [[first, *body] for body in bodies if body != [end_token]]
+    first = Token(vocabulary.role("cls"), 1)
+    return [[first, Token(body[0].id, 1), *body[1:]] for body in bodies if body != [end_token]]
 
 
-def _lines(documents: Documents, end_token: int, *, with_blanks: bool) -> list[Line]:
+def _lines(
+    documents: Documents, word_starts: Buffer | None, end_token: Token, *, with_blanks: bool
+) -> list[Line]:
     """The documents' sentences that have ids. with_blanks: a blank line behind each document."""
+    known = bytes([1]) * documents.tokens if word_starts is None else word_starts
     lines: list[Line] = []
     sentence = start = 0
     for document_end in documents.document_ends:
         for end in documents.sentence_ends[sentence:document_end]:
             if start < end:
-                lines.append([*documents.ids[start:end], end_token])
+                rest = map(Token, documents.ids[start + 1 : end], known[start + 1 : end])
+                lines.append([Token(documents.ids[start], 1), *rest, end_token])
             start = end
         sentence = document_end
         if with_blanks:

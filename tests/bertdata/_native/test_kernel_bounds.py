@@ -31,7 +31,6 @@ def rules(**changes: Any) -> Any:
         "whole_word_mask": False,
         "masks": True,
         "fills_predictions": False,
-        "skips_special_ids": False,
         "own_next_label": 1,
         "cls": 1,
         "sep": 2,

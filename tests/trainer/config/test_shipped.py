@@ -66,7 +66,7 @@ def test_mlperfs_preset_is_the_record_run():
 
 def test_rannc_model_has_4_9_billion_parameters_and_its_three_keys():
     shape = ModelConfig.from_dict(make_config(["--config=rannc_4.9b"]).model.settings())
-    assert round(shape.parameters / 1e9, 1) == 4.9
+    assert round(shape.parameters() / 1e9, 1) == 4.9
     assert shape.megatron_residual_connection
     assert shape.scale_query_key
     assert shape.deep_weight_init

@@ -151,6 +151,9 @@ def test_evaluation_data_are_masked_at_their_own_rate(bare_set, given, expected)
     assert masked == pytest.approx(0.3, abs=0.02)
 
 
-def test_a_model_of_one_segment_type_refuses_pairs_of_segments(trainer, training_set, tmp_path):
-    outcome = trainer(*words(training_set, tmp_path / "run", "--type-vocab-size=1"))
-    refuse(outcome, 2, "type_vocab_size is 1, but the examples of", "have two segments")
+def test_a_model_of_one_segment_type_refuses_pairs_of_segments(trainer, training_set, block_set, tmp_path):
+    said = ("type_vocab_size is 1, but the examples of", "have two segments")
+    refuse(trainer(*words(training_set, tmp_path / "run", "--type-vocab-size=1")), 2, *said)
+    run = (tmp_path / "blocks", "--steps=1", "--warmup=0", "--type-vocab-size=1")
+    assert trainer(*words(block_set, *run)).status == 0
+    refuse(trainer("evaluate", f"--eval-data={training_set}", f"--output-dir={run[0]}"), 2, *said)

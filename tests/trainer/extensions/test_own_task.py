@@ -1,6 +1,7 @@
 """An objective with groups of columns of its own, learned by a task that the objective names."""
 
 import csv
+import json
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,10 @@ from bertdata.examples.objectives import find_objective
 from tests.support.block_objective import NAME as BLOCKS
 from tests.support.masked_span_objective import NAME as MASKED_SPANS
 from tests.support.span_objective import NAME
+from tests.support.span_task import GENERATED, SpanTask
 from tests.support.training_runs import refuse, tensors, words
 from trainer.checkpoint.safetensors_files import read_safetensors
+from trainer.model.task import Task
 
 STEPS = 12
 
@@ -65,8 +68,43 @@ def test_a_run_is_evaluated_and_exported_with_its_head(trainer, spans, tmp_path)
     assert "span_accuracy" in outcome.err
     outcome = trainer("convert", tmp_path / "run", tmp_path / "form")
     assert outcome.status == 0, outcome.err
-    names = list(read_safetensors(str(tmp_path / "form" / "model.safetensors")))
-    assert {"spans.weight", "spans.bias"} <= set(names)
+    names = set(read_safetensors(str(tmp_path / "form" / "model.safetensors")))
+    assert {"span_head.weight", "span_head.bias"} <= names
+    assert not {"spans.weight", "spans.bias"} & names
+    described = json.loads((tmp_path / "form" / "config.json").read_text(encoding="utf-8"))
+    assert described["architectures"] == ["BertForSpans"]
+
+
+def test_a_task_that_exports_nothing_of_its_own_keeps_the_names_of_its_head(
+    trainer, spans, tmp_path, monkeypatch
+):
+    assert trainer(*small(spans, tmp_path / "run", "--no-logs")).status == 0
+    monkeypatch.setattr(SpanTask, "exported", Task.exported)
+    assert trainer("convert", tmp_path / "run", tmp_path / "form").status == 0
+    names = set(read_safetensors(str(tmp_path / "form" / "model.safetensors")))
+    assert {"spans.weight", "spans.bias"} <= names
+
+
+def test_the_task_generates_the_examples_of_its_objective(trainer, tmp_path):
+    run = words(None, tmp_path / "run", "--generated-data", f"--objective={NAME}", "--steps=3", "--warmup=0")
+    outcome = trainer(*run)
+    assert outcome.status == 0, outcome.err
+    assert f"out of {GENERATED}" in outcome.err
+    assert all(0 < float(row["span_loss"]) < 9 for row in table(tmp_path / "run" / "training.csv"))
+
+
+def test_a_task_that_generates_nothing_of_its_own_says_which_columns_are_missing(
+    trainer, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(SpanTask, "generated", Task.generated)
+    run = words(None, tmp_path / "run", "--generated-data", f"--objective={NAME}", "--steps=3", "--warmup=0")
+    refuse(trainer(*run), 2, "generated data have no word starts; train on a dataset")
+
+
+def test_a_run_whose_task_is_gone_is_not_exported(trainer, spans, tmp_path, monkeypatch):
+    assert trainer(*small(spans, tmp_path / "run", "--no-logs")).status == 0
+    monkeypatch.delattr("tests.support.span_task.SpanTask")
+    refuse(trainer("convert", tmp_path / "run", tmp_path / "form"), 2, SpanTask.name)
 
 
 def test_it_starts_from_a_pre_trained_encoder(trainer, spans, pretrained, tmp_path):

@@ -286,7 +286,7 @@ def test_activations_are_those_declared_and_each_key_of_a_shape_can_be_given_inl
 )
 def test_a_model_beyond_any_machine_is_refused(changes, message):
     with pytest.raises(SettingsError, match=message):
-        check_memory(ModelConfig.from_dict(changes, "config.json"))
+        check_memory(ModelConfig.from_dict(changes, "config.json").parameters())
 
 
 @pytest.mark.parametrize(
@@ -296,4 +296,4 @@ def test_parameters_are_counted(changes):
     config = ModelConfig(
         hidden_size=48, num_attention_heads=4, intermediate_size=100, num_hidden_layers=3, **changes
     )
-    assert sum(values.numel() for values in BertForPreTraining(config).parameters()) == config.parameters
+    assert sum(values.numel() for values in BertForPreTraining(config).parameters()) == config.parameters()

@@ -35,13 +35,12 @@ class FineTuning(Task):
     def open(
         self,
         config: Config,
-        paths: str | None,
+        paths: str,
         model_vocabulary_size: int | None = None,
         *,
         held_out: bool = False,
     ) -> OpenedDataset:
         """The features in one directory. SettingsError where they are another task's."""
-        assert paths is not None, "features are made before they are opened"
         return open_for_training(
             paths,
             objective=self.objective,

@@ -22,6 +22,7 @@ from trainer.extensions.formats.absent_parts import told
 from trainer.extensions.formats.huggingface import export_tokenizer
 from trainer.extensions.formats.kinds import WRITERS, is_recognised
 from trainer.model.bert import PAIR_HEAD, WORD_HEAD, BertForMaskedLM, BertForPreTraining, HeadedBert
+from trainer.model.task import find_kind
 from trainer.run.kept_tokenizer import write_vocabulary
 from trainer.run.tokenizer import find_tokenizer
 
@@ -70,6 +71,8 @@ def convert(
         return _write_own(checkpoint, shape, target)
     found = find_tokenizer(checkpoint, shape, vocab, train_data, lower_case)
     checkpoint = _held(checkpoint, shape)
+    if checkpoint.task:
+        checkpoint = find_kind(checkpoint.task).exported(checkpoint, to)
     what = "weights" if checkpoint.updates is None else f"update {checkpoint.updates}"
     kept = " with moments" if checkpoint.moments and to != "huggingface" else ""
     lacks = f", without a tokeniser: the vocabulary is not at hand; {_REMEDY}"
@@ -150,7 +153,7 @@ def _write_own(checkpoint: Checkpoint, shape: ModelConfig, target: str) -> str:
         lacks = f", without {len(missing)} tensors of the heads, which keep random values"
     moments = match_moments(own, shape, checkpoint)
     updates = checkpoint.updates or 0
-    state = new_state(Config.of(), shape)
+    state = new_state(Config.of(), shape, checkpoint.task)
     state = replace(state, step=updates, applied=updates, optimiser=checkpoint.optimiser or state.optimiser)
     write_checkpoint(Path(target), state, weights, moments)
     what = f"weights and moments of update {updates}" if moments else "weights"

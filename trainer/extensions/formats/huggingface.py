@@ -66,14 +66,14 @@ def write_huggingface(checkpoint: Checkpoint, directory: str) -> str:
     checkpoint = completed(checkpoint, "transformers")
     config = checkpoint.expect_config()
     weights = unpadded(checkpoint.weights, config)
-    architecture = next(
+    found = next(
         name
         for beginning, name in _ARCHITECTURES.items()
         if any(weight.startswith(beginning) for weight in weights)
     )
     if is_roberta(config):
-        architecture, weights = architecture.replace("Bert", "Roberta"), to_roberta(weights, config)
-    values: dict[str, Any] = {"architectures": [architecture], **config.as_json()}
+        found, weights = found.replace("Bert", "Roberta"), to_roberta(weights, config)
+    values: dict[str, Any] = {"architectures": [checkpoint.architecture or found], **config.as_json()}
     values["max_position_embeddings"] += config.unread_positions
     storage.make_directory(directory)
     with storage.open_output(storage.join(directory, "config.json")) as file:

@@ -8,6 +8,7 @@ from trainer.config.settings import Config
 from trainer.extensions.splitting.division import by_plan
 from trainer.extensions.splitting.freed_memory import return_memory
 from trainer.extensions.splitting.plan.fit import can_split, check_fits, check_sharding, check_split
+from trainer.extensions.splitting.plan.parts import head_of
 from trainer.extensions.splitting.plan.plan import Plan, parse_plan, read_plan
 from trainer.extensions.splitting.planning import plan_run
 from trainer.run.runtime import Runtime
@@ -67,6 +68,7 @@ def _check_plan(plan: Plan, path: str, runtime: Runtime, shape: ModelConfig, seq
         precision=update.precision,
         optimiser=update.optimiser,
         where=path,
+        head=head_of(runtime.task.name),
     )
     check(
         plan.stages[0].sharded == plan.stages[-1].sharded,

@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from tests.support.fine_tuning import KINDS, PLACES, finetune_words
+from tests.support.fine_tuning import KINDS, PLACES, finetune_words, mrpc_files, squad_file
+from tests.support.training_runs import words
 from trainer.extensions.finetuning.classification.presets import TASKS
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -87,3 +88,19 @@ def test_a_task_is_learned_evaluated_and_predicted_from_its_files(task, trainer,
 
 def test_every_task_of_glue_is_here():
     assert set(HEADINGS) == set(TASKS) - {"classification"}
+
+
+def test_a_model_of_one_segment_type_learns_pairs(trainer, block_set, tmp_path):
+    """Both texts have the one type, as in RoBERTa."""
+    start, run = tmp_path / "start", tmp_path / "run"
+    model = ("--model-type=roberta", "--type-vocab-size=1", "--steps=1", "--warmup=0")
+    assert trainer(*words(block_set, start, *model)).status == 0
+    files = f"--data-dir={mrpc_files(tmp_path / 'mrpc')}"
+    outcome = trainer(*finetune_words("mrpc", start, run, files, "--steps=4", "--do-predict"))
+    assert outcome.status == 0, outcome.err
+    assert len((run / "predict" / "predictions.tsv").read_text(encoding="utf-8").splitlines()) == 6
+    outcome = trainer("predict", run, "The harbour is old .", "It is new .")
+    assert outcome.status == 0, outcome.err
+    data = squad_file(tmp_path / "squad.json", 6)
+    more = (f"--train-file={data}", f"--eval-file={data}", "--steps=2")
+    assert trainer(*finetune_words("squad", start, tmp_path / "answers", *more)).status == 0

@@ -50,7 +50,7 @@ def outputs(model: BertForPreTraining) -> tuple[torch.Tensor, torch.Tensor]:
 @pytest.mark.parametrize("key", [*KEYS, None])
 def test_the_number_of_parameters_is_that_of_the_model(key):
     shape = config(**({key: False} if key else GRAPHCORES))
-    assert sum(weight.numel() for weight in BertForPreTraining(shape).parameters()) == shape.parameters
+    assert sum(weight.numel() for weight in BertForPreTraining(shape).parameters()) == shape.parameters()
 
 
 @pytest.mark.parametrize("joins", [True, False])

@@ -23,7 +23,7 @@ def test_a_split_model_learns_what_one_process_does(strategy, trainer, block_set
     outcome = start_workers("torchrun", 2, *run)
     assert outcome.status == 0, outcome.err
     made = read_plan(str(plan))
-    assert (made.strategy, made.devices, made.has_pairs) == (strategy, 2, False)
+    assert (made.strategy, made.devices, made.head) == (strategy, 2, "masked words")
     assert trainer(*words(block_set, alone, *more, "--accumulation=2")).status == 0
     for ours, others in zip(losses(split), losses(alone), strict=True):
         assert ours == pytest.approx(others, abs=2e-5)

@@ -11,7 +11,9 @@ import pytest
 from tests.support.plans import make_plan, make_stage
 from trainer.__main__ import main
 from trainer.collectives.collective import Collective
+from trainer.config.model import ModelConfig
 from trainer.devices.device import Device
+from trainer.extensions.finetuning.squad.task import BertForQuestionAnswering
 from trainer.extensions.splitting.plan.costs import Costs, analytic_costs
 from trainer.extensions.splitting.plan.meshes import meshes_of
 from trainer.extensions.splitting.plan.plan import Plan, read_plan, write_plan
@@ -21,21 +23,20 @@ from trainer.extensions.splitting.show.picture import draw_schedule
 from trainer.extensions.splitting.show.table import plan_lines
 
 SVG = "{http://www.w3.org/2000/svg}"
-SMALL = {
+SHAPE = {
     "vocab_size": 64,
     "hidden_size": 32,
     "num_hidden_layers": 4,
     "num_attention_heads": 2,
     "intermediate_size": 64,
     "max_position_embeddings": 64,
-    "global_batch_size": 16,
 }
 
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("split") / "small.json"
-    path.write_text(json.dumps(SMALL), encoding="utf-8")
+    path.write_text(json.dumps({**SHAPE, "global_batch_size": 16}), encoding="utf-8")
     return str(path)
 
 
@@ -57,7 +58,43 @@ def test_the_objective_says_what_the_model_learns(capsys, config):
         assert main([*words, f"--objective={objective}"]) == 0
         found[objective] = json.loads(capsys.readouterr().out)
     assert found["bert"]["parameters"] - found["mlm"]["parameters"] == 32 * 32 + 3 * 32 + 2
-    assert ("has_pairs" in found["bert"]["plan"], found["mlm"]["plan"]["has_pairs"]) == (False, False)
+    heads = {name: one["plan"]["head"] for name, one in found.items()}
+    assert heads == {"bert": "masked words and next sentence", "mlm": "masked words"}
+
+
+def test_a_fine_tuned_task_has_a_small_head(capsys, config):
+    words = ["split", f"--config={config}", "--devices=4", "--memory=1", "--batch-size=4", "--json"]
+    assert main([*words, "--task=squad"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["plan"]["head"] == "a small layer"
+    assert found["parameters"] == BertForQuestionAnswering(ModelConfig(**SHAPE)).count_weights()
+
+
+def test_the_plan_is_for_the_task_of_the_training_data(capsys, config, block_set, training_set, tmp_path):
+    words = [f"--config={config}", "--devices=4", "--memory=1", "--batch-size=4"]
+    heads = {block_set: "masked words", training_set: "masked words and next sentence"}
+    for data, head in heads.items():
+        assert kept([*words, f"--train-data={data}"], tmp_path / "plan.json").head == head
+    of_data = [*words, f"--train-data={block_set}"]
+    assert kept([*of_data, "--objective=mlm"], tmp_path / "plan.json").head == "masked words"
+    found = f"{block_set}: has the objective mlm, objective is bert; leave out --objective"
+    assert found in refusal(capsys, *of_data, "--objective=bert")
+
+
+def test_a_plan_can_be_made_where_the_data_are_not(capsys, config, tmp_path):
+    words = [f"--config={config}", "--devices=4", "--memory=1", f"--train-data={tmp_path / 'none'}"]
+    assert "give --objective NAME to plan without the data" in refusal(capsys, *words)
+    assert kept([*words, "--objective=mlm"], tmp_path / "plan.json").head == "masked words"
+
+
+def test_a_shown_plan_fits_the_task_that_is_given(capsys, config, tmp_path):
+    path = tmp_path / "plan.json"
+    words = [f"--config={config}", "--devices=4", "--memory=1", "--batch-size=4"]
+    kept([*words, "--objective=mlm"], path)
+    assert main(["split", f"--plan={path}"]) == 0
+    assert main(["split", f"--plan={path}", "--objective=mlm"]) == 0
+    said = refusal(capsys, f"--plan={path}", "--objective=bert")
+    assert "is a plan for another task: its head is masked words, this run's masked words and" in said
 
 
 def test_an_objective_that_no_pretraining_learns_is_refused(capsys, config):

@@ -6,8 +6,9 @@ import shutil
 import pytest
 import torch
 
+from bertdata.dataset.reader import open_dataset
 from tests.support.launching import ROOT, launch
-from tests.support.training_runs import WORKER
+from tests.support.training_runs import MODEL, WORKER, refuse, words
 from trainer.checkpoint.reading import read_state, read_tensors
 from trainer.checkpoint.state import find_checkpoints
 
@@ -129,3 +130,22 @@ def test_what_cannot_be_split_is_one_line(trainer, tmp_path, more, message):
     assert outcome.status != 0
     assert message in outcome.err
     assert len([line for line in outcome.err.splitlines() if "error" in line]) == 1
+
+
+@pytest.mark.parametrize(("planned", "trained_on"), [("mlm", "bert"), ("bert", "mlm"), ("mlm", "mlm")])
+def test_a_plan_for_another_task_is_refused(trainer, training_set, block_set, tmp_path, planned, trained_on):
+    sets, plan = {"bert": training_set, "mlm": block_set}, tmp_path / "plan.json"
+    run = words(sets[trained_on], tmp_path / "run", "--steps=1", "--warmup=0", f"--plan={plan}")
+    size = f"--vocab-size={open_dataset(str(training_set)).vocabulary_size}"
+    split = ("split", *MODEL, size, "--devices=1", "--memory=1", "--batch-size=4", f"--output={plan}")
+    assert trainer(*split, f"--train-data={sets[planned]}").status == 0
+    if planned == trained_on:
+        assert trainer(*run).status == 0
+        return
+    heads = {"bert": "masked words and next sentence", "mlm": "masked words"}
+    found = f"its head is {heads[planned]}, this run's {heads[trained_on]}"
+    refuse(trainer(*run), 2, f"is a plan for another task: {found}; make a plan for this run with python -m")
+    kept = json.loads(plan.read_text(encoding="utf-8"))
+    del kept["head"]  # an older plan, which does not say it
+    plan.write_text(json.dumps(kept), encoding="utf-8")
+    assert trainer(*run).status == 0

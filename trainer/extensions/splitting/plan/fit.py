@@ -102,11 +102,12 @@ def check_fits(
     precision: str,
     optimiser: str,
     where: str,
+    head: str | None = None,
 ) -> None:
     """SettingsError names the first difference between the plan's run and this one.
 
     sequence_length: the longest of the run, which may be shorter than the plan's. optimiser: may be another
-    with moments of the same size. where: the plan's file.
+    with moments of the same size. where: the plan's file. head: of ``plan.HEADS``; None: any.
     """
 
     def fits(holds: bool, planned: str) -> None:
@@ -116,6 +117,8 @@ def check_fits(
     for name, wanted in model.as_json().items():
         found = f"its {name} is {known[name]}, this run's {wanted}"
         fits(name in FREE or known[name] == wanted, f"another model: {found}")
+    is_same = None in (head, plan.head) or head == plan.head
+    fits(is_same, f"another task: its head is {plan.head}, this run's {head}")
     parts = f"{len(plan.stages)} (stages) * {plan.copies} (copies)"
     fits(plan.devices == devices, f"{plan.devices} devices = {parts}, found {devices}")
     fits(

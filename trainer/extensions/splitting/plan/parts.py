@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from trainer.config.model import ModelConfig
 from trainer.data.batches import Sequences
 from trainer.devices.counting import host_attention
+from trainer.extensions.splitting.plan.plan import BOTH, SMALL, WORDS
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.model.bert import Heads, Logits
 from trainer.model.layers import Dense, Embeddings, FlatAttention, Layer
@@ -174,9 +175,9 @@ def make_part(name: str, config: ModelConfig, shape: Shape, head: str) -> ModelP
     return _above_encoder(head)(config, shape)
 
 
-def has_pairs(head: str) -> bool:
-    """False for a task whose part above the encoder lacks pooler and next-sentence head."""
-    return _above_encoder(head) is not WordsPart
+def head_of(task: str) -> str:
+    """The head of the task's models, a name of ``plan.HEADS``."""
+    return {HeadsPart: BOTH, WordsPart: WORDS, LinearPart: SMALL}[_above_encoder(task)]
 
 
 def _above_encoder(head: str) -> type[ModelPart]:

@@ -13,6 +13,18 @@ from trainer.config.model import ModelConfig
 
 FORMAT = "bertdata plan 1"
 
+BOTH, WORDS, SMALL = "masked words and next sentence", "masked words", "a small layer"
+
+HEADS = {
+    BOTH: {"words": True, "pairs": True},
+    WORDS: {"words": True, "pairs": False},
+    SMALL: {"words": False, "pairs": True},
+}
+"""The arguments of ``ModelConfig.parameters`` by a plan's head, which is everything above the encoder.
+
+A small layer has two outputs, for a token or for a sequence; the pooler is below it.
+"""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Memory:
@@ -80,7 +92,7 @@ class Plan:
     batch_size: int  # rows of a micro-batch
     micro_batches: int  # of each copy in an update
     stages: tuple[StagePlan, ...]
-    has_pairs: bool = True  # False for a model without pooler and next-sentence head
+    head: str | None = None  # a name of HEADS; None: an older plan, which does not say it
 
     @property
     def devices(self) -> int:
@@ -100,9 +112,8 @@ class Plan:
 
     @property
     def parameters(self) -> int:
-        """Trained values of the model, those of heads and of the vocabulary's padding included."""
-        model = ModelConfig.from_dict(self.model)
-        return model.parameters if self.has_pairs else model.parameters - model.pair_parameters
+        """Trained values of the model, those of its head and of the vocabulary's padding included."""
+        return ModelConfig.from_dict(self.model).parameters(**HEADS[self.head or BOTH])
 
     @property
     def fullest(self) -> int:
@@ -127,10 +138,10 @@ class Plan:
         return sum(times) + (self.micro_batches - 1) * max(times)
 
     def as_json(self) -> dict[str, Any]:
-        """The fields. has_pairs only where it is False, so that plans stay as they were before it."""
+        """The fields, of which head is left out where it is None."""
         values = {"format": FORMAT, **asdict(self)}
-        if self.has_pairs:
-            del values["has_pairs"]
+        if self.head is None:
+            del values["head"]
         return values
 
     def text(self) -> str:

@@ -13,7 +13,7 @@ from trainer.extensions.splitting.plan.costs import Costs, analytic_costs, optim
 from trainer.extensions.splitting.plan.intervals import RECOMPUTES, SHARDED, Intervals, Real, Whole
 from trainer.extensions.splitting.plan.memory import StageMemory
 from trainer.extensions.splitting.plan.meshes import Mesh, meshes_of
-from trainer.extensions.splitting.plan.parts import has_pairs
+from trainer.extensions.splitting.plan.parts import head_of
 from trainer.extensions.splitting.plan.plan import Memory, Plan, StagePlan
 from trainer.extensions.splitting.plan.rates import ShardingRate
 from trainer.extensions.splitting.plan.request import PlanRequest
@@ -95,7 +95,7 @@ class Planner:
             copies=mesh.copies,
             batch_size=mesh.rows,
             micro_batches=mesh.micro_batches,
-            has_pairs=has_pairs(request.head),
+            head=head_of(request.head),
             stages=tuple(
                 self._stage(mesh, choice, mesh.stages - number)
                 for number, choice in enumerate(division.choices)

@@ -7,9 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from bertdata.cli.common.parser import Parser, positive
-from bertdata.errors import SettingsError, UsageError
+from bertdata.dataset.reader import open_dataset
+from bertdata.errors import MissingInputError, SettingsError, UsageError
 from bertdata.io import storage
 from bertdata.io.terminal import say, say_error, say_text
+from bertdata.records import DEFAULT_OBJECTIVE
+from trainer.config.data import split_paths
 from trainer.config.flags import make_config
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -29,8 +32,8 @@ Divides a model over devices that cannot hold it alone, without training: prints
 memory, and what an update takes. No device is needed: times are computed from the model's operations and the
 rates of --hardware; with --profile-layers the layers are timed on --device. Any key of pretrain may be given:
 --strategy pipelined, --stages 4, --recompute always, --max-seq-length 128 (default: the model's longest),
---objective mlm (masked words alone), --bandwidth 25 (GB/s between devices; default: half of the data
-sheet's). With --plan FILE that plan is shown, and none is made."""
+--objective mlm (masked words alone; default: that of --train-data, else bert), --bandwidth 25 (GB/s between
+devices; default: half of the data sheet's). With --plan FILE that plan is shown, and none is made."""
 
 
 def run(arguments: list[str]) -> None:
@@ -130,12 +133,28 @@ def _make(config: Config, devices: int | None, hardware: Hardware) -> Plan:
 
 
 def _task(config: Config) -> str:
-    """The name of the task that the model is to learn. SettingsError for an objective that nothing learns."""
+    """The task that the model is to learn: the configured one, or that of the objective or of train_data.
+
+    SettingsError for an objective that nothing learns, or that is not the data's.
+    """
     from trainer.model.task import task_of_objective  # imports torch
 
     if config.is_finetuning:
         return config.task
-    return task_of_objective(config.data.objective, "objective is")
+    objective, paths = config.data.objective, config.data.train_data
+    if paths is None or config.data.generated_data:
+        return task_of_objective(objective or DEFAULT_OBJECTIVE, "objective is")
+    try:
+        data = open_dataset(split_paths(paths), unverified=config.data.unverified, split="training")
+    except MissingInputError as error:  # a plan may be made where the data are not
+        if objective is None:
+            raise MissingInputError(f"{error}; give --objective NAME to plan without the data") from None
+        return task_of_objective(objective, "objective is")
+    found = data.layout.objective
+    if objective not in (None, found):
+        remedy = "leave out --objective"
+        raise SettingsError(f"{data.name}: has the objective {found}, objective is {objective}; {remedy}")
+    return task_of_objective(found, f"{data.name}: has the objective")
 
 
 def _profiled_plan(config: Config, request: PlanRequest) -> Plan:
@@ -154,9 +173,11 @@ def _profiled_plan(config: Config, request: PlanRequest) -> Plan:
 def _read(path: str, config: Config, devices: int | None) -> Plan:
     """The plan of a file, which fits the model and the devices that are given."""
     from trainer.extensions.splitting.plan.fit import check_fits  # imports torch
+    from trainer.extensions.splitting.plan.parts import head_of
 
     plan = read_plan(path)
     model = _model(config)
+    says_task = config.is_finetuning or config.data.objective or config.data.train_data
     check_fits(
         plan,
         model=model or ModelConfig.from_dict(plan.model, path),
@@ -165,6 +186,7 @@ def _read(path: str, config: Config, devices: int | None) -> Plan:
         precision=config.update.precision if model else plan.precision,
         optimiser=config.update.optimiser if model else plan.optimiser,
         where=path,
+        head=head_of(_task(config)) if says_task else None,
     )
     return plan
 

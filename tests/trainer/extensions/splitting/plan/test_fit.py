@@ -36,6 +36,11 @@ def test_an_optimiser_with_moments_of_the_same_size_fits():
     check_fits(PLAN, **RUN | {"optimiser": "adamw"}, where="plan.json")
 
 
+@pytest.mark.parametrize(("planned", "run"), [("masked words", None), (None, "masked words"), (None, None)])
+def test_a_plan_or_a_run_that_says_no_head_fits(planned, run):
+    check_fits(replace(PLAN, head=planned), **RUN, head=run, where="plan.json")
+
+
 @pytest.mark.parametrize("name", FREE)
 def test_what_no_plan_depends_on_may_differ(name):
     others = {"deep_weight_init": True, "model_type": "roberta", "pad_token_id": 1}
@@ -63,6 +68,7 @@ def test_what_no_plan_depends_on_may_differ(name):
             {"model": replace(RUN["model"], megatron_residual_connection=True)},
             "its megatron_residual_connection is False, this run's True",
         ),
+        ({"model": replace(RUN["model"], type_vocab_size=1)}, "its type_vocab_size is 2, this run's 1"),
     ],
 )
 def test_the_first_difference_is_named(changes, words):

@@ -33,7 +33,7 @@ def test_the_parts_have_all_parameters_of_the_model():
     parts = measure_footprints(config(), shape, "fp32", "pretraining")
     layers = config().num_hidden_layers * parts["layer"].parameters
     whole = parts["embeddings"].parameters + layers + parts["heads"].parameters
-    assert whole == config().parameters
+    assert whole == config().parameters()
     assert parts["heads"].tied == 96 * 16
 
 

@@ -9,7 +9,10 @@ import pytest
 from bertdata.errors import MissingInputError, SettingsError
 from schemas import load_schema
 from tests.support.plans import make_plan
+from trainer.config.model import ModelConfig
+from trainer.extensions.finetuning.squad.task import BertForQuestionAnswering
 from trainer.extensions.splitting.plan.plan import Memory, Plan, StagePlan, read_plan, write_plan
+from trainer.model.bert import BertForMaskedLM, BertForPreTraining
 
 
 def test_a_plan_that_is_written_is_read_again(tmp_path):
@@ -18,13 +21,22 @@ def test_a_plan_that_is_written_is_read_again(tmp_path):
     assert read_plan(path) == plan
 
 
-def test_only_a_plan_without_a_next_sentence_head_says_so(tmp_path):
+@pytest.mark.parametrize(
+    ("head", "kind"),
+    [
+        ("masked words and next sentence", BertForPreTraining),
+        ("masked words", BertForMaskedLM),
+        ("a small layer", BertForQuestionAnswering),
+        (None, BertForPreTraining),
+    ],
+)
+def test_a_plan_says_its_head_whose_weights_it_counts(tmp_path, head, kind):
     path = str(tmp_path / "plan.json")
-    assert "has_pairs" not in make_plan().as_json()
-    plan = replace(make_plan(), has_pairs=False)
+    plan = replace(make_plan(), head=head)
     write_plan(path, plan)
     assert read_plan(path) == plan
-    assert make_plan().parameters - plan.parameters == 32 * 32 + 32 + 2 * 32 + 2
+    assert ("head" in plan.as_json()) == (head is not None)
+    assert plan.parameters == kind(ModelConfig.from_dict(plan.model)).count_weights()
 
 
 def test_the_schema_has_the_fields_of_the_records():
@@ -37,7 +49,7 @@ def test_the_schema_has_the_fields_of_the_records():
     ):
         names = {field.name for field in fields(record)} | more
         assert set(item["properties"]) == names
-        assert names - set(item["required"]) == {"has_pairs"} & names
+        assert names - set(item["required"]) == {"head"} & names
 
 
 def changed(**values: Any) -> str:

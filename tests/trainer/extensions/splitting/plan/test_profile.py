@@ -137,7 +137,7 @@ def test_weights_are_those_of_a_small_model_with_the_word_embeddings_once():
     made = request()
     updates = TimedUpdates(made, Seeded(), 2, Ticks())
     small = request(LAYERS).model
-    assert sum(weight.numel() for weight in updates.weights) == small.parameters
+    assert sum(weight.numel() for weight in updates.weights) == small.parameters()
 
 
 def test_masked_words_alone_have_the_weights_of_their_model():

@@ -1,0 +1,45 @@
+// Classes of characters in the patterns of byte-level BPE. Twin of the classes in tokens/bpe/pretokens.py.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+#include "unicode/unicode.h"
+
+namespace bertdata {
+
+enum CharacterBits : uint8_t {
+  kLetterBit = 1,    // \p{L}
+  kNumberBit = 2,    // \p{N}
+  kSpaceBit = 4,     // \s
+  kWordBit = 8,      // \w beside an added token
+  kNumericBit = 16,  // Digits
+  kKindMask = kLetterBit | kNumberBit | kSpaceBit,
+};
+
+class CharacterBitsTable {
+ public:
+  CharacterBitsTable(const uint8_t* bits, size_t count) : bits_(bits, bits + count) {
+    if (count != kCodePoints) throw std::invalid_argument("characters: expected a byte for each code point");
+  }
+
+  // The bits of the character at p, in valid UTF-8; p moves behind it.
+  uint8_t next(const uint8_t*& p, const uint8_t* end) const {
+    return *p < 0x80 ? bits_[*p++] : bits_[decode_utf8(p, end)];
+  }
+  uint8_t ascii(uint8_t c) const { return bits_[c]; }
+
+  // The bits of the character that ends at p, which is not the text's first byte.
+  uint8_t before(const uint8_t* p) const {
+    const uint8_t* const end = p;
+    do --p;
+    while ((*p & 0xC0) == 0x80);
+    return next(p, end);
+  }
+
+ private:
+  std::vector<uint8_t> bits_;
+};
+
+}  // namespace bertdata

@@ -1,0 +1,78 @@
+"""The tokeniser that a run is given: a WordPiece vocabulary, or a tokenizer.json and roles of its tokens."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bertdata._native import Engine
+from bertdata.config.settings import ExampleSettings, check
+from bertdata.errors import SettingsError
+from bertdata.examples.objectives import OBJECTIVES, find_objective
+from bertdata.io import storage
+from bertdata.io.assets import find_vocabulary
+from bertdata.records import Documents
+from bertdata.tokens.files import TokenizerFile, TokenizerJson, VocabularyFile
+from bertdata.tokens.load import tokenizer_of, vocabulary_of
+from bertdata.tokens.roles import parse_roles
+from bertdata.tokens.tokenizer_json import find_tokenizer_json
+
+_OF_VOCABULARIES = {"dialect": "--dialect", "lower_case": "--lower-case or --no-lower-case"}
+"""Settings of how a WordPiece vocabulary is read, by their flags."""
+
+
+def given_tokenizer(
+    settings: ExampleSettings,
+    changes: Mapping[str, Any],
+    *,
+    vocab: str | None,
+    tokenizer: str | None,
+    roles: Sequence[str],
+) -> TokenizerFile:
+    """The tokeniser of --vocab or --tokenizer. settings: of a dataset; changes: those that were given.
+
+    SettingsError unless exactly one of both is given, and what goes with it.
+    """
+    if tokenizer is None:
+        check(vocab is not None, "give --vocab FILE|NAME, a WordPiece vocabulary, or --tokenizer FILE|DIR")
+        check(
+            not roles,
+            "--role goes with --tokenizer: a WordPiece vocabulary names its tokens [CLS], [SEP], ...",
+        )
+        return _vocabulary(str(vocab), settings)
+    check(vocab is None, "--vocab and --tokenizer: expected one of them, since each is a whole tokeniser")
+    for name, flag in _OF_VOCABULARIES.items():
+        check(name not in changes, f"{flag} goes with --vocab: a tokenizer.json says itself how text is read")
+    return _tokenizer_json(tokenizer, roles)
+
+
+def _vocabulary(path: str, settings: ExampleSettings) -> VocabularyFile:
+    if storage.is_directory(path):
+        raise SettingsError(
+            f"--vocab {path}: is a directory, expected a WordPiece vocabulary, one token a line; a model's "
+            f"directory with a tokenizer.json goes with --tokenizer {path}"
+        )
+    return VocabularyFile(
+        path=find_vocabulary(path), dialect=settings.dialect, lower_case=settings.lower_case
+    )
+
+
+def _tokenizer_json(path: str, roles: Sequence[str]) -> TokenizerJson:
+    if not storage.exists(path):
+        raise SettingsError(f"--tokenizer {path}: no such file or directory, expected a tokenizer.json")
+    return find_tokenizer_json(path, parse_roles(roles))
+
+
+def check_tokenizer(
+    file: TokenizerFile, settings: Sequence[ExampleSettings], engine: Engine | None = None
+) -> None:
+    """Raise now what would end a run when its first text is read: a broken model, a role that is missing.
+
+    settings: of all datasets.
+    """
+    if isinstance(file, VocabularyFile):
+        return
+    nothing = Documents(ids=b"", sentence_ends=b"", document_ends=b"")
+    vocabulary = vocabulary_of(file)
+    for one in settings:
+        if one.objective in OBJECTIVES:
+            find_objective(one.objective).make(nothing, vocabulary, one, "python")
+    tokenizer_of(file, engine)

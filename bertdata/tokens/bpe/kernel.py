@@ -1,0 +1,85 @@
+"""The kernel of a byte-level BPE, made of its settings and the tables of characters."""
+
+from array import array
+from functools import cache
+from typing import Any
+
+from bertdata._native import kernels
+from bertdata.errors import VocabularyError
+from bertdata.records import Vocabulary
+from bertdata.tokens.bpe.settings import ByteBpe, byte_alphabet
+from bertdata.unicode import library
+
+_LETTER, _NUMBER, _SPACE, _WORD, _NUMERIC = 1, 2, 4, 8, 16
+"""Bits of a character in _native/tokens/bpe_characters.h."""
+
+
+def make_kernel(bpe: ByteBpe, vocabulary: Vocabulary) -> Any:
+    """A kernel with an empty cache. VocabularyError where an id lies outside the vocabulary."""
+    ranked = sorted((rank, left, right, joined) for (left, right), (rank, joined) in bpe.merges.items())
+    lengths, before, behind = (array("I", bytes(4 * vocabulary.size)) for _ in range(3))
+    try:
+        for token, token_id in bpe.ids.items():
+            lengths[token_id] = len(token)
+            if bpe.trims:
+                before[token_id] = len(token) - len(token.lstrip("Ġ"))
+                behind[token_id] = len(token) - len(token.rstrip("Ġ"))
+    except IndexError:
+        raise VocabularyError(
+            f"{vocabulary.name}: token {token!r} has id {token_id}, expected less than {vocabulary.size}"
+        ) from None
+    return kernels.ByteBpe(
+        pattern=bpe.pattern,
+        digits=bpe.digits or "",
+        prefix_space=bpe.prefix_space,
+        composes=bpe.composes,
+        wide=vocabulary.wide,
+        unknown=vocabulary.unk,
+        units=bpe.units,
+        merges=array("I", [token_id for merge in ranked for token_id in merge[1:]]),
+        whole_words=_whole_words(bpe) if bpe.whole_words else [],
+        added=[
+            (token.content.encode(), token.id, token.lstrip, token.rstrip, token.single_word, token.normalized)
+            for token in bpe.added
+        ],
+        trims=bpe.trims,
+        lengths=lengths,
+        blanks_before=before,
+        blanks_behind=behind,
+        characters=_character_bits(),
+        newer_marks=_points(library.NEWER_MARK),
+        never_composed=_points(library.NEVER_COMPOSED),
+    )
+
+
+def _whole_words(bpe: ByteBpe) -> list[tuple[bytes, int]]:
+    """The bytes of each token that is made of the byte alphabet."""
+    bytes_of = {ord(unit): byte for byte, unit in enumerate(byte_alphabet())}
+    found = []
+    for token, token_id in bpe.ids.items():
+        try:
+            found.append((token.translate(bytes_of).encode("latin-1"), token_id))
+        except UnicodeEncodeError:
+            continue  # another character: no pre-token is that
+    return found
+
+
+@cache
+def _character_bits() -> bytes:
+    """The bits of each code point."""
+    bits = bytearray(0x110000)
+    tables = {
+        _LETTER | _WORD: library.LETTER,
+        _NUMBER | _NUMERIC: library.NUMBER,
+        _NUMERIC: library.NEWER_NUMBER,
+        _SPACE: library.SPACE,
+        _WORD: library.WORD_BUT_LETTER,
+    }
+    for added, table in tables.items():
+        for first, last in table:
+            bits[first : last + 1] = bytes(old | added for old in bits[first : last + 1])
+    return bytes(bits)
+
+
+def _points(table: tuple[tuple[int, int], ...]) -> list[int]:
+    return [point for first, last in table for point in range(first, last + 1)]

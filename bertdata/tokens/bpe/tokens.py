@@ -1,0 +1,82 @@
+"""Text to tokens: added tokens, normalisation, pre-tokens, merges."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bertdata.tokens.bpe.added import AddedTokens
+from bertdata.tokens.bpe.merging import split_units
+from bertdata.tokens.bpe.pretokens import SPACE_CHARACTERS, split_pretokens
+from bertdata.tokens.bpe.settings import ByteBpe
+from bertdata.unicode.composition import compose
+
+
+class BpeToken(NamedTuple):
+    """A token, and the characters ``start`` to ``stop`` of the text that it has bytes of."""
+
+    id: int
+    start: int
+    stop: int
+    starts_word: bool
+    text: str
+
+
+class TextSplitter:
+    """Splits texts into the tokens of one byte-level BPE."""
+
+    def __init__(self, bpe: ByteBpe) -> None:
+        self._bpe = bpe
+        self._texts = {token_id: token for token, token_id in bpe.ids.items()}
+        self._in_text = AddedTokens([token for token in bpe.added if not token.normalized])
+        self._in_normalized = AddedTokens([token for token in bpe.added if token.normalized])
+
+    def split(self, text: str) -> Iterator[BpeToken]:
+        """The tokens of one text, in order, as the library makes them without special tokens."""
+        for start, stop, token_id in self._in_text.split(text):
+            if token_id is not None:
+                yield BpeToken(token_id, start, stop, True, text[start:stop])
+                continue
+            normalized, places = text[start:stop], list(range(stop - start))
+            if self._bpe.composes:
+                normalized, places = compose(normalized)
+            for token in self._split_normalized(normalized):
+                first, last = places[token.start], places[token.stop - 1]
+                yield token._replace(start=start + first, stop=start + last + 1)
+
+    def split_trimmed(self, text: str) -> Iterator[BpeToken]:
+        """The tokens as ``split`` has them, without blanks at their ends where the file asks for that.
+
+        A token that has but one blank in front keeps it at the text's start, where it may have been put
+        there, if the file says so.
+        """
+        for index, token in enumerate(self.split(text)):
+            for keeps_first in self._bpe.trims:
+                before, behind = _blanks(token.text), _blanks(token.text[::-1])
+                if keeps_first and before == 1 and (index == 0 or token.start == 0):
+                    before = 0
+                token = token._replace(start=min(token.start + before, token.stop))
+                if token.stop >= behind:
+                    token = token._replace(stop=max(token.stop - behind, token.start))
+            yield token
+
+    def _split_normalized(self, text: str) -> Iterator[BpeToken]:
+        for start, stop, token_id in self._in_normalized.split(text):
+            if token_id is not None:
+                yield BpeToken(token_id, start, stop, True, text[start:stop])
+                continue
+            for pretoken, places in split_pretokens(text[start:stop], self._bpe):
+                yield from self._split_pretoken(pretoken, [start + place for place in places])
+
+    def _split_pretoken(self, pretoken: str, places: list[int]) -> Iterator[BpeToken]:
+        of_bytes = [
+            place for character, place in zip(pretoken, places, strict=True) for _ in character.encode()
+        ]
+        done = 0
+        for token_id, length in split_units(pretoken, self._bpe):
+            first, last = of_bytes[done], of_bytes[done + length - 1]
+            yield BpeToken(token_id, first, last + 1, done == 0, self._texts[token_id])
+            done += length
+
+
+def _blanks(token: str) -> int:
+    """Number of blanks that the token begins with. The letter that stands for a blank in the vocabulary is one."""
+    return len(token) - len(token.lstrip(SPACE_CHARACTERS + "Ġ"))

@@ -1,0 +1,69 @@
+"""The two kinds of file that a tokeniser is made from, with the settings that decide its ids."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from bertdata.config.dataset_settings import Record, vocabulary_record
+from bertdata.records import Vocabulary
+
+VOCABULARY_NAME = "vocab.txt"
+"""A dataset's copy of its WordPiece vocabulary, whatever the file was called."""
+
+TOKENIZER_NAME = "tokenizer.json"
+"""A dataset's copy of the tokenizer.json that it was made with."""
+
+BETWEEN = " "
+"""The text between two sentences of a document, in languages that put blanks between words."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VocabularyFile:
+    """A WordPiece vocabulary, one token a line, as a dialect reads it. Picklable, travels to workers."""
+
+    path: str
+    dialect: str
+    lower_case: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TokenizerJson:
+    """A tokenizer.json of Hugging Face's ``tokenizers``. Picklable, travels to workers.
+
+    roles: pairs of a role's name and its token; a role that is not among them has no token. between: the text
+    between two sentences of a document.
+    """
+
+    path: str
+    roles: tuple[tuple[str, str], ...] = ()
+    between: str = BETWEEN
+
+    dialect: ClassVar[None] = None
+
+    def record(self, vocabulary: Vocabulary) -> Record:
+        """The tokeniser's record in a manifest. It holds a size where some ids have no token."""
+        size = vocabulary.size
+        return {
+            "kind": vocabulary.kind,
+            "file": TOKENIZER_NAME,
+            "roles": dict(self.roles),
+            "between": self.between,
+            "vocabulary": vocabulary_record(vocabulary)
+            | ({"size": size} if size != vocabulary.tokens else {}),
+        }
+
+
+TokenizerFile = VocabularyFile | TokenizerJson
+
+
+def file_of_record(record: Mapping[str, Any], path: str) -> TokenizerFile:
+    """The file at the path, read as the tokeniser's record of a manifest says."""
+    if "file" in record:
+        roles = tuple(record["roles"].items())
+        return TokenizerJson(path=path, roles=roles, between=record["between"])
+    return VocabularyFile(path=path, dialect=record["dialect"], lower_case=record["lower_case"])
+
+
+def name_in_dataset(record: Mapping[str, Any]) -> str:
+    """The name of the dataset's copy of its tokeniser's file, by the tokeniser's record."""
+    return str(record.get("file", VOCABULARY_NAME))

@@ -1,0 +1,1 @@
+"""Text to a new vocabulary: a vocabulary file (``wordpiece``) or a tokenizer.json (``train``)."""

@@ -1,0 +1,120 @@
+"""Character classes of the library tokenizers, found by asking it about every code point.
+
+    python tools/generate_library_unicode.py
+
+writes ``bertdata/unicode/library.py``, from which the kernel of byte-level BPE gets its tables too. The library
+is several programs, each with a Unicode of its own: Oniguruma matches the patterns (16.0), Rust's ``char`` tells
+digits (17.0), Rust's ``regex`` looks at what is beside an added token (16.0), and the normaliser is of 9.0. What the
+normaliser shares with Unicode 11.0 is in ``bertdata/unicode/unicode11.py``.
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+
+import tokenizers
+from generate_unicode11 import ranges, wrap
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+sys.path.insert(0, ROOT)
+
+from bertdata.unicode import characters, unicode11  # noqa: E402
+
+VERSION = "0.23.3"
+POINTS = [cp for cp in range(sys.maxunicode + 1) if not 0xD800 <= cp < 0xE000]
+CHUNK = 4096
+
+
+def main() -> None:
+    if tokenizers.__version__ != VERSION:
+        sys.exit(f"generate_library_unicode: needs tokenizers {VERSION}, this is {tokenizers.__version__}")
+    with open(os.path.join(ROOT, "bertdata", "unicode", "library.py"), "w") as file:
+        file.write("\n".join(source()))
+
+
+def source() -> Iterator[str]:
+    yield '"""Character classes of tokenizers 0.23.3. Made by tools/generate_library_unicode.py, not by hand."""\n'
+    yield "# fmt: off\n# ruff: noqa\n"
+    letters, numbers = matched(r"\p{L}"), matched(r"\p{N}")
+    tables = {
+        "LETTER": (r"``\p{L}`` of a pattern.", letters),
+        "NUMBER": (r"``\p{N}`` of a pattern.", numbers),
+        "NEWER_NUMBER": ("Numbers to the pre-tokeniser Digits alone.", digits() - numbers),
+        "SPACE": (r"``\s`` of a pattern, and white space that an added token takes along.", matched(r"\s")),
+        "WORD_BUT_LETTER": (
+            r"``\w`` beside an added token of single words, letters left out.",
+            words() - letters,
+        ),
+        "NEWER_MARK": (
+            "Marks that canonical order moves in Unicode 11.0, but not in the library.",
+            newer_marks(),
+        ),
+        "NEVER_COMPOSED": ("Composites that canonical composition leaves decomposed.", never_composed()),
+    }
+    for name, (meaning, points) in tables.items():
+        body = wrap(f"(0x{first:X}, 0x{last:X})" for first, last in ranges(sorted(points)))
+        yield f'{name}: tuple[tuple[int, int], ...] = (\n{body})\n"""{meaning}"""\n'
+
+
+def matched(pattern: str) -> set[int]:
+    """Code points that a pattern of one character matches."""
+    keeps_others = pre_tokenizers.Split(Regex(pattern), "removed")
+    found = set(POINTS)
+    for points in chunks():
+        for _, (start, stop) in keeps_others.pre_tokenize_str("".join(map(chr, points))):
+            found.difference_update(points[start:stop])
+    return found
+
+
+def digits() -> set[int]:
+    """Code points that Digits sets apart."""
+    apart = pre_tokenizers.Digits(individual_digits=True)
+    return {
+        points[start // 2]
+        for points in chunks()
+        for _, (start, stop) in apart.pre_tokenize_str("".join(f"a{chr(point)}" for point in points))
+        if stop - start == 1 and start % 2
+    }
+
+
+def words() -> set[int]:
+    """Code points beside which an added token of single words is not recognised."""
+    tokenizer = Tokenizer(models.BPE({"y": 0}, []))
+    tokenizer.add_tokens([AddedToken("x", single_word=True)])
+    return {
+        point
+        for points in chunks()
+        for point, encoding in zip(
+            points, tokenizer.encode_batch([chr(point) + "x" for point in points]), strict=True
+        )
+        if 1 not in encoding.ids
+    }
+
+
+def newer_marks() -> set[int]:
+    order = normalizers.NFD().normalize_str
+    for point in POINTS:
+        character = chr(point)
+        if point not in unicode11.COMBINING:
+            # the class of U+0345 is the highest
+            assert order(f"\u0345{character}") == characters.decompose(f"\u0345{character}"), hex(point)
+
+    def moves(character: str) -> bool:
+        return order(f"\u0345{character}")[0] == character or order(f"{character}\u0334")[0] == "\u0334"
+
+    return {point for point in unicode11.COMBINING if not moves(chr(point))}
+
+
+def never_composed() -> set[int]:
+    compose = normalizers.NFC().normalize_str
+    composites = [point for point, decomposed in unicode11.DECOMPOSITION.items() if len(decomposed) > 1]
+    return {point for point in composites if compose(chr(point)) != chr(point)}
+
+
+def chunks() -> Iterable[list[int]]:
+    return (POINTS[start : start + CHUNK] for start in range(0, len(POINTS), CHUNK))
+
+
+if __name__ == "__main__":
+    main()
