@@ -1,4 +1,4 @@
-"""A tokenizer.json is run by the kernel where it knows the file, else by the library, with the same result."""
+"""A tokenizer.json is run by the kernel where it knows the file, else by the library: one result."""
 
 import json
 from pathlib import Path
