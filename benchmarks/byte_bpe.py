@@ -43,7 +43,7 @@ def ours(parsed: dict[str, Any]) -> Any:
 
 
 def tiktoken(parsed: dict[str, Any]) -> Any:
-    """tiktoken with the same merges; its ids are ranks, so only their number is compared."""
+    """tiktoken with the same merges. Its ids are ranks, so only their number is compared."""
     from tiktoken import Encoding
 
     from bertdata.tokens.bpe.settings import byte_alphabet
