@@ -3,10 +3,11 @@
 from functools import lru_cache
 from typing import NamedTuple
 
-from bertdata._native import Engine
+from bertdata._native import Engine, available, default_engine, use_native
 from bertdata.config.dialects import find_dialect
 from bertdata.io import storage
 from bertdata.records import Vocabulary
+from bertdata.tokens import wordpiece_json
 from bertdata.tokens.files import TokenizerFile, TokenizerJson, VocabularyFile
 from bertdata.tokens.huggingface import LibraryTokenizer
 from bertdata.tokens.tokenizer import Tokenizer
@@ -63,7 +64,15 @@ def _choose(file: TokenizerJson, engine: Engine | None, version: tuple[int, ...]
     """The tokeniser of a tokenizer.json: by a kernel where one knows the file, else by the library."""
     parsed, vocabulary = read_tokenizer_json(file)
     kind = f"{file.path}: {vocabulary.kind} of {vocabulary.tokens} tokens"
-    reason = f"no kernel is for {vocabulary.kind}"
+    if vocabulary.kind != "wordpiece":
+        reason = f"no kernel is for {vocabulary.kind}"
+    elif not use_native(engine or default_engine()):
+        reason = "--engine python" if available() else "the kernels are not built"
+    elif (found := wordpiece_json.why_not(parsed, vocabulary, file.between)) is not None:
+        reason = found
+    else:
+        tokenizer = wordpiece_json.WordPieceJsonTokenizer(parsed, vocabulary, file.between)
+        return _Chosen(tokenizer, f"{kind}, run by the WordPiece kernel")
     note = f"{kind}, run by the tokenizers library: {reason}"
     return _Chosen(LibraryTokenizer(parsed, vocabulary, file.between), note)
 
