@@ -71,7 +71,7 @@ def check_tokenizer(
     if isinstance(file, VocabularyFile):
         return
     vocabulary = vocabulary_of(file)
-    starts = None if vocabulary.continues_word is not None else b""
+    starts = b"" if vocabulary.continues_word is None else None
     nothing = Documents(ids=b"", sentence_ends=b"", document_ends=b"", word_starts=starts)
     for one in settings:
         if one.objective in OBJECTIVES:

@@ -1,6 +1,6 @@
 """SpanBERT's model: masked words, and a span's words from its two boundaries (Joshi et al. 2020)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch
-from trainer.model.bert import BertForMaskedLM, Logits, Predictions
+from trainer.model.bert import BertForMaskedLM, Logits
 from trainer.model.layers import ACTIVATIONS, Carried, NormedDense
 
 PLACES = 15
@@ -69,25 +69,26 @@ def _boundary_rows(batch: Batch, tokens: int) -> tuple[Tensor, Tensor]:
 
 
 class BoundaryHead(nn.Module):
-    """The words of a span from the vectors at its boundaries and the place: two layers, tied output."""
+    """Two layers on the vectors at a span's boundaries and the place of an id in it.
+
+    Their output goes to the output layer of masked words, whose weights are the word embeddings.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.places = nn.Embedding(PLACES, PLACE_SIZE)
         self.first = NormedDense(2 * config.hidden_size + PLACE_SIZE, config)
         self.second = NormedDense(config.hidden_size, config)
-        self.predictions = Predictions(replace(config, use_cls_layer=False))
         self.activation = ACTIVATIONS[config.hidden_act]
 
-    def forward(self, rows: Tensor, slots: SpanSlots, words: Tensor) -> Tensor:
-        """(M, V) logits. rows: the encoder's vectors of all tokens; words: the word embeddings."""
+    def forward(self, rows: Tensor, slots: SpanSlots) -> Tensor:
+        """(M, hidden) vectors of the masked slots. rows: the encoder's vectors of all tokens."""
         of_places = self.places(slots.places)
         ends = [rows.index_select(0, slots.lefts), rows.index_select(0, slots.rights)]
         found = torch.cat([*ends, of_places.to(rows.dtype)], -1)
         for layer in (self.first, self.second):
             found = layer.LayerNorm(self.activation(layer.dense(found)))
-        logits: Tensor = self.predictions(found, words)
-        return logits
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +111,12 @@ class BertForSpanBoundaries(BertForMaskedLM):
         """Logits of all masked slots, used or not, by both heads."""
         rows = self.bert.encode(batch, carried).normed
         of_words, slots = self._logits(batch, rows), span_slots(batch)
+        words = self.bert.embeddings.word_embeddings.weight
         return SpanLogits(
             masked_lm=of_words.masked_lm,
             next_sentence=None,
             masked_lm_ids=of_words.masked_lm_ids,
             masked_lm_weights=of_words.masked_lm_weights,
-            boundary=self.boundary(rows, slots, self.bert.embeddings.word_embeddings.weight),
+            boundary=self.cls.predictions.logits(self.boundary(rows, slots), words),
             boundary_weights=slots.weights,
         )
