@@ -2,10 +2,10 @@
 
     python tools/generate_library_unicode.py
 
-writes ``bertdata/unicode/library.py``, from which the kernel of byte-level BPE gets its tables too. The library
-is several programs, each with a Unicode of its own: Oniguruma matches the patterns (16.0), Rust's ``char`` tells
-digits (17.0), Rust's ``regex`` looks at what is beside an added token (16.0), and the normaliser is of 9.0. What the
-normaliser shares with Unicode 11.0 is in ``bertdata/unicode/unicode11.py``.
+writes ``bertdata/unicode/library.py``, from which the kernel of byte-level BPE gets its tables too. The
+library is several programs, each with a Unicode of its own: Oniguruma matches the patterns (16.0), Rust's
+``char`` tells digits (17.0), Rust's ``regex`` looks beside an added token (16.0), and the normaliser
+is of 9.0. What the normaliser shares with Unicode 11.0 is in ``bertdata/unicode/unicode11.py``.
 """
 
 import os
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def source() -> Iterator[str]:
-    yield '"""Character classes of tokenizers 0.23.3. Made by tools/generate_library_unicode.py, not by hand."""\n'
+    yield f'"""Character classes of tokenizers {VERSION}. Made by tools/generate_library_unicode.py."""\n'
     yield "# fmt: off\n# ruff: noqa\n"
     letters, numbers = matched(r"\p{L}"), matched(r"\p{N}")
     tables = {
@@ -54,7 +54,7 @@ def source() -> Iterator[str]:
     }
     for name, (meaning, points) in tables.items():
         body = wrap(f"(0x{first:X}, 0x{last:X})" for first, last in ranges(sorted(points)))
-        yield f'{name}: tuple[tuple[int, int], ...] = (\n{body})\n"""{meaning}"""\n'
+        yield f'{name}: tuple[tuple[int, int], ...] = (\n{body})\nr"""{meaning}"""\n'
 
 
 def matched(pattern: str) -> set[int]:

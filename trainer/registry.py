@@ -102,6 +102,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "of padded rows": f"{_LOADING}.padded_rows:row_form",
         "of padded examples": f"{_LOADING}.padded_rows:RowForm",
     },
+    "examples": {"generated": "trainer.model.generated:generated_examples"},
     "masks": {
         "dynamic": f"{_LOADING}.dynamic_masks:mask_at_load",
         "drawn once": f"{_LOADING}.dynamic_masks:mask_once",

@@ -70,8 +70,9 @@ def check_tokenizer(
     """
     if isinstance(file, VocabularyFile):
         return
-    nothing = Documents(ids=b"", sentence_ends=b"", document_ends=b"")
     vocabulary = vocabulary_of(file)
+    starts = b"" if vocabulary.continues_word is None else None
+    nothing = Documents(ids=b"", sentence_ends=b"", document_ends=b"", word_starts=starts)
     for one in settings:
         if one.objective in OBJECTIVES:
             find_objective(one.objective).make(nothing, vocabulary, one, "python")

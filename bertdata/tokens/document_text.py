@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from bertdata.errors import InputError
+from bertdata.io.file_kind import utf8_remedy
 from bertdata.records import Documents, Vocabulary
 
 
@@ -103,3 +105,13 @@ class DocumentsBuilder:
             unknown=None if unknown is None else self._ids.count(unknown),
             word_starts=None if self._word_starts is None else memoryview(self._word_starts),
         )
+
+
+def not_utf8(texts: list[bytes], names: list[str]) -> InputError:
+    """The error for the first text that is not UTF-8."""
+    for text, name in zip(texts, names, strict=True):
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            return InputError.not_utf8(name, text, error.start, utf8_remedy(text, name))
+    raise AssertionError("each text is UTF-8")

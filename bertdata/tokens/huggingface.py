@@ -11,10 +11,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
-from bertdata.errors import InputError, MissingExtraError, VocabularyError, install_extra
-from bertdata.io.file_kind import utf8_remedy
+from bertdata.errors import MissingExtraError, VocabularyError, install_extra
 from bertdata.records import Documents, Vocabulary
-from bertdata.tokens.document_text import DocumentsBuilder, DocumentText, read_documents, word_starts
+from bertdata.tokens.document_text import (
+    DocumentsBuilder,
+    DocumentText,
+    not_utf8,
+    read_documents,
+    word_starts,
+)
 from bertdata.tokens.lines import join_inputs, universal_newlines
 from bertdata.tokens.time_limit import TooSlow, call_within, without_stderr
 from bertdata.tokens.tokenizer import TextTokens
@@ -93,7 +98,7 @@ class LibraryTokenizer:
                 encoded = self._run(self._library, [document.text for document in documents], names)
                 self._add(found, documents, encoded)
         except UnicodeDecodeError:
-            raise _not_utf8(texts, names) from None
+            raise not_utf8(texts, names) from None
         return found.documents()
 
     def _add(self, found: DocumentsBuilder, documents: list[DocumentText], encoded: Iterable[Any]) -> None:
@@ -180,13 +185,3 @@ def _slices(documents: Iterable[DocumentText]) -> Iterator[list[DocumentText]]:
         size += len(document.text)
     if found:
         yield found
-
-
-def _not_utf8(texts: list[bytes], names: list[str]) -> InputError:
-    """The error for the first text that is not UTF-8."""
-    for text, name in zip(texts, names, strict=True):
-        try:
-            text.decode()
-        except UnicodeDecodeError as error:
-            return InputError.not_utf8(name, text, error.start, utf8_remedy(text, name))
-    raise AssertionError("each text is UTF-8")

@@ -1,4 +1,7 @@
-"""Canonical composition (NFC) as the library tokenizers does it, by Unicode 9.0. Twin of _native/unicode/composition.h."""
+"""Canonical composition (NFC) as the library tokenizers does it, by Unicode 9.0.
+
+Twin of _native/unicode/composition.h.
+"""
 
 from functools import cache
 
@@ -43,7 +46,7 @@ def _decompose(text: str) -> list[Change]:
 
 
 def _compose(changes: list[Change]) -> list[Change]:
-    """Each starter with the marks behind it that compose with it. A mark of no higher class blocks another."""
+    """Each starter with the marks behind it that compose with it. A mark blocks those of no higher class."""
     composed: list[Change] = []
     starter, last = None, 0
     for character, added in changes:

@@ -1,4 +1,4 @@
-"""Character classes of tokenizers 0.23.3. Made by tools/generate_library_unicode.py, not by hand."""
+"""Character classes of tokenizers 0.23.3. Made by tools/generate_library_unicode.py."""
 
 # fmt: off
 # ruff: noqa
@@ -155,7 +155,7 @@ LETTER: tuple[tuple[int, int], ...] = (
     (0x2A700, 0x2B739), (0x2B740, 0x2B81D), (0x2B820, 0x2CEA1), (0x2CEB0, 0x2EBE0),
     (0x2EBF0, 0x2EE5D), (0x2F800, 0x2FA1D), (0x30000, 0x3134A), (0x31350, 0x323AF),
 )
-"""``\p{L}`` of a pattern."""
+r"""``\p{L}`` of a pattern."""
 
 NUMBER: tuple[tuple[int, int], ...] = (
     (0x30, 0x39), (0xB2, 0xB3), (0xB9, 0xB9), (0xBC, 0xBE), (0x660, 0x669), (0x6F0, 0x6F9),
@@ -192,18 +192,18 @@ NUMBER: tuple[tuple[int, int], ...] = (
     (0x1ECAD, 0x1ECAF), (0x1ECB1, 0x1ECB4), (0x1ED01, 0x1ED2D), (0x1ED2F, 0x1ED3D),
     (0x1F100, 0x1F10C), (0x1FBF0, 0x1FBF9),
 )
-"""``\p{N}`` of a pattern."""
+r"""``\p{N}`` of a pattern."""
 
 NEWER_NUMBER: tuple[tuple[int, int], ...] = (
     (0x11DE0, 0x11DE9), (0x16FF4, 0x16FF6),
 )
-"""Numbers to the pre-tokeniser Digits alone."""
+r"""Numbers to the pre-tokeniser Digits alone."""
 
 SPACE: tuple[tuple[int, int], ...] = (
     (0x9, 0xD), (0x20, 0x20), (0x85, 0x85), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A),
     (0x2028, 0x2029), (0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000),
 )
-"""``\s`` of a pattern, and white space that an added token takes along."""
+r"""``\s`` of a pattern, and white space that an added token takes along."""
 
 WORD_BUT_LETTER: tuple[tuple[int, int], ...] = (
     (0x30, 0x39), (0x5F, 0x5F), (0x300, 0x36F), (0x483, 0x489), (0x591, 0x5BD), (0x5BF, 0x5BF),
@@ -296,7 +296,7 @@ WORD_BUT_LETTER: tuple[tuple[int, int], ...] = (
     (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189), (0x1FBF0, 0x1FBF9),
     (0xE0100, 0xE01EF),
 )
-"""``\w`` beside an added token of single words, letters left out."""
+r"""``\w`` beside an added token of single words, letters left out."""
 
 NEWER_MARK: tuple[tuple[int, int], ...] = (
     (0x7FD, 0x7FD), (0x8D3, 0x8D3), (0x9FE, 0x9FE), (0xD3B, 0xD3C), (0x1DF6, 0x1DF9),
@@ -304,7 +304,7 @@ NEWER_MARK: tuple[tuple[int, int], ...] = (
     (0x11839, 0x1183A), (0x11A34, 0x11A34), (0x11A47, 0x11A47), (0x11A99, 0x11A99),
     (0x11D42, 0x11D42), (0x11D44, 0x11D45), (0x11D97, 0x11D97),
 )
-"""Marks that canonical order moves in Unicode 11.0, but not in the library."""
+r"""Marks that canonical order moves in Unicode 11.0, but not in the library."""
 
 NEVER_COMPOSED: tuple[tuple[int, int], ...] = (
     (0x344, 0x344), (0x958, 0x95F), (0x9DC, 0x9DD), (0x9DF, 0x9DF), (0xA33, 0xA33),
@@ -319,4 +319,4 @@ NEVER_COMPOSED: tuple[tuple[int, int], ...] = (
     (0xFB1F, 0xFB1F), (0xFB2A, 0xFB36), (0xFB38, 0xFB3C), (0xFB3E, 0xFB3E), (0xFB40, 0xFB41),
     (0xFB43, 0xFB44), (0xFB46, 0xFB4E), (0x1D15E, 0x1D164), (0x1D1BB, 0x1D1C0),
 )
-"""Composites that canonical composition leaves decomposed."""
+r"""Composites that canonical composition leaves decomposed."""

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from bertdata.config.declared import setting
 from bertdata.io import storage
-from bertdata.records import DEFAULT_OBJECTIVE
 from trainer.config.section import Section, check
 
 
@@ -27,9 +26,7 @@ class DataSection(Section):
     unverified: bool = setting(False, "accept data without a manifest, as other tools write it")
     generated_data: bool = setting(False, "train on random examples that the host generates", common=True)
     objective: str | None = setting(
-        None,
-        "objective of the examples, by whose name one of your own is loaded (default: that of the data; "
-        f"without data {DEFAULT_OBJECTIVE})",
+        None, "objective of the examples; loads one of your own (default: the data's, without data bert)"
     )
     max_seq_length: int | None = setting(
         None, "length of an example in ids (default: the dataset's)", least=5, most=65535, by_phase=True

@@ -71,8 +71,9 @@ def make_configs(
         except SettingsError as error:  # values valid alone but not together
             raise SettingsError(f"{where}{error}") from None
     only_second = flags.get("phase2", in_file.get("phase2"))
-    for name in {config.data.objective for config in configs} - {None}:
-        find_objective(str(name))  # loads one of somebody's own, which no file of data may choose
+    for config in configs:
+        if config.data.objective is not None:
+            find_objective(config.data.objective)  # loads one of somebody's own, which no data may choose
     return configs[-1:] if only_second else configs
 
 

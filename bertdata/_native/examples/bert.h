@@ -46,7 +46,7 @@ struct BertColumns {
 template <class Id>
 class BertExamples {
  public:
-  // tells_words: batches have word starts; the documents tell them.
+  // tells_words: batches have word starts, which the documents then tell.
   BertExamples(const DocumentView<Id>& documents, const BertRules& rules, const std::vector<uint32_t>& seed,
                bool tells_words)
       : documents_(documents), rules_(rules), tells_words_(tells_words), random_(seed), lengths_(rules.ngrams) {

@@ -87,12 +87,6 @@ void bind_pairs(py::module_& m, const char* name) {
       .def("batch", &Pairs::batch, py::arg("start"), py::arg("stop"), py::arg("step") = 1);
 }
 
-inline void check_limits(const std::vector<double>& limits) {
-  if (limits.empty()) return;
-  if (!std::is_sorted(limits.begin(), limits.end()) || !(limits.front() > 0) || !(limits.back() == 1))
-    throw py::value_error("ngram_limits: expected ascending numbers above 0, the last 1");
-}
-
 inline void bind_bert(py::module_& m) {
   py::class_<BertRules>(m, "BertRules")
       .def(py::init([](uint32_t max_seq_length, uint32_t max_predictions, uint32_t dupe_factor,

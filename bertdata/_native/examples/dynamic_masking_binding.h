@@ -180,20 +180,25 @@ inline MaskingRules masking_rules(uint32_t most, uint32_t mask, uint64_t mask_li
                       std::vector<uint8_t>(special.begin(), special.end()),
                       std::vector<uint8_t>(continues.begin(), continues.end()),
                       whole_words,
-                      draws_counts};
+                      draws_counts,
+                      {}};
 }
 
 inline void bind_dynamic_masking(py::module_& m) {
   py::class_<PyDynamicMasker> masker(m, "DynamicMasker");
   masker.def(py::init([](uint32_t most, uint32_t mask, uint64_t mask_limit, uint64_t random_limit,
                        std::vector<uint32_t> replacements, const py::bytes& is_special,
-                       const py::bytes& continues_word, bool whole_words, bool draws_counts) {
-             return PyDynamicMasker(masking_rules(most, mask, mask_limit, random_limit, std::move(replacements),
-                                                  is_special, continues_word, whole_words, draws_counts));
+                       const py::bytes& continues_word, bool whole_words, bool draws_counts,
+                       std::vector<double> ngram_limits) {
+             check_limits(ngram_limits);
+             MaskingRules rules = masking_rules(most, mask, mask_limit, random_limit, std::move(replacements),
+                                                is_special, continues_word, whole_words, draws_counts);
+             rules.ngram_limits = std::move(ngram_limits);
+             return PyDynamicMasker(std::move(rules));
            }),
            py::kw_only(), py::arg("most"), py::arg("mask"), py::arg("mask_limit"), py::arg("random_limit"),
            py::arg("replacements"), py::arg("is_special"), py::arg("continues_word"), py::arg("whole_words"),
-           py::arg("draws_counts"));
+           py::arg("draws_counts"), py::arg("ngram_limits") = std::vector<double>());
   bind_mask(masker);
 
   py::class_<CounterStream>(m, "CounterStream")

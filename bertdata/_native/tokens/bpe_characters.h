@@ -22,6 +22,8 @@ class CharacterBitsTable {
  public:
   CharacterBitsTable(const uint8_t* bits, size_t count) : bits_(bits, bits + count) {
     if (count != kCodePoints) throw std::invalid_argument("characters: expected a byte for each code point");
+    for (const uint8_t of : bits_)
+      if (of & kKindMask & ((of & kKindMask) - 1)) throw std::invalid_argument("characters: one is of two kinds");
   }
 
   // The bits of the character at p, in valid UTF-8; p moves behind it.

@@ -38,7 +38,7 @@ class _Maker:
         self._ids = documents.ids
         self._starts = starts_of(documents, vocabulary, settings.masking, kind)
         self._cls, self._sep = vocabulary.role("cls"), vocabulary.role("sep")
-        self._rules = masking_rules(vocabulary, settings.masking)
+        self._rules = masking_rules(vocabulary, settings.masking, masks=settings.masks)
         self._masks, self._kind, self._tells_words = settings.masks, kind, has_group(kind, WORD_STARTS)
 
     def make(self, pair: Pair, stream: RandomStream) -> Example:

@@ -47,7 +47,7 @@ class NativeBlocks(KernelExamples):
                 sep=vocabulary.role("sep"),
                 masked_lm_prob=settings.masked_lm_prob,
                 masks=settings.masks,
-                **masking_rules(vocabulary, settings.masking).for_kernel(),
+                **masking_rules(vocabulary, settings.masking, masks=settings.masks).for_kernel(),
             ),
             word_starts=starts_of(documents, vocabulary, settings.masking, kind),
             tells_words=has_group(kind, WORD_STARTS),

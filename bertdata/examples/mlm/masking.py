@@ -14,7 +14,7 @@ def mask_block(
     number: int,
     starts: Starts = None,
 ) -> Masked:
-    """The block with its masks. number: its place among the blocks of the text; starts: as of words_of."""
+    """The block with its masks. number: its place in the text, starts: as of words_of."""
     if not settings.masks:
         return Masked(original, [], [])
     return mask_at_load(original, settings.masked_lm_prob, rules, CounterStream(key, number), starts)

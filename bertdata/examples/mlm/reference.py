@@ -32,7 +32,7 @@ class ReferenceBlocks(ListedExamples):
         self, documents: Documents, vocabulary: Vocabulary, settings: MlmSettings, kind: type[MlmBatch]
     ) -> None:
         examples: list[Example] = []
-        rules = masking_rules(vocabulary, settings.masking)
+        rules = masking_rules(vocabulary, settings.masking, masks=settings.masks)
         word_starts = starts_of(documents, vocabulary, settings.masking, kind)
         blocks = _token_blocks(documents, word_starts, vocabulary, settings.blocks, settings.max_seq_length)
         for key in pass_keys(documents, settings.random_seed, settings.dupe_factor):
@@ -66,9 +66,10 @@ def _token_blocks(
     breaks: str,
     max_seq_length: int,
 ) -> list[Line]:
-    """The blocks with their word starts, those of the documents; None: each id counts as one.
+    """The blocks with their word starts.
 
-    A special id that is put in starts a word, as does the id behind it.
+    word_starts: those of the documents; None: each id counts as one. A special id that is put in starts a
+    word, as does the id behind it.
     """
     end_token = Token(vocabulary.role("sep"), 1)
     lines = _lines(documents, word_starts, end_token, with_blanks=breaks == "complete_doc")

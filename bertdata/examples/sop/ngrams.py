@@ -1,16 +1,25 @@
 """ALBERT's masks: n-grams of words in a random order, as many as there is room for.
 
-Lan et al. 2020, section 3.1, in the order of draws of the program that released it. Twin of
-_native/examples/ngrams.h and _native/examples/bert.h.
+Lan et al. 2020, section 3.1. In files in the order of draws of the program that released it: twin of
+_native/examples/bert.h. At load from the stream of each example: twin of _native/examples/dynamic_masking.h.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, chain
 
-from bertdata.examples.masking.reference import Masked, Word, masked, replacement_in_file
+from bertdata.examples.dynamic_masking.counter_stream import CounterStream
+from bertdata.examples.masking.reference import (
+    Masked,
+    Starts,
+    Word,
+    masked,
+    random_order,
+    replacement_at_load,
+    replacement_in_file,
+    words_of,
+)
 from bertdata.examples.masking.rules import MaskingRules
-from bertdata.examples.numpy_stream import NumpyStream
 from bertdata.examples.random_stream import RandomStream
 
 
@@ -34,14 +43,14 @@ def _normal(shares: list[float]) -> list[float]:
 
 
 class NgramLengths:
-    """The numbers of words of n-grams, from a stream of their own."""
+    """The numbers of words of n-grams. random: gives the next number in [0, 1)."""
 
-    def __init__(self, limits: list[float], number: int) -> None:
-        self._limits, self._stream = limits, NumpyStream(number)
+    def __init__(self, limits: Sequence[float], random: Callable[[], float]) -> None:
+        self._limits, self._random = limits, random
 
     def draw(self) -> int:
         """The next number of words."""
-        return bisect_right(self._limits, self._stream.random()) + 1
+        return bisect_right(self._limits, self._random()) + 1
 
 
 def mask_ngrams(
@@ -75,6 +84,28 @@ def mask_ngrams(
     return masked(original, replaced)
 
 
+def mask_ngrams_at_load(
+    original: list[int],
+    rate: float,
+    limits: Sequence[float],
+    rules: MaskingRules,
+    stream: CounterStream,
+    starts: Starts = None,
+) -> Masked:
+    """The unmasked ids with masked n-grams of words, ``rate`` of them. starts: as of words_of.
+
+    A first word is drawn of all that are left, then its n-gram's length by 32 bits, until there are enough;
+    then what stands at each position, from the first to the last.
+    """
+    words = words_of(original, rules, starts)
+    lengths = NgramLengths(limits, lambda: stream.word() / (1 << 32))
+    firsts = random_order(list(range(len(words))), stream)
+    chosen = _choose(firsts, words, rules.settings.masks_wanted(len(original), rate), (), lengths)
+    return masked(
+        original, {place: replacement_at_load(original[place], rules, stream) for place in sorted(chosen)}
+    )
+
+
 def _choose(
     firsts: Iterable[int], words: Sequence[Word], wanted: int, taken: Iterable[int], lengths: NgramLengths
 ) -> list[int]:
@@ -83,10 +114,8 @@ def _choose(
     An n-gram with too many loses words at its end. It is left out where one word is still too many, and where
     a position is taken already. firsts: the first word of each. taken: positions that are not free.
     """
-    covered, chosen = set(taken), list[int]()
-    for first in firsts:
-        if len(chosen) >= wanted:
-            break
+    covered, chosen, left = set(taken), list[int](), iter(firsts)
+    while len(chosen) < wanted and (first := next(left, None)) is not None:
         longest = lengths.draw()
         shortened = (list(chain(*words[first : first + count])) for count in range(longest, 0, -1))
         ngram = next((one for one in shortened if len(chosen) + len(one) <= wanted), [])

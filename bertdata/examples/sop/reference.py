@@ -3,6 +3,7 @@
 from bertdata.examples.made_examples import ListedExamples
 from bertdata.examples.masking.reference import Masked, words_of
 from bertdata.examples.masking.rules import masking_rules
+from bertdata.examples.numpy_stream import NumpyStream
 from bertdata.examples.pairs import Pair, pair_document, sentence_places
 from bertdata.examples.random_stream import RandomStream
 from bertdata.examples.sop.batch import SopBatch, SopExample
@@ -34,7 +35,7 @@ class _SopMaker:
         self._documents, self._vocabulary, self._settings = documents, vocabulary, settings
         self._special = {vocabulary.role("cls"), vocabulary.role("sep")}
         self._rules = masking_rules(vocabulary, settings.masking)
-        self._lengths = NgramLengths(settings.ngram_limits, settings.ngram_seed)
+        self._lengths = NgramLengths(settings.ngram_limits, NumpyStream(settings.ngram_seed).random)
 
     def make(self, pair: Pair, stream: RandomStream) -> SopExample:
         """The example ``[CLS] a [SEP] b [SEP]`` with its masks drawn.

@@ -39,7 +39,14 @@ def make_kernel(bpe: ByteBpe, vocabulary: Vocabulary) -> Any:
         merges=array("I", [token_id for merge in ranked for token_id in merge[1:]]),
         whole_words=_whole_words(bpe) if bpe.whole_words else [],
         added=[
-            (token.content.encode(), token.id, token.lstrip, token.rstrip, token.single_word, token.normalized)
+            (
+                token.content.encode(),
+                token.id,
+                token.lstrip,
+                token.rstrip,
+                token.single_word,
+                token.normalized,
+            )
             for token in bpe.added
         ],
         trims=bpe.trims,

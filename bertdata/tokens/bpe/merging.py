@@ -1,5 +1,7 @@
 """Pre-tokens to ids by merges (byte pair encoding, Sennrich et al. 2016, on bytes, as GPT-2 applies it)."""
 
+from itertools import pairwise
+
 from bertdata.tokens.bpe.settings import ByteBpe, byte_alphabet
 
 
@@ -17,9 +19,7 @@ def split_units(pretoken: str, bpe: ByteBpe) -> list[tuple[int, int]]:
     ids, lengths = [bpe.units[byte] for byte in data], [1] * len(data)
     while True:
         ranked = [
-            (*bpe.merges[pair], place)
-            for place, pair in enumerate(zip(ids, ids[1:], strict=False))
-            if pair in bpe.merges
+            (*bpe.merges[pair], place) for place, pair in enumerate(pairwise(ids)) if pair in bpe.merges
         ]
         if not ranked:
             return list(zip(ids, lengths, strict=True))

@@ -22,7 +22,7 @@ def recognise(parsed: Mapping[str, Any]) -> ByteBpe | str:
     """The settings of a byte-level BPE, or the reason why the kernel cannot do the file's work: "its ...".
 
     A part that is not even shaped as the library's is a reason, too: the library then says what is wrong.
-    Truncation and padding are not looked at, as ids of a whole text have neither.
+    Truncation, padding and dropout are not looked at: a text is encoded whole, and the same way every time.
     """
     try:
         return _recognise(parsed)
@@ -60,8 +60,8 @@ def _recognise(parsed: Mapping[str, Any]) -> ByteBpe:
 
 def _check_model(model: Mapping[str, Any]) -> None:
     if model.get("type") != "BPE":
-        raise _UnknownSetting(f"its model is {model.get('type')}")
-    for key in ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"):
+        raise _UnknownSetting(f"no kernel is for {model.get('type')}")
+    for key in ("continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"):
         if model.get(key):
             raise _UnknownSetting(f"its model has {key}")
 

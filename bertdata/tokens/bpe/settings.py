@@ -61,7 +61,7 @@ class ByteBpe:
 
 @cache
 def byte_alphabet() -> str:
-    """The character that stands for each byte in a vocabulary (GPT-2): itself if printable, else from U+0100 on."""
+    """The character that stands for each byte (GPT-2): itself if it is printable, else one from U+0100 on."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = iter(range(0x100, 0x200))
     return "".join(chr(byte if byte in printable else next(others)) for byte in range(256))

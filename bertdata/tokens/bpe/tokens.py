@@ -78,5 +78,5 @@ class TextSplitter:
 
 
 def _blanks(token: str) -> int:
-    """Number of blanks that the token begins with. The letter that stands for a blank in the vocabulary is one."""
+    """Number of blanks that the token begins with, as themselves or as in the vocabulary."""
     return len(token) - len(token.lstrip(SPACE_CHARACTERS + "Ġ"))

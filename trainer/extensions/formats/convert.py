@@ -75,7 +75,8 @@ def convert(
     found = find_tokenizer(checkpoint, shape, vocab, train_data, lower_case)
     checkpoint = _held(checkpoint, shape)
     if (learned := _find_task(checkpoint, task)) is not None:
-        checkpoint = learned.exported(checkpoint, to)
+        weights = learned.exported(checkpoint.weights, to)
+        checkpoint = replace(checkpoint, weights=weights, architecture=learned.architecture)
     what = "weights" if checkpoint.updates is None else f"update {checkpoint.updates}"
     kept = " with moments" if checkpoint.moments and to != "huggingface" else ""
     lacks = f", without a tokeniser: the vocabulary is not at hand; {_REMEDY}"
@@ -175,7 +176,7 @@ def _write_own(checkpoint: Checkpoint, shape: ModelConfig, target: str) -> str:
         lacks = f", without {len(missing)} tensors of the heads, which keep random values"
     moments = match_moments(own, shape, checkpoint)
     updates = checkpoint.updates or 0
-    state = new_state(Config.of(), shape, checkpoint.task)
+    state = replace(new_state(Config.of(), shape), task=checkpoint.task)
     state = replace(state, step=updates, applied=updates, optimiser=checkpoint.optimiser or state.optimiser)
     write_checkpoint(Path(target), state, weights, moments)
     what = f"weights and moments of update {updates}" if moments else "weights"

@@ -1,0 +1,134 @@
+"""A tokenizer.json is known exactly, or not at all and the reason is said."""
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer
+
+from bertdata.tokens.bpe.recognition import recognise
+from bertdata.tokens.bpe.settings import ByteBpe
+from tests.support.byte_bpe import PRE_TOKENIZERS, ROBERTA, added, byte_bpe, byte_level, sequence, split
+
+
+def known(parsed: dict[str, Any]) -> ByteBpe:
+    found = recognise(parsed)
+    assert isinstance(found, ByteBpe), found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("pre_tokenizer", "pattern", "digits", "prefix_space"),
+    [
+        ("gpt2", "gpt2", None, False),
+        ("gpt2 with a blank", "gpt2", None, True),
+        ("gpt2 by Split", "gpt2", None, False),
+        ("llama3", "llama3", None, False),
+        ("qwen2", "qwen2", None, False),
+        ("each digit", "gpt2", "each", False),
+        ("runs of digits", "gpt2", "runs", True),
+    ],
+)
+def test_the_pre_tokenisers_of_published_models_are_known(pre_tokenizer, pattern, digits, prefix_space):
+    found = known(byte_bpe(pre_tokenizer))
+    assert (found.pattern, found.digits, found.prefix_space) == (pattern, digits, prefix_space)
+
+
+def test_merges_are_read_as_pairs_and_as_texts():
+    pairs = byte_bpe()
+    texts = copy.deepcopy(pairs)
+    texts["model"]["merges"] = [" ".join(merge) for merge in pairs["model"]["merges"]]
+    found = known(pairs)
+    assert found.merges == known(texts).merges
+    first, second = pairs["model"]["merges"][0]
+    ids = pairs["model"]["vocab"]
+    assert found.merges[ids[first], ids[second]] == (0, ids[first + second])
+
+
+def test_normalisers_and_post_processors_that_change_nothing_else_are_known():
+    assert not known(byte_bpe()).composes
+    assert known(byte_bpe(composes=True)).composes
+    assert known(byte_bpe(normalizer={"type": "Sequence", "normalizers": [{"type": "NFC"}]})).composes
+    assert known(byte_bpe(post_processor=ROBERTA | {"add_prefix_space": True})).trims == (True,)
+    assert known(byte_bpe(post_processor=ROBERTA | {"trim_offsets": False})).trims == ()
+    assert known(byte_bpe(ignore_merges=True)).whole_words
+
+
+def of_split(**changes: Any) -> dict[str, Any]:
+    steps = copy.deepcopy(split("llama3"))
+    steps["pretokenizers"][0].update(changes)
+    return steps
+
+
+CASES: dict[str, tuple[dict[str, Any], str]] = {
+    "another model": ({"type": "Unigram"}, "no kernel is for Unigram"),
+    "byte_fallback": ({"byte_fallback": True}, "its model has byte_fallback"),
+    "a prefix": ({"continuing_subword_prefix": "##"}, "its model has continuing_subword_prefix"),
+    "a suffix": ({"end_of_word_suffix": "</w>"}, "its model has end_of_word_suffix"),
+    "lower-casing": ({"normalizer": {"type": "Lowercase"}}, "its normaliser is Lowercase"),
+    "two normalisers": (
+        {"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Lowercase"}]}},
+        "its normaliser is NFC and Lowercase",
+    ),
+    "no pre-tokeniser": ({"pre_tokenizer": None}, "its pre-tokeniser is none"),
+    "words": ({"pre_tokenizer": {"type": "Whitespace"}}, "its pre-tokeniser is Whitespace"),
+    "no pattern": ({"pre_tokenizer": byte_level(False, use_regex=False)}, "its pre-tokeniser is ByteLevel"),
+    "another pattern": (
+        {"pre_tokenizer": of_split(pattern={"Regex": r"\w+"})},
+        "its pre-tokeniser splits by a pattern that is neither GPT-2's, Llama 3's nor Qwen 2's",
+    ),
+    "a text as pattern": (
+        {"pre_tokenizer": of_split(pattern={"String": " "})},
+        "its pre-tokeniser splits by a pattern that is neither GPT-2's, Llama 3's nor Qwen 2's",
+    ),
+    "removed matches": (
+        {"pre_tokenizer": of_split(behavior="Removed")},
+        "its pre-tokeniser does not keep each match of its pattern as it is",
+    ),
+    "a blank before each part": (
+        {"pre_tokenizer": sequence(split("qwen2")["pretokenizers"][0], byte_level(True, use_regex=False))},
+        "its pre-tokeniser puts a blank before each part of a Split",
+    ),
+    "an unknown part in a merge": (
+        {"merges": [["a", "\u3042"]]},
+        "its merge a \u3042 names a token that its vocabulary lacks",
+    ),
+    "a byte without token": ({"vocab": {"a": 0, "b": 1}}, "its vocabulary lacks some of the 256 bytes"),
+    "an id of two tokens": ({"vocab": {"a": 0, "b": 0}}, "two of its tokens have one id"),
+    "an odd id": ({"vocab": {"a": -1}}, "an id of its vocabulary is no number of 32 bits"),
+    "another id": (
+        {"added_tokens": [added(5000, "<new>")]},
+        "its added token '<new>' has another id than the library gives it",
+    ),
+    "stripped blanks": (
+        {"added_tokens": [added(700, "<r>", rstrip=True), added(701, " x")]},
+        "one of its added tokens takes the white space that another begins with",
+    ),
+    "one text twice": (
+        {"added_tokens": [added(700, "<r>"), added(700, "<r>")]},
+        "two of its added tokens have one text",
+    ),
+    "a damaged part": ({"pre_tokenizer": {"types": 1}}, "its parts are not those of a tokenizer.json"),
+    "merges of three": ({"merges": ["a b c"]}, "its parts are not those of a tokenizer.json"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_not_known_is_said(case):
+    changes, reason = CASES[case]
+    assert recognise(byte_bpe(**changes)) == reason
+
+
+def test_one_text_in_composed_and_decomposed_form_is_two_tokens_of_one_text():
+    twins = [added(700, "é", normalized=True), added(701, "e\u0301", normalized=True)]
+    assert recognise(byte_bpe(composes=True, added_tokens=twins)) == "two of its added tokens have one text"
+    assert isinstance(recognise(byte_bpe(added_tokens=twins)), ByteBpe)
+
+
+@pytest.mark.parametrize("pre_tokenizer", PRE_TOKENIZERS)
+def test_the_library_loads_what_is_known_with_the_same_ids(pre_tokenizer):
+    parsed = byte_bpe(pre_tokenizer, tokens="all")
+    library = Tokenizer.from_str(json.dumps(parsed))
+    expected = {token.content: token.id for token in known(parsed).added} | parsed["model"]["vocab"]
+    assert library.get_vocab(with_added_tokens=True) == expected
