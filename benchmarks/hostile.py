@@ -313,7 +313,13 @@ def call_examples(stream: random.Random) -> None:
     sentences = offsets(stream, len(ids))
     documents = offsets(stream, len(sentences))
     made = kernels.BertExamples(
-        some(ids), some(sentences), some(documents), rules, some([stream.getrandbits(32)])
+        some(ids),
+        some(sentences),
+        some(documents),
+        rules,
+        some([stream.getrandbits(32)]),
+        word_starts=some(stream.choice((None, stream.randbytes(len(ids))))),
+        tells_words=stream.random() < 0.5,
     )
     for _ in range(3):
         made.batch(some(0), some(len(made)), some(stream.randint(1, 5)))
@@ -346,6 +352,7 @@ def call_masking(stream: random.Random) -> None:
         keys=some(array("Q", [stream.getrandbits(64) for _ in lengths])),
         numbers=some(array("Q", range(count))),
         rates=some(array("d", [1 - stream.random() for _ in lengths])),
+        word_starts=some(stream.choice((None, stream.randbytes(sum(lengths))))),
     )
 
 
@@ -397,6 +404,7 @@ def call_tokenizer(stream: random.Random) -> None:
         ids=mostly(stream, lambda: list(range(len(words)))),
         unknown=mostly(stream, lambda: 0),
         lower_case=stream.random() < 0.5,
+        strips_accents=stream.random() < 0.5,
         drops_unassigned=stream.random() < 0.5,
         keeps_special_tokens=stream.random() < 0.5,
         max_word_chars=mostly(stream, lambda: 100),

@@ -238,8 +238,8 @@ class ExampleBatch:
 
     @classmethod
     def sizes(cls) -> tuple[str, ...]:
-        """The names of all sizes that limit an example: of ids first."""
-        return tuple(group.size for group in cls.groups() if group.size)
+        """The names of all sizes that limit an example, each once: of ids first."""
+        return tuple(dict.fromkeys(group.size for group in cls.groups() if group.size))
 
     @classmethod
     def ragged(cls) -> dict[str, list[Column]]:

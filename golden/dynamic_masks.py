@@ -7,7 +7,7 @@ import numpy as np
 from bertdata._native import Engine
 from bertdata.examples import columns
 from bertdata.examples.bert.batch import BertBatch
-from bertdata.examples.bert.describe import describe
+from bertdata.examples.bert.objective import BERT
 from bertdata.examples.dynamic_masking.counter_stream import shard_key
 from bertdata.examples.dynamic_masking.masker import Draws, make_masker
 from bertdata.examples.masking.settings import MaskingSettings
@@ -51,7 +51,7 @@ def masked_text(name: str, engine: Engine) -> str:
     )
     words, layout = list(vocabulary.words), case.settings.layout
     return "".join(
-        f"example {number}: {describe(example, words, vocabulary.mask, layout)}"
+        f"example {number}: {BERT.describe(example, words, vocabulary.mask, layout)}"
         for number, example in enumerate(masked.examples())
     )
 

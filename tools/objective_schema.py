@@ -44,7 +44,11 @@ def _record() -> Schema:
             **common,
             "unverified": {"description": unverified, "const": True},
         },
-        "allOf": [_of_objective(one, common) for one in OBJECTIVES.values() if _own(one, common)],
+        "allOf": [
+            _of_objective(one, common)
+            for one in OBJECTIVES.values()
+            if _own(one, common) and not one.unlearned
+        ],
     }
 
 
@@ -59,7 +63,8 @@ def _of_objective(objective: Objective, common: Mapping[str, Any]) -> Schema:
     for name in sizes:
         own[name]["minimum"] = 1
     written = objective.settings_type().as_json()
-    named: Schema = {"properties": {"name": {"const": objective.name}}}
+    name = {"enum": [objective.name, objective.of_words]} if objective.of_words else {"const": objective.name}
+    named: Schema = {"properties": {"name": name}}
     if objective.name != DEFAULT_OBJECTIVE:
         named["required"] = ["name"]
     return {

@@ -102,6 +102,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "of padded rows": f"{_LOADING}.padded_rows:row_form",
         "of padded examples": f"{_LOADING}.padded_rows:RowForm",
     },
+    "examples": {"generated": "trainer.model.generated:generated_examples"},
     "masks": {
         "dynamic": f"{_LOADING}.dynamic_masks:mask_at_load",
         "drawn once": f"{_LOADING}.dynamic_masks:mask_once",
@@ -110,6 +111,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "task": {
         "pretraining": "trainer.model.pretraining:Pretraining",
         "masked_words": "trainer.model.pretraining:MaskedWords",
+        "span_boundaries": f"{EXTENSIONS}.tasks.span_boundaries:SpanBoundaries",
         "squad": f"{_FINETUNING}.squad.task:Squad",
         **dict.fromkeys(("classification", *_GLUE), f"{_FINETUNING}.classification.task:Classification"),
     },

@@ -14,6 +14,8 @@
 #include "examples/dynamic_masking_binding.h"
 #include "examples/mlm_binding.h"
 #include "examples/mt19937.h"
+#include "examples/sop_binding.h"
+#include "examples/span_binding.h"
 #include "examples/take_binding.h"
 #include "io/md5_binding.h"
 #include "shards/crc32c.h"
@@ -46,7 +48,7 @@ struct PyTokenizer {
     }
     py::object ids = documents.wide ? view(std::move(documents.ids32)) : view(std::move(documents.ids16));
     return py::make_tuple(ids, view(std::move(documents.sentence_ends)), view(std::move(documents.document_ends)),
-                          documents.unknown);
+                          documents.unknown, view(std::move(documents.left_out)));
   }
 
   py::tuple tokenize_each(const py::buffer& text, const py::buffer& ends) {
@@ -288,6 +290,7 @@ PYBIND11_MODULE(_kernels, m) {
   bind_owned<uint8_t>(m, "Bytes");
   bind_owned<uint16_t>(m, "Shorts");
   bind_owned<uint32_t>(m, "Words");
+  bind_owned<uint64_t>(m, "Longs");
 
   static py::exception<RecordError> record_error(m, "RecordError", PyExc_ValueError);
   py::register_exception<LossyExample>(m, "LossyExample", PyExc_ValueError);
@@ -304,14 +307,25 @@ PYBIND11_MODULE(_kernels, m) {
 
   py::class_<PyTokenizer>(m, "Tokenizer")
       .def(py::init([](const std::vector<std::string>& tokens, const std::vector<uint32_t>& ids, uint32_t unknown,
-                       bool lower_case, bool drops_unassigned, bool keeps_special_tokens, uint32_t max_word_chars) {
+                       bool lower_case, bool strips_accents, bool final_sigma, bool splits_ideographs,
+                       bool drops_unassigned, bool keeps_special_tokens, bool joins_lines, uint32_t max_word_chars,
+                       const std::vector<std::pair<uint32_t, uint32_t>>& left_out_points,
+                       const std::vector<std::string>& left_out_strings) {
              if (tokens.size() != ids.size()) throw py::value_error("tokens and ids differ in length");
-             const TokenRules rules{lower_case, drops_unassigned, keeps_special_tokens, max_word_chars};
-             return std::unique_ptr<PyTokenizer>(new PyTokenizer{Tokenizer(tokens, ids, unknown, rules)});
+             for (const std::string& string : left_out_strings)
+               if (string.empty()) throw py::value_error("left_out_strings: one is empty");
+             const TokenRules rules{lower_case,       strips_accents,       final_sigma, splits_ideographs,
+                                    drops_unassigned, keeps_special_tokens, joins_lines, max_word_chars};
+             return std::unique_ptr<PyTokenizer>(
+                 new PyTokenizer{Tokenizer(tokens, ids, unknown, rules, LeftOut(left_out_points, left_out_strings))});
            }),
            py::kw_only(), py::arg("tokens"), py::arg("ids"), py::arg("unknown"), py::arg("lower_case"),
-           py::arg("drops_unassigned"), py::arg("keeps_special_tokens"), py::arg("max_word_chars"))
-      .def("tokenize", &PyTokenizer::tokenize, "(ids, sentence_ends, document_ends, number of [UNK]) of a UTF-8 text")
+           py::arg("strips_accents"), py::arg("final_sigma") = true, py::arg("splits_ideographs") = true,
+           py::arg("drops_unassigned"), py::arg("keeps_special_tokens"), py::arg("joins_lines") = false,
+           py::arg("max_word_chars"), py::arg("left_out_points") = std::vector<std::pair<uint32_t, uint32_t>>{},
+           py::arg("left_out_strings") = std::vector<std::string>{})
+      .def("tokenize", &PyTokenizer::tokenize,
+           "(ids, sentence_ends, document_ends, number of [UNK], documents left out) of a UTF-8 text")
       .def("tokenize_each", &PyTokenizer::tokenize_each, py::arg("text"), py::arg("ends"),
            "(ids, end of each text's ids) of joined UTF-8 texts with the end of each");
 
@@ -333,6 +347,8 @@ PYBIND11_MODULE(_kernels, m) {
   bind_bert(m);
   bind_dynamic_masking(m);
   bind_mlm(m);
+  bind_sop(m);
+  bind_span(m);
   bind_take(m);
   bind_md5(m);
   bind_mlperf_extractor(m);

@@ -27,7 +27,9 @@ def given_tokenizer(
     tokenizer: str | None,
     roles: Sequence[str],
 ) -> TokenizerFile:
-    """The tokeniser of --vocab or --tokenizer. settings: of a dataset; changes: those that were given.
+    """The tokeniser of --vocab or --tokenizer.
+
+    settings: of a dataset. changes: those that were given.
 
     SettingsError unless exactly one of both is given, and what goes with it.
     """
@@ -70,8 +72,9 @@ def check_tokenizer(
     """
     if isinstance(file, VocabularyFile):
         return
-    nothing = Documents(ids=b"", sentence_ends=b"", document_ends=b"")
     vocabulary = vocabulary_of(file)
+    starts = b"" if vocabulary.continues_word is None else None
+    nothing = Documents(ids=b"", sentence_ends=b"", document_ends=b"", word_starts=starts)
     for one in settings:
         if one.objective in OBJECTIVES:
             find_objective(one.objective).make(nothing, vocabulary, one, "python")

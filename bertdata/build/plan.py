@@ -10,9 +10,11 @@ from bertdata.config.settings import LONGEST_SEQUENCE, ExampleSettings, check, c
 from bertdata.dataset.manifest import DatasetPlan
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import SettingsError
+from bertdata.examples.groups import WORD_STARTS
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.assets import name_warnings
+from bertdata.records import Vocabulary
 from bertdata.tokens.files import TokenizerFile, VocabularyFile
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import vocabulary_of
@@ -98,7 +100,8 @@ def plan_targets(
     numbered = len(settings) > 1
     vocabulary, targets = vocabulary_of(tokenizer), []
     record = None if isinstance(tokenizer, VocabularyFile) else tokenizer.record(vocabulary)
-    for number, (place, chosen) in enumerate(settings.items(), 1):
+    for number, (place, given) in enumerate(settings.items(), 1):
+        chosen = _with_word_starts(given, vocabulary)
         plan = DatasetPlan(
             recipe=recipe.name if recipe else None,
             phase=number if numbered else phase if recipe and len(recipe.phases) > 1 else None,
@@ -109,6 +112,19 @@ def plan_targets(
         dataset = Dataset(directory, plan, within=output if place else None)
         targets.append(Target(dataset=dataset, settings=chosen))
     return tuple(targets)
+
+
+def _with_word_starts(settings: ExampleSettings, vocabulary: Vocabulary) -> ExampleSettings:
+    """The settings, with word starts in examples without masks, where the ids do not tell whole words."""
+    objective, told = find_objective(settings.objective), vocabulary.continues_word is not None
+    if WORD_STARTS in objective.unlearned and told:
+        raise SettingsError(
+            f"objective {objective.name}: the ids of {vocabulary.name} tell where words start; "
+            f"expected {objective.name.removesuffix('_word_starts')}"
+        )
+    if objective.of_words and not told and not getattr(settings, "masks", True):
+        return settings.with_changes(objective=objective.of_words)
+    return settings
 
 
 def plan_warnings(tokenizer: TokenizerFile) -> list[str]:

@@ -16,14 +16,16 @@ from bertdata.records import ShardLayout
 from bertdata.shards.containers import open_reader
 from bertdata.shards.packed.packs import PackReader
 from bertdata.shards.protocol import ShardReader
+from bertdata.tokens.readable import readable_words
 
 EXAMPLE = "  bertdata show shards/part-00000-of-00500.tfrecord --vocab vocab.txt --index 5 --num 2"
 
 SUMMARY = """\
 Prints words, masks (position, what stands there: [MASK], kept or random, and the label) and padding
-of examples in a shard of any container. Words come from the vocabulary beside the shard's manifest. For
-another tool's shard give --vocab: without it ids are printed, and [MASK] looks like a random word. Of a
-shard of packed rows --index and --num count rows, whose sequences follow one another."""
+of examples in a shard of any container. Words come from the vocabulary beside the shard's manifest; those
+of BPE and Unigram have the blank before them. For another tool's shard give --vocab: without it ids are
+printed, and [MASK] looks like a random word. Of a shard of packed rows --index and --num count rows, whose
+sequences follow one another."""
 
 _ROWS = 64
 _Titled = tuple[str, Any, ShardLayout]
@@ -36,7 +38,9 @@ def make_parser() -> Parser:
         "--index", type=int, default=0, metavar="I", help="first example, or packed row, to show (default: 0)"
     )
     parser.add_argument("--num", type=positive, default=1, metavar="N", help="how many (default: 1)")
-    parser.add_argument("--vocab", metavar="FILE", help="the vocabulary that the shard was made with")
+    parser.add_argument(
+        "--vocab", metavar="FILE", help="the vocabulary or tokenizer.json that the shard was made with"
+    )
     add_objective(parser)
     return parser
 
@@ -88,4 +92,4 @@ def _rows(reader: PackReader) -> Iterator[list[_Titled]]:
 def _words(dataset: FoundDataset, vocab: str | None) -> tuple[list[str], int | None]:
     """The word of each id and the id of [MASK]. Nothing of both where no vocabulary is known."""
     vocabulary = known_vocabulary(vocab, dataset)
-    return (list(vocabulary.words), vocabulary.mask) if vocabulary else ([], None)
+    return (readable_words(vocabulary), vocabulary.mask) if vocabulary else ([], None)

@@ -8,14 +8,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bertdata.dataset.discover import FoundDataset
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import SettingsError
 from bertdata.examples import columns
 from bertdata.examples.dynamic_masking.counter_stream import shard_key
 from bertdata.examples.dynamic_masking.masker import Draws, Masker
-from bertdata.examples.groups import MASKS, has_group
+from bertdata.examples.groups import MASKS, WORD_STARTS, has_group
+from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.examples.objectives import find_objective
-from bertdata.records import Buffer, ExampleBatch, ShardLayout
+from bertdata.records import Buffer, ExampleBatch, ShardLayout, Vocabulary
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,9 +69,28 @@ def masked_data(
     )
 
 
+def masker_of(
+    source: OpenedDataset, dataset: FoundDataset, vocabulary: Vocabulary, settings: MaskingSettings
+) -> Masker:
+    """The masker of a dataset's examples, by its objective and the settings in its manifest.
+
+    dataset: the source as it was found, or a part of it. SettingsError where no masks can be drawn.
+    """
+    of_data = dataset.manifest.plan.settings.objective if dataset.manifest else {}
+    return find_objective(source.layout.objective).masker(vocabulary, settings, of_data)
+
+
 def masked_layout(source: OpenedDataset, masker: Masker) -> ShardLayout:
-    """The dataset's layout with room for the masks. SettingsError as from check_masks."""
+    """The dataset's layout with room for the masks.
+
+    SettingsError as from check_masks, and where nothing tells the whole words that the masker takes.
+    """
     check_masks(source)
+    if masker.needs_starts and not has_group(find_objective(source.layout.objective).batch_type, WORD_STARTS):
+        raise SettingsError(
+            f"{source.name}: holds no word starts, and its tokeniser's ids do not tell whole words; make the "
+            "shards with bertdata create --no-masks, which keeps them"
+        )
     return replace(source.layout, max_predictions_per_seq=masker.settings.max_predictions_per_seq)
 
 

@@ -7,9 +7,9 @@ from bertdata.io import storage
 from bertdata.io.assets import cached_vocabulary, find_vocabulary
 from bertdata.io.file_check import file_md5
 from bertdata.records import Vocabulary
-from bertdata.tokens.files import VocabularyFile, file_of_record, name_in_dataset
+from bertdata.tokens.files import file_of_record, name_in_dataset
 from bertdata.tokens.fit import casing_warnings, unknown_warnings
-from bertdata.tokens.load import vocabulary_of
+from bertdata.tokens.load import file_at, vocabulary_of
 
 _CASING_REMEDIES = (
     "make the shards again with --no-lower-case",
@@ -26,10 +26,7 @@ def known_vocabulary(path_or_name: str | None, dataset: FoundDataset) -> Vocabul
     path = known_vocabulary_path(path_or_name, dataset)
     if path is None:
         return None
-    found = (
-        file_of_record(plan.settings.tokenizer, path) if plan else VocabularyFile(path=path, dialect="mlperf")
-    )
-    vocabulary = vocabulary_of(found)
+    vocabulary = vocabulary_of(file_of_record(plan.settings.tokenizer, path) if plan else file_at(path))
     if plan and vocabulary.md5 != (md5 := plan.settings.vocabulary["md5"]):
         raise UsageError(f"{path}: md5 {vocabulary.md5}, the shard was made with {md5}")
     return vocabulary

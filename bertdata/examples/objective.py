@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bertdata._native import Engine
 from bertdata.config.settings import ExampleSettings
@@ -17,7 +17,19 @@ from bertdata.errors import SettingsError
 from bertdata.examples import fields, slots
 from bertdata.examples.fields import Features, Fields
 from bertdata.examples.groups import MASKS
-from bertdata.records import IDS_ENDS, Documents, ExampleBatch, ExampleSource, ShardLayout, Vocabulary
+from bertdata.records import (
+    IDS_ENDS,
+    ColumnGroup,
+    Documents,
+    ExampleBatch,
+    ExampleSource,
+    ShardLayout,
+    Vocabulary,
+)
+
+if TYPE_CHECKING:
+    from bertdata.examples.dynamic_masking.masker import Masker
+    from bertdata.examples.masking.settings import MaskingSettings
 
 _MODEL_FORM = "huggingface"
 _MODEL_ROW = {"type": "int64", "shape": "S", "padding": 0, "of": "ids"}
@@ -68,11 +80,16 @@ class Objective(ABC):
 
     declared: by container ("tfrecord", "hdf5", "parquet"; "tfrecord_remasked" for Graphcore's order; "flat"
     for the rows of that layout) the fields of a record, in the form of ``schemas/example.json``; under
-    "huggingface" those of a model's inputs. task: the trainer's task that learns it, by its
-    name or as package.module:CLASS; empty where it has none.
+    "huggingface" those of a model's inputs.
+
+    task: the trainer's task that learns it, by its name or as package.module:CLASS; empty where it has none.
+    of_words: name of the objective of the same examples with their word starts; empty where there is none.
+    unlearned: groups of columns that masks at load need, but no task.
     """
 
     task = ""
+    of_words = ""
+    unlearned: tuple[ColumnGroup, ...] = ()
     settings_type: type[ExampleSettings] = ExampleSettings
     batch_type: type[ExampleBatch] = ExampleBatch
 
@@ -85,6 +102,21 @@ class Objective(ABC):
         self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None
     ) -> ExampleSource:
         """All examples of the documents, in final order, by the kernel or its readable twin."""
+
+    def masker(
+        self,
+        vocabulary: Vocabulary,
+        masking: "MaskingSettings",
+        of_data: Mapping[str, Any],
+        engine: Engine | None = None,
+    ) -> "Masker":
+        """The masker of the examples at load. of_data: the settings in their manifest, if there is one.
+
+        SettingsError for settings of which no masks can be drawn.
+        """
+        from bertdata.examples.dynamic_masking.masker import make_masker
+
+        return make_masker(vocabulary, masking, engine)
 
     def warnings(self, documents: Documents, name: str) -> list[str]:
         """Warnings about documents of which this objective makes odd examples. name: of their input."""

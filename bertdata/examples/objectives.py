@@ -5,14 +5,31 @@ from functools import cache
 from importlib import import_module
 
 from bertdata.errors import SettingsError
-from bertdata.examples.bert.objective import BERT
+from bertdata.examples.bert.objective import BERT, BERT_OF_WORDS
 from bertdata.examples.classification.objective import CLASSIFICATION, REGRESSION
-from bertdata.examples.mlm.objective import MLM
+from bertdata.examples.mlm.objective import MLM, MLM_OF_WORDS
 from bertdata.examples.objective import Objective
+from bertdata.examples.sop.objective import SOP
+from bertdata.examples.span.objective import SPAN, SPAN_OF_WORDS
 from bertdata.examples.squad.objective import SQUAD
 
-OBJECTIVES: dict[str, Objective] = {one.name: one for one in (BERT, MLM, SQUAD, CLASSIFICATION, REGRESSION)}
+OBJECTIVES: dict[str, Objective] = {
+    one.name: one
+    for one in (
+        BERT,
+        MLM,
+        SOP,
+        SPAN,
+        BERT_OF_WORDS,
+        MLM_OF_WORDS,
+        SPAN_OF_WORDS,
+        SQUAD,
+        CLASSIFICATION,
+        REGRESSION,
+    )
+}
 """The package's own."""
+_CHOICES = ", ".join(name for name, one in OBJECTIVES.items() if not one.unlearned)
 
 
 @cache
@@ -26,9 +43,8 @@ def find_objective(name: str) -> Objective:
         return OBJECTIVES[name]
     module, colon, attribute = name.partition(":")
     if not colon:
-        known = ", ".join(OBJECTIVES)
         raise SettingsError(
-            f"objective {name!r} is not known; known are {known}, one of your own is package.module:NAME"
+            f"objective {name!r} is not known; known are {_CHOICES}, one of your own is package.module:NAME"
         )
     try:
         found = getattr(import_module(module), attribute)
@@ -48,8 +64,7 @@ def objective_of_file(name: str, where: str) -> Objective:
     """
     module, colon, _ = name.partition(":")
     if name not in OBJECTIVES and not colon:
-        known = ", ".join(OBJECTIVES)
-        raise SettingsError(f"{where}: has the objective {name!r}, which is not known; known are {known}")
+        raise SettingsError(f"{where}: has the objective {name!r}, which is not known; known are {_CHOICES}")
     if name not in OBJECTIVES and module not in sys.modules:
         raise SettingsError(
             f"{where}: has the objective {name!r}, and no file may choose code to import; "

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from bertdata.dataset import reader
-from bertdata.dataset.discover import find_datasets
+from bertdata.dataset.discover import FoundDataset, find_datasets
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.dataset.views.examples import check_rank, examples_of
 from bertdata.dataset.vocabulary import known_vocabulary
@@ -95,8 +95,7 @@ class ExampleDataset:
         or a name; by default the copy beside the data. max_predictions_per_seq: by default the dataset's. The
         other settings are the trainer's keys of these names. SettingsError or UsageError says what is wrong.
         """
-        from bertdata.dataset.masked_data import check_masks, masked_data
-        from bertdata.examples.dynamic_masking.masker import make_masker
+        from bertdata.dataset.masked_data import check_masks, masked_data, masker_of
         from bertdata.examples.masking.settings import MaskingSettings
 
         check_masks(self.opened)
@@ -109,11 +108,13 @@ class ExampleDataset:
             whole_word_mask=whole_word_mask,
             mask_counts=mask_counts,
         )
-        masker = make_masker(self._vocabulary(None if vocab is None else path_of(vocab)), settings)
+        dataset = find_datasets(self.shards[0].path)[0]
+        vocabulary = self._vocabulary(None if vocab is None else path_of(vocab), dataset)
+        masker = masker_of(self.opened, dataset, vocabulary, settings)
         return replace(self, opened=masked_data(self.opened, masker, seed=seed, epoch=epoch))
 
-    def _vocabulary(self, path_or_name: str | None) -> Vocabulary:
-        vocabulary = known_vocabulary(path_or_name, find_datasets(self.shards[0].path)[0])
+    def _vocabulary(self, path_or_name: str | None, dataset: FoundDataset) -> Vocabulary:
+        vocabulary = known_vocabulary(path_or_name, dataset)
         if vocabulary is None:
             name = self.opened.name
             raise SettingsError(

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import NamedTuple
 
-from bertdata._native import Engine, available, default_engine, use_native
+from bertdata._native import Engine, default_engine, use_native
 from bertdata.config.dialects import find_dialect
 from bertdata.io import storage
 from bertdata.records import Vocabulary
@@ -12,7 +12,7 @@ from bertdata.tokens.bpe.tokenizer import ByteBpeTokenizer
 from bertdata.tokens.files import TokenizerFile, TokenizerJson, VocabularyFile
 from bertdata.tokens.huggingface import LibraryTokenizer
 from bertdata.tokens.tokenizer import Tokenizer
-from bertdata.tokens.tokenizer_json import read_tokenizer_json
+from bertdata.tokens.tokenizer_json import find_tokenizer_json, is_json, read_tokenizer_json
 from bertdata.tokens.vocabulary import WordPieceVocabulary, parse_vocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 
@@ -50,6 +50,13 @@ def engine_note(file: TokenizerFile, engine: Engine | None = None) -> str | None
     return _choose(file, engine, storage.version(file.path)).note
 
 
+def file_at(path: str) -> TokenizerFile:
+    """The tokeniser's file at a path, by its content: a tokenizer.json, else MLPerf's vocabulary."""
+    if storage.is_directory(path) or is_json(path):
+        return find_tokenizer_json(path, {})
+    return VocabularyFile(path=path, dialect="mlperf")
+
+
 def load_vocabulary(path: str, dialect: str) -> Vocabulary:
     """The WordPiece vocabulary of a file, one token a line, as the dialect reads it."""
     return vocabulary_of(VocabularyFile(path=path, dialect=dialect))
@@ -64,17 +71,14 @@ def load_tokenizer(path: str, dialect: str, lower_case: bool, engine: Engine | N
 def _choose(file: TokenizerJson, engine: Engine | None, version: tuple[int, ...]) -> _Chosen:
     """The tokeniser of a tokenizer.json: by a kernel where one knows the file, else by the library."""
     parsed, vocabulary = read_tokenizer_json(file)
-    kind = f"{file.path}: {vocabulary.kind} of {vocabulary.tokens} tokens"
-    found = recognise(parsed)
-    reason = (
-        found if isinstance(found, str) else None if engine or available() else "the kernels are not built"
-    )
-    if isinstance(found, str) or reason:
-        note = f"{kind}, run by the tokenizers library: {reason}"
+    name = f"{file.path}: {vocabulary.kind} of {vocabulary.tokens} tokens"
+    bpe = recognise(parsed) if vocabulary.kind == "bpe" else f"its model is {parsed['model']['type']}"
+    if isinstance(bpe, str):
+        note = f"{name}, run by the tokenizers library, since no kernel knows it: {bpe}"
         return _Chosen(LibraryTokenizer(parsed, vocabulary, file.between), note)
-    by = "kernel" if use_native(engine or default_engine()) else "readable twin of the kernel"
-    note = f"{kind}, run by the {by} of byte-level BPE, which knows all that the file asks for"
-    return _Chosen(ByteBpeTokenizer(found, vocabulary, between=file.between, engine=engine), note)
+    runner = "kernel" if use_native(engine or default_engine()) else "Python twin of its kernel"
+    tokenizer = ByteBpeTokenizer(bpe, vocabulary, between=file.between, engine=engine)
+    return _Chosen(tokenizer, f"{name}, run by bertdata's {runner} of byte-level BPE")
 
 
 @lru_cache(maxsize=4)

@@ -10,7 +10,7 @@ from bertdata.io import storage
 from bertdata.records import Vocabulary
 from bertdata.tokens.files import TOKENIZER_NAME, VOCABULARY_NAME, TokenizerJson
 from bertdata.tokens.roles import find_roles
-from bertdata.tokens.vocabulary import LARGEST_VOCABULARY
+from bertdata.tokens.vocabulary import LARGEST_VOCABULARY, begins_as_json
 
 LARGEST_BYTES = 1 << 27
 """A larger file is refused unread. That of a vocabulary of 256,000 tokens has some 35 MB."""
@@ -18,6 +18,7 @@ LARGEST_BYTES = 1 << 27
 KINDS = ("BPE", "Unigram", "WordPiece", "WordLevel")
 """The models of a tokenizer.json, by their names in it."""
 
+_BEGINNING = 4096
 _CONFIGURATIONS = ("tokenizer_config.json", "special_tokens_map.json")
 _EXPECTED = f"expected a {TOKENIZER_NAME} as Hugging Face's tokenizers library saves it"
 
@@ -37,6 +38,12 @@ def find_tokenizer_json(path: str, roles: Mapping[str, str], **settings: Any) ->
     parsed = parse_tokenizer_json(_read(path), path)
     found = find_roles(parsed, token_ids(parsed, path), path, roles, configurations)
     return TokenizerJson(path=path, roles=tuple(found.items()), **settings)
+
+
+def is_json(path: str) -> bool:
+    """True for a file that begins as a JSON object, as no vocabulary does."""
+    with storage.open_input(path) as file:
+        return begins_as_json(file.read(_BEGINNING))
 
 
 def _json_of(directory: str) -> str:

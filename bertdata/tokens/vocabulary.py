@@ -13,7 +13,6 @@ from bertdata.tokens.lines import normalize_newlines
 LARGEST_VOCABULARY = 1 << 21
 
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{\s*\"[^\"\n]+\"\s*:")
-"""The beginning of a JSON object, which no vocabulary has."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -42,7 +41,7 @@ def parse_vocabulary(
     first appearance. VocabularyError where a required token is missing; [PAD] is the only one that
     examples can be made without.
     """
-    if _JSON.match(data):
+    if begins_as_json(data):
         raise VocabularyError(
             f"{name}: is JSON, expected a WordPiece vocabulary, one token a line; bertdata create takes a "
             "tokenizer.json with --tokenizer"
@@ -76,6 +75,11 @@ def parse_vocabulary(
         unk=ids["[UNK]"],
         pad=ids.get("[PAD]", ids.get("<pad>")),
     )
+
+
+def begins_as_json(data: bytes) -> bool:
+    """True for the beginning of a JSON object, as no vocabulary has it."""
+    return _JSON.match(data) is not None
 
 
 def _read_tokens(data: bytes, name: str, dialect: Dialect) -> list[str]:

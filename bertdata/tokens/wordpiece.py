@@ -38,6 +38,7 @@ class WordPieceTokenizer:
                 ids=list(self.vocabulary.ids.values()),
                 unknown=self.vocabulary.unk,
                 lower_case=self._lower_case,
+                strips_accents=self._lower_case,
                 drops_unassigned=self._dialect.drops_unassigned,
                 keeps_special_tokens=self._dialect.keeps_special_tokens,
                 max_word_chars=self._dialect.max_word_chars,
@@ -81,7 +82,7 @@ class WordPieceTokenizer:
         return TextTokens(ids, id_ends)
 
     def _kernel_documents(self, text: bytes) -> Documents:
-        ids, sentence_ends, document_ends, unknown = self._kernel.tokenize(text)
+        ids, sentence_ends, document_ends, unknown, _ = self._kernel.tokenize(text)
         return Documents(ids=ids, sentence_ends=sentence_ends, document_ends=document_ends, unknown=unknown)
 
     def _valid_utf8(self, text: bytes, name: str) -> bytes:

@@ -24,6 +24,7 @@ from tests.support.commands import contents, on_a_terminal
 from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT
 from tests.support.pipelines import PROCESSES, prepare, prepare_in_new_process, words
+from tests.support.tokenizer_files import vocabulary_file
 
 SMALL = ("--max-seq-length", "64", "--max-predictions-per-seq", "10", "--dupe-factor", "2")
 SPREADS = [
@@ -165,10 +166,12 @@ def test_progress_finds_each_finished_shard_once_and_misses_none(
 ) -> None:
     recipe, settings = chosen_settings("habana", None, {})
     parts, vocabulary = [str(part) for part in corpus], str(small_vocabulary_file)
-    targets = plan_targets(str(tmp_path / "beam"), recipe, None, settings, parts, vocabulary)
+    targets = plan_targets(
+        str(tmp_path / "beam"), recipe, None, settings, parts, vocabulary_file(vocabulary, settings)
+    )
     finished = FinishedShards([target.dataset for target in targets])
     assert finished.new() == []
-    stage = MakeShard(TaskPlan(vocabulary=vocabulary, targets=targets))
+    stage = MakeShard(TaskPlan(tokenizer=vocabulary_file(vocabulary, settings), targets=targets))
     for target in targets:
         target.dataset.begin()
     for part in parts[:2]:
@@ -217,10 +220,10 @@ def test_stages_run_twice_keep_what_is_there_and_write_the_same_bytes(
     recipe, settings = chosen_settings(None, None, changes)
     parts = [str(part) for part in corpus]
     vocabulary, output = str(small_vocabulary_file), str(tmp_path / "beam")
-    targets = plan_targets(output, recipe, None, settings, parts, vocabulary)
+    targets = plan_targets(output, recipe, None, settings, parts, vocabulary_file(vocabulary, settings))
     targets[0].dataset.begin()
     stages = (
-        MakeShard(TaskPlan(vocabulary=vocabulary, targets=targets)),
+        MakeShard(TaskPlan(tokenizer=vocabulary_file(vocabulary, settings), targets=targets)),
         WriteManifest(targets, vocabulary),
     )
     stages[0].setup()

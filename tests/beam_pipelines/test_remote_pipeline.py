@@ -20,6 +20,7 @@ from tests.support.fork_server import forking_python
 from tests.support.object_stores import Store, divided, one_store
 from tests.support.paths import DUMP, EXTRACTED, ROOT
 from tests.support.pipelines import NVIDIA, PROCESSES, SMALL, commands, prepare_in_new_process
+from tests.support.tokenizer_files import vocabulary_file
 
 TWICE = "--direct_runner_bundle_repeat=1"
 
@@ -128,8 +129,8 @@ def test_attempts_after_the_last_step_leave_no_stray_file(
     changes = {"max_seq_length": 64, "max_predictions_per_seq": 10, "dupe_factor": 1}
     recipe, settings = chosen_settings(None, None, changes)
     paths = [f"{store.url}/text/{part.name}" for part in corpus]
-    targets = plan_targets(out, recipe, None, settings, paths, vocabulary)
-    make = MakeShard(TaskPlan(vocabulary=vocabulary, targets=targets))
+    targets = plan_targets(out, recipe, None, settings, paths, vocabulary_file(vocabulary, settings))
+    make = MakeShard(TaskPlan(tokenizer=vocabulary_file(vocabulary, settings), targets=targets))
     write = WriteManifest(targets, vocabulary)
     make.setup()
     entries = [entry for path in paths for _, entry in make.process(path)]
@@ -160,13 +161,17 @@ def test_a_vocabulary_of_this_machine_travels_with_the_job(corpus, small_vocabul
     changes = {"max_seq_length": 64, "max_predictions_per_seq": 10, "dupe_factor": 1}
     recipe, settings = chosen_settings(None, None, changes)
     paths = [str(part) for part in corpus]
-    targets = plan_targets(str(tmp_path / "there"), recipe, None, settings, paths, str(vocabulary))
+    targets = plan_targets(
+        str(tmp_path / "there"), recipe, None, settings, paths, vocabulary_file(str(vocabulary), settings)
+    )
     targets[0].dataset.begin()
     job = tmp_path / "job"
     job.write_bytes(
         pickle.dumps(
             (
-                MakeShard(TaskPlan(vocabulary=BundledFile(vocabulary), targets=targets)),
+                MakeShard(
+                    TaskPlan(tokenizer=vocabulary_file(BundledFile(vocabulary), settings), targets=targets)
+                ),
                 WriteManifest(targets, BundledFile(vocabulary)),
                 paths,
             )

@@ -46,10 +46,11 @@ def test_every_dialect_and_option_has_a_case():
     settings = [load_case(name).settings for name in case_names()]
     assert {s.dialect for s in settings} == DIALECTS
     assert {s.format for s in settings} == {"tfrecord", "hdf5", "parquet"}
-    assert {s.objective for s in settings} == {"bert", "mlm"}
-    assert any(s.whole_word_mask for s in settings)
+    assert {s.objective for s in settings} == {"bert", "mlm", "sop", "span"}
+    assert any(s.whole_word_mask for s in settings if s.objective == "bert")
     assert any(s.remask for s in settings if s.objective == "bert")
     assert {s.blocks for s in settings if s.objective == "mlm"} == set(BREAKS)
+    assert {s.as_original for s in settings if s.objective == "span"} == {True, False}
     assert not all(s.lower_case for s in settings)
 
 

@@ -21,6 +21,7 @@ NEEDED = {
     "loading": ("pretrain", "--train-data={data}", "--output-dir={place}/new", "--device=cpu", "--bins=4"),
     "loggers": ("pretrain", "--generated-data", "--output-dir={place}/new", "--device=cpu", "--mllog"),
     "splitting": ("pretrain", "--generated-data", "--output-dir={place}/new", "--strategy=sharded"),
+    "tasks": ("pretrain", "--generated-data", "--objective=span", "--output-dir={place}/new", "--device=cpu"),
     "vendors": ("pretrain", "--generated-data", "--output-dir={place}/new", "--device=hpu"),
 }
 """For each extension a command that needs it."""

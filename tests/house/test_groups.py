@@ -28,6 +28,8 @@ EXCEPTIONS = {
     "bertdata/examples/dynamic_masking/masker.py": "its drawn masks have fields of the same names",
     "bertdata/examples/objectives.py": "registers the package's objectives",
     "bertdata/examples/mlm/": "its columns of masks have the same names",
+    "bertdata/examples/sop/": "its columns of segments and masks have the same names",
+    "bertdata/examples/span/": "its columns of masks have the same names",
     "bertdata/examples/squad/": "its column of segments has the same name",
     "bertdata/examples/classification/": "its columns of segments have the same name",
     "trainer/config/model.py": "the name is also that of a model's form in transformers",

@@ -1,7 +1,7 @@
 """A worker of the trainer that notes its memory: measured_worker.py FOLDER ARGUMENTS.
 
 FOLDER/RANK.json gets two numbers of bytes: the memory before the run, with all modules imported, and the
-most at any time until its end.
+most at any time until its end. Pages of files, which are those of the libraries' code, are left out.
 """
 
 import json
@@ -31,8 +31,8 @@ if __name__ == "__main__":
     folder = Path(sys.argv[1])
     torch.ones(64, 64) @ torch.ones(64, 64)  # starts the threads of the products
     Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far
-    before = kilobytes("VmRSS")
+    before = kilobytes("RssAnon")
     status = main(sys.argv[2:])
-    note = {"before": before * 1024, "peak": kilobytes("VmHWM") * 1024}
+    note = {"before": before * 1024, "peak": (kilobytes("VmHWM") - kilobytes("RssFile")) * 1024}
     (folder / f"{os.environ['RANK']}.json").write_text(json.dumps(note))
     sys.exit(status)

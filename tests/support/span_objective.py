@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from bertdata.config.declared import setting
 from bertdata.config.settings import ExampleSettings
+from bertdata.examples.groups import WORD_STARTS
 from bertdata.examples.made_examples import ListedExamples
 from bertdata.examples.objective import Objective
 from bertdata.records import (
@@ -28,7 +29,6 @@ from bertdata.records import (
 
 NAME = "tests.support.span_objective:SPAN_OBJECTIVE"
 SPANS = ColumnGroup(name="spans", items="spans", size="max_spans")
-WORD_STARTS = ColumnGroup(name="word starts")
 
 IDS = {"type": "int64", "shape": "S", "padding": 0, "of": "ids"}
 BITS = {**IDS, "of": "word_starts"}

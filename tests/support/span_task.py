@@ -1,7 +1,7 @@
 """A task that learns the spans of tests.support.span_objective: the number of their tokens."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +12,6 @@ from torch.nn import functional as F
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.examples.objectives import find_objective
 from tests.support.span_objective import NAME, SpanBatch
-from trainer.checkpoint.stored import Checkpoint
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
@@ -49,6 +48,7 @@ class SpanTask(Task):
 
     name = "tests.support.span_task:SpanTask"
     metrics = ("span_loss", "span_accuracy", "word_starts")
+    architecture = "BertForSpans"
     head = "spans."
     columns = Columns(
         training={"span_loss": "span_loss", "span_acc": "span_accuracy"},
@@ -63,12 +63,7 @@ class SpanTask(Task):
         return cls()
 
     def open(
-        self,
-        config: Config,
-        paths: str,
-        model_vocabulary_size: int | None = None,
-        *,
-        held_out: bool = False,
+        self, config: Config, paths: str, model_vocabulary_size: int | None = None, *, held_out: bool = False
     ) -> OpenedDataset:
         return open_configured(config, paths, model_vocabulary_size, held_out=held_out, task=self.name)
 
@@ -79,12 +74,11 @@ class SpanTask(Task):
         return GeneratedSpans(name="generated spans", layout=layout, shards=shards, vocabulary_size=90)
 
     @classmethod
-    def exported(cls, checkpoint: Checkpoint, form: str) -> Checkpoint:
+    def exported(cls, weights: Mapping[str, Any], form: str) -> Mapping[str, Any]:
         """The head under another name in transformers' form, which has no class for it."""
         if form != "huggingface":
-            return checkpoint
-        weights = {name.replace("spans.", "span_head."): one for name, one in checkpoint.weights.items()}
-        return replace(checkpoint, weights=weights, architecture="BertForSpans")
+            return weights
+        return {name.replace("spans.", "span_head."): one for name, one in weights.items()}
 
     def new_model(self, shape: ModelConfig) -> BertForSpans:
         return BertForSpans(shape)

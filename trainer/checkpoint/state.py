@@ -63,9 +63,7 @@ class State:
         return UpdateNumber(self.phase, self.step, self.number)
 
 
-def new_state(
-    config: Config, model: ModelConfig, task: str = "", data: str | None = None, order: str = "as stored"
-) -> State:
+def new_state(config: Config, model: ModelConfig, data: str | None = None, order: str = "as stored") -> State:
     """The state before the first update. order: as ``DataSection.order`` says it."""
     return State(
         phase=2 if config.run.phase2 else 1,
@@ -74,7 +72,6 @@ def new_state(
         seed=config.data.seed,
         open_files=config.data.open_files,
         optimiser=config.update.optimiser,
-        task=task,
         model=model.as_json(),
         config=config.as_json(),
     )

@@ -17,8 +17,8 @@ VOCABULARY = (WORDS, WORD_BIAS)
 HEADS = ("cls.", "qa_outputs.", "classifier.")
 """Beginnings of the names of heads: of pre-training, of SQuAD, of a classification."""
 
-OPTIONAL = (*HEADS, "bert.pooler.")
-"""Beginnings of the names that a checkpoint may lack, or hold for nothing."""
+OPTIONAL = (*HEADS, "bert.pooler.", "boundary.")
+"""Beginnings of the names that a checkpoint may lack, or hold for nothing: heads and the pooler."""
 
 MOST_UPDATES = 1 << 53
 """The largest number of updates that a file may tell; a larger one is damage."""

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from bertdata.config.declared import setting
 from bertdata.io import storage
-from bertdata.records import DEFAULT_OBJECTIVE
 from trainer.config.section import Section, check
 
 
@@ -27,9 +26,7 @@ class DataSection(Section):
     unverified: bool = setting(False, "accept data without a manifest, as other tools write it")
     generated_data: bool = setting(False, "train on random examples that the host generates", common=True)
     objective: str | None = setting(
-        None,
-        "objective of the examples of generated_data, and of those that split plans for (default: that of "
-        f"train_data where split is given some, else {DEFAULT_OBJECTIVE})",
+        None, "objective of the examples; loads one of your own (default: the data's, without data bert)"
     )
     max_seq_length: int | None = setting(
         None, "length of an example in ids (default: the dataset's)", least=5, most=65535, by_phase=True
@@ -90,9 +87,8 @@ class DataSection(Section):
         check(not (self.bins and self.pack_on_load), "bins and pack_on_load cannot be used together")
 
     def idle(self) -> list[str]:
-        """The keys that count for packing at load, or for generated data, where there is none."""
-        packing = [] if self.pack_on_load else ["pack_window", "sequences_per_row"]
-        return packing if self.generated_data else [*packing, "objective"]
+        """The keys that count for packing at load, where there is none."""
+        return [] if self.pack_on_load else ["pack_window", "sequences_per_row"]
 
 
 def split_paths(paths: str) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from bertdata.config.value_check import check_values, read_object, types_of
 from bertdata.errors import MissingInputError, SettingsError
+from bertdata.examples.objectives import find_objective
 from trainer.config.keys import flag, known_names, older_names, phase_names, read_word
 from trainer.config.settings import Config
 
@@ -70,6 +71,9 @@ def make_configs(
         except SettingsError as error:  # values valid alone but not together
             raise SettingsError(f"{where}{error}") from None
     only_second = flags.get("phase2", in_file.get("phase2"))
+    for config in configs:
+        if config.data.objective is not None:
+            find_objective(config.data.objective)  # loads one of somebody's own, which no data may choose
     return configs[-1:] if only_second else configs
 
 

@@ -176,31 +176,20 @@ def of_file(values: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+_UNREAD = """_name_or_path add_cross_attention architectures bos_token_id classifier_dropout
+    chunk_size_feed_forward output_attentions output_hidden_states problem_type return_dict directionality
+    dtype eos_token_id gradient_checkpointing id2label label2id output_all_encoded_layers pooler_fc_size
+    pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type tie_word_embeddings
+    torch_dtype transformers_version use_cache"""
+"""Keys that other programs write and that change nothing here."""
+
 _FOREIGN = {
     "position_embedding_type": {"const": "absolute"},
     "is_decoder": {"const": False},
     "is_encoder_decoder": {"const": False},
-    **dict.fromkeys(
-        (
-            *("_name_or_path", "add_cross_attention", "architectures", "bos_token_id", "classifier_dropout"),
-            *("chunk_size_feed_forward", "output_attentions", "output_hidden_states", "problem_type"),
-            *(
-                "return_dict",
-                "directionality",
-                "dtype",
-                "eos_token_id",
-                "gradient_checkpointing",
-                "id2label",
-                "label2id",
-            ),
-            *("output_all_encoded_layers", "pooler_fc_size", "pooler_num_attention_heads"),
-            *("pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "tie_word_embeddings"),
-            *("torch_dtype", "transformers_version", "use_cache"),
-        ),
-        True,
-    ),
+    **dict.fromkeys(_UNREAD.split(), True),
 }
-"""The schema of each key that other programs write and that changes nothing here."""
+"""The schema of each key of other programs alone."""
 
 
 def config_keys() -> dict[str, Any]:

@@ -19,13 +19,13 @@ PADDING_TOKENS = 127  # a model's vocabulary may be rounded up to a multiple of 
 
 def open_configured(
     config: Config,
-    paths: str,
+    paths: str | None,
     model_vocabulary_size: int | None = None,
     *,
     held_out: bool = False,
     task: str | None = None,
 ) -> OpenedDataset:
-    """The dataset at the paths, fit for the configuration. paths: as of split_paths.
+    """The dataset at the paths, fit for the configuration. paths: as of split_paths, None: generated.
 
     Examples without masks are masked once, the same in each epoch. ``for_training`` makes of that masks drawn
     at load. model_vocabulary_size: that of a given model, for a configuration without one. held_out: of a
@@ -34,6 +34,9 @@ def open_configured(
     """
     model = config.model.settings()
     vocabulary_size = model.get("vocab_size", model_vocabulary_size)
+    if paths is None:
+        generated: OpenedDataset = find("examples", "generated")(config)
+        return generated
     is_dynamic = config.draws_masks
     data = open_for_training(
         split_paths(paths),
@@ -42,6 +45,7 @@ def open_configured(
         max_predictions_per_seq=None if is_dynamic else config.data.max_predictions_per_seq,
         max_position_embeddings=model.get("max_position_embeddings", ModelConfig().max_position_embeddings),
         vocabulary_size=vocabulary_size,
+        objective=config.data.objective,
         split="test" if held_out else "training",
         task=task,
     )

@@ -60,7 +60,6 @@ class Bert(nn.Module):
         self.dropout = config.hidden_dropout_prob
         self.norm_first = config.megatron_residual_connection
         self.longest = config.max_position_embeddings
-        self.one_type = config.type_vocab_size == 1
         self.attention: FlatAttention = padded_attention
         self.seeds: Callable[[int], None] | None = None
         self.recomputes = False
@@ -102,7 +101,7 @@ class Bert(nn.Module):
                 f"sequences of {length} ids, at most max_position_embeddings ({self.longest})"
             )
         types = batch.token_type_ids.reshape(-1)
-        if self.one_type:  # both texts of a pair are of it, as in RoBERTa (Liu et al. 2019)
+        if self.embeddings.token_type_embeddings.num_embeddings == 1:  # that of both texts of a pair
             types = torch.zeros_like(types)
         rows = self.embeddings(batch.input_ids.reshape(-1), types, batch.positions())
         if self.norm_first:
@@ -209,6 +208,10 @@ class Predictions(nn.Module):
     def forward(self, rows: Tensor, words: Tensor) -> Tensor:
         if self.transform is not None:
             rows = self.transform.LayerNorm(self.activation(self.transform.dense(rows)))
+        return self.logits(rows, words)
+
+    def logits(self, rows: Tensor, words: Tensor) -> Tensor:
+        """The product with the word embeddings. Minus infinity for padding of the vocabulary."""
         bias = words.new_zeros(self.vocab_size) if self.bias is None else self.bias[: self.vocab_size]
         padding = (0, len(words) - self.vocab_size)
         return self.project(rows, words, F.pad(bias, padding, value=-math.inf))

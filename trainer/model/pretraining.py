@@ -44,12 +44,7 @@ class MaskedWords(Task):
         return cls(row_losses)
 
     def open(
-        self,
-        config: Config,
-        paths: str,
-        model_vocabulary_size: int | None = None,
-        *,
-        held_out: bool = False,
+        self, config: Config, paths: str, model_vocabulary_size: int | None = None, *, held_out: bool = False
     ) -> OpenedDataset:
         return open_configured(config, paths, model_vocabulary_size, held_out=held_out, task=self.name)
 
@@ -88,12 +83,8 @@ class Pretraining(MaskedWords):
             "nsp_acc": "nsp_accuracy",
         },
         evaluation=(
-            "loss",
-            "masked_lm_accuracy",
-            "masked_lm_loss",
-            "next_sentence_accuracy",
-            "next_sentence_loss",
-            "most_frequent_accuracy",
+            *("loss", "masked_lm_accuracy", "masked_lm_loss"),
+            *("next_sentence_accuracy", "next_sentence_loss", "most_frequent_accuracy"),
         ),
         shown="mlm_accuracy",
         target="masked_lm_accuracy",

@@ -17,7 +17,6 @@ from trainer.model.bert import HeadedBert
 from trainer.registry import find, find_own
 
 if TYPE_CHECKING:
-    from trainer.checkpoint.stored import Checkpoint
     from trainer.model.evaluation import TaskEvaluation
 
 RowLosses = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -77,6 +76,8 @@ class Task(ABC):
     columns: Columns
     model_class: type[HeadedBert] = HeadedBert
     """The class of its models, by which a plan counts the heads. HeadedBert: a small one, not counted."""
+    architecture: str | None = None
+    """The class of its models in transformers' form. None: found from the names of the heads."""
     head: str | None = None
     """The beginning of its head's names, where nothing can be measured without trained weights for it."""
 
@@ -87,12 +88,7 @@ class Task(ABC):
 
     @abstractmethod
     def open(
-        self,
-        config: Config,
-        paths: str,
-        model_vocabulary_size: int | None = None,
-        *,
-        held_out: bool = False,
+        self, config: Config, paths: str, model_vocabulary_size: int | None = None, *, held_out: bool = False
     ) -> OpenedDataset:
         """The dataset at the paths, fit for the configuration.
 
@@ -101,18 +97,15 @@ class Task(ABC):
 
     @classmethod
     def generated(cls, config: Config) -> OpenedDataset:
-        """Random examples of the configured objective, for ``--generated-data``.
-
-        SettingsError for an objective with other groups of columns than BERT's.
-        """
+        """Random examples of the configured objective. SettingsError for groups that only others have."""
         from trainer.data.generated import configured_data
 
         return configured_data(config)
 
     @classmethod
-    def exported(cls, checkpoint: "Checkpoint", form: str) -> "Checkpoint":
-        """The checkpoint of its model as it is written in a form of ``convert``: as it is."""
-        return checkpoint
+    def exported(cls, weights: Mapping[str, Any], form: str) -> Mapping[str, Any]:
+        """Its model's weights by the names that they are written under in a form of ``convert``."""
+        return weights
 
     @abstractmethod
     def new_model(self, shape: ModelConfig) -> HeadedBert:

@@ -16,7 +16,6 @@ from trainer.checkpoint.source import find_own, open_checkpoint, read_weights_in
 from trainer.checkpoint.state import STATE, find_checkpoints
 from trainer.config.data import split_paths
 from trainer.config.flags import make_config
-from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.config.task_names import task_flags
 from trainer.errors import CheckpointError
@@ -27,15 +26,7 @@ from trainer.report.reporter import Logger, Reporter
 from trainer.report.terminal import Terminal
 from trainer.run.evaluation import Evaluation
 from trainer.run.evaluation_warnings import warnings_of_model
-from trainer.run.runtime import (
-    Runtime,
-    begin,
-    check_segments,
-    connect,
-    divide,
-    find_model_config,
-    make_model,
-)
+from trainer.run.runtime import Runtime, begin, connect, divide, find_model_config, make_model
 from trainer.update.inference import Inference, find_inference
 
 _PAUSE_SECONDS = 2.0
@@ -220,15 +211,12 @@ def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Runtime, E
     The runtime has this worker's place.
     """
     config = runtime.config
-    model = ModelConfig.from_dict(shape) if shape else None
-    tokens = model.vocab_size if model else None
+    tokens = shape["vocab_size"] if shape else None
     task = runtime.task
     runtime.log("opening the data")
-    data = task.open(config, config.data.eval_data, tokens, held_out=True)
+    data = task.open(config, str(config.data.eval_data), tokens, held_out=True)
     training = task.open(config, config.data.train_data, tokens) if config.data.train_data else None
-    model = model or find_model_config(config, data)
-    if not config.is_finetuning:
-        check_segments(model, data)
+    model = find_model_config(config, data, shape)
     runtime = divide(runtime, model, data.layout.max_seq_length)
     evaluation = Evaluation.of(runtime, data, training)
     runtime.log("building the model")

@@ -30,7 +30,7 @@ def keep_tokenizer(config: Config) -> None:
         return
     plan = dataset.manifest.plan if dataset.manifest else None
     vocabulary = known_vocabulary(None if plan else config.masking.vocab, dataset)
-    if vocabulary is None:
+    if vocabulary is None or (plan and "file" in plan.settings.tokenizer):
         return
     folder = str(config.run.output_dir)
     if plan and "file" in plan.settings.tokenizer:

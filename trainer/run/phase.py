@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     runtime.log("building the model")
     planned = PlannedUpdates(runtime, rows)
     order = rows.describe(f"{runtime.copies * planned.accumulation} x {planned.batch_size} examples")
-    fresh = new_state(config, shape, runtime.task.name, data.digest, order)
+    fresh = replace(new_state(config, shape, data.digest, order), task=runtime.task.name)
     training = Training(runtime, make_model(runtime, shape), fresh)
     if config.run.compile_only:
         from trainer.run.compiling import compile_shapes

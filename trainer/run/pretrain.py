@@ -5,16 +5,13 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
-from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.io.commit import UNFINISHED
 from bertdata.io.directory_lock import lock_directory
-from bertdata.records import DEFAULT_OBJECTIVE
 from trainer.config.settings import Config
 from trainer.data.opening import data_warnings, describe_phase, for_training, open_configured, training_paths
 from trainer.devices.device import find_device, on_device
-from trainer.model.task import find_kind, task_of_objective
 from trainer.run.path_check import require_paths
 from trainer.run.phase import train_phase
 from trainer.run.planned_updates import count_calls
@@ -53,7 +50,7 @@ def lock_outputs(phases: Sequence[Config], locks: ExitStack) -> None:
 def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
     """Train the phases that are not over yet, until one ends early."""
     runtime.log("opening the data")
-    opened = [open_training_data(config) for config in phases]
+    opened = [open_configured(config, training_paths(config)) for config in phases]
     runtime = runtime.learning(*opened)
     if any(config.schedule.num_train_epochs is not None for config in phases):
         from trainer.run.epochs import count_updates
@@ -91,14 +88,6 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
         training = train_phase(runtime, data)
         if not training.is_over:
             break
-
-
-def open_training_data(config: Config) -> OpenedDataset:
-    """The configured dataset, or the examples that the task of the configured objective generates."""
-    if (paths := training_paths(config)) is not None:
-        return open_configured(config, paths)
-    objective = config.data.objective or DEFAULT_OBJECTIVE
-    return find_kind(task_of_objective(objective, "generated data: has the objective")).generated(config)
 
 
 def find_warnings(config: Config) -> list[str]:

@@ -168,14 +168,10 @@ def find_model_config(
         found = f"vocab_size is missing: {data.name} has no manifest with the vocabulary's size"
         raise SettingsError(f"{found}; give --vocab-size")
     shape = ModelConfig.from_dict(settings, config.model.model_config or "model")
-    check_segments(shape, data)
-    return shape
-
-
-def check_segments(shape: ModelConfig, data: OpenedDataset) -> None:
-    """SettingsError for pre-training examples of two segments and a model with one segment type."""
-    if shape.type_vocab_size < 2 and has_group(find_objective(data.layout.objective).batch_type, SEGMENT):
+    has_pairs = has_group(find_objective(data.layout.objective).batch_type, SEGMENT)
+    if shape.type_vocab_size < 2 and has_pairs and not config.is_finetuning:
         raise SettingsError(f"type_vocab_size is 1, but the examples of {data.name} have two segments")
+    return shape
 
 
 def make_model(runtime: Runtime, shape: ModelConfig) -> HeadedBert:

@@ -1,5 +1,5 @@
-// BERT's objective of 2018: documents to masked sentence pairs, draw by draw.
-// Twin of examples/bert/ and of examples/masking/reference.py.
+// BERT's objective of 2018: documents to masked sentence pairs, draw by draw. And what ALBERT's shares with it.
+// Twin of examples/bert/, of examples/masking/reference.py and of examples/sop/ngrams.py.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,8 @@
 #include "column.h"
 #include "examples/documents.h"
 #include "examples/mt19937.h"
+#include "examples/ngrams.h"
+#include "examples/pairs.h"
 
 namespace bertdata {
 
@@ -23,6 +25,10 @@ struct BertRules {
   uint32_t cls, sep, mask;
   std::vector<uint32_t> replacements;    // what a random replacement draws from
   std::vector<uint8_t> continues_word;  // by id: the token starts with ##
+  bool swaps_halves = false;
+  NgramRules ngrams{};
+
+  PairRules pairs() const { return {max_seq_length - 3, short_seq_prob, own_next_label, swaps_halves}; }
 };
 
 // Columns of finished examples, without padding (examples/bert/batch.py).
@@ -40,10 +46,10 @@ struct BertColumns {
 template <class Id>
 class BertExamples {
  public:
-  // tells_words: batches have word starts; the documents tell them.
+  // tells_words: batches have word starts, which the documents then tell.
   BertExamples(const DocumentView<Id>& documents, const BertRules& rules, const std::vector<uint32_t>& seed,
                bool tells_words)
-      : documents_(documents), rules_(rules), tells_words_(tells_words), random_(seed) {
+      : documents_(documents), rules_(rules), tells_words_(tells_words), random_(seed), lengths_(rules.ngrams) {
     make();
   }
 
@@ -61,15 +67,11 @@ class BertExamples {
     out.ids.room(count * rules_.max_seq_length);
     out.positions.room(count * rules_.max_predictions);
     out.labels.room(count * rules_.max_predictions);
-    for (size_t i = start; i < stop; i += step) {
-      if (i + 8 * step < stop) prefetch(&spans_[order_[i + 8 * step]], sizeof(Span));
-      if (i + 4 * step < stop) prefetch_text(spans_[order_[i + 4 * step]]);
-      append(spans_[order_[i]], out);
-    }
+    each(start, stop, step, [&](const Span& span) { append(span, out); });
     return out;
   }
 
- private:
+ protected:
   struct Span {
     uint64_t first_mask;
     uint32_t a, b;  // first ids in the documents
@@ -77,11 +79,24 @@ class BertExamples {
     uint8_t next_label;
   };
 
+  // Calls use(span) for examples start, start + step, ... below stop, in final order.
+  template <class Use>
+  void each(size_t start, size_t stop, size_t step, Use use) const {
+    stop = std::min(stop, size());
+    step = std::min(step, std::max<size_t>(1, stop));
+    for (size_t i = start; i < stop; i += step) {
+      if (i + 8 * step < stop) prefetch(&spans_[order_[i + 8 * step]], sizeof(Span));
+      if (i + 4 * step < stop) prefetch_text(spans_[order_[i + 4 * step]]);
+      use(spans_[order_[i]]);
+    }
+  }
+
+  DocumentView<Id> documents_;
+  BertRules rules_;
+
+ private:
   void make() {
-    const uint32_t count = documents_.documents;
-    order_of_documents_.resize(count);
-    for (uint32_t d = 0; d < count; ++d) order_of_documents_[d] = d;
-    random_.shuffle(order_of_documents_.data(), count);
+    Pairing<Id> pairing(documents_, rules_.pairs(), random_);
     const size_t words = (rules_.max_seq_length + 63) / 64;
     is_masked_.assign(words, 0);
     candidates_.resize(rules_.max_seq_length);
@@ -89,7 +104,7 @@ class BertExamples {
     for (uint32_t p = 0; p < rules_.max_seq_length; ++p) all_positions_[p] = static_cast<uint16_t>(p);
     replaced_.resize(rules_.max_seq_length);
     for (uint32_t pass = 0; pass < rules_.dupe_factor; ++pass)
-      for (uint32_t place = 0; place < count; ++place) pair_document(place);
+      pairing.pass([this](const Pair& pair) { add_example(pair); });
     if (spans_.size() > 0xFFFFFFFFull) throw std::length_error("more than 4294967295 examples in one shard");
     uint32_t* order = order_.room(spans_.size());
     for (uint32_t i = 0; i < spans_.size(); ++i) order[i] = i;
@@ -100,66 +115,17 @@ class BertExamples {
     replacements_.fit();
   }
 
-  // place: the document's index in the shuffled order, which is what random next draws.
-  void pair_document(uint32_t place) {
-    const uint32_t document = order_of_documents_[place];
-    const uint32_t begin = documents_.first_sentence(document), end = documents_.document_ends[document];
-    const uint32_t longest = rules_.max_seq_length - 3;
-    uint32_t target = longest;
-    if (random_.random() < rules_.short_seq_prob) target = random_.randint(2, longest);
-    uint32_t first = begin;  // first sentence of the open chunk
-    for (uint32_t sentence = begin; sentence < end; ++sentence) {
-      const uint64_t length = documents_.sentence_ends[sentence] - documents_.first_id(first);
-      if (length < target && sentence + 1 < end) continue;
-      const uint32_t sentences = sentence - first + 1;
-      const uint32_t a_sentences = sentences >= 2 ? random_.randint(1, sentences - 1) : 1;
-      const uint32_t a = documents_.first_id(first);
-      uint32_t a_length = documents_.sentence_ends[first + a_sentences - 1] - a;
-      uint32_t b, b_length;
-      uint8_t next_label = 0;
-      if (sentences == 1 || random_.random() < 0.5) {
-        const bool own = !random_next(place, target, a_length, b, b_length);
-        next_label = own ? rules_.own_next_label : 1;
-        sentence -= sentences - a_sentences;  // the unused sentences go back
-      } else {
-        b = documents_.sentence_ends[first + a_sentences - 1];
-        b_length = documents_.sentence_ends[sentence] - b;
-      }
-      first = sentence + 1;
-      add_example(a, a_length, b, b_length, next_label);
-    }
-  }
-
-  // Text from a random place of another document. Returns false when ten draws all gave the own one.
-  bool random_next(uint32_t place, uint32_t target, uint32_t a_length, uint32_t& b, uint32_t& b_length) {
-    uint32_t other = place;
-    for (int tries = 0; tries < 10 && other == place; ++tries) other = random_.below(documents_.documents);
-    const uint32_t document = order_of_documents_[other];
-    const uint32_t begin = documents_.first_sentence(document), end = documents_.document_ends[document];
-    uint32_t sentence = begin + random_.below(end - begin);
-    b = documents_.first_id(sentence);
-    do b_length = documents_.sentence_ends[sentence++] - b;
-    while (sentence < end && static_cast<int64_t>(b_length) < static_cast<int64_t>(target) - a_length);
-    return other != place;
-  }
-
-  void add_example(uint32_t a, uint32_t a_length, uint32_t b, uint32_t b_length, uint8_t next_label) {
-    const uint32_t longest = rules_.max_seq_length - 3;
-    while (uint64_t{a_length} + b_length > longest) {
-      const uint32_t from_front = random_.random() < 0.5;
-      if (a_length > b_length)
-        a += from_front, --a_length;
-      else
-        b += from_front, --b_length;
-    }
-    Span span{positions_.size(), a, b, static_cast<uint16_t>(a_length), static_cast<uint16_t>(b_length), 0,
-              next_label};
-    if (rules_.whole_word_mask)
+  void add_example(const Pair& pair) {
+    Span span{positions_.size(), pair.a, pair.b, static_cast<uint16_t>(pair.a_length),
+              static_cast<uint16_t>(pair.b_length), 0, pair.label};
+    if (!rules_.ngrams.limits.empty())
+      mask_ngrams(span);
+    else if (rules_.whole_word_mask)
       mask_words(span);
     else
       mask_pieces(span);
     span.masks = static_cast<uint16_t>(collect_masks(span));
-    tokens_ += a_length + b_length + 3u;
+    tokens_ += span.a_length + span.b_length + 3u;
     spans_.push(span);
   }
 
@@ -210,17 +176,24 @@ class BertExamples {
     return position == candidates_[i - 1] + 1u && !documents_.word_starts[place_of(span, position)];
   }
 
-  // A word that would exceed the wanted masks is left.
-  void mask_words(const Span& span) {
+  // Collects the words of the candidates: word w is those from word_starts_[w] up to word_starts_[w + 1]. Returns how
+  // many there are, and words_ in a random order.
+  uint32_t shuffle_words(const Span& span) {
     const uint32_t count = collect_candidates(span);
     word_starts_.clear();
     for (uint32_t i = 0; i < count; ++i)
-      if (i == 0 || !joins(span, i)) word_starts_.push_back(i);
+      if (i == 0 || !rules_.whole_word_mask || !joins(span, i)) word_starts_.push_back(i);
     const uint32_t words = static_cast<uint32_t>(word_starts_.size());
     word_starts_.push_back(count);
     words_.resize(words);
     for (uint32_t w = 0; w < words; ++w) words_[w] = static_cast<uint16_t>(w);
     random_.shuffle(words_.data(), words);
+    return words;
+  }
+
+  // A word that would exceed the wanted masks is left.
+  void mask_words(const Span& span) {
+    const uint32_t words = shuffle_words(span);
     const uint32_t wanted = masks_wanted(span.a_length + span.b_length + 3u);
     for (uint32_t i = 0, masked = 0; i < words && masked < wanted; ++i) {
       const uint32_t start = word_starts_[words_[i]], stop = word_starts_[words_[i] + 1u];
@@ -229,6 +202,42 @@ class BertExamples {
       masked += stop - start;
     }
   }
+
+  void mask_ngrams(const Span& span) {
+    if (rules_.masked_lm_prob == 0) return;
+    const uint32_t wanted = masks_wanted(span.a_length + span.b_length + 3u), words = shuffle_words(span);
+    choose_ngrams(wanted);
+    for (const uint16_t position : chosen_) mask_position(span, position);
+    if (!rules_.ngrams.permutes) return random_.skip_shuffle(words);
+    random_.shuffle(words_.data(), words);
+    choose_ngrams(wanted);
+    std::sort(chosen_.begin(), chosen_.end());
+    std::vector<uint16_t> sources = chosen_;
+    random_.shuffle(sources.data(), static_cast<uint32_t>(sources.size()));
+    for (size_t i = 0; i < sources.size(); ++i) replaced_[chosen_[i]] = id_at(span, sources[i]);
+  }
+
+  // Chooses and marks positions of n-grams that begin with words_, in this order, at most `wanted` in all. An n-gram
+  // with too many loses words at its end; one of which a position is marked already is left out.
+  void choose_ngrams(uint32_t wanted) {
+    chosen_.clear();
+    const uint32_t words = static_cast<uint32_t>(words_.size());
+    for (uint32_t w = 0; w < words && chosen_.size() < wanted; ++w) {
+      const uint32_t start = word_starts_[words_[w]];
+      uint32_t end = std::min(words_[w] + lengths_.draw(), words);
+      while (end > words_[w] && chosen_.size() + word_starts_[end] - start > wanted) --end;
+      bool is_free = true;
+      for (uint32_t c = start; c < word_starts_[end]; ++c) is_free &= !is_marked(candidates_[c]);
+      if (!is_free) continue;
+      for (uint32_t c = start; c < word_starts_[end]; ++c) {
+        mark(candidates_[c]);
+        chosen_.push_back(candidates_[c]);
+      }
+    }
+  }
+
+  bool is_marked(uint16_t position) const { return is_masked_[position >> 6] >> (position & 63) & 1; }
+  void mark(uint16_t position) { is_masked_[position >> 6] |= uint64_t{1} << (position & 63); }
 
   void mask_position(const Span& span, uint16_t position) {
     uint32_t id;
@@ -239,7 +248,7 @@ class BertExamples {
     else
       id = rules_.replacements[random_.below(static_cast<uint32_t>(rules_.replacements.size()))];
     replaced_[position] = static_cast<Id>(id);
-    is_masked_[position >> 6] |= uint64_t{1} << (position & 63);
+    mark(position);
   }
 
   // Moves the marked positions, ascending, to the example's list. Returns how many. Without masks they are
@@ -307,18 +316,16 @@ class BertExamples {
     out.next_labels.push(span.next_label);
   }
 
-  DocumentView<Id> documents_;
-  BertRules rules_;
   bool tells_words_;
   RandomStream random_;
-  std::vector<uint32_t> order_of_documents_;
+  NgramLengths lengths_;
   Column<Span> spans_;
   Column<uint16_t> positions_;
   Column<Id> replacements_;
   Column<uint32_t> order_;
   uint64_t tokens_ = 0;
   // Scratch of one example.
-  std::vector<uint16_t> candidates_, all_positions_, words_;
+  std::vector<uint16_t> candidates_, all_positions_, words_, chosen_;
   std::vector<uint32_t> word_starts_;
   std::vector<Id> replaced_;
   std::vector<uint64_t> is_masked_;

@@ -31,9 +31,10 @@ inline void check_seed(const std::vector<uint32_t>& seed) {
 }
 
 // Keeps the buffers alive that the examples are spans of.
-class PyBertExamples : public PyExampleSet<BertExamples> {
+template <template <class> class Examples>
+class PyPairExamples : public PyExampleSet<Examples> {
  public:
-  PyBertExamples(const py::buffer& ids, const py::buffer& sentence_ends, const py::buffer& document_ends,
+  PyPairExamples(const py::buffer& ids, const py::buffer& sentence_ends, const py::buffer& document_ends,
                const BertRules& rules, const std::vector<uint32_t>& seed, const py::object& word_starts,
                bool tells_words)
       : sentence_ends_(sentence_ends, "sentence_ends"), document_ends_(document_ends, "document_ends") {
@@ -64,7 +65,7 @@ class PyBertExamples : public PyExampleSet<BertExamples> {
                                 static_cast<uint32_t>(document_ends_.size),
                                 word_starts_ ? word_starts_->data : nullptr};
     py::gil_scoped_release released;
-    set_ = std::make_unique<BertExamples<Id>>(view, rules, seed, tells_words);
+    this->set_ = std::make_unique<Examples<Id>>(view, rules, seed, tells_words);
   }
 
   std::shared_ptr<void> ids_;
@@ -72,13 +73,29 @@ class PyBertExamples : public PyExampleSet<BertExamples> {
   std::optional<Array<uint8_t>> word_starts_;
 };
 
+template <template <class> class Examples>
+void bind_pairs(py::module_& m, const char* name) {
+  using Pairs = PyPairExamples<Examples>;
+  py::class_<Pairs>(m, name)
+      .def(py::init<const py::buffer&, const py::buffer&, const py::buffer&, const BertRules&,
+                    const std::vector<uint32_t>&, const py::object&, bool>(),
+           py::arg("ids"), py::arg("sentence_ends"), py::arg("document_ends"), py::arg("rules"), py::arg("seed"),
+           py::arg("word_starts") = py::none(), py::arg("tells_words") = false)
+      .def("__len__", &Pairs::size)
+      .def_property_readonly("tokens", &Pairs::tokens)
+      .def_property_readonly("masked", &Pairs::masked)
+      .def("batch", &Pairs::batch, py::arg("start"), py::arg("stop"), py::arg("step") = 1);
+}
+
 inline void bind_bert(py::module_& m) {
   py::class_<BertRules>(m, "BertRules")
       .def(py::init([](uint32_t max_seq_length, uint32_t max_predictions, uint32_t dupe_factor,
                        double masked_lm_prob, double mask_share, double kept_of_unchanged, double short_seq_prob,
                        bool whole_word_mask, bool masks,
                        bool fills_predictions, uint8_t own_next_label, uint32_t cls, uint32_t sep, uint32_t mask,
-                       std::vector<uint32_t> replacements, const py::bytes& continues_word) {
+                       std::vector<uint32_t> replacements, const py::bytes& continues_word, bool swaps_halves,
+                       std::vector<double> ngram_limits, uint32_t ngram_seed, bool permutes) {
+             check_limits(ngram_limits);
              if (max_seq_length < 5 || max_seq_length > 65535 || max_predictions > max_seq_length)
                throw py::value_error("max_seq_length or max_predictions out of range");
              for (const double share : {masked_lm_prob, mask_share, kept_of_unchanged, short_seq_prob})
@@ -94,23 +111,18 @@ inline void bind_bert(py::module_& m) {
                               fills_predictions, false,            own_next_label,
                               cls,               sep,              mask,
                               std::move(replacements),
-                              std::vector<uint8_t>(flags.begin(), flags.end())};
+                              std::vector<uint8_t>(flags.begin(), flags.end()),
+                              swaps_halves,
+                              NgramRules{std::move(ngram_limits), ngram_seed, permutes}};
            }),
            py::kw_only(), py::arg("max_seq_length"), py::arg("max_predictions"), py::arg("dupe_factor"),
            py::arg("masked_lm_prob"), py::arg("mask_share"),
            py::arg("kept_of_unchanged"), py::arg("short_seq_prob"), py::arg("whole_word_mask"),
            py::arg("masks"), py::arg("fills_predictions"), py::arg("own_next_label"), py::arg("cls"),
-           py::arg("sep"), py::arg("mask"), py::arg("replacements"), py::arg("continues_word"));
-
-  py::class_<PyBertExamples>(m, "BertExamples")
-      .def(py::init<const py::buffer&, const py::buffer&, const py::buffer&, const BertRules&,
-                    const std::vector<uint32_t>&, const py::object&, bool>(),
-           py::arg("ids"), py::arg("sentence_ends"), py::arg("document_ends"), py::arg("rules"), py::arg("seed"),
-           py::arg("word_starts") = py::none(), py::arg("tells_words") = false)
-      .def("__len__", &PyBertExamples::size)
-      .def_property_readonly("tokens", &PyBertExamples::tokens)
-      .def_property_readonly("masked", &PyBertExamples::masked)
-      .def("batch", &PyBertExamples::batch, py::arg("start"), py::arg("stop"), py::arg("step") = 1);
+           py::arg("sep"), py::arg("mask"), py::arg("replacements"), py::arg("continues_word"),
+           py::arg("swaps_halves") = false, py::arg("ngram_limits") = std::vector<double>(),
+           py::arg("ngram_seed") = 0u, py::arg("permutes") = false);
+  bind_pairs<BertExamples>(m, "BertExamples");
 }
 
 }  // namespace bertdata

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "examples/counter_stream.h"
+#include "examples/ngrams.h"
 
 namespace bertdata {
 
@@ -18,6 +19,7 @@ struct MaskingRules {
   std::vector<uint32_t> replacements;
   std::vector<uint8_t> is_special, continues_word;  // by id
   bool whole_words, draws_counts;
+  std::vector<double> ngram_limits{};  // none: words are masked one by one
 };
 
 // Masks examples one by one, in buffers that are used again for the next.
@@ -32,7 +34,9 @@ class DynamicMasker {
                 int32_t* positions, int32_t* labels) {
     collect_candidates(ids, starts, length);
     is_masked_.assign((length + 63) / 64, 0);
-    if (rules_.draws_counts)
+    if (!rules_.ngram_limits.empty())
+      take_ngrams(masks_wanted(length, rate), stream);
+    else if (rules_.draws_counts)
       draw_each(rate, stream);
     else
       take(masks_wanted(length, rate), stream);
@@ -84,6 +88,29 @@ class DynamicMasker {
       mark(word);
       masked += size(word);
     }
+  }
+
+  // N-grams that begin with the words of words_ in random order, until `wanted` positions are taken. One that would
+  // exceed them loses words at its end; one with a word that is taken already is left.
+  void take_ngrams(uint32_t wanted, CounterStream& stream) {
+    const uint32_t count = static_cast<uint32_t>(words_.size());
+    for (uint32_t place = 0, masked = 0; place < count && masked < wanted; ++place) {
+      std::swap(words_[place], words_[place + stream.below(count - place)]);
+      const uint32_t first = words_[place];
+      uint32_t end = std::min(first + ngram_length(rules_.ngram_limits, stream.word() / 4294967296.0), count);
+      while (end > first && masked + starts_[end] - starts_[first] > wanted) --end;
+      bool is_free = true;
+      for (uint32_t word = first; word < end; ++word) is_free &= !is_marked(word);
+      for (uint32_t word = first; word < end && is_free; ++word) {
+        mark(word);
+        masked += size(word);
+      }
+    }
+  }
+
+  bool is_marked(uint32_t word) const {
+    const uint16_t position = candidates_[starts_[word]];
+    return is_masked_[position >> 6] >> (position & 63) & 1;
   }
 
   void draw_each(double rate, CounterStream& stream) {

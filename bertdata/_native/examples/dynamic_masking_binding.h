@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -62,49 +63,52 @@ inline std::vector<double> as_rates(const py::buffer& buffer) {
   return rates;
 }
 
-class PyDynamicMasker {
- public:
-  explicit PyDynamicMasker(MaskingRules&& rules) : rules_(std::move(rules)) {}
+// The arguments of masks at load, checked: example i has the ids from starts[i] on, room for `most` positions and
+// labels from i * most on, and the stream of keys[i] and numbers[i].
+struct LoadedExamples {
+  Writable<int32_t> ids, positions, labels, counts;
+  Array<int64_t> starts;
+  Array<int32_t> lengths;
+  Array<uint64_t> keys, numbers;
+  std::optional<Array<uint8_t>> words;
+  std::vector<double> rates;
 
-  // Example i has the ids from starts[i] on, room for rules.most positions and labels from i * most on, and the
-  // stream of keys[i] and numbers[i]. Nothing is written where an argument does not fit.
-  void mask(const py::buffer& ids, const py::buffer& starts, const py::buffer& lengths, const py::buffer& positions,
-            const py::buffer& labels, const py::buffer& counts, const py::buffer& keys, const py::buffer& numbers,
-            const py::buffer& rates, const py::object& word_starts) const {
-    const Writable<int32_t> id_array(ids, "ids"), place_array(positions, "positions"), label_array(labels, "labels");
-    const Writable<int32_t> count_array(counts, "counts");
-    const Array<int64_t> start_array(starts, "starts");
-    const Array<int32_t> length_array(lengths, "lengths");
-    const Array<uint64_t> key_array(keys, "keys"), number_array(numbers, "numbers");
-    const auto word_array = word_starts_of(word_starts, id_array.size, false);
-    const std::vector<double> shares = as_rates(rates);
-    const size_t count = count_array.size;
-    for (const size_t size : {start_array.size, length_array.size, key_array.size, number_array.size, shares.size()})
+  LoadedExamples(const py::buffer& ids, const py::buffer& starts, const py::buffer& lengths,
+                 const py::buffer& positions, const py::buffer& labels, const py::buffer& counts,
+                 const py::buffer& keys, const py::buffer& numbers, const py::buffer& rates,
+                 const py::object& word_starts, uint32_t most, size_t vocabulary)
+      : ids(ids, "ids"),
+        positions(positions, "positions"),
+        labels(labels, "labels"),
+        counts(counts, "counts"),
+        starts(starts, "starts"),
+        lengths(lengths, "lengths"),
+        keys(keys, "keys"),
+        numbers(numbers, "numbers"),
+        words(word_starts_of(word_starts, this->ids.size, false)),
+        rates(as_rates(rates)) {
+    const size_t count = size();
+    for (const size_t size : {this->starts.size, this->lengths.size, this->keys.size, this->numbers.size,
+                              this->rates.size()})
       if (size != count) throw py::value_error("examples: columns differ in length");
-    for (const size_t size : {place_array.size, label_array.size})
-      if (size != count * rules_.most) throw py::value_error("positions and labels: expected room for every mask");
-    std::vector<Extent> buffers{{"ids", id_array},         {"positions", place_array}, {"labels", label_array},
-                                {"counts", count_array},   {"starts", start_array},    {"lengths", length_array},
-                                {"keys", key_array},       {"numbers", number_array}};
-    if (word_array) buffers.emplace_back("word_starts", *word_array);
+    for (const size_t size : {this->positions.size, this->labels.size})
+      if (size != count * most) throw py::value_error("positions and labels: expected room for every mask");
+    std::vector<Extent> buffers{{"ids", this->ids},       {"positions", this->positions}, {"labels", this->labels},
+                                {"counts", this->counts}, {"starts", this->starts},       {"lengths", this->lengths},
+                                {"keys", this->keys},     {"numbers", this->numbers}};
+    if (words) buffers.emplace_back("word_starts", *words);
     check_apart(buffers, 4);
-    check_ids(id_array, start_array, length_array);
-    py::gil_scoped_release released;
-    DynamicMasker masker(rules_);
-    for (size_t i = 0; i < count; ++i) {
-      CounterStream stream(key_array.data[i], number_array.data[i]);
-      const uint32_t masks =
-          masker.mask(id_array.out + start_array.data[i],
-                      word_array ? word_array->data + start_array.data[i] : nullptr,
-                      static_cast<uint32_t>(length_array.data[i]), shares[i], stream,
-                      place_array.out + i * rules_.most, label_array.out + i * rules_.most);
-      count_array.out[i] = static_cast<int32_t>(masks);
-    }
+    check_ids(vocabulary);
   }
+
+  size_t size() const { return counts.size; }
+  int32_t* ids_of(size_t i) const { return ids.out + starts.data[i]; }
+  const uint8_t* words_of(size_t i) const { return words ? words->data + starts.data[i] : nullptr; }
+  uint32_t length(size_t i) const { return static_cast<uint32_t>(lengths.data[i]); }
 
  private:
   // Each id is in the vocabulary, and no two examples share one: their starts ascend.
-  void check_ids(const Writable<int32_t>& ids, const Array<int64_t>& starts, const Array<int32_t>& lengths) const {
+  void check_ids(size_t vocabulary) const {
     int64_t free_from = 0;
     for (size_t i = 0; i < starts.size; ++i) {
       const int64_t start = starts.data[i], length = lengths.data[i];
@@ -112,11 +116,49 @@ class PyDynamicMasker {
         throw py::value_error("example " + std::to_string(i) + ": its ids are outside the buffer or another's");
       free_from = start + length;
       for (int64_t at = start; at < free_from; ++at)
-        if (ids.data[at] < 0 || static_cast<size_t>(ids.data[at]) >= rules_.is_special.size())
+        if (ids.data[at] < 0 || static_cast<size_t>(ids.data[at]) >= vocabulary)
           throw py::value_error("example " + std::to_string(i) + ": an id is outside the vocabulary");
     }
   }
+};
 
+// The method `mask` of a masker of loaded examples. Nothing is written where an argument does not fit.
+template <class Masker>
+void bind_mask(py::class_<Masker>& masker) {
+  masker.def(
+      "mask",
+      [](const Masker& self, const py::buffer& ids, const py::buffer& starts, const py::buffer& lengths,
+         const py::buffer& positions, const py::buffer& labels, const py::buffer& counts, const py::buffer& keys,
+         const py::buffer& numbers, const py::buffer& rates, const py::object& word_starts) {
+        const LoadedExamples examples(ids, starts, lengths, positions, labels, counts, keys, numbers, rates, word_starts,
+                                      self.most(), self.vocabulary());
+        py::gil_scoped_release released;
+        self.mask(examples);
+      },
+      py::kw_only(), py::arg("ids"), py::arg("starts"), py::arg("lengths"), py::arg("positions"), py::arg("labels"),
+      py::arg("counts"), py::arg("keys"), py::arg("numbers"), py::arg("rates"), py::arg("word_starts") = py::none(),
+      "Mask unmasked examples in place");
+}
+
+class PyDynamicMasker {
+ public:
+  explicit PyDynamicMasker(MaskingRules&& rules) : rules_(std::move(rules)) {}
+
+  uint32_t most() const { return rules_.most; }
+  size_t vocabulary() const { return rules_.is_special.size(); }
+
+  void mask(const LoadedExamples& examples) const {
+    DynamicMasker masker(rules_);
+    for (size_t i = 0; i < examples.size(); ++i) {
+      CounterStream stream(examples.keys.data[i], examples.numbers.data[i]);
+      const uint32_t masks = masker.mask(examples.ids_of(i), examples.words_of(i), examples.length(i),
+                                         examples.rates[i], stream, examples.positions.out + i * rules_.most,
+                                         examples.labels.out + i * rules_.most);
+      examples.counts.out[i] = static_cast<int32_t>(masks);
+    }
+  }
+
+ private:
   MaskingRules rules_;
 };
 
@@ -138,23 +180,26 @@ inline MaskingRules masking_rules(uint32_t most, uint32_t mask, uint64_t mask_li
                       std::vector<uint8_t>(special.begin(), special.end()),
                       std::vector<uint8_t>(continues.begin(), continues.end()),
                       whole_words,
-                      draws_counts};
+                      draws_counts,
+                      {}};
 }
 
 inline void bind_dynamic_masking(py::module_& m) {
-  py::class_<PyDynamicMasker>(m, "DynamicMasker")
-      .def(py::init([](uint32_t most, uint32_t mask, uint64_t mask_limit, uint64_t random_limit,
+  py::class_<PyDynamicMasker> masker(m, "DynamicMasker");
+  masker.def(py::init([](uint32_t most, uint32_t mask, uint64_t mask_limit, uint64_t random_limit,
                        std::vector<uint32_t> replacements, const py::bytes& is_special,
-                       const py::bytes& continues_word, bool whole_words, bool draws_counts) {
-             return PyDynamicMasker(masking_rules(most, mask, mask_limit, random_limit, std::move(replacements),
-                                                  is_special, continues_word, whole_words, draws_counts));
+                       const py::bytes& continues_word, bool whole_words, bool draws_counts,
+                       std::vector<double> ngram_limits) {
+             check_limits(ngram_limits);
+             MaskingRules rules = masking_rules(most, mask, mask_limit, random_limit, std::move(replacements),
+                                                is_special, continues_word, whole_words, draws_counts);
+             rules.ngram_limits = std::move(ngram_limits);
+             return PyDynamicMasker(std::move(rules));
            }),
            py::kw_only(), py::arg("most"), py::arg("mask"), py::arg("mask_limit"), py::arg("random_limit"),
            py::arg("replacements"), py::arg("is_special"), py::arg("continues_word"), py::arg("whole_words"),
-           py::arg("draws_counts"))
-      .def("mask", &PyDynamicMasker::mask, py::kw_only(), py::arg("ids"), py::arg("starts"), py::arg("lengths"),
-           py::arg("positions"), py::arg("labels"), py::arg("counts"), py::arg("keys"), py::arg("numbers"),
-           py::arg("rates"), py::arg("word_starts") = py::none(), "Mask unmasked examples in place");
+           py::arg("draws_counts"), py::arg("ngram_limits") = std::vector<double>());
+  bind_mask(masker);
 
   py::class_<CounterStream>(m, "CounterStream")
       .def(py::init<uint64_t, uint64_t>(), py::arg("key"), py::arg("example"))

@@ -41,7 +41,7 @@ struct MlmColumns {
 template <class Id>
 class MlmExamples {
  public:
-  // tells_words: batches have word starts; the documents tell them. keys: of each pass's streams of masks. seed:
+  // tells_words: batches have word starts, which the documents then tell. keys: of each pass's streams of masks. seed:
   // of the final shuffle.
   MlmExamples(const DocumentView<Id>& documents, const MlmRules& rules, bool tells_words,
               const std::vector<uint64_t>& keys, const std::vector<uint32_t>& seed)
@@ -105,7 +105,7 @@ class MlmExamples {
     close_block();
   }
 
-  // The word starts of text_: an end token starts a word, as does the id behind it.
+  // The word starts of text_. An end token starts a word, as does the id behind it.
   void copy_word_starts(const DocumentView<Id>& documents) {
     uint8_t* starts = starts_.room(text_.size());
     const uint32_t sentences = documents.first_sentence(documents.documents);

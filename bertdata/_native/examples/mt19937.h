@@ -1,4 +1,4 @@
-// MT19937 with CPython's seeding and derived draws. Twin of examples/random_stream.py.
+// MT19937 with CPython's seeding, or NumPy's, and derived draws. Twin of examples/random_stream.py.
 #pragma once
 
 #include <algorithm>
@@ -49,10 +49,7 @@ inline uint32_t bit_length(uint32_t n) { return n ? 32u - static_cast<uint32_t>(
 class RandomStream {
  public:
   // key: the absolute value of the seed in 32-bit digits, least significant first. {0} for zero.
-  explicit RandomStream(const std::vector<uint32_t>& key) {
-    state_[0] = 19650218u;
-    for (uint32_t i = 1; i < kTwisterWords; ++i)
-      state_[i] = 1812433253u * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
+  explicit RandomStream(const std::vector<uint32_t>& key) : RandomStream(19650218u) {
     size_t i = 1, j = 0;
     const auto step = [&] {
       if (++i >= kTwisterWords) {
@@ -73,6 +70,9 @@ class RandomStream {
     }
     state_[0] = 0x80000000u;
   }
+
+  // As numpy.random.seed(number) seeds it. Twin of examples/numpy_stream.py.
+  static RandomStream of_number(uint32_t number) { return RandomStream(number); }
 
   uint32_t next() {
     if (used_ == kTwisterWords) refill();
@@ -109,7 +109,18 @@ class RandomStream {
     draw_places(last + 1, 0, [items](uint32_t at, uint32_t other) { swap_items(items, at, other); });
   }
 
+  // The draws of a shuffle that nobody needs.
+  void skip_shuffle(uint32_t count) {
+    draw_places(count, 0, [](uint32_t, uint32_t) {});
+  }
+
  private:
+  explicit RandomStream(uint32_t number) {
+    state_[0] = number;
+    for (uint32_t i = 1; i < kTwisterWords; ++i)
+      state_[i] = 1812433253u * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
+  }
+
   template <class T>
   static void swap_items(T* items, uint32_t a, uint32_t b) {
     const T item = items[a];

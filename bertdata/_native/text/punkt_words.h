@@ -21,6 +21,20 @@ inline const uint8_t* step_back(const uint8_t* first, const uint8_t* p) {
   return p;
 }
 
+// Lower case of characters of two bytes in UTF-8. 0 where it is none of two bytes, and of a capital sigma, whose
+// lower case depends on the word.
+struct TwoByteLower {
+  uint16_t of[0x800] = {};
+  TwoByteLower() {
+    for (uint32_t cp = 0x80; cp < 0x800; ++cp) {
+      const auto* const mapping = find_mapping(unicode11::k_lower, cp);
+      const uint32_t to = mapping ? mapping->to[0] : cp;
+      const bool is_one = !mapping || !mapping->to[1];
+      if (is_one && to >= 0x80 && to < 0x800 && cp != 0x3A3) of[cp] = static_cast<uint16_t>(to);
+    }
+  }
+};
+
 class PunktWords {
  public:
   PunktWords(const PunktTables& tables, const PunktCharacters& characters)
@@ -160,17 +174,30 @@ class PunktWords {
 
   void lower_into(const Word& word, std::string& buffer) {
     buffer.assign(word.first, word.last);
-    bool ascii = true;
-    for (char& c : buffer) {
-      ascii &= static_cast<uint8_t>(c) < 0x80;
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
-    }
-    if (ascii) return;
+    if (lower_in_place(buffer)) return;
     text_.clear();
     for (const uint8_t* p = word.first; p < word.last;) text_.push_back(decode_utf8(p, word.last));
     lower(text_, lowered_);
     buffer.clear();
     for (uint32_t cp : lowered_) append_utf8(cp, buffer);
+  }
+
+  // Lowers ASCII and letters of two bytes. False at a character that may need more.
+  static bool lower_in_place(std::string& buffer) {
+    static const TwoByteLower two_bytes;
+    for (size_t i = 0; i < buffer.size(); ++i) {
+      const auto byte = static_cast<uint8_t>(buffer[i]);
+      if (byte < 0x80) {
+        if (byte >= 'A' && byte <= 'Z') buffer[i] = static_cast<char>(byte | 0x20);
+        continue;
+      }
+      if (byte >= 0xE0) return false;
+      const uint32_t lowered = two_bytes.of[(byte & 0x1F) << 6 | (static_cast<uint8_t>(buffer[i + 1]) & 0x3F)];
+      if (!lowered) return false;
+      buffer[i] = static_cast<char>(0xC0 | lowered >> 6);
+      buffer[++i] = static_cast<char>(0x80 | (lowered & 0x3F));
+    }
+    return true;
   }
 
   // -?[.,]?\d[\d,.-]*

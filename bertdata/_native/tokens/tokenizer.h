@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "column.h"
+#include "tokens/basic.h"
+#include "tokens/left_out.h"
 #include "tokens/short_words.h"
-#include "unicode/unicode.h"
 #include "tokens/word_cache.h"
 #include "tokens/wordpiece.h"
+#include "unicode/unicode.h"
 
 namespace bertdata {
 
@@ -27,6 +29,9 @@ struct Documents {
   Column<uint32_t> sentence_ends;
   Column<uint32_t> document_ends;
   size_t unknown = 0;  // how many of the ids are [UNK]
+  // Of each document that holds what is left out, and none of whose ids are here: its first byte, the byte
+  // behind it, and how many documents stand before it.
+  Column<uint64_t> left_out;
 
   template <class Id>
   Column<Id>& ids() {
@@ -35,19 +40,16 @@ struct Documents {
   }
 };
 
-struct TokenRules {
-  bool lower_case, drops_unassigned, keeps_special_tokens;
-  uint32_t max_word_chars;
-};
-
 class Tokenizer {
  public:
   Tokenizer(const std::vector<std::string>& tokens, const std::vector<uint32_t>& ids, uint32_t unknown,
-            const TokenRules& rules)
-      : rules_(rules), unknown_(unknown), wordpiece_(tokens, ids, unknown, rules.max_word_chars) {
-    for (size_t i = 0; i < tokens.size(); ++i)
-      for (const char* special : kSpecialTokens)
-        if (tokens[i] == special) special_ids_.emplace_back(tokens[i], ids[i]);
+            const TokenRules& rules, LeftOut left_out = {})
+      : rules_(rules),
+        unknown_(unknown),
+        wordpiece_(tokens, ids, unknown, rules.max_word_chars),
+        special_ids_(tokens, ids),
+        left_out_(std::move(left_out)),
+        splitter_(rules_, wordpiece_, special_ids_, left_out_) {
     for (uint32_t id : ids) wide_ |= id > 0xFFFF;
     for (int c = 0; c < 128; ++c) {
       const char character = static_cast<char>(c);
@@ -95,7 +97,6 @@ class Tokenizer {
 
  private:
   enum class Kind : uint8_t { kWord, kPunctuation, kSpace, kNewline, kUnusual };
-  static constexpr const char* kSpecialTokens[] = {"[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]"};
   static constexpr size_t kLongestCached = 256;
 
   static Kind kind_of(uint8_t c) {
@@ -117,19 +118,41 @@ class Tokenizer {
     const uint8_t* chunk = p;  // start of the current white-space token, and its first id
     size_t chunk_id = ids.size(), sentence_id = ids.size();
     uint32_t open_document = static_cast<uint32_t>(out.sentence_ends.size());
+    const uint8_t *document = p, *line = p, *sentence_end = nullptr;  // of the sentence before in the document
+    size_t document_id = ids.size();
     bool blank = true;
+    leaves_out_ = false;
+    const std::vector<size_t> strings = left_out_.find_strings(text, size);
+    auto next_string = strings.begin();
 
+    const auto end_document = [&] {
+      for (; next_string != strings.end() && text + *next_string < p; ++next_string) leaves_out_ = true;
+      if (leaves_out_) {
+        ids.truncate(document_id);
+        out.sentence_ends.truncate(open_document);
+        for (const size_t of : {static_cast<size_t>(document - text), static_cast<size_t>(p - text),
+                                out.document_ends.size()})
+          out.left_out.push(of);
+      } else if (out.sentence_ends.size() > open_document) {
+        open_document = static_cast<uint32_t>(out.sentence_ends.size());
+        out.document_ends.push(open_document);
+      }
+      leaves_out_ = false;
+      document = p;
+      document_id = ids.size();
+      sentence_end = nullptr;
+    };
     const auto end_line = [&] {
       if (ids.size() > 0xFFFFFFFFull) throw std::length_error("more than 4294967295 tokens in one input");
       if (blank) {
-        if (out.sentence_ends.size() > open_document) {
-          open_document = static_cast<uint32_t>(out.sentence_ends.size());
-          out.document_ends.push(open_document);
-        }
-      } else if (ids.size() > sentence_id) {
-        out.sentence_ends.push(static_cast<uint32_t>(ids.size()));
+        end_document();
+      } else {
+        if (rules_.joins_lines && sentence_end && !is_split_between(sentence_end, line, end)) leaves_out_ = true;
+        sentence_end = p > line && p[-1] == '\n' ? p - 1 : p;
+        if (ids.size() > sentence_id) out.sentence_ends.push(static_cast<uint32_t>(ids.size()));
       }
       sentence_id = chunk_id = ids.size();
+      line = p;
       blank = true;
     };
 
@@ -245,12 +268,20 @@ class Tokenizer {
     return 0;
   }
   uint32_t special_id(const uint8_t* p, size_t length) const {
-    return *find_special(std::string_view(reinterpret_cast<const char*>(p), length));
+    return *special_ids_.find(std::string_view(reinterpret_cast<const char*>(p), length));
   }
-  const uint32_t* find_special(std::string_view word) const {
-    for (const auto& special : special_ids_)
-      if (word == special.first) return &special.second;
-    return nullptr;
+
+  // True where no word goes on from the sentence that ends before p to the one that begins at next.
+  bool is_split_between(const uint8_t* p, const uint8_t* next, const uint8_t* end) const {
+    const uint8_t* last = p - 1;
+    while ((*last & 0xC0) == 0x80) --last;
+    return is_separator(decode_utf8(last, p)) || is_separator(decode_utf8(next, end));
+  }
+  bool is_separator(uint32_t cp) const {
+    const uint8_t properties = Properties::get()[cp], character_class = properties & kClassMask;
+    if (left_out_.has_string_with(cp)) return false;
+    return is_python_space(cp) || character_class == kPunctuation ||
+           (properties & kIdeograph && rules_.splits_ideographs);
   }
 
   static bool chunk_is_blank(const uint8_t* p, const uint8_t* end) {
@@ -273,71 +304,10 @@ class Tokenizer {
       }
     }
     pieces_.clear();
-    clean(text, first, last);
-    split_white_space();
-    if (cached) unusual_chunks_.add(place, chunk, pieces_);
+    const bool knows_all = splitter_.split(text, first, last, pieces_);
+    leaves_out_ = leaves_out_ || !knows_all;
+    if (cached && knows_all) unusual_chunks_.add(place, chunk, pieces_);
     return padded_pieces();
-  }
-
-  // Cleaned characters of the chunk into cleaned_, ideographs set apart by spaces.
-  void clean(const uint8_t* text, const uint8_t* p, const uint8_t* end) {
-    const Properties& of = Properties::get();
-    cleaned_.clear();
-    while (p < end) {
-      const uint8_t* const at = p;
-      const uint32_t cp = decode_utf8(p, end);
-      if (cp == kCodePoints) throw InvalidUtf8(static_cast<size_t>(at - text));
-      const uint8_t properties = of[cp], character_class = properties & kClassMask;
-      if (cp == '\t' || cp == '\n' || cp == '\r' || character_class == kSpace) {
-        cleaned_.push_back(' ');
-      } else if (cp == 0 || cp == 0xFFFD || character_class == kControl ||
-                 (character_class == kUnassigned && rules_.drops_unassigned)) {
-        continue;
-      } else if (properties & kIdeograph) {
-        cleaned_.insert(cleaned_.end(), {' ', cp, ' '});
-      } else {
-        cleaned_.push_back(cp);
-      }
-    }
-  }
-
-  void split_white_space() {
-    for (size_t i = 0; i < cleaned_.size();) {
-      token_.clear();
-      for (; i < cleaned_.size() && !is_python_space(cleaned_[i]); ++i) token_.push_back(cleaned_[i]);
-      if (!token_.empty()) split_token();
-      ++i;
-    }
-  }
-
-  // One white-space token: special, or lower-cased, stripped of accents and split at punctuation.
-  void split_token() {
-    if (rules_.keeps_special_tokens && token_[0] == '[') {
-      word_.clear();
-      for (uint32_t cp : token_) append_utf8(cp, word_);
-      if (const uint32_t* id = find_special(word_)) return pieces_.push_back(*id);
-    }
-    if (rules_.lower_case) {
-      lower(token_, lowered_);
-      decompose(lowered_, token_);
-    }
-    const Properties& of = Properties::get();
-    word_.clear();
-    size_t chars = 0;
-    const auto end_word = [&] {
-      if (chars) wordpiece_.split(word_, chars, pieces_);
-      word_.clear();
-      chars = 0;
-    };
-    for (uint32_t cp : token_) {
-      const uint8_t character_class = of[cp] & kClassMask;
-      if (character_class == kMark && rules_.lower_case) continue;
-      if (character_class == kPunctuation) end_word();
-      append_utf8(cp, word_);
-      ++chars;
-      if (character_class == kPunctuation) end_word();
-    }
-    end_word();
   }
 
   TokenRules rules_;
@@ -346,13 +316,15 @@ class Tokenizer {
   bool wide_ = false;
   Kind kinds_[256];
   uint32_t punctuation_[128] = {};
-  std::vector<std::pair<std::string, uint32_t>> special_ids_;
+  SpecialIds special_ids_;
+  LeftOut left_out_;
+  WordSplitter splitter_;
+  bool leaves_out_ = false;  // the document that is read
   std::mutex mutex_;
   ShortWordCache short_words_;
   WordCache unusual_chunks_;
   std::vector<uint32_t> pieces_;
   std::string word_;
-  Text cleaned_, token_, lowered_;
 };
 
 }  // namespace bertdata

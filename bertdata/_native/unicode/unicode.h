@@ -95,14 +95,14 @@ inline bool is_final_sigma(const Text& text, size_t i, const Properties& of) {
   return j == text.size() || !(of[text[j]] & kCased);
 }
 
-// Python's str.lower() of one token.
-inline void lower(const Text& text, Text& out) {
+// Python's str.lower() of one token. Without final_sigma each character by itself.
+inline void lower(const Text& text, Text& out, bool final_sigma = true) {
   const Properties& of = Properties::get();
   out.clear();
   for (size_t i = 0; i < text.size(); ++i) {
     const uint32_t cp = text[i];
     if (cp == 0x3A3)
-      out.push_back(is_final_sigma(text, i, of) ? 0x3C2 : 0x3C3);
+      out.push_back(final_sigma && is_final_sigma(text, i, of) ? 0x3C2 : 0x3C3);
     else if (of[cp] & kChanges)
       append_mapping(find_mapping(unicode11::k_lower, cp), cp, out);
     else

@@ -54,7 +54,7 @@ class NativeExamples(KernelExamples):
                 own_next_label=settings.habits.own_next_label,
                 cls=vocabulary.role("cls"),
                 sep=vocabulary.role("sep"),
-                mask=vocabulary.role("mask"),
+                mask=vocabulary.role("mask") if settings.masks else 0,
                 replacements=list(vocabulary.replacements),
                 continues_word=vocabulary.continues_word or bytes(vocabulary.size),
             ),

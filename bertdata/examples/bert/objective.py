@@ -4,28 +4,32 @@ from collections.abc import Mapping
 from typing import Any
 
 from bertdata._native import Engine
-from bertdata.examples.bert.batch import BertBatch
-from bertdata.examples.bert.describe import describe
+from bertdata.examples.bert.batch import BertBatch, BertBatchOfWords
 from bertdata.examples.bert.make import make_bert_examples
 from bertdata.examples.bert.settings import BertSettings
-from bertdata.examples.bert.statistics import BertCounts
 from bertdata.examples.bert.warnings import pair_warnings
+from bertdata.examples.groups import WORD_STARTS
 from bertdata.examples.objective import Objective
+from bertdata.examples.pair_report import PairCounts, PairWords, describe_pair
+from bertdata.examples.word_starts import with_word_starts
 from bertdata.records import Documents, ExampleSource, ShardLayout, Vocabulary
 from schemas import load_schema
+
+_NEXT_SENTENCE = PairWords("next sentence", "follows", "random", "next_sentences")
 
 
 class BertObjective(Objective):
     """Masked words in two segments, and whether the second segment follows the first."""
 
     settings_type = BertSettings
-    batch_type = BertBatch
+    batch_type: type[BertBatch] = BertBatch
     task = "pretraining"
+    of_words = "bert_word_starts"
 
     def make(
         self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None
     ) -> ExampleSource:
-        return make_bert_examples(documents, vocabulary, settings, engine)
+        return make_bert_examples(documents, vocabulary, settings, engine, self.batch_type)
 
     def most_masks(self, settings: Mapping[str, Any], length: int) -> int:
         known = {name: settings[name] for name in BertSettings.__dataclass_fields__ if name in settings}
@@ -34,11 +38,20 @@ class BertObjective(Objective):
     def warnings(self, documents: Documents, name: str) -> list[str]:
         return pair_warnings(documents, name)
 
-    def counts(self) -> BertCounts:
-        return BertCounts()
+    def counts(self) -> PairCounts:
+        return PairCounts(_NEXT_SENTENCE)
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
-        return describe(example, words, mask_id, layout)
+        return describe_pair(example, BertBatch, _NEXT_SENTENCE, words, mask_id, layout)
+
+
+class BertObjectiveOfWords(BertObjective):
+    """BERT's, with word starts beside the ids."""
+
+    batch_type = BertBatchOfWords
+    of_words = ""
+    unlearned = (WORD_STARTS,)
 
 
 BERT = BertObjective("bert", load_schema("example")["bert"])
+BERT_OF_WORDS = BertObjectiveOfWords(BertObjective.of_words, with_word_starts(load_schema("example")["bert"]))

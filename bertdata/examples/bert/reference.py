@@ -1,14 +1,12 @@
 """The readable twin of BERT's kernel: passes over the documents, masks, the final shuffle."""
 
-from collections.abc import Sequence
-
 from bertdata.examples.bert.batch import BertBatch
-from bertdata.examples.bert.pairs import Document, Pair, pair_document
 from bertdata.examples.bert.settings import BertSettings
 from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import ListedExamples
 from bertdata.examples.masking.reference import Masked, mask_in_file
 from bertdata.examples.masking.rules import masking_rules, starts_of
+from bertdata.examples.pairs import Pair, pair_document, segment_starts, sentence_places
 from bertdata.examples.random_stream import RandomStream
 from bertdata.records import Documents, Example, Vocabulary
 
@@ -21,19 +19,11 @@ class ReferenceExamples(ListedExamples):
     ) -> None:
         examples: list[Example] = []
         stream, maker = RandomStream(settings.random_seed), _Maker(documents, vocabulary, settings, kind)
-        shuffled = _places(documents)
+        shuffled = sentence_places(documents)
         stream.shuffle(shuffled)
         for _ in range(settings.dupe_factor):
             for index in range(len(shuffled)):
-                pairs = pair_document(
-                    shuffled,
-                    index,
-                    stream,
-                    max_tokens=settings.max_seq_length - 3,
-                    short_seq_prob=settings.short_seq_prob,
-                    habits=settings.habits,
-                )
-                for pair in pairs:
+                for pair in pair_document(shuffled, index, stream, settings.pair_rules):
                     examples.append(maker.make(pair, stream))
         stream.shuffle(examples)
         super().__init__(examples, kind, wide=vocabulary.wide)
@@ -48,7 +38,7 @@ class _Maker:
         self._ids = documents.ids
         self._starts = starts_of(documents, vocabulary, settings.masking, kind)
         self._cls, self._sep = vocabulary.role("cls"), vocabulary.role("sep")
-        self._rules = masking_rules(vocabulary, settings.masking)
+        self._rules = masking_rules(vocabulary, settings.masking, masks=settings.masks)
         self._masks, self._kind, self._tells_words = settings.masks, kind, has_group(kind, WORD_STARTS)
 
     def make(self, pair: Pair, stream: RandomStream) -> Example:
@@ -62,7 +52,7 @@ class _Maker:
         original = [self._cls, *a_ids, self._sep, *b_ids, self._sep]
         starts = None
         if self._starts is not None:
-            starts = [1, *_segment_starts(self._starts, a), 1, *_segment_starts(self._starts, b), 1]
+            starts = [1, *segment_starts(self._starts, a), 1, *segment_starts(self._starts, b), 1]
         masked = mask_in_file(original, self._rules, stream, starts)
         if not self._masks:
             masked = Masked(original, [], [])
@@ -74,23 +64,3 @@ class _Maker:
             next_label=next_label,
             **({"word_starts": starts} if self._tells_words else {}),
         )  # type: ignore[call-arg] # the fields of BertBatch
-
-
-def _segment_starts(starts: Sequence[int], places: list[int]) -> list[int]:
-    """The bits of a segment's ids. Its first id starts a word, whatever stands before it in the text."""
-    return [1, *(starts[place] for place in places[1:])] if places else []
-
-
-def _places(documents: Documents) -> list[Document]:
-    """Documents as lists of sentences, sentences as lists of their ids' places in ``documents.ids``."""
-    sentences: list[list[int]] = []
-    start = 0
-    for end in documents.sentence_ends:
-        sentences.append(list(range(start, end)))
-        start = end
-    lists: list[Document] = []
-    start = 0
-    for end in documents.document_ends:
-        lists.append(sentences[start:end])
-        start = end
-    return lists

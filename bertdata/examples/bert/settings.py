@@ -6,6 +6,7 @@ from typing import Any, Literal
 from bertdata.config.declared import setting, setting_of
 from bertdata.config.settings import ExampleSettings, check
 from bertdata.examples.masking.settings import DEFAULT_SHARES, SHARES, MaskingSettings
+from bertdata.examples.pairs import PairRules
 from bertdata.records import ShardLayout
 
 
@@ -81,6 +82,14 @@ class BertSettings(ExampleSettings):
     @property
     def habits(self) -> PairHabits:
         return HABITS[self.dialect]
+
+    @property
+    def pair_rules(self) -> PairRules:
+        return PairRules(
+            max_tokens=self.max_seq_length - 3,
+            short_seq_prob=self.short_seq_prob,
+            own_label=self.habits.own_next_label,
+        )
 
     @property
     def masking(self) -> MaskingSettings:

@@ -3,7 +3,8 @@
 Needs NumPy when it is imported.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,10 @@ from bertdata.examples import columns
 from bertdata.examples.columns import Array
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream
 from bertdata.examples.groups import Masks, masks_of, with_masks, word_starts_of
-from bertdata.examples.masking.reference import mask_at_load
+from bertdata.examples.masking.reference import Masked, Starts, mask_at_load
 from bertdata.examples.masking.rules import MaskingRules, masking_rules
 from bertdata.examples.masking.settings import MaskingSettings, check_loading
-from bertdata.records import Vocabulary
+from bertdata.records import ExampleBatch, Vocabulary
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -47,9 +48,10 @@ class Masker:
 
     def __init__(self, rules: MaskingRules, engine: Engine) -> None:
         self._rules, self._engine = rules, engine
-        self._kernel = None
-        if use_native(engine):
-            self._kernel = kernels.DynamicMasker(**rules.for_kernel())
+        self._kernel = self._make_kernel() if use_native(engine) else None
+
+    def _make_kernel(self) -> Any:
+        return kernels.DynamicMasker(**self._rules.for_kernel())
 
     def __reduce__(self) -> tuple[type["Masker"], tuple[object, ...]]:
         return Masker, (self._rules, self._engine)
@@ -76,7 +78,7 @@ class Masker:
         masks = DrawnMasks(positions=positions, labels=labels, counts=np.zeros(len(starts), np.int32))
         self._check_ids(ids, starts, lengths)
         if self._kernel is None:
-            _mask_each(self._rules, ids, starts, lengths, draws, masks, words)
+            self._mask_each(ids, starts, lengths, draws, masks, words)
             return masks
         self._kernel.mask(
             ids=ids,
@@ -111,7 +113,39 @@ class Masker:
             masks.labels[used].astype(np.uint32),
             np.cumsum(masks.counts).astype(np.uint32),
         )
-        return with_masks(batch, ids.astype(np.uint32), drawn)
+        masked = with_masks(batch, ids.astype(np.uint32), drawn)
+        return replace(masked, **_without_padding(type(batch), self.following(masks, lengths)))
+
+    def following(self, masks: DrawnMasks, lengths: Array) -> dict[str, Array]:
+        """The columns of N examples that follow from their masks, none here.
+
+        By name (N, P) items, and their numbers (N,) under the name of their ends. lengths: of the examples.
+        """
+        return {}
+
+    def _mask_each(
+        self,
+        ids: Array,
+        starts: Array,
+        lengths: Array,
+        draws: Draws,
+        masks: DrawnMasks,
+        word_starts: Array | None,
+    ) -> None:
+        """The examples one by one, by the readable twin."""
+        for index, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
+            own = slice(start, start + length)
+            words = None if word_starts is None else word_starts[own].tolist()
+            key, number, rate = int(draws.keys[index]), int(draws.numbers[index]), float(draws.rates[index])
+            made = self._masked(ids[own].tolist(), rate, key, number, words)
+            ids[own] = made.ids
+            masks.counts[index] = len(made.positions)
+            masks.positions[index, : len(made.positions)] = made.positions
+            masks.labels[index, : len(made.positions)] = made.labels
+
+    def _masked(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
+        """One example by the readable twin."""
+        return mask_at_load(ids, rate, self._rules, CounterStream(key, number), words)
 
     def _check_ids(self, ids: Array, starts: Array, lengths: Array) -> None:
         size = len(self._rules.never_masked)
@@ -136,22 +170,13 @@ def unmask(batch: Any) -> Any:
     return with_masks(batch, ids, none)
 
 
-def _mask_each(
-    rules: MaskingRules,
-    ids: Array,
-    starts: Array,
-    lengths: Array,
-    draws: Draws,
-    masks: DrawnMasks,
-    word_starts: Array | None,
-) -> None:
-    """The examples one by one, by the readable twin."""
-    for index, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
-        stream = CounterStream(int(draws.keys[index]), int(draws.numbers[index]))
-        own = slice(start, start + length)
-        words = None if word_starts is None else word_starts[own].tolist()
-        made = mask_at_load(ids[own].tolist(), float(draws.rates[index]), rules, stream, words)
-        ids[own] = made.ids
-        masks.counts[index] = len(made.positions)
-        masks.positions[index, : len(made.positions)] = made.positions
-        masks.labels[index, : len(made.positions)] = made.labels
+def _without_padding(kind: type[ExampleBatch], found: Mapping[str, Array]) -> dict[str, Array]:
+    """The columns of a batch, of items by name and their numbers under the name of their ends."""
+    made: dict[str, Array] = {}
+    for ends, items in kind.ragged().items():
+        if ends in found:
+            made[ends] = np.cumsum(found[ends]).astype(np.uint32)
+            for item in items:
+                values = found[item.name]
+                made[item.name] = values[np.arange(values.shape[1]) < found[ends][:, np.newaxis]]
+    return made

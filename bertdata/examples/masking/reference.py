@@ -12,11 +12,13 @@ at load     words are drawn one by one, no more than needed; then each position,
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import TypeVar
 
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream
 from bertdata.examples.masking.rules import MaskingRules, limit_of
 from bertdata.examples.random_stream import RandomStream
 
+Item = TypeVar("Item")
 Word = list[int]
 """Positions that are masked together: one, or those of a word's pieces."""
 
@@ -41,10 +43,10 @@ def mask_in_file(
     stream.shuffle(words)
     taken = _take(iter(words), rules.settings.masks_wanted(len(original)))
     replaced = {
-        position: _replacement_in_file(original[position], rules, stream)
+        position: replacement_in_file(original[position], rules, stream)
         for position in chain.from_iterable(taken)
     }
-    return _masked(original, replaced)
+    return masked(original, replaced)
 
 
 def mask_at_load(
@@ -58,12 +60,12 @@ def mask_at_load(
     if rules.settings.mask_counts == "drawn":
         taken = _draw_each(words, rate, rules.settings.max_predictions_per_seq, stream)
     else:
-        taken = _take(_random_order(words, stream), rules.settings.masks_wanted(len(original), rate))
+        taken = _take(random_order(words, stream), rules.settings.masks_wanted(len(original), rate))
     replaced = {
-        position: _replacement_at_load(original[position], rules, stream)
+        position: replacement_at_load(original[position], rules, stream)
         for position in sorted(chain.from_iterable(taken))
     }
-    return _masked(original, replaced)
+    return masked(original, replaced)
 
 
 def words_of(ids: list[int], rules: MaskingRules, starts: Starts = None) -> list[Word]:
@@ -101,23 +103,24 @@ def _take(words: Iterator[Word], wanted: int) -> list[Word]:
     return taken
 
 
-def _random_order(words: list[Word], stream: CounterStream) -> Iterator[Word]:
-    """Shuffle from the front, as far as words are taken: the next word is one of all that are left."""
-    words = list(words)
-    for place in range(len(words)):
-        other = place + stream.below(len(words) - place)
-        words[place], words[other] = words[other], words[place]
-        yield words[place]
+def random_order(items: list[Item], stream: CounterStream) -> Iterator[Item]:
+    """Shuffle from the front, as far as items are taken: the next one is one of all that are left."""
+    items = list(items)
+    for place in range(len(items)):
+        other = place + stream.below(len(items) - place)
+        items[place], items[other] = items[other], items[place]
+        yield items[place]
 
 
 def _draw_each(words: list[Word], rate: float, most: int, stream: CounterStream) -> list[Word]:
     """Each word with a probability of ``rate``. Of too many as many at random as there is room for."""
     limit = limit_of(rate)
     drawn = [word for word in words if stream.word() < limit]
-    return drawn if sum(map(len, drawn)) <= most else _take(_random_order(drawn, stream), most)
+    return drawn if sum(map(len, drawn)) <= most else _take(random_order(drawn, stream), most)
 
 
-def _replacement_in_file(original: int, rules: MaskingRules, stream: RandomStream) -> int:
+def replacement_in_file(original: int, rules: MaskingRules, stream: RandomStream) -> int:
+    """The id that stands at a masked position of an example in a file."""
     if stream.random() < rules.settings.mask_share:
         return rules.mask
     if stream.random() < rules.settings.kept_of_unchanged:
@@ -125,7 +128,8 @@ def _replacement_in_file(original: int, rules: MaskingRules, stream: RandomStrea
     return rules.replacements[stream.below(len(rules.replacements))]
 
 
-def _replacement_at_load(original: int, rules: MaskingRules, stream: CounterStream) -> int:
+def replacement_at_load(original: int, rules: MaskingRules, stream: CounterStream) -> int:
+    """The id that stands at a position masked at load."""
     draw = stream.word()
     if draw < rules.mask_limit:
         return rules.mask
@@ -134,7 +138,7 @@ def _replacement_at_load(original: int, rules: MaskingRules, stream: CounterStre
     return original
 
 
-def _masked(original: list[int], replaced: dict[int, int]) -> Masked:
+def masked(original: list[int], replaced: dict[int, int]) -> Masked:
     """The ids with those that are replaced, by position."""
     positions = sorted(replaced)
     ids = [replaced.get(position, token) for position, token in enumerate(original)]

@@ -54,12 +54,12 @@ class MaskingRules:
         }
 
 
-def masking_rules(vocabulary: Vocabulary, settings: MaskingSettings) -> MaskingRules:
-    """The settings' rules for a vocabulary."""
+def masking_rules(vocabulary: Vocabulary, settings: MaskingSettings, *, masks: bool = True) -> MaskingRules:
+    """The settings' rules for a vocabulary. masks: False where none is made, which needs no mask token."""
     never = ids_of_roles(vocabulary, settings.never_masked)
     return MaskingRules(
         settings=settings,
-        mask=vocabulary.role("mask"),
+        mask=vocabulary.role("mask") if masks else 0,
         replacements=vocabulary.replacements,
         never_masked=bytes(token in never for token in range(vocabulary.size)),
         continues_word=vocabulary.continues_word or bytes(vocabulary.size),

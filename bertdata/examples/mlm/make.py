@@ -3,10 +3,10 @@
 from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import KernelExamples
+from bertdata.examples.masking.passes import pass_keys
 from bertdata.examples.masking.rules import masking_rules, starts_of
 from bertdata.examples.mlm.batch import MlmBatch
 from bertdata.examples.mlm.blocks import BREAKS
-from bertdata.examples.mlm.masking import pass_keys
 from bertdata.examples.mlm.reference import ReferenceBlocks
 from bertdata.examples.mlm.settings import MlmSettings
 from bertdata.examples.random_stream import seed_key
@@ -47,11 +47,11 @@ class NativeBlocks(KernelExamples):
                 sep=vocabulary.role("sep"),
                 masked_lm_prob=settings.masked_lm_prob,
                 masks=settings.masks,
-                **masking_rules(vocabulary, settings.masking).for_kernel(),
+                **masking_rules(vocabulary, settings.masking, masks=settings.masks).for_kernel(),
             ),
             word_starts=starts_of(documents, vocabulary, settings.masking, kind),
             tells_words=has_group(kind, WORD_STARTS),
-            keys=pass_keys(documents, settings),
+            keys=pass_keys(documents, settings.random_seed, settings.dupe_factor),
             seed=seed_key(settings.random_seed),
         )
         super().__init__(made, kind)

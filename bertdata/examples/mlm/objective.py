@@ -3,11 +3,13 @@
 from typing import Any
 
 from bertdata._native import Engine
+from bertdata.examples.groups import WORD_STARTS
 from bertdata.examples.mask_report import MaskCounts, describe_masks
-from bertdata.examples.mlm.batch import MlmBatch
+from bertdata.examples.mlm.batch import MlmBatch, MlmBatchOfWords
 from bertdata.examples.mlm.make import make_blocks
 from bertdata.examples.mlm.settings import MlmSettings
 from bertdata.examples.objective import Objective, ObjectiveCounts, text_of
+from bertdata.examples.word_starts import with_word_starts
 from bertdata.records import Documents, ExampleSource, ShardLayout, Vocabulary
 from schemas import load_schema
 
@@ -20,13 +22,14 @@ class MlmObjective(Objective):
     """Masked words in one segment."""
 
     settings_type = MlmSettings
-    batch_type = MlmBatch
+    batch_type: type[MlmBatch] = MlmBatch
     task = "masked_words"
+    of_words = "mlm_word_starts"
 
     def make(
         self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None
     ) -> ExampleSource:
-        return make_blocks(documents, vocabulary, settings, engine)
+        return make_blocks(documents, vocabulary, settings, engine, self.batch_type)
 
     def counts(self) -> MlmCounts:
         return MlmCounts()
@@ -50,4 +53,13 @@ class MlmObjective(Objective):
         return "\n".join(lines) + "\n"
 
 
+class MlmObjectiveOfWords(MlmObjective):
+    """Masked words in one segment, with word starts beside the ids."""
+
+    batch_type = MlmBatchOfWords
+    of_words = ""
+    unlearned = (WORD_STARTS,)
+
+
 MLM = MlmObjective("mlm", load_schema("example")["mlm"])
+MLM_OF_WORDS = MlmObjectiveOfWords(MlmObjective.of_words, with_word_starts(load_schema("example")["mlm"]))

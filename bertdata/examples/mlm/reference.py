@@ -4,10 +4,11 @@ from typing import NamedTuple
 
 from bertdata.examples.groups import WORD_STARTS, has_group
 from bertdata.examples.made_examples import ListedExamples
+from bertdata.examples.masking.passes import pass_keys
 from bertdata.examples.masking.rules import masking_rules, starts_of
 from bertdata.examples.mlm.batch import MlmBatch
 from bertdata.examples.mlm.blocks import cut_blocks, fit
-from bertdata.examples.mlm.masking import mask_block, pass_keys
+from bertdata.examples.mlm.masking import mask_block
 from bertdata.examples.mlm.settings import MlmSettings
 from bertdata.examples.random_stream import RandomStream
 from bertdata.records import Buffer, Documents, Example, Vocabulary
@@ -31,10 +32,10 @@ class ReferenceBlocks(ListedExamples):
         self, documents: Documents, vocabulary: Vocabulary, settings: MlmSettings, kind: type[MlmBatch]
     ) -> None:
         examples: list[Example] = []
-        rules = masking_rules(vocabulary, settings.masking)
+        rules = masking_rules(vocabulary, settings.masking, masks=settings.masks)
         word_starts = starts_of(documents, vocabulary, settings.masking, kind)
         blocks = _token_blocks(documents, word_starts, vocabulary, settings.blocks, settings.max_seq_length)
-        for key in pass_keys(documents, settings):
+        for key in pass_keys(documents, settings.random_seed, settings.dupe_factor):
             for number, block in enumerate(blocks):
                 original, starts = [token.id for token in block], [token.starts_word for token in block]
                 known = None if word_starts is None else starts
@@ -65,9 +66,10 @@ def _token_blocks(
     breaks: str,
     max_seq_length: int,
 ) -> list[Line]:
-    """The blocks with their word starts, those of the documents; None: each id counts as one.
+    """The blocks with their word starts.
 
-    A special id that is put in starts a word, as does the id behind it.
+    word_starts: those of the documents; None: each id counts as one. A special id that is put in starts a
+    word, as does the id behind it.
     """
     end_token = Token(vocabulary.role("sep"), 1)
     lines = _lines(documents, word_starts, end_token, with_blanks=breaks == "complete_doc")

@@ -254,6 +254,7 @@ def tokenizer_of_one_token() -> Any:
         ids=[0],
         unknown=0,
         lower_case=True,
+        strips_accents=True,
         drops_unassigned=False,
         keeps_special_tokens=False,
         max_word_chars=100,
@@ -303,8 +304,8 @@ import random, resource, sys
 from bertdata._native import kernels
 
 tokens = list("0123456789abcdef") + ["##" + c for c in "0123456789abcdef"]
-rules = {"lower_case": True, "drops_unassigned": False, "keeps_special_tokens": False, "max_word_chars": 100}
-tokenizer = kernels.Tokenizer(tokens=tokens, ids=list(range(32)), unknown=0, **rules)
+flags = {"lower_case": True, "strips_accents": True, "drops_unassigned": False, "keeps_special_tokens": False}
+tokenizer = kernels.Tokenizer(tokens=tokens, ids=list(range(32)), unknown=0, max_word_chars=100, **flags)
 stream = random.Random(1)
 before = None
 for part in range(12):

@@ -76,6 +76,8 @@ OUTSIDE = "its ids are outside the buffer or another's"
         ({"labels": array("i", bytes(28))}, "positions and labels: expected room for every mask"),
         ({"ids": array("i", [5] * 19 + [30])}, "example 1: an id is outside the vocabulary"),
         ({"ids": array("i", [5] * 19 + [-1])}, "example 1: an id is outside the vocabulary"),
+        ({"word_starts": bytes(19)}, "word_starts: expected a byte for each id"),
+        ({"word_starts": array("H", [1] * 20)}, "word_starts: expected a flat buffer of 1-byte integers"),
         ({"ids": array("h", [5] * 20)}, "ids: expected a flat buffer of 4-byte integers"),
         ({"ids": array("f", [5] * 20)}, "ids: expected a flat buffer of 4-byte integers"),
         ({"ids": bytes(80)}, "ids: expected a flat buffer of 4-byte integers"),

@@ -92,7 +92,9 @@ def test_no_command_at_all_shows_the_help_as_wrong_usage(bertdata):
 
 
 def test_a_command_without_its_arguments_names_them(bertdata):
-    bertdata("create").assert_one_error(2, "required: PART, --output, --vocab", "bertdata create --help")
+    bertdata("create").assert_one_error(2, "required: PART, --output", "bertdata create --help")
+    problem = "one of the arguments --vocab --tokenizer is required"
+    bertdata("create", "part", "--output", "shards").assert_one_error(2, problem, "bertdata create --help")
 
 
 def test_the_version_names_the_engine(bertdata):

@@ -71,7 +71,7 @@ def test_tuples_are_the_lists_that_a_manifest_gives_back(vocabulary: Vocabulary)
 def test_the_schema_declares_settings_in_their_records() -> None:
     schema = load_schema("manifest")["$defs"]
     assert {"max_seq_length", "random_seed"} <= set(schema["objective"]["properties"])
-    assert set(schema["tokenizer"]["properties"]) >= TOKENIZER
+    assert set(schema["wordpiece_vocabulary"]["properties"]) >= TOKENIZER
     assert set(schema["container"]["properties"]) >= CONTAINER
 
 

@@ -334,10 +334,8 @@ def test_a_file_with_one_more_dataset_is_of_no_objective(corpus, small_vocabular
     path = bert_shard(corpus, small_vocabulary_file, tmp_path, "hdf5")
     with h5py.File(path, "a") as file:
         assert not dict(file.attrs), "the default objective is not named: its bytes stay"
-        file["word_starts"] = np.zeros(3)
-    with pytest.raises(
-        ShardError, match="has also word_starts, which examples of the objective bert have not"
-    ):
+        file["word_bits"] = np.zeros(3)
+    with pytest.raises(ShardError, match="has also word_bits, which examples of the objective bert have not"):
         rows(path, None)
 
 

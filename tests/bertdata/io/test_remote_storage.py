@@ -26,6 +26,7 @@ from tests.support.commands import SMALL, Program, contents, finish, start
 from tests.support.dumps import page, write_dump
 from tests.support.object_stores import Store, divided, free_port, one_store
 from tests.support.paths import EXTRACTED, ROOT
+from tests.support.tokenizer_files import vocabulary_file
 
 LARGE = bytes(range(256)) * (20 << 12)
 """20 MiB: more than one piece of any upload."""
@@ -345,9 +346,9 @@ def test_attempts_that_come_or_end_late_change_nothing(store, text, local, bertd
     recipe, settings = chosen_settings(None, None, changes)
     parts = [f"{store.url}/text/{part.name}" for part in corpus]
     vocabulary = f"{store.url}/vocab.txt"
-    targets = plan_targets(out, recipe, None, settings, parts, vocabulary)
+    targets = plan_targets(out, recipe, None, settings, parts, vocabulary_file(vocabulary, settings))
     (dataset,) = (target.dataset for target in targets)
-    plan = TaskPlan(vocabulary=vocabulary, targets=targets)
+    plan = TaskPlan(tokenizer=vocabulary_file(vocabulary, settings), targets=targets)
     results = [run_task(plan.part(part)) for part in parts]
     assert [result.kept for result in results] == [1, 1, 1]  # came late: found finished
     for result in results:
@@ -371,8 +372,8 @@ def test_an_entry_that_the_manifest_does_not_have_is_kept(store, text, bertdata,
     changes = {"max_seq_length": 64, "max_predictions_per_seq": 10, "dupe_factor": 1}
     recipe, settings = chosen_settings(None, None, changes)
     parts, vocabulary = [f"{store.url}/text/{path.name}" for path in corpus], f"{store.url}/vocab.txt"
-    targets = plan_targets(out, recipe, None, settings, parts, vocabulary)
-    plan = TaskPlan(vocabulary=vocabulary, targets=targets)
+    targets = plan_targets(out, recipe, None, settings, parts, vocabulary_file(vocabulary, settings))
+    plan = TaskPlan(tokenizer=vocabulary_file(vocabulary, settings), targets=targets)
     path = f"{store.url}/text/{part}"
     assert [run_task(plan.part(path)).kept for _ in range(2)] == [0, 1]
     assert store.names("out/unfinished") == [f"{part}.tfrecord.json"]

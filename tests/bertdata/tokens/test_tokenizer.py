@@ -11,6 +11,7 @@ from bertdata.errors import VocabularyError
 from bertdata.examples.bert.objective import BERT
 from bertdata.examples.bert.settings import BertSettings
 from bertdata.records import Documents, Vocabulary
+from bertdata.tokens.files import TokenizerJson
 from bertdata.tokens.load import load_tokenizer
 from bertdata.tokens.tokenizer import Tokenizer
 
@@ -88,9 +89,9 @@ def test_whole_words_follow_the_vocabulary_s_own_continuations():
 
 
 def test_a_tokeniser_without_an_unknown_token_has_no_count_of_it(monkeypatch, tmp_path):
-    monkeypatch.setattr(documents, "load_tokenizer", lambda *arguments: ByteTokenizer())
+    monkeypatch.setattr(documents, "tokenizer_of", lambda *arguments: ByteTokenizer())
     (tmp_path / "part").write_bytes(TEXT)
-    loaded = documents.PartSource(str(tmp_path / "part"), "bytes").load(BertSettings())
+    loaded = documents.PartSource(str(tmp_path / "part"), TokenizerJson(path="bytes")).load(BertSettings())
     assert loaded.entry.unknown_tokens is None
     assert "unknown_tokens" not in loaded.entry.as_json()
     assert loaded.warnings == ()

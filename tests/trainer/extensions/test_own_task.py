@@ -10,10 +10,11 @@ import pytest
 from bertdata.dataset.reader import open_dataset
 from bertdata.examples.objectives import find_objective
 from tests.support.block_objective import NAME as BLOCKS
+from tests.support.launching import launch
 from tests.support.masked_span_objective import NAME as MASKED_SPANS
 from tests.support.span_objective import NAME
 from tests.support.span_task import GENERATED, SpanTask
-from tests.support.training_runs import refuse, tensors, words
+from tests.support.training_runs import MODEL, WORKER, refuse, tensors, words
 from trainer.checkpoint.safetensors_files import read_safetensors
 from trainer.model.task import Task
 
@@ -99,6 +100,36 @@ def test_a_task_that_generates_nothing_of_its_own_says_which_columns_are_missing
     monkeypatch.setattr(SpanTask, "generated", Task.generated)
     run = words(None, tmp_path / "run", "--generated-data", f"--objective={NAME}", "--steps=3", "--warmup=0")
     refuse(trainer(*run), 2, "generated data have no word starts; train on a dataset")
+
+
+@pytest.mark.thorough
+def test_each_command_loads_ones_own_by_name_and_no_file_does(spans, tmp_path):
+    """Each command in a process of its own, which knows nothing of the test's objective and task."""
+    run, own = tmp_path / "run", f"--objective={NAME}"
+    train = small(spans, run, "--steps-this-run=2")
+    evaluate = ("evaluate", f"--eval-data={spans}", f"--output-dir={run}", "--device=cpu")
+    split = ("split", *MODEL, f"--train-data={spans}", "--devices=1", "--memory=1", "--batch-size=4")
+    convert = ("convert", run, tmp_path / "form")
+    for command, flag in ((train, own), (evaluate, own), (split, own), (convert, f"--task={SpanTask.name}")):
+        said = f"and no file may choose code to import; if you trust that code, give {flag.replace('=', ' ')}"
+        refuse(launch("alone", 1, WORKER, *command, seconds=120), 2, said)
+        outcome = launch("alone", 1, WORKER, *command, flag, seconds=120)
+        assert outcome.status == 0, outcome.err
+    assert "span_head.weight" in read_safetensors(str(tmp_path / "form" / "model.safetensors"))
+
+
+def test_another_objective_than_the_datas_is_refused(trainer, spans, tmp_path):
+    said = ("has the objective", "the trainer needs bert")
+    refuse(trainer(*small(spans, tmp_path / "run", "--objective=bert")), 2, *said)
+    assert trainer(*small(spans, tmp_path / "run", "--no-logs")).status == 0
+    evaluate = ("evaluate", f"--eval-data={spans}", f"--output-dir={tmp_path / 'run'}", "--device=cpu")
+    refuse(trainer(*evaluate, "--objective=bert"), 2, *said)
+
+
+def test_another_task_than_the_runs_is_refused(trainer, spans, tmp_path):
+    assert trainer(*small(spans, tmp_path / "run", "--no-logs")).status == 0
+    outcome = trainer("convert", tmp_path / "run", tmp_path / "form", "--task=squad")
+    refuse(outcome, 2, f"has learned the task {SpanTask.name}, task is squad")
 
 
 def test_a_run_whose_task_is_gone_is_not_exported(trainer, spans, tmp_path, monkeypatch):

@@ -33,12 +33,7 @@ class FineTuning(Task):
         return cls(config)
 
     def open(
-        self,
-        config: Config,
-        paths: str,
-        model_vocabulary_size: int | None = None,
-        *,
-        held_out: bool = False,
+        self, config: Config, paths: str, model_vocabulary_size: int | None = None, *, held_out: bool = False
     ) -> OpenedDataset:
         """The features in one directory. SettingsError where they are another task's."""
         return open_for_training(

@@ -56,7 +56,7 @@ def run_task(runtime: Runtime, *, poll: bool = False, timeout: float = math.inf)
     runtime = runtime.changed(runtime.config.changed(**keys))
     config, shape = runtime.config, ModelConfig.from_dict(model)
     if config.run.do_train:
-        data = runtime.task.open(config, config.data.train_data, shape.vocab_size)
+        data = runtime.task.open(config, str(config.data.train_data), shape.vocab_size)
         runtime.rows(data)  # fails before the model is divided
         if not train_phase(runtime, data, shape).is_over:
             return

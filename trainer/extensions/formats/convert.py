@@ -1,5 +1,6 @@
 """Conversion of checkpoints between this trainer's form and other programs'."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -8,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from bertdata.errors import DatasetError, MissingInputError, StorageError
+from bertdata.errors import DatasetError, MissingInputError, SettingsError, StorageError
 from bertdata.io import storage
 from bertdata.io.whole_directory import open_directory
 from trainer.checkpoint.filling import match_moments, match_weights
@@ -22,7 +23,7 @@ from trainer.extensions.formats.absent_parts import told
 from trainer.extensions.formats.huggingface import export_tokenizer
 from trainer.extensions.formats.kinds import WRITERS, is_recognised
 from trainer.model.bert import PAIR_HEAD, WORD_HEAD, BertForMaskedLM, BertForPreTraining, HeadedBert
-from trainer.model.task import find_kind
+from trainer.model.task import Task, find_kind
 from trainer.run.kept_tokenizer import write_vocabulary
 from trainer.run.tokenizer import find_tokenizer
 
@@ -43,12 +44,14 @@ def convert(
     train_data: str | None = None,
     lower_case: bool | None = None,
     moments: bool = True,
+    task: str | None = None,
 ) -> str:
     """Convert a checkpoint of any program, or a run's newest, to another form. Returns a message.
 
     kind: the source's; None: what its files look like. to: the form to write; None: Hugging Face's for
     this trainer's checkpoints, this trainer's for all others. model_config: the description of the model,
-    where none lies beside the weights. moments: False leaves out the optimiser's.
+    where none lies beside the weights. moments: False leaves out the optimiser's. task: one's own that the
+    run has learned, which no checkpoint may choose to import.
 
     The vocabulary goes along, in Hugging Face form as a tokeniser: the given one (a file or a name), else
     the one beside the weights or the copy beside the run's training data, else a known one with its md5.
@@ -71,8 +74,9 @@ def convert(
         return _write_own(checkpoint, shape, target)
     found = find_tokenizer(checkpoint, shape, vocab, train_data, lower_case)
     checkpoint = _held(checkpoint, shape)
-    if checkpoint.task:
-        checkpoint = find_kind(checkpoint.task).exported(checkpoint, to)
+    if (learned := _find_task(checkpoint, task)) is not None:
+        weights = learned.exported(checkpoint.weights, to)
+        checkpoint = replace(checkpoint, weights=weights, architecture=learned.architecture)
     what = "weights" if checkpoint.updates is None else f"update {checkpoint.updates}"
     kept = " with moments" if checkpoint.moments and to != "huggingface" else ""
     lacks = f", without a tokeniser: the vocabulary is not at hand; {_REMEDY}"
@@ -87,6 +91,25 @@ def convert(
                 write_vocabulary(words, directory)
             lacks = ""
     return f"{target}: {what}{kept} in {_PROGRAMS.get(to, 'Hugging Face')} form{told(checkpoint)}{lacks}"
+
+
+def _find_task(checkpoint: Checkpoint, given: str | None) -> type[Task] | None:
+    """The task that the checkpoint's run has learned, or None where nobody says it.
+
+    A file imports nothing: SettingsError tells how to load a task of one's own.
+    """
+    name = checkpoint.task or given
+    if given not in (None, name):
+        raise SettingsError(f"{checkpoint.path}: has learned the task {name}, task is {given}")
+    if name is None:
+        return None
+    module, colon, _ = name.partition(":")
+    if colon and given is None and module not in sys.modules:
+        raise SettingsError(
+            f"{checkpoint.path}: has learned the task {name}, and no file may choose code to import; "
+            f"if you trust that code, give --task {name}"
+        )
+    return find_kind(name)
 
 
 @contextmanager
@@ -153,7 +176,7 @@ def _write_own(checkpoint: Checkpoint, shape: ModelConfig, target: str) -> str:
         lacks = f", without {len(missing)} tensors of the heads, which keep random values"
     moments = match_moments(own, shape, checkpoint)
     updates = checkpoint.updates or 0
-    state = new_state(Config.of(), shape, checkpoint.task)
+    state = replace(new_state(Config.of(), shape), task=checkpoint.task)
     state = replace(state, step=updates, applied=updates, optimiser=checkpoint.optimiser or state.optimiser)
     write_checkpoint(Path(target), state, weights, moments)
     what = f"weights and moments of update {updates}" if moments else "weights"

@@ -25,6 +25,8 @@ Converts a checkpoint, or a run's newest: weights, moments and number of updates
                         help="bert_config.json (default: the one beside the weights)")  # fmt: skip
     parser.add_argument("--without-moments", dest="moments", action="store_false",
                         help="leave out the optimiser's moments, two thirds of a checkpoint")  # fmt: skip
+    parser.add_argument("--task", metavar="PACKAGE.MODULE:CLASS",
+                        help="task of your own that the run has learned, which is loaded")  # fmt: skip
     add_tokenizer(parser)
     given = parser.parse_args(arguments)
     from trainer.extensions.formats.convert import convert

@@ -1,5 +1,7 @@
 """Names of tensors in other programs, as tables: what is exchanged to get this model's name."""
 
+from trainer.checkpoint.stored import OPTIONAL
+
 PYTORCH = {
     ".dense_act.": ".dense.",
     ".gamma": ".weight",
@@ -36,7 +38,7 @@ TENSORFLOW = {
 def from_pytorch(name: str) -> str | None:
     """This model's name of a tensor of a PyTorch program, or None for a copy or what is no parameter."""
     name = name.removeprefix("module.")  # of PyTorch's wrapper for several devices
-    if not name.startswith(("bert.", "cls.", "qa_outputs.", "classifier.")):
+    if not name.startswith(("bert.", *OPTIONAL)):
         name = f"bert.{name}"
     for old, new in PYTORCH.items():
         name = name.replace(old, new)

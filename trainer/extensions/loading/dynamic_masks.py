@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 
 from bertdata.dataset.discover import find_datasets
-from bertdata.dataset.masked_data import MaskedData, masked_data
+from bertdata.dataset.masked_data import MaskedData, masked_data, masker_of
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array
 from bertdata.examples.dynamic_masking.counter_stream import shard_key
-from bertdata.examples.dynamic_masking.masker import Draws, Masker, make_masker, unmask
+from bertdata.examples.dynamic_masking.masker import Draws, Masker, unmask
+from bertdata.examples.groups import WORD_STARTS, has_group, only_column
+from bertdata.examples.objectives import find_objective
 from bertdata.records import Buffer, ExampleBatch
 from bertdata.shards.packed.packs import PackBatch
 from trainer.config.data import split_paths
@@ -65,8 +67,26 @@ class UnmaskedData(OpenedDataset):
             numbers[places] = taken
         starts = np.arange(len(gathered), dtype=np.int64) * gathered.ids.shape[1]
         draws = Draws(keys=keys, numbers=numbers, rates=self._rates(gathered, len(own.positions), update))
-        made = self.masked.masker.mask(gathered.ids.reshape(-1), starts, gathered.lengths, draws)
-        return replace(gathered, positions=made.positions, labels=made.labels, masks=made.counts)
+        words, token_targets = self._word_starts(gathered)
+        masker = self.masked.masker
+        made = masker.mask(gathered.ids.reshape(-1), starts, gathered.lengths, draws, words)
+        return replace(
+            gathered,
+            positions=made.positions,
+            labels=made.labels,
+            masks=made.counts,
+            targets=gathered.targets | masker.following(made, gathered.lengths),
+            token_targets=token_targets,
+        )
+
+    def _word_starts(self, gathered: GatheredExamples) -> tuple[Array | None, dict[str, Array]]:
+        """The word starts of the gathered ids in one row, if there are some, and the task's own columns."""
+        objective = find_objective(self.layout.objective)
+        if not has_group(objective.batch_type, WORD_STARTS):
+            return None, gathered.token_targets
+        name, targets = only_column(objective.batch_type, WORD_STARTS).name, dict(gathered.token_targets)
+        words = targets.pop(name) if WORD_STARTS in objective.unlearned else targets[name]
+        return words.reshape(-1), targets
 
     def _rates(self, gathered: GatheredExamples, updates: int, first: int) -> Array:
         """The rate of each example, that of its row's update. first: number of the first update."""
@@ -100,13 +120,14 @@ def _configured_masker(config: Config, data: OpenedDataset, paths: str) -> Maske
 
     SettingsError where there is none.
     """
-    vocabulary = known_vocabulary(config.masking.vocab, find_datasets(split_paths(paths)[0])[0])
+    dataset = find_datasets(split_paths(paths)[0])[0]
+    vocabulary = known_vocabulary(config.masking.vocab, dataset)
     if vocabulary is None:
         raise SettingsError(
             f"{data.name}: masking dynamic needs its vocabulary, which is not beside the data; give --vocab"
         )
     most = config.data.max_predictions_per_seq or data.layout.max_predictions_per_seq
-    return make_masker(vocabulary, config.masking.settings(most))
+    return masker_of(data, dataset, vocabulary, config.masking.settings(most))
 
 
 def masks_of(data: OpenedDataset) -> UnmaskedData | None:

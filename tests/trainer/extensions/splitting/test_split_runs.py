@@ -11,6 +11,12 @@ from tests.support.launching import ROOT, launch
 from tests.support.training_runs import MODEL, WORKER, refuse, words
 from trainer.checkpoint.reading import read_state, read_tensors
 from trainer.checkpoint.state import find_checkpoints
+from trainer.config.model import ModelConfig
+from trainer.config.settings import Config
+from trainer.extensions.splitting.plan.plan import write_plan
+from trainer.extensions.splitting.plan.planner import make_plan
+from trainer.extensions.splitting.plan.rates import USUAL, sheet_rate
+from trainer.extensions.splitting.plan.request import request_of
 
 RANNC = (  # RaNNC's model of 4.9 billion parameters, with its 96 layers, made narrow
     *(
@@ -85,26 +91,43 @@ def test_a_stage_is_killed_and_any_other_split_goes_on(tmp_path, monkeypatch):
     assert all(torch.equal(tensor, again[name]) for name, tensor in found["four"].items())
 
 
+NOT_PLANNED = 100e6
+"""Bytes that no plan forecasts. Found: some 50 MB, for examples and buffers of libraries and allocator."""
+
+
 @pytest.mark.thorough
-def test_each_stage_takes_its_share_of_memory_until_the_checkpoint_is_saved(trainer, tmp_path):
-    sizes = (
-        *("--vocab-size=8000", "--hidden-size=512", "--num-hidden-layers=16", "--num-attention-heads=8"),
-        *("--batch-size=2", "--global-batch-size=8"),
+def test_each_stage_takes_its_share_of_memory_until_the_checkpoint_is_saved(tmp_path, monkeypatch):
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "1")
+    monkeypatch.setenv("MALLOC_MMAP_THRESHOLD_", "65536")  # memory that is freed is given back at once
+    sizes = {"vocab_size": 8000, "hidden_size": 512, "num_hidden_layers": 16, "num_attention_heads": 8}
+    update = {"batch_size": 2, "global_batch_size": 8}
+    config = Config.of(**sizes, **update, strategy="pipelined", stages=4)
+    request = request_of(
+        config,
+        ModelConfig.from_dict(config.model.settings()),
+        devices=4,
+        sequence_length=128,
+        memory=8 * 10**9,
+        bandwidth=1e10,
+        rate=sheet_rate(USUAL, "fp32"),
+        task="pretraining",
+        attention="flat",  # the workers' own, which keeps more than the kernels of accelerators
     )
     plan, notes = tmp_path / "plan.json", tmp_path / "notes"
     notes.mkdir()
-    split = ("split", *sizes, "--devices=4", "--memory=8", "--max-seq-length=128", "--stages=4")
-    assert trainer(*split, f"--output={plan}").status == 0
-    run = ("--generated-data", *sizes, "--steps=2", "--warmup=0", f"--output-dir={tmp_path / 'run'}")
+    write_plan(str(plan), made := make_plan(request))
+    keys = [f"--{name.replace('_', '-')}={value}" for name, value in (sizes | update).items()]
+    run = ("--generated-data", *keys, "--steps=2", "--warmup=0", f"--output-dir={tmp_path / 'run'}")
     worker = ROOT / "tests" / "support" / "measured_worker.py"
     given = ("pretrain", *run, "--strategy=pipelined", f"--plan={plan}", "--no-progress-bar")
     trained(launch("torchrun", 4, worker, notes, *given, seconds=240))
     assert list(find_checkpoints(str(tmp_path / "run"))) == [2]
-    stages = json.loads(plan.read_text())["stages"]
-    for rank, stage in enumerate(stages):
+    for rank, stage in enumerate(made.stages):
         noted = json.loads((notes / f"{rank}.json").read_text())
-        share = sum(stage["memory"].values())
-        assert noted["peak"] - noted["before"] <= 1.15 * share + 100e6, (rank, noted, share)
+        share = stage.memory.total
+        assert noted["peak"] - noted["before"] <= share + NOT_PLANNED, (rank, noted, share)
+        others = 4 * made.parameters - stage.memory.weights
+        assert others > 1.4 * NOT_PLANNED  # a stage that held the others' weights too would be found
 
 
 @pytest.mark.thorough

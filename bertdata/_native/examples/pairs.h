@@ -1,0 +1,98 @@
+// Sentences to pairs of segments, draw by draw. Twin of examples/pairs.py.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "examples/documents.h"
+#include "examples/mt19937.h"
+
+namespace bertdata {
+
+struct PairRules {
+  uint32_t max_tokens;
+  double short_seq_prob;
+  uint8_t own_label;
+  bool swaps_halves;
+};
+
+// Two segments as spans of the documents' ids: the first id and the length of each, and the pair's label.
+struct Pair {
+  uint32_t a, a_length, b, b_length;
+  uint8_t label;
+};
+
+template <class Id>
+class Pairing {
+ public:
+  // Shuffles the documents by the stream, from which all pairs draw.
+  Pairing(const DocumentView<Id>& documents, const PairRules& rules, RandomStream& random)
+      : documents_(documents), rules_(rules), random_(random), order_(documents.documents) {
+    for (uint32_t d = 0; d < documents_.documents; ++d) order_[d] = d;
+    random_.shuffle(order_.data(), documents_.documents);
+  }
+
+  // Calls take(pair) for each pair of one pass over the documents. It may draw too.
+  template <class Take>
+  void pass(Take&& take) {
+    for (uint32_t place = 0; place < documents_.documents; ++place) pair_document(place, take);
+  }
+
+ private:
+  // place: the document's index in the shuffled order, which is what random next draws.
+  template <class Take>
+  void pair_document(uint32_t place, Take& take) {
+    const uint32_t document = order_[place];
+    const uint32_t begin = documents_.first_sentence(document), end = documents_.document_ends[document];
+    uint32_t target = rules_.max_tokens;
+    if (random_.random() < rules_.short_seq_prob) target = random_.randint(2, rules_.max_tokens);
+    uint32_t first = begin;  // first sentence of the open chunk
+    for (uint32_t sentence = begin; sentence < end; ++sentence) {
+      const uint64_t length = documents_.sentence_ends[sentence] - documents_.first_id(first);
+      if (length < target && sentence + 1 < end) continue;
+      const uint32_t sentences = sentence - first + 1;
+      const uint32_t a_sentences = sentences >= 2 ? random_.randint(1, sentences - 1) : 1;
+      const uint32_t a = documents_.first_id(first), b = documents_.sentence_ends[first + a_sentences - 1];
+      Pair pair{a, b - a, b, documents_.sentence_ends[sentence] - b, 0};
+      if (sentences == 1 || (!rules_.swaps_halves && random_.random() < 0.5)) {
+        random_next(place, target, pair);
+        sentence -= sentences - a_sentences;  // the unused sentences go back
+      } else if (rules_.swaps_halves && random_.random() < 0.5) {
+        pair = {pair.b, pair.b_length, pair.a, pair.a_length, 1};
+      }
+      first = sentence + 1;
+      truncate(pair);
+      take(pair);
+    }
+  }
+
+  // Text from a random place of another document, or of the own one when ten draws all gave that.
+  void random_next(uint32_t place, uint32_t target, Pair& pair) {
+    uint32_t other = place;
+    for (int tries = 0; tries < 10 && other == place; ++tries) other = random_.below(documents_.documents);
+    const uint32_t document = order_[other];
+    const uint32_t begin = documents_.first_sentence(document), end = documents_.document_ends[document];
+    uint32_t sentence = begin + random_.below(end - begin);
+    pair.b = documents_.first_id(sentence);
+    do pair.b_length = documents_.sentence_ends[sentence++] - pair.b;
+    while (sentence < end && static_cast<int64_t>(pair.b_length) < static_cast<int64_t>(target) - pair.a_length);
+    pair.label = other == place ? rules_.own_label : 1;
+  }
+
+  void truncate(Pair& pair) {
+    while (uint64_t{pair.a_length} + pair.b_length > rules_.max_tokens) {
+      const uint32_t from_front = random_.random() < 0.5;
+      if (pair.a_length > pair.b_length)
+        pair.a += from_front, --pair.a_length;
+      else
+        pair.b += from_front, --pair.b_length;
+    }
+  }
+
+  DocumentView<Id> documents_;
+  PairRules rules_;
+  RandomStream& random_;
+  std::vector<uint32_t> order_;
+};
+
+}  // namespace bertdata

@@ -1,0 +1,94 @@
+"""Masked pairs of segments as ``show`` and ``stats`` tell them, for every objective that has them."""
+
+from typing import Any, NamedTuple
+
+from bertdata.examples.counting import plain, ratio
+from bertdata.examples.groups import (
+    PAIR_LABEL,
+    SEGMENT,
+    mask_columns,
+    only_column,
+    pair_labels,
+    segment_lengths,
+)
+from bertdata.examples.mask_report import MaskCounts, describe_masks
+from bertdata.examples.objective import Findings, ObjectiveCounts, Totals, text_of
+from bertdata.records import ExampleBatch, ShardLayout
+
+
+class PairWords(NamedTuple):
+    """Words for the label of a pair: its name, its values 0 and 1, its section in the JSON of ``stats``."""
+
+    name: str
+    zero: str
+    one: str
+    section: str
+
+
+def describe_pair(
+    example: Any,
+    kind: type[ExampleBatch],
+    pair_words: PairWords,
+    words: list[str],
+    mask_id: int | None,
+    layout: ShardLayout,
+) -> str:
+    """Both segments in words, then each mask: position, what it became, the label. kind: the batches' type.
+
+    ::
+
+        12 ids and 116 of padding, next sentence random, 2 masks
+          A  [CLS] a lighthouse [MASK] a tower [SEP]
+          B  its keeper kept bees [SEP]
+          3   [MASK]  is
+          9   random  kept -> stone
+    """
+    first, label = (getattr(example, only_column(kind, group).one) for group in (SEGMENT, PAIR_LABEL))
+    masks = mask_columns(kind)
+    places, originals = getattr(example, masks.places.one), getattr(example, masks.originals.one)
+    padding = layout.max_seq_length - len(example.ids)
+    told = pair_words.one if label else pair_words.zero
+    lines = [
+        f"{len(example.ids)} ids and {padding} of padding, {pair_words.name} {told}, {len(places)} masks",
+        f"  A  {text_of(example.ids[:first], words)}",
+        f"  B  {text_of(example.ids[first:], words)}",
+        *describe_masks(example.ids, places, originals, words, mask_id),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+class PairCounts(ObjectiveCounts):
+    """Masks, ids of segment A (``[CLS]`` and the first ``[SEP]`` included), pairs with the label 1."""
+
+    def __init__(self, pair_words: PairWords) -> None:
+        self._words = pair_words
+        self._masks = MaskCounts()
+        self._first_tokens = 0
+        self._ones = 0
+
+    def add(self, batch: Any) -> None:
+        self._masks.add(batch)
+        self._first_tokens += sum(plain(segment_lengths(batch)))
+        self._ones += sum(plain(pair_labels(batch)))
+
+    def merge(self, other: "PairCounts") -> None:
+        self._masks.merge(other._masks)
+        self._first_tokens += other._first_tokens
+        self._ones += other._ones
+
+    def findings(self, totals: Totals) -> Findings:
+        masks, one = self._masks.findings(totals), self._words.one
+        first, second = self._first_tokens, totals.tokens - self._first_tokens
+        means = f"mean {first / totals.examples:.1f} and {second / totals.examples:.1f} tokens"
+        rows = [
+            ("  segments", f"{means}, [CLS] and [SEP] included"),
+            (self._words.name, f"{self._ones / totals.examples:.2%} {one}"),
+        ]
+        sections = {
+            "lengths": {
+                "first_segment_mean": ratio(first, totals.examples),
+                "second_segment_mean": ratio(second, totals.examples),
+            },
+            self._words.section: {one: self._ones, f"{one}_share": ratio(self._ones, totals.examples)},
+        }
+        return Findings(rows + masks.rows, sections | masks.sections)

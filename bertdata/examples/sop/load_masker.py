@@ -1,0 +1,64 @@
+"""N-grams drawn when examples are loaded, from a stream of each example.
+
+Needs NumPy when it is imported.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from bertdata._native import Engine, default_engine, kernels
+from bertdata.errors import SettingsError
+from bertdata.examples.dynamic_masking.counter_stream import CounterStream
+from bertdata.examples.dynamic_masking.masker import Masker
+from bertdata.examples.masking.reference import Masked, Starts
+from bertdata.examples.masking.rules import MaskingRules, masking_rules
+from bertdata.examples.masking.settings import MaskingSettings, check_loading
+from bertdata.examples.sop.ngrams import mask_ngrams_at_load, ngram_limits
+from bertdata.examples.sop.settings import SopSettings
+from bertdata.records import Vocabulary
+
+
+class LoadedNgrams(Masker):
+    """Draws n-grams by the rules of one vocabulary. limits: of the draws of their lengths. Picklable."""
+
+    def __init__(self, rules: MaskingRules, limits: list[float], engine: Engine) -> None:
+        self._limits = limits
+        super().__init__(rules, engine)
+
+    def __reduce__(self) -> tuple[type[Masker], tuple[object, ...]]:
+        return LoadedNgrams, (self._rules, self._limits, self._engine)
+
+    def _make_kernel(self) -> Any:
+        return kernels.DynamicMasker(**self._rules.for_kernel(), ngram_limits=self._limits)
+
+    def _masked(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
+        if not self._limits:
+            return super()._masked(ids, rate, key, number, words)
+        stream = CounterStream(key, number)
+        return mask_ngrams_at_load(ids, rate, self._limits, self._rules, stream, words)
+
+
+def make_ngram_masker(
+    vocabulary: Vocabulary,
+    settings: MaskingSettings,
+    of_data: Mapping[str, Any],
+    engine: Engine | None = None,
+) -> LoadedNgrams:
+    """The masker of the ids of a vocabulary. of_data: the settings in the dataset's manifest, if it has one.
+
+    Lengths of n-grams are the dataset's, rate and shares those of masks at load. Words are whole where the
+    dataset's settings or those at load say so. SettingsError for settings of which no n-grams can be drawn.
+    """
+    check_loading(settings)
+    defaults = SopSettings()
+    longest = of_data.get("ngram", defaults.ngram)
+    if settings.mask_counts != "fixed" and longest > 1:
+        raise SettingsError(
+            f"mask_counts is {settings.mask_counts}, expected fixed: n-grams mask the share of ids asked for"
+        )
+    favors_shorter = of_data.get("favor_shorter_ngram", defaults.favor_shorter_ngram)
+    limits = ngram_limits(longest, favors_shorter=favors_shorter) if longest > 1 else []
+    whole = settings.whole_word_mask or of_data.get("whole_word_mask", defaults.whole_word_mask)
+    rules = masking_rules(vocabulary, replace(settings, whole_word_mask=whole))
+    return LoadedNgrams(rules, limits, engine or default_engine())

@@ -1,0 +1,63 @@
+"""ALBERT's examples made by the kernel or by its readable twin."""
+
+from bertdata._native import Engine, default_engine, kernels, use_native
+from bertdata.errors import SettingsError
+from bertdata.examples.made_examples import KernelExamples
+from bertdata.examples.random_stream import seed_key
+from bertdata.examples.sop.batch import SopBatch
+from bertdata.examples.sop.reference import ReferenceSop
+from bertdata.examples.sop.settings import SopSettings
+from bertdata.records import Documents, ExampleSource, Vocabulary
+
+
+def make_sop_examples(
+    documents: Documents, vocabulary: Vocabulary, settings: SopSettings, engine: Engine | None = None
+) -> ExampleSource:
+    """All examples of the documents, in final order.
+
+    As BERT's they are made in dupe_factor passes over the shuffled documents, and shuffled, all with one
+    random stream seeded by random_seed. The lengths of n-grams come from a second one. SettingsError where
+    nothing tells where words start.
+    """
+    if vocabulary.continues_word is None and documents.word_starts is None:
+        raise SettingsError(f"{vocabulary.name}: sop needs a tokeniser that tells where words start")
+    native = use_native(engine or default_engine())
+    kind = NativeSop if native else ReferenceSop
+    return kind(documents, vocabulary, settings)
+
+
+class NativeSop(KernelExamples):
+    """The kernel's compact examples: spans of the documents' ids, and masks."""
+
+    def __init__(self, documents: Documents, vocabulary: Vocabulary, settings: SopSettings) -> None:
+        masking, pairs = settings.masking, settings.pair_rules
+        made = kernels.SopExamples(
+            documents.ids,
+            documents.sentence_ends,
+            documents.document_ends,
+            rules=kernels.BertRules(
+                max_seq_length=settings.max_seq_length,
+                max_predictions=masking.max_predictions_per_seq,
+                dupe_factor=settings.dupe_factor,
+                masked_lm_prob=masking.masked_lm_prob,
+                mask_share=masking.mask_share,
+                kept_of_unchanged=masking.kept_of_unchanged,
+                short_seq_prob=pairs.short_seq_prob,
+                whole_word_mask=masking.whole_word_mask,
+                masks=settings.masks,
+                fills_predictions=False,
+                own_next_label=pairs.own_label,
+                cls=vocabulary.role("cls"),
+                sep=vocabulary.role("sep"),
+                mask=vocabulary.role("mask"),
+                replacements=list(vocabulary.replacements),
+                continues_word=vocabulary.continues_word or bytes(vocabulary.size),
+                swaps_halves=pairs.swaps_halves,
+                ngram_limits=settings.ngram_limits,
+                ngram_seed=settings.ngram_seed,
+                permutes=settings.permutation,
+            ),
+            seed=seed_key(settings.random_seed),
+            word_starts=documents.word_starts,
+        )
+        super().__init__(made, SopBatch)

@@ -1,0 +1,109 @@
+"""Settings of ALBERT's objective."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from bertdata.config.declared import setting, setting_of
+from bertdata.config.settings import ExampleSettings, check
+from bertdata.examples.masking.settings import MaskingSettings
+from bertdata.examples.pairs import PairRules
+from bertdata.examples.sop.ngrams import ngram_limits
+from bertdata.records import ShardLayout
+
+LONGEST_NGRAM = 64
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SopSettings(ExampleSettings):
+    """Everything, besides the text and the vocabulary, that decides the bytes of a shard for ALBERT.
+
+    The names and defaults are those of the program that released ALBERT.
+    """
+
+    objective: str = setting("sop", "objective of the examples")
+    max_predictions_per_seq: int = setting_of(MaskingSettings, "max_predictions_per_seq", default=20)
+    dupe_factor: int = setting(40, "passes over the text, each with masks of its own", least=1)
+    masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob")
+    short_seq_prob: float = setting(0.1, "share of documents cut to a random shorter length", least=0, most=1)
+    random_next_sentence: bool = setting(
+        False, "in half of the pairs a random second segment, as in BERT; default: the halves swapped"
+    )
+    ngram: int = setting(3, "most words that are masked together", least=1, most=LONGEST_NGRAM)
+    favor_shorter_ngram: bool = setting(
+        True, "n words with a probability of 1/n, the more words the rarer; without: the more the likelier"
+    )
+    whole_word_mask: bool = setting_of(MaskingSettings, "whole_word_mask", default=True)
+    permutation: bool = setting(
+        False, "shuffle the words of as many other positions; half of max_predictions_per_seq are for them"
+    )
+    mask_share: float = setting_of(MaskingSettings, "mask_share")
+    random_share: float = setting_of(MaskingSettings, "random_share")
+    kept_share: float = setting_of(MaskingSettings, "kept_share")
+    masks: bool = setting(
+        True, "mask ids; without, ids are the text's own, to be masked when they are loaded"
+    )
+
+    def __post_init__(self) -> None:
+        super(SopSettings, self).__post_init__()
+        least = 2 if self.permutation else 1
+        check(
+            least <= self.max_predictions_per_seq <= self.max_seq_length,
+            f"max_predictions_per_seq is {self.max_predictions_per_seq}, "
+            f"expected {least} to max_seq_length ({self.max_seq_length})",
+        )
+        check(self.dupe_factor >= 1, f"dupe_factor is {self.dupe_factor}, expected 1 or more")
+        check(1 <= self.ngram <= LONGEST_NGRAM, f"ngram is {self.ngram}, expected 1 to {LONGEST_NGRAM}")
+        short = self.short_seq_prob
+        check(0 <= short <= 1, f"short_seq_prob is {short}, expected a probability from 0 to 1")
+        _ = self.masking  # checks its settings
+
+    @property
+    def pair_rules(self) -> PairRules:
+        return PairRules(
+            max_tokens=self.max_seq_length - 3,
+            short_seq_prob=self.short_seq_prob,
+            swaps_halves=not self.random_next_sentence,
+        )
+
+    @property
+    def masking(self) -> MaskingSettings:
+        """The settings of the masks, with what the original never masks: [CLS] and [SEP] alone."""
+        return MaskingSettings(
+            masked_lm_prob=self.masked_lm_prob,
+            max_predictions_per_seq=self.max_predictions_per_seq // (2 if self.permutation else 1),
+            mask_share=self.mask_share,
+            random_share=self.random_share,
+            kept_share=self.kept_share,
+            whole_word_mask=self.whole_word_mask,
+            never_masked=("cls", "sep"),
+            joins_over_special=True,
+        )
+
+    @property
+    def ngram_limits(self) -> list[float]:
+        """The limits of the draws of n-grams' lengths."""
+        return ngram_limits(self.ngram, favors_shorter=self.favor_shorter_ngram)
+
+    @property
+    def ngram_seed(self) -> int:
+        """The seed of n-grams' lengths, of 32 bits: what the original would give ``numpy.random.seed``."""
+        return abs(self.random_seed) & 0xFFFFFFFF
+
+    def most_masks(self, length: int) -> int:
+        """The most masked positions of an example of so many ids."""
+        return self.masking.masks_wanted(length) * (2 if self.permutation else 1)
+
+    def as_json(self) -> dict[str, Any]:
+        """The settings by name, ``masks`` only where there are none."""
+        found = super(SopSettings, self).as_json()
+        if self.masks:
+            del found["masks"]
+        return found
+
+    @property
+    def layout(self) -> ShardLayout:
+        return ShardLayout(
+            objective=self.objective,
+            max_seq_length=self.max_seq_length,
+            max_predictions_per_seq=self.max_predictions_per_seq,
+        )

@@ -1,0 +1,97 @@
+"""Spans drawn when examples are loaded, from a stream of each example.
+
+Needs NumPy when it is imported.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bertdata._native import Engine, default_engine, kernels
+from bertdata.errors import SettingsError
+from bertdata.examples.columns import Array
+from bertdata.examples.dynamic_masking.masker import DrawnMasks, Masker
+from bertdata.examples.masking.reference import Masked, Starts
+from bertdata.examples.masking.rules import MaskingRules, masking_rules
+from bertdata.examples.masking.settings import MaskingSettings, check_loading
+from bertdata.examples.span import masking
+from bertdata.examples.span.make import kernel_rules
+from bertdata.examples.span.masking import SpanRules
+from bertdata.examples.span.settings import SpanSettings
+from bertdata.examples.span.streams import BlockStream
+from bertdata.records import Vocabulary
+
+_OF_SPANS = ("max_seq_length", "shortest_span", "longest_span", "geometric_p", "replacement", "endpoints")
+_OF_MASKS = ("masked_lm_prob", "max_predictions_per_seq", "mask_share", "random_share", "kept_share")
+
+
+class LoadedSpans(Masker):
+    """Draws spans between the first and the last id of an example, which are special. Picklable."""
+
+    def __init__(self, rules: MaskingRules, spans: SpanRules, engine: Engine) -> None:
+        self._spans = spans
+        super().__init__(rules, engine)
+
+    def __reduce__(self) -> tuple[type[Masker], tuple[object, ...]]:
+        return LoadedSpans, (self._rules, self._spans, self._engine)
+
+    def _make_kernel(self) -> Any:
+        return kernels.SpanMasker(
+            rules=kernel_rules(self._spans, self._rules.mask),
+            continues_word=self._rules.continues_word,
+            replacements=self._rules.replacements,
+        )
+
+    def _masked(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
+        first, body, last = ids[:1], ids[1:-1], ids[1:][-1:]
+        starts = [1 - self._rules.continues_word[token] for token in body] if words is None else words[1:-1]
+        rules, stream = replace(self._spans, rate=rate), BlockStream(key, number)
+        spans = masking.draw_spans(starts, rules, stream)
+        shown = masking.replace(body, spans, rules, self._rules.mask, self._rules.replacements, stream)
+        positions = [position + 1 for start, stop in spans for position in range(start, stop)]
+        return Masked([*first, *shown, *last], positions, [ids[position] for position in positions])
+
+    def following(self, masks: DrawnMasks, lengths: Array) -> dict[str, Array]:
+        """The boundaries of the spans with targets. Spans are the runs of masked positions."""
+        places, used = masks.positions, _first(masks.counts, masks.positions.shape[1])
+        follows = np.zeros(places.shape, bool)  # the masked position before it
+        follows[:, 1:] = used[:, 1:] & (np.diff(places, axis=1) == 1)
+        is_last = used & ~np.pad(follows[:, 1:], ((0, 0), (0, 1)))
+        rows, lefts, rights = np.nonzero(used & ~follows)[0], places[used & ~follows], places[is_last]
+        if self._spans.are_external:
+            kept = (lefts > 1) & (rights < lengths[rows] - 2)
+            rows, lefts, rights = rows[kept], lefts[kept] - 1, rights[kept] + 1
+        counts = np.bincount(rows, minlength=len(places)).astype(np.int32)
+        made = np.zeros((2, *places.shape), np.int32)
+        made[:, _first(counts, places.shape[1])] = lefts, rights
+        return {"left_boundaries": made[0], "right_boundaries": made[1], "span_ends": counts}
+
+
+def _first(counts: Array, width: int) -> Array:
+    """(N, width): True for the first so many of each row."""
+    found: Array = np.arange(width) < counts[:, np.newaxis]
+    return found
+
+
+def make_span_masker(
+    vocabulary: Vocabulary,
+    settings: MaskingSettings,
+    of_data: Mapping[str, Any],
+    engine: Engine | None = None,
+) -> LoadedSpans:
+    """The masker of the ids of a vocabulary. of_data: the settings in the dataset's manifest, if it has one.
+
+    Lengths and boundaries of spans are the dataset's, rate and shares those of masks at load. SettingsError
+    for settings of which no spans can be drawn.
+    """
+    check_loading(settings)
+    if settings.mask_counts != "fixed":
+        raise SettingsError(
+            f"mask_counts is {settings.mask_counts}, expected fixed: spans mask the share of ids asked for"
+        )
+    known = {name: of_data[name] for name in _OF_SPANS if name in of_data}
+    own = SpanSettings(**known, **{name: getattr(settings, name) for name in _OF_MASKS})
+    whole = replace(settings, whole_word_mask=True)
+    return LoadedSpans(masking_rules(vocabulary, whole), masking.span_rules(own), engine or default_engine())

@@ -1,0 +1,75 @@
+"""Masked spans made by the kernel or by its readable twin."""
+
+from typing import Any
+
+from bertdata._native import Engine, default_engine, kernels, use_native
+from bertdata.examples.groups import WORD_STARTS, has_group
+from bertdata.examples.made_examples import KernelExamples
+from bertdata.examples.masking.passes import pass_keys
+from bertdata.examples.masking.rules import starts_of
+from bertdata.examples.random_stream import seed_key
+from bertdata.examples.span.batch import SpanBatch
+from bertdata.examples.span.masking import SpanRules, span_rules
+from bertdata.examples.span.reference import ReferenceSpans
+from bertdata.examples.span.settings import SpanSettings
+from bertdata.records import Documents, ExampleSource, Vocabulary
+
+
+def make_spans(
+    documents: Documents,
+    vocabulary: Vocabulary,
+    settings: SpanSettings,
+    engine: Engine | None = None,
+    kind: type[SpanBatch] = SpanBatch,
+) -> ExampleSource:
+    """All blocks of the documents with masked spans, in final order. kind: of their batches.
+
+    The text is cut once. Each of dupe_factor passes masks every block by a stream of its own, and all
+    examples are shuffled by the stream of random_seed. As the original: by one stream of NumPy's for all, in
+    the order of the text.
+    """
+    native = use_native(engine or default_engine())
+    maker = NativeSpans if native else ReferenceSpans
+    return maker(documents, vocabulary, settings, kind)
+
+
+class NativeSpans(KernelExamples):
+    """The kernel's compact examples: extents of the text, and masks."""
+
+    def __init__(
+        self, documents: Documents, vocabulary: Vocabulary, settings: SpanSettings, kind: type[SpanBatch]
+    ) -> None:
+        made = kernels.SpanExamples(
+            documents.ids,
+            documents.sentence_ends,
+            documents.document_ends,
+            starts_of(documents, vocabulary, settings.masking, kind),
+            rules=kernel_rules(span_rules(settings), vocabulary.role("mask")),
+            continues_word=vocabulary.continues_word or bytes(vocabulary.size),
+            replacements=vocabulary.replacements,
+            max_seq_length=settings.max_seq_length,
+            cls=vocabulary.role("cls"),
+            sep=vocabulary.role("sep"),
+            masked_lm_prob=settings.masked_lm_prob,
+            masks=settings.masks,
+            as_original=settings.as_original,
+            tells_words=has_group(kind, WORD_STARTS),
+            keys=pass_keys(documents, settings.random_seed, settings.dupe_factor),
+            seed=seed_key(settings.random_seed),
+            numpy_seed=settings.random_seed if settings.as_original else 0,
+        )
+        super().__init__(made, kind)
+
+
+def kernel_rules(rules: SpanRules, mask: int) -> Any:
+    """The rules as the kernel takes them. mask: the id of [MASK]."""
+    return kernels.SpanRules(
+        most=rules.most,
+        shortest=rules.shortest,
+        lengths=rules.lengths,
+        mask_limit=rules.mask_limit,
+        random_limit=rules.random_limit,
+        by_id=rules.by_id,
+        are_external=rules.are_external,
+        mask=mask,
+    )

@@ -1,0 +1,130 @@
+"""Masked spans as an Objective."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from operator import sub
+from typing import TYPE_CHECKING, Any
+
+from bertdata._native import Engine
+from bertdata.examples.counting import plain, ratio, sizes, spread, weighted_sum
+from bertdata.examples.groups import WORD_STARTS
+from bertdata.examples.mask_report import MaskCounts, describe_masks
+from bertdata.examples.masking.settings import MaskingSettings
+from bertdata.examples.objective import Findings, Objective, ObjectiveCounts, Totals, text_of
+from bertdata.examples.span.batch import SpanBatch, SpanBatchOfWords
+from bertdata.examples.span.make import make_spans
+from bertdata.examples.span.settings import SpanSettings
+from bertdata.examples.word_starts import with_word_starts
+from bertdata.records import Documents, ExampleSource, ShardLayout, Vocabulary
+from schemas import load_schema
+
+if TYPE_CHECKING:
+    from bertdata.examples.dynamic_masking.masker import Masker
+
+
+class SpanCounts(MaskCounts, ObjectiveCounts):
+    """Masks by kind, spans by the distance of their boundaries, and examples by their spans."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.distances: Counter[int] = Counter()
+        self.spans: Counter[int] = Counter()
+
+    def add(self, batch: Any) -> None:
+        super().add(batch)
+        self.distances.update(map(sub, plain(batch.right_boundaries), plain(batch.left_boundaries)))
+        self.spans.update(sizes(plain(batch.span_ends)))
+
+    def merge(self, other: Any) -> None:
+        super().merge(other)
+        self.distances.update(other.distances)
+        self.spans.update(other.spans)
+
+    def findings(self, totals: Totals) -> Findings:
+        """Those of the masks, and rows and a section of the spans where there are any."""
+        found = super().findings(totals)
+        if not self.distances:
+            return found
+        section = self._span_section(totals)
+        return Findings([*found.rows, *self._span_rows(section)], {**found.sections, "spans": section})
+
+    def _span_section(self, totals: Totals) -> dict[str, Any]:
+        between = 1 if totals.settings.get("endpoints") == "internal" else -1
+        targets = Counter({distance + between: count for distance, count in self.distances.items()})
+        return {
+            "spans": self.distances.total(),
+            "per_example": spread(self.spans),
+            "targets": spread(targets),
+            "target_share": ratio(weighted_sum(targets), self.masked_tokens),
+        }
+
+    def _span_rows(self, section: dict[str, Any]) -> Iterator[tuple[str, str]]:
+        yield "spans", f"{section['spans']:,} between two boundaries"
+        for label, name in (("  per example", "per_example"), ("  ids", "targets")):
+            of = section[name]
+            yield label, f"mean {of['mean']:.2f}, {of['min']} to {of['max']}"
+
+
+class SpanObjective(Objective):
+    """Masked spans in one segment, with their boundaries."""
+
+    settings_type = SpanSettings
+    batch_type: type[SpanBatch] = SpanBatch
+    task = "span_boundaries"
+    of_words = "span_word_starts"
+
+    def make(
+        self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None
+    ) -> ExampleSource:
+        return make_spans(documents, vocabulary, settings, engine, self.batch_type)
+
+    def masker(
+        self,
+        vocabulary: Vocabulary,
+        masking: MaskingSettings,
+        of_data: Mapping[str, Any],
+        engine: Engine | None = None,
+    ) -> "Masker":
+        from bertdata.examples.span.load_masker import make_span_masker
+
+        return make_span_masker(vocabulary, masking, of_data, engine)
+
+    def counts(self) -> SpanCounts:
+        return SpanCounts()
+
+    def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
+        """The block in words, each mask, and each span with targets: its two boundaries and the targets.
+
+        ::
+
+            12 ids and 116 of padding, 2 masks, 1 span with targets
+              [CLS] a lighthouse [MASK] [MASK] tower whose keeper kept bees [SEP]
+              3   [MASK]  is
+              4   [MASK]  a
+              2 to 5: is a
+        """
+        padding = layout.max_seq_length - len(example.ids)
+        spans = list(zip(example.left_boundaries, example.right_boundaries, strict=True))
+        counted = f"{len(spans)} span{'s' * (len(spans) != 1)} with targets"
+        label_at = dict(zip(example.positions, example.labels, strict=True))
+        lines = [
+            f"{len(example.ids)} ids and {padding} of padding, {len(example.positions)} masks, {counted}",
+            f"  {text_of(example.ids, words)}",
+            *describe_masks(example.ids, example.positions, example.labels, words, mask_id),
+        ]
+        for left, right in spans:
+            targets = [label_at[place] for place in range(left, right + 1) if place in label_at]
+            lines.append(f"  {left} to {right}: {text_of(targets, words)}")
+        return "\n".join(lines) + "\n"
+
+
+class SpanObjectiveOfWords(SpanObjective):
+    """Masked spans in one segment, with word starts beside the ids."""
+
+    batch_type = SpanBatchOfWords
+    of_words = ""
+    unlearned = (WORD_STARTS,)
+
+
+SPAN = SpanObjective("span", load_schema("example")["span"])
+SPAN_OF_WORDS = SpanObjectiveOfWords(SpanObjective.of_words, with_word_starts(load_schema("example")["span"]))

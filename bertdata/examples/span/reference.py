@@ -1,0 +1,76 @@
+"""The readable twin of the kernel of masked spans: blocks, masks, boundaries, the final shuffle."""
+
+from collections.abc import Iterator, Sequence
+
+from bertdata.examples.groups import WORD_STARTS, has_group
+from bertdata.examples.made_examples import ListedExamples
+from bertdata.examples.masking.passes import pass_keys
+from bertdata.examples.masking.rules import starts_of
+from bertdata.examples.numpy_stream import NumpyStream
+from bertdata.examples.random_stream import RandomStream
+from bertdata.examples.span.batch import SpanBatch, SpanExample
+from bertdata.examples.span.blocks import cut_bodies
+from bertdata.examples.span.masking import Span, boundaries, draw_spans, replace, span_rules
+from bertdata.examples.span.settings import SpanSettings
+from bertdata.examples.span.streams import BlockStream
+from bertdata.records import Documents, Vocabulary
+
+
+class ReferenceSpans(ListedExamples):
+    """The blocks of some documents with masked spans, made as the specification reads."""
+
+    def __init__(
+        self, documents: Documents, vocabulary: Vocabulary, settings: SpanSettings, kind: type[SpanBatch]
+    ) -> None:
+        self._ids, self._vocabulary, self._kind = documents.ids, vocabulary, kind
+        self._rules = span_rules(settings)
+        self._starts = _word_starts(documents, vocabulary, settings, kind)
+        examples = list(self._examples(documents, settings))
+        if not settings.as_original:
+            RandomStream(settings.random_seed).shuffle(examples)
+        super().__init__(examples, kind, wide=vocabulary.wide)
+
+    def _examples(self, documents: Documents, settings: SpanSettings) -> Iterator[SpanExample]:
+        """The examples of all passes in the order of the text."""
+        bodies = list(cut_bodies(documents, settings.longest_body, as_original=settings.as_original))
+        pool = documents.ids if settings.as_original else self._vocabulary.replacements
+        stream_of_all = NumpyStream(settings.random_seed) if settings.as_original else None
+        for key in pass_keys(documents, settings.random_seed, settings.dupe_factor):
+            for number, (start, stop) in enumerate(bodies):
+                shown, spans = self._ids[start:stop], list[Span]()
+                if settings.masks:
+                    stream = stream_of_all or BlockStream(key, number)
+                    spans = draw_spans(self._starts[start:stop], self._rules, stream)
+                    shown = replace(shown, spans, self._rules, self._vocabulary.role("mask"), pool, stream)
+                yield self._example(start, stop, shown, spans)
+
+    def _example(self, start: int, stop: int, shown: Sequence[int], spans: list[Span]) -> SpanExample:
+        """The block of the text from start to stop with its special ids. Places count from [CLS] on.
+
+        A special id that is put in starts a word, as does the id behind it.
+        """
+        body, vocabulary = self._ids[start:stop], self._vocabulary
+        masked = [position for first, behind in spans for position in range(first, behind)]
+        found = boundaries(spans, len(body), are_external=self._rules.are_external)
+        columns = {
+            "ids": [vocabulary.role("cls"), *shown, vocabulary.role("sep")],
+            "positions": [position + 1 for position in masked],
+            "labels": [body[position] for position in masked],
+            "left_boundaries": [left + 1 for left, _ in found],
+            "right_boundaries": [right + 1 for _, right in found],
+        }
+        if has_group(self._kind, WORD_STARTS):
+            columns["word_starts"] = [1, 1, *self._starts[start + 1 : stop], 1]
+        made: SpanExample = self._kind.example_type(**columns)  # type: ignore[assignment] # its own class
+        return made
+
+
+def _word_starts(
+    documents: Documents, vocabulary: Vocabulary, settings: SpanSettings, kind: type[SpanBatch]
+) -> Sequence[int]:
+    """For each id of the text, 1 where a word starts."""
+    told = starts_of(documents, vocabulary, settings.masking, kind)
+    if told is not None:
+        return [int(start != 0) for start in told]
+    continues = vocabulary.continues_word or bytes(vocabulary.size)
+    return [1 - continues[token] for token in documents.ids]

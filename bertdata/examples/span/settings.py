@@ -1,0 +1,121 @@
+"""Settings of the objective of masked spans."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from bertdata.config.declared import setting, setting_of
+from bertdata.config.settings import ExampleSettings, check
+from bertdata.examples.masking.settings import MaskingSettings, check_loading
+from bertdata.records import ShardLayout
+
+REPLACEMENTS = ("span", "word_piece")
+ENDPOINTS = ("external", "internal")
+NUMPY_SEEDS = 1 << 32
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpanSettings(ExampleSettings):
+    """Everything, besides the text and the vocabulary, that decides the bytes of a shard of masked spans.
+
+    max_predictions_per_seq: 0 stands for as many as masked_lm_prob asks of a full block. The names of
+    replacement and endpoints, and of their choices, are those of SpanBERT's program.
+    """
+
+    objective: str = setting("span", "objective of the examples")
+    as_original: bool = setting(
+        False,
+        "draw as SpanBERT's program does where NumPy is seeded, and drop sentences that no block holds",
+    )
+    max_predictions_per_seq: int = setting(
+        0, "most masked positions in an example; 0: as masked_lm_prob asks of a full one"
+    )
+    dupe_factor: int = setting(1, "passes over the text, each with masks of its own", least=1)
+    masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob")
+    mask_share: float = setting_of(MaskingSettings, "mask_share")
+    random_share: float = setting_of(MaskingSettings, "random_share")
+    kept_share: float = setting_of(MaskingSettings, "kept_share")
+    shortest_span: int = setting(1, "least words of a span that is drawn", least=1)
+    longest_span: int = setting(10, "most words of a span that is drawn", least=1)
+    geometric_p: float = setting(
+        0.2, "each length of a span is 1 minus this share as likely as the one before", above=0, most=1
+    )
+    replacement: str = setting(
+        "span",
+        "what is replaced alike: the ids of a span (span), or each id by a draw of its own (word_piece)",
+        REPLACEMENTS,
+    )
+    endpoints: str = setting(
+        "external",
+        "the boundaries of a span: the ids beside it (external), or its own first and last (internal)",
+        ENDPOINTS,
+    )
+    masks: bool = setting(
+        True, "mask ids; without, ids are the text's own, to be masked when they are loaded"
+    )
+
+    def __post_init__(self) -> None:
+        super(SpanSettings, self).__post_init__()
+        check(
+            0 <= self.max_predictions_per_seq <= self.max_seq_length,
+            f"max_predictions_per_seq is {self.max_predictions_per_seq}, expected 1 to max_seq_length "
+            f"({self.max_seq_length}), or 0 for as many as masked_lm_prob asks of a full block",
+        )
+        check(self.dupe_factor >= 1, f"dupe_factor is {self.dupe_factor}, expected 1 or more")
+        check(
+            self.masks or self.dupe_factor == 1,
+            f"dupe_factor is {self.dupe_factor}, expected 1: without masks all passes are alike",
+        )
+        check(
+            1 <= self.shortest_span <= self.longest_span <= self.max_seq_length,
+            f"spans of {self.shortest_span} to {self.longest_span} words, expected 1 or more, "
+            f"at most max_seq_length ({self.max_seq_length})",
+        )
+        check(0 < self.geometric_p <= 1, f"geometric_p is {self.geometric_p:g}, expected above 0, at most 1")
+        for name, value, known in (
+            ("replacement", self.replacement, REPLACEMENTS),
+            ("endpoints", self.endpoints, ENDPOINTS),
+        ):
+            check(value in known, f"{name} is {value!r}, expected one of {', '.join(known)}")
+        check(
+            not self.as_original or 0 <= self.random_seed < NUMPY_SEEDS,
+            f"random_seed is {self.random_seed}, expected 0 to {NUMPY_SEEDS - 1}, the seeds that NumPy takes",
+        )
+        check_loading(self.masking)
+
+    @property
+    def masking(self) -> MaskingSettings:
+        """The rate and the shares of the masks, which whole words are needed for."""
+        return MaskingSettings(
+            masked_lm_prob=self.masked_lm_prob,
+            max_predictions_per_seq=self.most_masks,
+            mask_share=self.mask_share,
+            random_share=self.random_share,
+            kept_share=self.kept_share,
+            whole_word_mask=self.masks,
+        )
+
+    @property
+    def longest_body(self) -> int:
+        """Most ids of a block between [CLS] and [SEP]."""
+        return self.max_seq_length - 2
+
+    @property
+    def most_masks(self) -> int:
+        """Most masked positions in an example."""
+        return self.max_predictions_per_seq or math.ceil(self.longest_body * self.masked_lm_prob)
+
+    def as_json(self) -> dict[str, Any]:
+        """The settings by name: the number of masks as it is used, ``masks`` only where there are none."""
+        found = super(SpanSettings, self).as_json()
+        if self.masks:
+            del found["masks"]
+        return found | {"max_predictions_per_seq": self.most_masks}
+
+    @property
+    def layout(self) -> ShardLayout:
+        return ShardLayout(
+            objective=self.objective,
+            max_seq_length=self.max_seq_length,
+            max_predictions_per_seq=self.most_masks,
+        )

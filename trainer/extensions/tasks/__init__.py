@@ -1,0 +1,1 @@
+"""Tasks of pre-training beyond masked words and next sentence."""

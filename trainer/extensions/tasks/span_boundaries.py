@@ -1,0 +1,67 @@
+"""The task of masked spans: masked words, and each span's words from its boundaries (Joshi et al. 2020)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from bertdata.dataset.reader import OpenedDataset
+from trainer.data.batches import Batch
+from trainer.extensions.tasks.span_model import BertForSpanBoundaries
+from trainer.model.evaluation import MetricTotals, PretrainingEvaluation
+from trainer.model.pretraining import MaskedWords, mean_and_sums, words_loss
+from trainer.model.task import Columns, Model, Outcome
+
+
+class SpanBoundaries(MaskedWords):
+    """Weighted mean of the masked-word losses, plus that of the same words guessed from the boundaries."""
+
+    name = "span_boundaries"
+    model_class = BertForSpanBoundaries
+    metrics = ("mlm_loss", "mlm_accuracy", "boundary_loss", "boundary_accuracy")
+    columns = Columns(
+        training={
+            "mlm_loss": "mlm_loss",
+            "boundary_loss": "boundary_loss",
+            "mlm_acc": "mlm_accuracy",
+            "boundary_acc": "boundary_accuracy",
+        },
+        evaluation=(
+            "loss",
+            "masked_lm_accuracy",
+            "masked_lm_loss",
+            "boundary_accuracy",
+            "boundary_loss",
+            "most_frequent_accuracy",
+        ),
+        shown="mlm_accuracy",
+        target="masked_lm_accuracy",
+        curves={"masked words": ("mlm", "masked_lm"), "boundaries": ("boundary", "boundary")},
+    )
+
+    def outcome(self, model: Model, batch: Batch) -> Outcome:
+        logits = model(batch)
+        of_words, sums = words_loss(logits, self._row_losses)
+        losses = self._row_losses(logits.boundary, logits.masked_lm_ids)
+        of_boundaries, more = mean_and_sums(*losses, logits.boundary_weights)
+        return Outcome(of_words + of_boundaries, torch.stack([*sums, *more]))
+
+    def evaluation(
+        self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
+    ) -> "SpanBoundaryEvaluation":
+        return SpanBoundaryEvaluation(data, survey, "training" if training else "evaluation")
+
+
+class SpanBoundaryEvaluation(PretrainingEvaluation):
+    """Accuracy and loss of masked words, and of spans' words from the boundaries."""
+
+    def results(self, totals: MetricTotals, kept: Sequence[Any]) -> dict[str, float]:
+        found = super().results(totals, kept)
+        for name in ("boundary_loss", "boundary_accuracy"):
+            total, weight = totals[name]
+            found[name] = total / max(weight, 1e-5)
+        return found | {"loss": found["loss"] + found["boundary_loss"]}
+
+    def describe(self, results: Mapping[str, float]) -> str:
+        of_boundaries = "boundary_accuracy {boundary_accuracy:.5f}, boundary_loss {boundary_loss:.4f}"
+        return f"{super().describe(results)}, {of_boundaries.format(**results)}"
