@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import NamedTuple
 
-from bertdata._native import Engine, default_engine, use_native
+from bertdata._native import Engine, available, default_engine, use_native
 from bertdata.config.dialects import find_dialect
 from bertdata.io import storage
 from bertdata.records import Vocabulary
@@ -73,8 +73,11 @@ def _choose(file: TokenizerJson, engine: Engine | None, version: tuple[int, ...]
     parsed, vocabulary = read_tokenizer_json(file)
     name = f"{file.path}: {vocabulary.kind} of {vocabulary.tokens} tokens"
     bpe = recognise(parsed) if vocabulary.kind == "bpe" else f"its model is {parsed['model']['type']}"
-    if isinstance(bpe, str):
-        note = f"{name}, run by the tokenizers library, since no kernel knows it: {bpe}"
+    reason = f"no kernel knows it: {bpe}" if isinstance(bpe, str) else ""
+    if engine is None and not available():
+        reason = "the kernels are not built"  # and their Python twin is slower
+    if isinstance(bpe, str) or reason:
+        note = f"{name}, run by the tokenizers library, since {reason}"
         return _Chosen(LibraryTokenizer(parsed, vocabulary, file.between), note)
     runner = "kernel" if use_native(engine or default_engine()) else "Python twin of its kernel"
     tokenizer = ByteBpeTokenizer(bpe, vocabulary, between=file.between, engine=engine)

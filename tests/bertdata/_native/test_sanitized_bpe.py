@@ -49,7 +49,8 @@ int run(ByteBpe& bpe, const std::string& made, const char* between) {
 int main() {
   const std::vector<uint8_t> bits = characters();
   std::vector<uint32_t> units(256), lengths(263, 1), none(263, 0);
-  const std::vector<uint32_t> joins = {'t', 'h', 256, 256, 'e', 257, ' ', 257, 258, 'a', 'b', 259, 'a', 'a', 260};
+  const std::vector<uint32_t> joins = {'t', 'h', 256, 256, 'e', 257, ' ', 257, 258,
+                                       'a', 'b', 259, 'a', 'a', 260};
   for (uint32_t i = 0; i < 256; ++i) units[i] = i;
   lengths[256] = lengths[259] = lengths[260] = 2, lengths[257] = 3, lengths[258] = 4;
   std::srand(7);
