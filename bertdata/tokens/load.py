@@ -75,7 +75,9 @@ def _choose(file: TokenizerJson, engine: Engine | None, version: tuple[int, ...]
     name = f"{file.path}: {vocabulary.kind} of {vocabulary.tokens} tokens"
     native = use_native(engine or default_engine())
     reason = f"its model is {parsed['model']['type']}"
-    if vocabulary.kind == "bpe":
+    if engine is None and not available():
+        reason = "the kernels are not built"  # and their readable twins are slower
+    elif vocabulary.kind == "bpe":
         bpe = recognise(parsed)
         if not isinstance(bpe, str):
             runner = "byte-level BPE kernel" if native else "readable twin of the byte-level BPE kernel"
@@ -87,7 +89,7 @@ def _choose(file: TokenizerJson, engine: Engine | None, version: tuple[int, ...]
         if misfit is None and native:
             kernel = WordPieceJsonTokenizer(parsed, vocabulary, file.between)
             return _Chosen(kernel, f"{name}, run by the WordPiece kernel")
-        reason = misfit or ("--engine python" if available() else "the kernels are not built")
+        reason = misfit or "--engine python"
     note = f"{name}, run by the tokenizers library: {reason}"
     return _Chosen(LibraryTokenizer(parsed, vocabulary, file.between), note)
 

@@ -60,7 +60,7 @@ def _recognise(parsed: Mapping[str, Any]) -> ByteBpe:
 
 def _check_model(model: Mapping[str, Any]) -> None:
     if model.get("type") != "BPE":
-        raise _UnknownSetting(f"no kernel is for {model.get('type')}")
+        raise _UnknownSetting(f"its model is {model.get('type')}")
     for key in ("continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"):
         if model.get(key):
             raise _UnknownSetting(f"its model has {key}")

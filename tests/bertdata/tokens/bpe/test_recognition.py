@@ -64,7 +64,7 @@ def of_split(**changes: Any) -> dict[str, Any]:
 
 
 CASES: dict[str, tuple[dict[str, Any], str]] = {
-    "another model": ({"type": "Unigram"}, "no kernel is for Unigram"),
+    "another model": ({"type": "Unigram"}, "its model is Unigram"),
     "byte_fallback": ({"byte_fallback": True}, "its model has byte_fallback"),
     "a prefix": ({"continuing_subword_prefix": "##"}, "its model has continuing_subword_prefix"),
     "a suffix": ({"end_of_word_suffix": "</w>"}, "its model has end_of_word_suffix"),
