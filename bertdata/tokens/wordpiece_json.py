@@ -125,7 +125,7 @@ class _JoinedDocuments:
     """Documents of several tokenisers, one after another."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self._unknown = vocabulary.unk
+        self._unknown = vocabulary.role("unk")
         self._ids = array("I" if vocabulary.wide else "H")
         self._sentence_ends, self._document_ends = array("I"), array("I")
 
