@@ -25,13 +25,13 @@ def test_a_known_file_is_run_by_the_kernel(tmp_path):
     assert isinstance(load.tokenizer_of(file), ByteBpeTokenizer)
     note = load.engine_note(file)
     assert note is not None
-    assert note.endswith("run by bertdata's kernel of byte-level BPE")
+    assert note.endswith("run by the byte-level BPE kernel")
 
 
 def test_the_twin_is_run_where_it_is_asked_for(tmp_path):
     note = load.engine_note(write(tmp_path), "python")
     assert note is not None
-    assert note.endswith("run by bertdata's Python twin of its kernel of byte-level BPE")
+    assert note.endswith("run by the readable twin of the byte-level BPE kernel")
 
 
 def test_another_file_is_run_by_the_library_and_the_note_says_why(tmp_path):
@@ -39,14 +39,14 @@ def test_another_file_is_run_by_the_library_and_the_note_says_why(tmp_path):
     assert isinstance(load.tokenizer_of(file), LibraryTokenizer)
     note = load.engine_note(file)
     assert note is not None
-    assert note.endswith("since no kernel knows it: its normaliser is Lowercase")
+    assert note.endswith("library: its normaliser is Lowercase")
 
 
 def test_without_kernels_the_library_is_run(tmp_path, monkeypatch):
     monkeypatch.setattr(load, "available", lambda: False)
     note = load.engine_note(write(tmp_path))
     assert note is not None
-    assert note.endswith("run by the tokenizers library, since the kernels are not built")
+    assert note.endswith("run by the tokenizers library: the kernels are not built")
 
 
 @pytest.mark.parametrize("between", [" ", ""])
