@@ -65,7 +65,7 @@ def prepare(arguments: list[str]) -> int:
     recipe, settings = chosen_settings(flags.recipe, flags.phase, changes)
     all_settings = list(settings.values())
     flags.tokenizer_file = given_tokenizer(
-        all_settings[0], changes, vocab=flags.vocab, tokenizer=flags.tokenizer, roles=flags.role
+        all_settings[0], changes, vocab=flags.vocab, tokenizer=flags.tokenizer, roles=flags.roles
     )
     text = text_settings(flags, recipe) if flags.input_kind != "parts" else None
     has_test_shards = text is not None and text.recipe == "nvidia"

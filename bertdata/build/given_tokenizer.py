@@ -27,7 +27,9 @@ def given_tokenizer(
     tokenizer: str | None,
     roles: Sequence[str],
 ) -> TokenizerFile:
-    """The tokeniser of --vocab or --tokenizer. settings: of a dataset; changes: those that were given.
+    """The tokeniser of --vocab or --tokenizer.
+
+    settings: of a dataset. changes: those that were given.
 
     SettingsError unless exactly one of both is given, and what goes with it.
     """

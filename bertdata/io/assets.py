@@ -160,18 +160,14 @@ def _fetch(asset: Asset, cached: Path) -> Path:
                 files[name], md5, f"{name} from {origin}", "the source does not hold the published file"
             )
         for name in asset.files:
-            with storage.open_output(str(_made((cached / name).parent) / name)) as file:
+            (cached / name).parent.mkdir(parents=True, exist_ok=True)
+            with storage.open_output(str(cached / name)) as file:
                 file.write(files[name])
         return cached
     raise AssetError(
         f"{asset.name}: not found here and no source could be reached ({'; '.join(tried)}); "
         f"put {', '.join(asset.files)} into {cached}"
     )
-
-
-def _made(directory: Path) -> Path:
-    directory.mkdir(parents=True, exist_ok=True)
-    return directory
 
 
 def _from_url(asset: Asset, source: AssetSource) -> dict[str, bytes]:

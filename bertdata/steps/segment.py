@@ -101,7 +101,7 @@ def segment(
 
 
 def settings_of(given: Mapping[str, Any]) -> SegmentSettings:
-    """The settings, from values by field; of abbreviations the path of their file."""
+    """The settings, from values by field. Of abbreviations the path of their file."""
     values = typed_values(SegmentSettings, dict(given))
     if (path := values.get("abbreviations")) is not None:
         values["abbreviations"] = read_abbreviations(path)

@@ -101,7 +101,7 @@ class SegmentSettings:
         return {name: getattr(self, name) for name in others} | self._of_language()
 
     def _of_language(self) -> dict[str, Any]:
-        """Nothing of English alone; of another language also what stands between two of its sentences."""
+        """Entries of a manifest on the language: none of English, of another one ``between`` too."""
         found: dict[str, Any] = {}
         if self.language != ENGLISH:
             found |= {"language": self.language, "between": language_of(self.language).between}

@@ -21,8 +21,8 @@ inline const uint8_t* step_back(const uint8_t* first, const uint8_t* p) {
   return p;
 }
 
-// Lower case of the characters below U+0800 beyond ASCII; 0 where that is no character of two bytes, or where
-// it depends on the word, as of a capital sigma.
+// Lower case of characters of two bytes in UTF-8. 0 where it is none of two bytes, and of a capital sigma, whose
+// lower case depends on the word.
 struct TwoByteLower {
   uint16_t of[0x800] = {};
   TwoByteLower() {

@@ -280,8 +280,8 @@ class Tokenizer {
   bool is_separator(uint32_t cp) const {
     const uint8_t properties = Properties::get()[cp], character_class = properties & kClassMask;
     if (left_out_.has_string_with(cp)) return false;
-    return is_python_space(cp) || character_class == kPunctuation ||
-           (properties & kIdeograph && rules_.splits_ideographs);
+    if (is_python_space(cp)) return cp == '\t' || character_class != kControl;  // which cleaning drops
+    return character_class == kPunctuation || (properties & kIdeograph && rules_.splits_ideographs);
   }
 
   static bool chunk_is_blank(const uint8_t* p, const uint8_t* end) {

@@ -44,6 +44,6 @@ def add_segment_settings(parser: argparse._ActionsContainer, *, skip: tuple[str,
 
 
 def given_segment_settings(args: argparse.Namespace, *, skip: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The settings of the text stage that the command line names, by field; of abbreviations their file."""
+    """The settings of the text stage that the command line names, by field. Of abbreviations their file."""
     names = [item.name for item in fields(SegmentSettings) if item.name not in skip]
     return {name: value for name in names if (value := getattr(args, name)) is not None}

@@ -184,6 +184,30 @@ def test_a_directory_of_nltk_serves_the_tables(punkt_tables):
     assert set(punkt_assets.find_punkt_tables()) == set(PUNKT.files)
 
 
+def test_the_tables_of_every_language_come_with_one_download(monkeypatch, own_places, server, tmp_path):
+    texts = {language: language.encode() for language in ("english", "german", "greek")}
+    with zipfile.ZipFile(tmp_path / "server" / "tab.zip", "w") as archive:
+        for language, data in texts.items():
+            for name in PUNKT.files:
+                archive.writestr(f"punkt_tab/{language}/{name}", data)
+    monkeypatch.setattr(punkt_assets, "_SERVER", f"{server}/tab.zip")
+    known = {}
+    for language, data in texts.items():
+        files = dict.fromkeys(PUNKT.files, hashlib.md5(data).hexdigest())
+        name = PUNKT_ASSETS[language].name
+        source = AssetSource(url=f"{server}/tab.zip", folder=f"punkt_tab/{language}")
+        known[language] = Asset(name=name, files=files, sources=(source,) if language == "english" else ())
+    monkeypatch.setattr(punkt_assets, "PUNKT_ASSETS", known)
+    punkt_assets.obtain_every_language()
+    for language, data in texts.items():  # found in the cache: German and Greek have no source of their own
+        assert set(punkt_assets.find_punkt_tables(None, language).values()) == {data}
+
+
+def test_a_directory_of_another_languages_tables_is_an_error_that_names_the_language(punkt_folder):
+    with pytest.raises(AssetError, match="expected 3fd4ca9c.*; put NLTK's punkt_tab tables for German there"):
+        punkt_assets.find_punkt_tables(str(punkt_folder), "german")
+
+
 def test_fetch_prints_md5_and_place(punkt_tables, nltk_data, capsys):
     assert main(["fetch", "punkt"]) == 0
     assert f"{PUNKT.files['abbrev_types.txt']}  {nltk_data}" in capsys.readouterr().out
