@@ -77,10 +77,6 @@ def create(
     random_share: float | None = None,
     kept_share: float | None = None,
     blocks: str | None = None,
-    random_next_sentence: bool | None = None,
-    ngram: int | None = None,
-    favor_shorter_ngram: bool | None = None,
-    permutation: bool | None = None,
     format: str | None = None,
     bin_size: int | None = None,
     shuffle: str = "none",
@@ -98,8 +94,8 @@ def create(
     tokens that its files do not tell, as ``{"mask": "<mask>"}``.
     A setting that is None is the recipe's; the recipe's default is mlperf, or that of the dialect's name.
     A recipe of two phases writes ``output/phase1`` and ``output/phase2``. With shuffle "global" the
-    documents of all parts are mixed into num_shards shards. own_settings: those of an objective that is not
-    bertdata's. Shards that an earlier run finished are kept. A subclass of UsageError says
+    documents of all parts are mixed into num_shards shards. own_settings: those of an objective that have
+    no argument here. Shards that an earlier run finished are kept. A subclass of UsageError says
     what is wrong with the call, one of DataError what is wrong with a part.
     """
     processes, given = workers_of(workers), paths_of(parts)
@@ -126,10 +122,6 @@ def create(
         "random_share": random_share,
         "kept_share": kept_share,
         "blocks": blocks,
-        "random_next_sentence": random_next_sentence,
-        "ngram": ngram,
-        "favor_shorter_ngram": favor_shorter_ngram,
-        "permutation": permutation,
         "format": format,
         "bin_size": bin_size,
         **own_settings,

@@ -166,6 +166,7 @@ def test_other_programs_containers_have_no_word_starts(bertdata, datasets, tmp_p
     outcome.assert_one_error(2, GROUPS)
 
 
+@pytest.mark.thorough
 def test_a_pipeline_makes_the_same_bytes(datasets, packed, corpus, small_vocabulary_file, tmp_path):
     given = ["--input", *map(str, corpus), "--output", str(tmp_path / "made")]
     given += ["--vocab", str(small_vocabulary_file), *FLAGS, "--format=parquet", "--runner=DirectRunner"]
