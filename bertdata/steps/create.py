@@ -207,7 +207,10 @@ def plan_run(
     check_shuffle(shuffle, num_shards)
     chosen, settings = chosen_settings(recipe, phase, changes)
     found, all_settings = find_parts(parts), list(settings.values())
-    file = given_tokenizer(all_settings[0], changes, vocab=vocab, tokenizer=tokenizer, roles=roles)
+    between = None if tokenizer is None else find_sources(found.parts).between
+    file = given_tokenizer(
+        all_settings[0], changes, vocab=vocab, tokenizer=tokenizer, roles=roles, between=between
+    )
     targets = plan_targets(output, chosen, phase, settings, found.parts, file, num_shards)
     check_tokenizer(file, all_settings, engine)
     plan = TaskPlan(
