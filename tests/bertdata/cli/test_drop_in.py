@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from bertdata.cli.common.script_examples import ScriptSettings
+from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.bert.reference import ReferenceExamples
 from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.shards.containers import open_reader
@@ -114,7 +115,8 @@ def test_a_share_outside_0_to_1_makes_what_the_algorithm_makes_of_it(
         object.__setattr__(settings, name, value)  # which the settings themselves refuse
     vocabulary = parse_vocabulary((GOLDEN / "vocab.txt").read_bytes(), "vocab.txt", settings.rules)
     text = b"".join((GOLDEN / name).read_bytes() for name in case.inputs)
-    expected = ReferenceExamples(tokenize(text, vocabulary, settings.rules), vocabulary, settings)
+    documents = tokenize(text, vocabulary, settings.rules)
+    expected = ReferenceExamples(documents, vocabulary, settings, BertBatch)
     with open_reader(str(tmp_path / "out.tfrecord")) as reader:
         found = [example for batch in reader.batches(100) for example in batch.examples()]
     assert found == list(expected.batch(0, len(expected)).examples())

@@ -50,7 +50,7 @@ class Held:
 def act():
     Held()
     time.sleep(60)
-before(command, "find_vocabulary", act)
+before(command, "given_tokenizer", act)
 """,
     "in code that fails for it": """
 import bertdata.steps.create as command
@@ -60,7 +60,7 @@ def fail():
         time.sleep(60)
     except KeyboardInterrupt:
         raise OSError(9, "Bad file descriptor")
-before(command, "find_vocabulary", fail)
+before(command, "given_tokenizer", fail)
 """,
     "while the workers start": "before(threading.Thread, 'start', ctrl_c)",
     "while the workers are closed": """

@@ -178,8 +178,9 @@ def test_a_pattern_that_never_ends_is_an_error_that_names_it(
     path = with_pattern(TRAINERS["bpe"](tmp_path / "tokenizer.json", LINES), "(a+)+b")
     monkeypatch.setattr(huggingface, "SLICE_SECONDS", 0.5)
     tokenizer, start = load(path), time.monotonic()
-    with pytest.raises(VocabularyError, match=r"tokenizer\.json: .*pattern '\(a\+\)\+b'.* of part"):
-        tokenizer.encode([text.encode()], ["part"])
+    with pytest.raises(VocabularyError, match=r"^[^\n]*tokenizer\.json: [^\n]*$") as refused:
+        tokenizer.encode([text.encode()], ["part"])  # the time is over, or the library gives up before
+    assert all(words in str(refused.value) for words in ("pattern '(a+)+b'", "of part"))
     assert time.monotonic() - start < 5
     assert capfd.readouterr().err == ""  # the library's own report
 
