@@ -8,7 +8,6 @@ from bertdata.config.value_check import read_object
 from bertdata.dataset.vocabulary import known_tokenizer
 from bertdata.errors import DataError, UsageError
 from bertdata.io import storage
-from bertdata.io.assets import find_vocabulary
 from bertdata.tokens.files import (
     TOKENIZER_NAME,
     VOCABULARY_NAME,
@@ -19,15 +18,13 @@ from bertdata.tokens.files import (
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.kept_files import CONFIGURATION_NAME
 from bertdata.tokens.load import vocabulary_of
-from bertdata.tokens.tokenizer_json import find_tokenizer_json, is_json
 from trainer.checkpoint.reading import read_state
 from trainer.checkpoint.source import OURS
 from trainer.checkpoint.stored import Checkpoint
 from trainer.config.model import ModelConfig
 from trainer.data.opening import PADDING_TOKENS
+from trainer.run.given_tokenizer import given_tokenizer, tokenizer_path, with_casing
 from trainer.run.kept_tokenizer import find_training_data
-
-_DIALECT = "google"
 
 
 def find_tokenizer(
@@ -56,41 +53,12 @@ def find_tokenizer(
     if not words.size <= shape.vocab_size <= words.size + PADDING_TOKENS:
         raise DataError(f"{words.name}: has {words.size} tokens, the model has vocab_size {shape.vocab_size}")
     if isinstance(file, TokenizerJson):
-        return refuse_casing(file, lower_case)
+        return with_casing(file, lower_case)
     for known in (casing, _casing(checkpoint)):
         lower_case = known if lower_case is None else lower_case
     if lower_case is None:  # nobody tells: as the vocabulary itself is
         lower_case = not casing_warnings(words, True)
     return replace(file, lower_case=lower_case)
-
-
-def given_tokenizer(path_or_name: str, dialect: str = _DIALECT) -> TokenizerFile:
-    """The tokeniser of a vocabulary, of a tokenizer.json or of a model's directory; a vocabulary lower-cases.
-
-    The roles of a tokenizer.json are told by the files beside it too.
-    """
-    path = _path_of(path_or_name)
-    if storage.base_name(path) == TOKENIZER_NAME:
-        return find_tokenizer_json(storage.parent(path) or ".", {})
-    return find_tokenizer_json(path, {}) if is_json(path) else VocabularyFile(path=path, dialect=dialect)
-
-
-def refuse_casing(file: TokenizerJson, lower_case: bool | None) -> TokenizerJson:
-    """The file. UsageError where a casing is given beside it."""
-    if lower_case is not None:
-        raise UsageError(
-            f"{file.path}: a tokenizer.json says itself how text is read; leave out --lower-case and "
-            "--no-lower-case"
-        )
-    return file
-
-
-def _path_of(path_or_name: str) -> str:
-    """The file of a given tokeniser, which may be a model's directory."""
-    if not storage.is_directory(path_or_name):
-        return find_vocabulary(path_or_name)
-    inside = storage.join(path_or_name, VOCABULARY_NAME)
-    return inside if storage.exists(inside) else find_tokenizer_json(path_or_name, {}).path
 
 
 def _of_files(checkpoint: Checkpoint, given: str | None) -> TokenizerFile | None:
@@ -130,7 +98,7 @@ def _of_data(
         dataset = find_training_data(features, given=False)
     if dataset is None:
         return None, None
-    file = known_tokenizer(None if given is None else _path_of(given), dataset)
+    file = known_tokenizer(None if given is None else tokenizer_path(given), dataset)
     return file, dataset.manifest.plan.settings.tokenizer.get("lower_case") if dataset.manifest else None
 
 

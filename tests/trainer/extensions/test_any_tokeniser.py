@@ -13,21 +13,26 @@ import bertdata as face
 from bertdata.tokens.kept_files import kept_files
 from bertdata.tokens.tokenizer_json import find_tokenizer_json
 from tests.support.tokenizer_files import TRAINERS, train_bpe
-from tests.support.training_runs import Trainer, refuse, words
+from tests.support.training_runs import Trainer, refuse, start_workers, words
 from trainer.__main__ import main
 from trainer.config.settings import Config
+from trainer.data.dealing import Rows
+from trainer.data.flat import make_form
+from trainer.data.loader import Loader
+from trainer.data.opening import for_training, open_configured
+from trainer.extensions.loading.dynamic_masks import UnmaskedData
 from trainer.run.evaluation_warnings import warnings_of_training
 
 ROBERTA = ("--model-type=roberta", "--type-vocab-size=1")
 
 
-def make_data(corpus: list[Path], place: Path, kind: str, size: int = 2000) -> Path:
+def make_data(corpus: list[Path], place: Path, kind: str, size: int = 2000, *, masks: bool = True) -> Path:
     """A tokenizer.json of the kind trained on the corpus, and a dataset of masked words made with it."""
     lines = [line for part in corpus for line in part.read_text().splitlines()]
     file = TRAINERS[kind](place / f"{kind}-{size}.json", lines, size)
     output = place / f"set-{kind}-{size}"
     sizes = {"max_seq_length": 48, "max_predictions_per_seq": 7, "dupe_factor": 1}
-    face.create(corpus[:1], output, tokenizer=file, workers=1, objective="mlm", **sizes)
+    face.create(corpus[:1], output, tokenizer=file, workers=1, objective="mlm", masks=masks, **sizes)
     return output
 
 
@@ -42,6 +47,10 @@ def place(corpus: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.rmtree(data)
         assert main(["convert", str(run), str(folder / f"form-{kind}")]) == 0
     return folder
+
+
+def id_of(token: str, file: Path) -> int:
+    return int(Tokenizer.from_file(str(file)).token_to_id(token))
 
 
 def compare_words(found: list[str], expected: list[str], kind: str = "bpe") -> None:
@@ -183,3 +192,39 @@ def test_other_forms_get_the_tokeniser_as_a_run_has_it(place: Path, tmp_path: Pa
     file = find_tokenizer_json(str(place / "run-wordpiece"), {})
     for name, data in kept_files(file).items():
         assert (tmp_path / "tf" / name).read_bytes() == data
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("whole_words", [False, True])
+def test_masks_at_load_leave_special_ids_and_pad_by_the_role(
+    whole_words: bool, corpus: list[Path], tmp_path: Path
+) -> None:
+    data = make_data(corpus, tmp_path, "bpe", masks=False)
+    config = Config.of(train_data=str(data), masking="dynamic", whole_word_mask=whole_words)
+    opened = for_training(config, open_configured(config, str(data)))
+    assert isinstance(opened, UnmaskedData)
+    rows = Rows(opened, opened)
+    loader = Loader(rows, form=make_form(rows, batch_size=8, padded=True), batch_size=8)
+    mask, special = id_of("<mask>", tmp_path / "bpe-2000.json"), [0, 1, 2, 3]
+    masked = 0
+    for _ in range(5):
+        for batch in next(loader).batches:
+            assert set(batch.input_ids[batch.attention_mask == 0].tolist()) <= {1}
+            used = batch.masked_lm_weights > 0
+            assert not set(batch.masked_lm_ids[used].tolist()) & {*special, mask}
+            masked += int((batch.input_ids == mask).sum())
+            firsts = batch.input_ids[:, 0].tolist()
+            assert set(firsts) == {0}
+    loader.close()
+    assert masked > 20
+
+
+@pytest.mark.thorough
+def test_two_workers_train_on_masks_drawn_at_load(corpus: list[Path], tmp_path: Path) -> None:
+    data, run = make_data(corpus, tmp_path, "bpe", masks=False), tmp_path / "run"
+    more = ("--masking=dynamic", "--steps=4", "--no-logs", *ROBERTA)
+    outcome = start_workers("torchrun", 2, *words(data, run, *more))
+    assert outcome.status == 0, outcome.err
+    assert "masked anew in each epoch" in outcome.err
+    assert (run / "tokenizer.json").read_bytes() == (tmp_path / "bpe-2000.json").read_bytes()
+    assert main(["predict", str(run), "The <mask> of it."]) == 0
