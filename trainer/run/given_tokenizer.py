@@ -10,7 +10,7 @@ from bertdata.tokens.tokenizer_json import find_tokenizer_json, is_json
 
 
 def given_tokenizer(path_or_name: str, dialect: str = "google") -> TokenizerFile:
-    """The tokeniser of a vocabulary, of a tokenizer.json or of a model's directory; a vocabulary lower-cases.
+    """The tokeniser of a vocabulary, which lower-cases, of a tokenizer.json or of a model's directory.
 
     The roles of a tokenizer.json are told by the files beside it too.
     """
