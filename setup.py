@@ -25,6 +25,7 @@ EXTRAS = {
     "wandb": ["wandb>=0.17"],
     "mllog": ["mlperf-logging>=4"],
     "vocab": ["tokenizers>=0.19", "sentencepiece>=0.2"],
+    "chinese": ["jieba==0.42.1"],
     "gcs": ["gcsfs>=2023.6"],
     "s3": ["s3fs>=2023.6"],
 }
@@ -35,6 +36,7 @@ EXTRAS["dev"] = [
     *EXTRAS["parquet"],
     *EXTRAS["tf"],
     *EXTRAS["beam"],
+    *EXTRAS["chinese"],
     *EXTRAS["dask"],
     *EXTRAS["gcp"],
     *EXTRAS["mllog"],

@@ -35,7 +35,7 @@ from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error, say_text
 from bertdata.text.fewer_eval_articles import with_remedy
 from bertdata.text.input_kinds import ARTICLES, KINDS, TEXT, check_beginnings, find_inputs
-from bertdata.text.languages import language_notes
+from bertdata.text.languages import language_notes, language_of
 from bertdata.text.load_splitter import find_tables_of
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 from bertdata.tokens.load import engine_note
@@ -64,10 +64,15 @@ def prepare(arguments: list[str]) -> int:
     changes = given_settings(flags)
     recipe, settings = chosen_settings(flags.recipe, flags.phase, changes)
     all_settings = list(settings.values())
-    flags.tokenizer_file = given_tokenizer(
-        all_settings[0], changes, vocab=flags.vocab, tokenizer=flags.tokenizer, roles=flags.role
-    )
     text = text_settings(flags, recipe) if flags.input_kind != "parts" else None
+    flags.tokenizer_file = given_tokenizer(
+        all_settings[0],
+        changes,
+        vocab=flags.vocab,
+        tokenizer=flags.tokenizer,
+        roles=flags.roles,
+        between=None if flags.tokenizer is None else between_sentences(flags, text),
+    )
     has_test_shards = text is not None and text.recipe == "nvidia"
     sets_of = partial(plan_part_sets, flags, recipe, settings, has_test_shards=has_test_shards)
     early = sets_of([])
@@ -187,6 +192,13 @@ class PipelineInput:
     stage: TextStage | None
     counts: SegmentCounts | None = None
     notes: tuple[str, ...] = ()
+
+
+def between_sentences(flags: argparse.Namespace, text: SegmentSettings | None) -> str | None:
+    """What stands between two sentences: of the given parts as their manifest says, if they have one."""
+    if text is not None:
+        return language_of(text.language).between
+    return find_sources(find_parts(flags.input).parts).between
 
 
 def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> PipelineInput:

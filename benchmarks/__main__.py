@@ -9,6 +9,7 @@ ALWAYS = (
     "examples",
     "stages",
     "tokenizing",
+    "byte_bpe",
     "two_workers",
     "beam_overhead",
     "long_run",

@@ -1,6 +1,7 @@
 """The tokeniser that a run is given: a WordPiece vocabulary, or a tokenizer.json and roles of its tokens."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from bertdata._native import Engine
@@ -26,8 +27,12 @@ def given_tokenizer(
     vocab: str | None,
     tokenizer: str | None,
     roles: Sequence[str],
+    between: str | None = None,
 ) -> TokenizerFile:
-    """The tokeniser of --vocab or --tokenizer. settings: of a dataset; changes: those that were given.
+    """The tokeniser of --vocab or --tokenizer.
+
+    settings: of a dataset. changes: those that were given. between: what stands between two sentences in the
+    language of the parts; None: nobody says, so it is a blank. A vocabulary reads each sentence by itself.
 
     SettingsError unless exactly one of both is given, and what goes with it.
     """
@@ -41,7 +46,8 @@ def given_tokenizer(
     check(vocab is None, "--vocab and --tokenizer: expected one of them, since each is a whole tokeniser")
     for name, flag in _OF_VOCABULARIES.items():
         check(name not in changes, f"{flag} goes with --vocab: a tokenizer.json says itself how text is read")
-    return _tokenizer_json(tokenizer, roles)
+    file = _tokenizer_json(tokenizer, roles)
+    return file if between is None else replace(file, between=between)
 
 
 def _vocabulary(path: str, settings: ExampleSettings) -> VocabularyFile:

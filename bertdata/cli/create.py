@@ -78,7 +78,7 @@ def planned(args: argparse.Namespace) -> ShardRun:
         args.output,
         vocab=args.vocab,
         tokenizer=args.tokenizer,
-        roles=args.role,
+        roles=args.roles,
         recipe=args.recipe,
         phase=args.phase,
         changes=given_settings(args),

@@ -98,7 +98,7 @@ class TFRecordReader(ShardReader):
         objective: Objective | None = None,
         padding_id: int | None = None,
     ) -> None:
-        """padding_id: the id in empty places; None: that of the first record, or 0 where it has none."""
+        """padding_id: the id in empty places. None: that of the first record, or 0 where it has none."""
         self._file = file
         self._name = name
         self._native = use_native(engine or default_engine())

@@ -94,8 +94,8 @@ def create(
     tokens that its files do not tell, as ``{"mask": "<mask>"}``.
     A setting that is None is the recipe's; the recipe's default is mlperf, or that of the dialect's name.
     A recipe of two phases writes ``output/phase1`` and ``output/phase2``. With shuffle "global" the
-    documents of all parts are mixed into num_shards shards. own_settings: those of an objective that is not
-    bertdata's. Shards that an earlier run finished are kept. A subclass of UsageError says
+    documents of all parts are mixed into num_shards shards. own_settings: those of an objective that have
+    no argument here. Shards that an earlier run finished are kept. A subclass of UsageError says
     what is wrong with the call, one of DataError what is wrong with a part.
     """
     processes, given = workers_of(workers), paths_of(parts)
@@ -207,7 +207,10 @@ def plan_run(
     check_shuffle(shuffle, num_shards)
     chosen, settings = chosen_settings(recipe, phase, changes)
     found, all_settings = find_parts(parts), list(settings.values())
-    file = given_tokenizer(all_settings[0], changes, vocab=vocab, tokenizer=tokenizer, roles=roles)
+    between = None if tokenizer is None else find_sources(found.parts).between
+    file = given_tokenizer(
+        all_settings[0], changes, vocab=vocab, tokenizer=tokenizer, roles=roles, between=between
+    )
     targets = plan_targets(output, chosen, phase, settings, found.parts, file, num_shards)
     check_tokenizer(file, all_settings, engine)
     plan = TaskPlan(

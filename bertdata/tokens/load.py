@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import NamedTuple
 
-from bertdata._native import Engine, default_engine, use_native
+from bertdata._native import Engine, available, default_engine, use_native
 from bertdata.config.dialects import find_dialect
 from bertdata.io import storage
 from bertdata.records import Vocabulary
@@ -15,6 +15,7 @@ from bertdata.tokens.tokenizer import Tokenizer
 from bertdata.tokens.tokenizer_json import find_tokenizer_json, is_json, read_tokenizer_json
 from bertdata.tokens.vocabulary import WordPieceVocabulary, parse_vocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
+from bertdata.tokens.wordpiece_json import WordPieceJsonTokenizer, why_not
 
 
 class _Chosen(NamedTuple):
@@ -72,13 +73,25 @@ def _choose(file: TokenizerJson, engine: Engine | None, version: tuple[int, ...]
     """The tokeniser of a tokenizer.json: by a kernel where one knows the file, else by the library."""
     parsed, vocabulary = read_tokenizer_json(file)
     name = f"{file.path}: {vocabulary.kind} of {vocabulary.tokens} tokens"
-    bpe = recognise(parsed) if vocabulary.kind == "bpe" else f"its model is {parsed['model']['type']}"
-    if isinstance(bpe, str):
-        note = f"{name}, run by the tokenizers library, since no kernel knows it: {bpe}"
-        return _Chosen(LibraryTokenizer(parsed, vocabulary, file.between), note)
-    runner = "kernel" if use_native(engine or default_engine()) else "Python twin of its kernel"
-    tokenizer = ByteBpeTokenizer(bpe, vocabulary, between=file.between, engine=engine)
-    return _Chosen(tokenizer, f"{name}, run by bertdata's {runner} of byte-level BPE")
+    native = use_native(engine or default_engine())
+    reason = f"its model is {parsed['model']['type']}"
+    if engine is None and not available():
+        reason = "the kernels are not built"  # and their readable twins are slower
+    elif vocabulary.kind == "bpe":
+        bpe = recognise(parsed)
+        if not isinstance(bpe, str):
+            runner = "byte-level BPE kernel" if native else "readable twin of the byte-level BPE kernel"
+            tokenizer = ByteBpeTokenizer(bpe, vocabulary, between=file.between, engine=engine)
+            return _Chosen(tokenizer, f"{name}, run by the {runner}")
+        reason = bpe
+    elif vocabulary.kind == "wordpiece":
+        misfit = why_not(parsed, vocabulary, file.between)
+        if misfit is None and native:
+            kernel = WordPieceJsonTokenizer(parsed, vocabulary, file.between)
+            return _Chosen(kernel, f"{name}, run by the WordPiece kernel")
+        reason = misfit or "--engine python"
+    note = f"{name}, run by the tokenizers library: {reason}"
+    return _Chosen(LibraryTokenizer(parsed, vocabulary, file.between), note)
 
 
 @lru_cache(maxsize=4)

@@ -83,6 +83,16 @@ def test_masked_blocks_equal_those_of_create(
     assert contents(tmp_path / "beam") == expected
 
 
+@pytest.mark.parametrize("own", ["--endpoints=internal", "--as-original"])
+def test_masked_spans_equal_those_of_create(
+    corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path, own: str
+) -> None:
+    flags = ("--objective=span", "--max-seq-length=64", "--shuffle=global", "--num-shards=2", own)
+    expected = create(corpus, small_vocabulary_file, tmp_path / "create", *flags)
+    assert prepare(corpus, small_vocabulary_file, tmp_path / "beam", *flags) == 0
+    assert contents(tmp_path / "beam") == expected
+
+
 @pytest.mark.parametrize("shuffle", [(), ("--shuffle=global", "--num-shards=2")], ids=["parts", "shuffled"])
 def test_bins_of_lengths_equal_those_of_create(
     corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path, shuffle: tuple[str, ...]

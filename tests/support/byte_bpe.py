@@ -108,12 +108,18 @@ def _trained() -> str:
 
 
 def byte_bpe(
-    pre_tokenizer: str = "gpt2", *, tokens: str = "few", composes: bool = False, **changes: Any
+    pre_tokenizer: Any = "gpt2", *, tokens: str = "few", composes: bool = False, **changes: Any
 ) -> dict[str, Any]:
-    """A parsed tokenizer.json. tokens: a name in ADDED; changes: parts of the file, or of its model."""
+    """A parsed tokenizer.json.
+
+    pre_tokenizer: a name in PRE_TOKENIZERS, or the part itself. tokens: a name in ADDED. changes: other parts
+    of the file, or of its model.
+    """
     parsed: dict[str, Any] = json.loads(_trained())
     size = len(parsed["model"]["vocab"])
-    parsed["pre_tokenizer"] = PRE_TOKENIZERS[pre_tokenizer]
+    parsed["pre_tokenizer"] = (
+        PRE_TOKENIZERS[pre_tokenizer] if isinstance(pre_tokenizer, str) else pre_tokenizer
+    )
     parsed["normalizer"] = {"type": "NFC"} if composes else None
     parsed["added_tokens"] += [
         added(size + place, content, **flags) for place, (content, flags) in enumerate(ADDED[tokens])

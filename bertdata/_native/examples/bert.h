@@ -169,20 +169,23 @@ class BertExamples {
     for (uint32_t i = 0; i < wanted; ++i) mask_position(span, candidates_[i]);
   }
 
-  // Whether candidate i > 0 belongs to the word of the one before it. By the ids also over a special one.
-  bool joins(const Span& span, uint32_t i) const {
-    const uint32_t position = candidates_[i];
-    if (!documents_.word_starts) return rules_.continues_word[id_at(span, position)];
-    return position == candidates_[i - 1] + 1u && !documents_.word_starts[place_of(span, position)];
-  }
-
   // Collects the words of the candidates: word w is those from word_starts_[w] up to word_starts_[w + 1]. Returns how
-  // many there are, and words_ in a random order.
+  // many there are, and words_ in a random order. By the ids a word goes on also behind a special one.
   uint32_t shuffle_words(const Span& span) {
     const uint32_t count = collect_candidates(span);
     word_starts_.clear();
-    for (uint32_t i = 0; i < count; ++i)
-      if (i == 0 || !rules_.whole_word_mask || !joins(span, i)) word_starts_.push_back(i);
+    const auto collect = [&](const auto& joins) {
+      for (uint32_t i = 0; i < count; ++i)
+        if (i == 0 || !joins(i)) word_starts_.push_back(i);
+    };
+    if (!rules_.whole_word_mask)
+      collect([](uint32_t) { return false; });
+    else if (!documents_.word_starts)
+      collect([&](uint32_t i) { return rules_.continues_word[id_at(span, candidates_[i])]; });
+    else
+      collect([&](uint32_t i) {
+        return candidates_[i] == candidates_[i - 1] + 1u && !documents_.word_starts[place_of(span, candidates_[i])];
+      });
     const uint32_t words = static_cast<uint32_t>(word_starts_.size());
     word_starts_.push_back(count);
     words_.resize(words);

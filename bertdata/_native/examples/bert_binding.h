@@ -54,11 +54,17 @@ class PyPairExamples : public PyExampleSet<Examples> {
     check_ends(document_ends_, sentence_ends_.size, "document_ends");
     check_none_empty(sentence_ends_, "sentence_ends");
     check_none_empty(document_ends_, "document_ends");
-    for (size_t i = 0; i < array->size; ++i) {
+    Id largest = 0;
+    bool holds_special = false;
+    const Id cls = static_cast<Id>(rules.cls), sep = static_cast<Id>(rules.sep);
+    for (size_t i = 0; i < array->size; ++i) {  // without a branch, for whole vectors
       const Id id = array->data[i];
-      if (id >= rules.continues_word.size()) throw py::value_error("ids: an id is outside the vocabulary");
-      rules.skips_special_ids |= (id == rules.cls) | (id == rules.sep);
+      largest = std::max(largest, id);
+      holds_special |= (id == cls) | (id == sep);
     }
+    if (array->size && largest >= rules.continues_word.size())
+      throw py::value_error("ids: an id is outside the vocabulary");
+    rules.skips_special_ids = holds_special;
     ids_ = array;
     word_starts_ = word_starts_of(word_starts, array->size, tells_words);
     const DocumentView<Id> view{array->data, sentence_ends_.data, document_ends_.data,

@@ -26,7 +26,7 @@ class CharacterBitsTable {
       if (of & kKindMask & ((of & kKindMask) - 1)) throw std::invalid_argument("characters: one is of two kinds");
   }
 
-  // The bits of the character at p, in valid UTF-8; p moves behind it.
+  // The bits of the character at p, in valid UTF-8. Moves p behind it.
   uint8_t next(const uint8_t*& p, const uint8_t* end) const {
     return *p < 0x80 ? bits_[*p++] : bits_[decode_utf8(p, end)];
   }

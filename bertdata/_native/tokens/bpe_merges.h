@@ -65,7 +65,7 @@ class Merges {
     return const_cast<Slot&>(static_cast<const Merges*>(this)->find(left, right));
   }
 
-  // Joins in place; the number of ids left.
+  // Joins in place and returns the number of ids left.
   size_t join_short(uint32_t* ids, size_t count) const {
     uint32_t ranks[kShort];
     for (size_t i = 0; i + 1 < count; ++i) ranks[i] = find(ids[i], ids[i + 1]).rank;

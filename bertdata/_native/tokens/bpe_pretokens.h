@@ -72,7 +72,7 @@ class Pretokens {
     return p;
   }
 
-  // White space; its last character is left to what comes behind it, unless it is the only one.
+  // End of white space. Its last character is left to what comes behind it, unless it is the only one.
   const uint8_t* spaces(const uint8_t* p, const uint8_t* end) const {
     const uint8_t *at = p, *last = p;
     while (at < end) {

@@ -34,7 +34,8 @@ struct BpeRules {
   std::vector<uint32_t> lengths, blanks_before, blanks_behind;
 };
 
-// Documents, a byte for each id that says whether a word starts; starts and stops only of texts by themselves.
+// Documents with a byte for each id that says whether a word starts. starts and stops are places of tokens in
+// texts by themselves.
 struct BpeDocuments : Documents {
   Column<uint8_t> word_starts;
   Column<uint32_t> starts, stops;

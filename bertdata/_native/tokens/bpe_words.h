@@ -17,7 +17,7 @@
 
 namespace bertdata {
 
-// A text of at most 15 bytes, zero-padded; its length is the last byte, as the text may end in zeros.
+// A text of at most 15 bytes, zero-padded. Its length is the last byte, as the text may end in zeros.
 using ShortText = ShortWord;
 constexpr unsigned kLongestShortText = 15;
 

@@ -21,39 +21,43 @@ inline bool is_ascii_word(uint8_t c) {
   return static_cast<uint8_t>((c | 0x20) - 'a') < 26 || static_cast<uint8_t>(c - '0') < 10;
 }
 
+#if defined(__SSE2__)
+// From place 16 - n on, n bytes of ones before zeros.
+inline constexpr int8_t kOnes[32] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+#endif
+
 // Length (at most 16) of the run of ASCII letters and digits at p. The run itself in word,
 // lower-cased by setting bit 5, which digits carry already. Reads 16 bytes, or up to end if nearer.
 inline unsigned read_short_word(const uint8_t* p, const uint8_t* end, bool lower_case, ShortWord& word) {
-  alignas(16) uint8_t bytes[16] = {};
-  if (end - p >= 16)
-    std::memcpy(bytes, p, 16);
-  else
-    std::memcpy(bytes, p, static_cast<size_t>(end - p));
+  uint8_t nearer[16] = {};
+  if (end - p < 16) p = static_cast<const uint8_t*>(std::memcpy(nearer, p, static_cast<size_t>(end - p)));
 #if defined(__SSE2__)
   static const auto in_range = [](__m128i v, char first, char last) {
     return _mm_and_si128(_mm_cmpgt_epi8(v, _mm_set1_epi8(static_cast<char>(first - 1))),
                          _mm_cmplt_epi8(v, _mm_set1_epi8(static_cast<char>(last + 1))));
   };
-  const __m128i raw = _mm_load_si128(reinterpret_cast<const __m128i*>(bytes));
+  const __m128i raw = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
   const __m128i folded = _mm_or_si128(raw, _mm_set1_epi8(0x20));
   const __m128i is_word = _mm_or_si128(in_range(folded, 'a', 'z'), in_range(raw, '0', '9'));
   const unsigned misses = ~static_cast<unsigned>(_mm_movemask_epi8(is_word)) | 0x10000u;
   const unsigned length = static_cast<unsigned>(__builtin_ctz(misses));
-  _mm_store_si128(reinterpret_cast<__m128i*>(bytes), lower_case ? folded : raw);
+  // Kept in registers: a detour through memory delays the next word.
+  const __m128i within = _mm_loadu_si128(reinterpret_cast<const __m128i*>(kOnes + 16 - length));
+  const __m128i letters = _mm_and_si128(lower_case ? folded : raw, within);
+  word.low = static_cast<uint64_t>(_mm_cvtsi128_si64(letters));
+  word.high = static_cast<uint64_t>(_mm_cvtsi128_si64(_mm_unpackhi_epi64(letters, letters)));
 #else
+  uint8_t bytes[16] = {};
   unsigned length = 0;
-  while (length < 16 && is_ascii_word(bytes[length])) ++length;
-  if (lower_case)
-    for (unsigned i = 0; i < length; ++i) bytes[i] |= 0x20;
-#endif
+  for (; length < 16 && is_ascii_word(p[length]); ++length)
+    bytes[length] = lower_case ? static_cast<uint8_t>(p[length] | 0x20) : p[length];
   std::memcpy(&word, bytes, 16);
-  const unsigned in_low = length < 8 ? length : 8, in_high = length - in_low;
-  if (in_low < 8) word.low &= (uint64_t{1} << 8 * in_low) - 1;
-  if (in_high < 8) word.high &= (uint64_t{1} << 8 * in_high) - 1;
+#endif
   return length;
 }
 
-// Open addressing. Half a cache line an entry. Forgets everything when full.
+// Open addressing. Half a cache line an entry. More than half empty until it has its most slots, so that the
+// first entry looked at is nearly always the word's. Forgets everything when full.
 class ShortWordCache {
  public:
   struct Entry {
@@ -87,12 +91,12 @@ class ShortWordCache {
       entry.ids[0] = static_cast<uint32_t>(spilled_.size());
       spilled_.insert(spilled_.end(), ids.begin(), ids.end());
     }
-    if (++used_ * 4 <= entries_.size() * 3) return entry;
-    if (entries_.size() < max_slots_) {
+    ++used_;
+    if (used_ * 5 > entries_.size() * 2 && entries_.size() < max_slots_) {
       grow();
       return find(word);
     }
-    return add(forget(word), word, ids);
+    return used_ * 4 <= entries_.size() * 3 ? entry : add(forget(word), word, ids);
   }
 
  private:

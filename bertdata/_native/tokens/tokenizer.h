@@ -160,20 +160,12 @@ class Tokenizer {
       switch (kinds_[*p]) {
         case Kind::kWord: {
           blank = false;
-          ShortWord word;
-          const unsigned length = read_short_word(p, end, rules_.lower_case, word);
-          const uint8_t* after = p + length;
-          if (length == 16)
-            while (after < end && kinds_[*after] == Kind::kWord) ++after;
-          if (after < end && kinds_[*after] == Kind::kUnusual) {
-            p = after;  // the whole white-space token is done anew below
-            break;
+          p = append_word(p, end, ids);
+          while (end - p > 1 && *p == ' ' && kinds_[p[1]] == Kind::kWord) {  // mostly
+            chunk = ++p;
+            chunk_id = ids.size();
+            p = append_word(p, end, ids);
           }
-          if (after - p <= 16)
-            append(short_word(word, length), ids);
-          else
-            append(long_word(p, after), ids);
-          p = after;
           break;
         }
         case Kind::kPunctuation:
@@ -229,6 +221,23 @@ class Tokenizer {
     ids.push(static_cast<Id>(id));
   }
 
+  // Appends the ids of the ASCII word at p. Not those of a word before an unusual character, whose white-space
+  // token is done anew. The place behind the word.
+  template <class Id>
+  const uint8_t* append_word(const uint8_t* p, const uint8_t* end, Column<Id>& ids) {
+    ShortWord word;
+    const unsigned length = read_short_word(p, end, rules_.lower_case, word);
+    const uint8_t* after = p + length;
+    if (length == 16)
+      while (after < end && kinds_[*after] == Kind::kWord) ++after;
+    if (after < end && kinds_[*after] == Kind::kUnusual) return after;
+    if (after - p <= 16)
+      append(short_word(word, length), ids);
+    else
+      append(long_word(p, after), ids);
+    return after;
+  }
+
   Ids short_word(const ShortWord& word, unsigned length) {
     ShortWordCache::Entry* entry = &short_words_.find(word);
     if (!entry->count) {
@@ -280,8 +289,8 @@ class Tokenizer {
   bool is_separator(uint32_t cp) const {
     const uint8_t properties = Properties::get()[cp], character_class = properties & kClassMask;
     if (left_out_.has_string_with(cp)) return false;
-    return is_python_space(cp) || character_class == kPunctuation ||
-           (properties & kIdeograph && rules_.splits_ideographs);
+    if (is_python_space(cp)) return cp == '\t' || character_class != kControl;  // which cleaning drops
+    return character_class == kPunctuation || (properties & kIdeograph && rules_.splits_ideographs);
   }
 
   static bool chunk_is_blank(const uint8_t* p, const uint8_t* end) {

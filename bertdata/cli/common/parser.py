@@ -142,6 +142,7 @@ def add_tokenizer(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--role",
+        dest="roles",
         action="append",
         default=[],
         metavar="NAME=TOKEN",

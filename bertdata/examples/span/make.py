@@ -56,7 +56,7 @@ class NativeSpans(KernelExamples):
             tells_words=has_group(kind, WORD_STARTS),
             keys=pass_keys(documents, settings.random_seed, settings.dupe_factor),
             seed=seed_key(settings.random_seed),
-            numpy_seed=settings.random_seed if settings.as_original else 0,
+            numpy_seed=settings.numpy_seed,
         )
         super().__init__(made, kind)
 

@@ -34,7 +34,7 @@ class ReferenceSpans(ListedExamples):
         """The examples of all passes in the order of the text."""
         bodies = list(cut_bodies(documents, settings.longest_body, as_original=settings.as_original))
         pool = documents.ids if settings.as_original else self._vocabulary.replacements
-        stream_of_all = NumpyStream(settings.random_seed) if settings.as_original else None
+        stream_of_all = NumpyStream(settings.numpy_seed) if settings.as_original else None
         for key in pass_keys(documents, settings.random_seed, settings.dupe_factor):
             for number, (start, stop) in enumerate(bodies):
                 shown, spans = self._ids[start:stop], list[Span]()

@@ -11,7 +11,7 @@ from bertdata.records import ShardLayout
 
 REPLACEMENTS = ("span", "word_piece")
 ENDPOINTS = ("external", "internal")
-NUMPY_SEEDS = 1 << 32
+_NUMPY_SEEDS = 1 << 32
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,10 +77,6 @@ class SpanSettings(ExampleSettings):
             ("endpoints", self.endpoints, ENDPOINTS),
         ):
             check(value in known, f"{name} is {value!r}, expected one of {', '.join(known)}")
-        check(
-            not self.as_original or 0 <= self.random_seed < NUMPY_SEEDS,
-            f"random_seed is {self.random_seed}, expected 0 to {NUMPY_SEEDS - 1}, the seeds that NumPy takes",
-        )
         check_loading(self.masking)
 
     @property
@@ -94,6 +90,11 @@ class SpanSettings(ExampleSettings):
             kept_share=self.kept_share,
             whole_word_mask=self.masks,
         )
+
+    @property
+    def numpy_seed(self) -> int:
+        """The seed's lowest 32 bits, which are all that NumPy takes."""
+        return self.random_seed % _NUMPY_SEEDS
 
     @property
     def longest_body(self) -> int:

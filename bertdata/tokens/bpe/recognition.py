@@ -15,7 +15,7 @@ from bertdata.unicode import composition
 
 
 class _UnknownSetting(Exception):
-    """A setting of the file that the kernel does not know; its message is the reason."""
+    """A setting of the file that the kernel does not know. Its message is the reason."""
 
 
 def recognise(parsed: Mapping[str, Any]) -> ByteBpe | str:
@@ -60,7 +60,7 @@ def _recognise(parsed: Mapping[str, Any]) -> ByteBpe:
 
 def _check_model(model: Mapping[str, Any]) -> None:
     if model.get("type") != "BPE":
-        raise _UnknownSetting(f"no kernel is for {model.get('type')}")
+        raise _UnknownSetting(f"its model is {model.get('type')}")
     for key in ("continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"):
         if model.get(key):
             raise _UnknownSetting(f"its model has {key}")
@@ -100,7 +100,7 @@ def _pre_tokenizer(pre_tokenizer: Mapping[str, Any] | None) -> tuple[Pattern, Di
 
 
 def _parts(step: Mapping[str, Any] | None, name: str) -> list[Mapping[str, Any]]:
-    """The steps of a Sequence, in order; a single step is one of itself, none is none."""
+    """The steps of a Sequence in order, or the single step, or none."""
     if step is None:
         return []
     if step["type"] != "Sequence":

@@ -266,3 +266,29 @@ def test_the_drop_in_names_the_command(files: dict[str, Path], corpus: list[Path
     flags = [f"--input_file={corpus[0]}", "--output_file=out", f"--vocab_file={files['bpe']}"]
     made = bertdata("create-pretraining-data", *flags)
     made.assert_one_error(1, "bertdata create takes a tokenizer.json with --tokenizer")
+
+
+@pytest.mark.parametrize(("code", "between"), [("zh", ""), ("de", " ")])
+def test_sentences_are_joined_as_their_language_does(
+    code: str, between: str, bertdata: Program, files: dict[str, Path], tmp_path: Path
+) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text(
+        "灯塔站在岸边。守塔人每天点灯。\n\n" if code == "zh" else "Der Turm steht. Das Licht brennt.\n\n"
+    )
+    face.segment([text], tmp_path / "parts", input_kind="text", language=code, eval_articles=0)
+    part = next(one for one in sorted((tmp_path / "parts").glob("part-*")) if one.stat().st_size)
+    given = ("--tokenizer", files["bpe"], "--objective", "mlm", "--max-seq-length", 64, "--no-masks")
+    assert bertdata("create", part, *given, "--output", tmp_path / "set").status == 0
+    settings = json.loads((tmp_path / "set/manifest.json").read_text())["settings"]
+    assert settings["tokenizer"]["between"] == between
+    sentences = part.read_text().strip().split("\n")
+    assert len(sentences) == 2
+    from tokenizers import Tokenizer
+
+    expected = Tokenizer.from_file(str(files["bpe"])).encode(
+        between.join(sentences), add_special_tokens=False
+    )
+    (block,) = examples_of(tmp_path / "set")
+    special = {id_of("<s>", files["bpe"]), id_of("</s>", files["bpe"])}
+    assert [token for token in block if token not in special] == expected.ids

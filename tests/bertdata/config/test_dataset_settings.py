@@ -123,7 +123,8 @@ def test_the_schema_asks_of_an_objective_what_it_declares(record: dict[str, Any]
 def test_the_schema_has_the_choices_that_are_declared() -> None:
     schema = load_schema("manifest")["$defs"]
     declared = schema_of(ExampleSettings)
-    assert schema["tokenizer"]["properties"]["dialect"]["enum"] == list(declared["dialect"]["enum"])
+    vocabulary = schema["wordpiece_vocabulary"]["properties"]
+    assert vocabulary["dialect"]["enum"] == list(declared["dialect"]["enum"])
     formats = schema["container"]["properties"]["format"]["enum"]
     assert formats == [*declared["format"]["enum"], "nvidia-mlperf", "lddl"]
 

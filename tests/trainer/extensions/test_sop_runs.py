@@ -11,7 +11,10 @@ from tests.support.training_runs import losses, refuse, tensors, words
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-FORMS = [(), ("--rows",), ("--bins=2",), ("--pack-on-load",)]
+FORMS = [
+    (),
+    *(pytest.param((form,), marks=pytest.mark.thorough) for form in ("--rows", "--bins=2", "--pack-on-load")),
+]
 DYNAMIC = ("--masking=dynamic", "--whole-word-mask")
 
 

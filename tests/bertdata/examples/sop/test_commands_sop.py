@@ -166,6 +166,7 @@ def test_other_programs_containers_have_no_word_starts(bertdata, datasets, tmp_p
     outcome.assert_one_error(2, GROUPS)
 
 
+@pytest.mark.thorough
 def test_a_pipeline_makes_the_same_bytes(datasets, packed, corpus, small_vocabulary_file, tmp_path):
     given = ["--input", *map(str, corpus), "--output", str(tmp_path / "made")]
     given += ["--vocab", str(small_vocabulary_file), *FLAGS, "--format=parquet", "--runner=DirectRunner"]
@@ -226,3 +227,23 @@ def test_settings_that_make_no_sense_are_one_line(
     outcome = bertdata(*words(corpus, small_vocabulary_file, tmp_path / "out", *flags))
     outcome.assert_one_error(2, message)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("tokenizer", "mask"), [("bpe-roberta", "<mask>"), ("bpe-modernbert", "[MASK]")])
+def test_words_of_a_byte_pair_tokeniser_are_masked_whole(kit, corpus, tmp_path, tokenizer, mask):
+    """Where words start is told by place, and both engines make the same of it."""
+    pytest.importorskip("tokenizers")
+    path = kit / "encoders" / "tokenizers" / f"{tokenizer}.json"
+    given = ["create", str(corpus[0]), f"--tokenizer={path}", "--role", f"mask={mask}", *FLAGS, "--workers=1"]
+    for engine in ("native", "python"):
+        assert main([*given, f"--output={tmp_path / engine}", f"--engine={engine}"]) == 0
+    made = (tmp_path / "native" / "MD5SUMS").read_bytes()
+    assert made == (tmp_path / "python" / "MD5SUMS").read_bytes()
+    found, together = list(face.open_dataset(str(tmp_path / "native"))), 0
+    for example in found:
+        taken, borders = set(example.positions), {0, example.first_length - 1, len(example.ids) - 1}
+        for position in set(range(2, len(example.ids))) - borders - {place + 1 for place in borders}:
+            if not example.word_starts[position]:
+                assert (position in taken) == (position - 1 in taken)
+                together += position in taken
+    assert together > 50

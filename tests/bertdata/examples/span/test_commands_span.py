@@ -165,3 +165,26 @@ def test_what_does_not_go_with_the_objective_is_refused(
     outcome = bertdata(*words, "--objective=span", *flags)
     outcome.assert_one_error(2, message)
     assert not (tmp_path / "out").exists()
+
+
+def test_spans_of_byte_pairs_start_with_words(kit, corpus, tmp_path):
+    """Where the ids do not tell words: in files, and at load by the bits that --no-masks keeps."""
+    tokenizer = kit / "encoders" / "tokenizers" / "bpe-roberta.json"
+    if not tokenizer.is_file():
+        pytest.skip("the kit has no byte pairs")
+    given = ["create", str(corpus[0]), f"--tokenizer={tokenizer}", "--role", "mask=<mask>", "--workers=1"]
+    for name, flags in (("made", []), ("plain", ["--no-masks"])):
+        own = [*given, "--objective=span", "--max-seq-length=64", f"--output={tmp_path / name}", *flags]
+        assert main(own) == 0
+    made, plain = (face.open_dataset(str(tmp_path / name)) for name in ("made", "plain"))
+    assert plain.layout.objective == "span_word_starts"
+    starts = {tuple(example.ids): example.word_starts for example in plain}
+    loaded = list(plain.masked())
+    assert len(made) == len(loaded) > 100
+    for example in [*made, *loaded]:
+        ids = list(example.ids)
+        for position, label in zip(example.positions, example.labels, strict=True):
+            ids[position] = label
+        firsts = [place for place in example.positions if place - 1 not in example.positions]
+        assert all(starts[tuple(ids)][place] for place in firsts)
+    assert any(not all(bits) for bits in starts.values())

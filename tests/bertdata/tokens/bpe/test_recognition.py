@@ -11,6 +11,8 @@ from bertdata.tokens.bpe.recognition import recognise
 from bertdata.tokens.bpe.settings import ByteBpe
 from tests.support.byte_bpe import PRE_TOKENIZERS, ROBERTA, added, byte_bpe, byte_level, sequence, split
 
+SIZE = len(byte_bpe()["model"]["vocab"])
+
 
 def known(parsed: dict[str, Any]) -> ByteBpe:
     found = recognise(parsed)
@@ -62,7 +64,7 @@ def of_split(**changes: Any) -> dict[str, Any]:
 
 
 CASES: dict[str, tuple[dict[str, Any], str]] = {
-    "another model": ({"type": "Unigram"}, "no kernel is for Unigram"),
+    "another model": ({"type": "Unigram"}, "its model is Unigram"),
     "byte_fallback": ({"byte_fallback": True}, "its model has byte_fallback"),
     "a prefix": ({"continuing_subword_prefix": "##"}, "its model has continuing_subword_prefix"),
     "a suffix": ({"end_of_word_suffix": "</w>"}, "its model has end_of_word_suffix"),
@@ -102,11 +104,11 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
         "its added token '<new>' has another id than the library gives it",
     ),
     "stripped blanks": (
-        {"added_tokens": [added(700, "<r>", rstrip=True), added(701, " x")]},
+        {"added_tokens": [added(SIZE, "<r>", rstrip=True), added(SIZE + 1, " x")]},
         "one of its added tokens takes the white space that another begins with",
     ),
     "one text twice": (
-        {"added_tokens": [added(700, "<r>"), added(700, "<r>")]},
+        {"added_tokens": [added(SIZE, "<r>"), added(SIZE + 1, "<r>")]},
         "two of its added tokens have one text",
     ),
     "a damaged part": ({"pre_tokenizer": {"types": 1}}, "its parts are not those of a tokenizer.json"),
@@ -121,7 +123,7 @@ def test_what_is_not_known_is_said(case):
 
 
 def test_one_text_in_composed_and_decomposed_form_is_two_tokens_of_one_text():
-    twins = [added(700, "é", normalized=True), added(701, "e\u0301", normalized=True)]
+    twins = [added(SIZE, "é!", normalized=True), added(SIZE + 1, "e\u0301!", normalized=True)]
     assert recognise(byte_bpe(composes=True, added_tokens=twins)) == "two of its added tokens have one text"
     assert isinstance(recognise(byte_bpe(added_tokens=twins)), ByteBpe)
 

@@ -1,0 +1,104 @@
+"""Documents to token ids by byte-level BPE, one thread: ours, tiktoken, tokenizers, all with the same merges.
+
+Ours keeps a cache of words. Cold: the first pass of a new tokeniser, with an empty cache. Warm: its second
+pass over the same text. tiktoken and tokenizers are given the documents as Python strings, ours the lines.
+"""
+
+import json
+import os
+import sys
+from typing import Any
+
+from benchmarks import corpus, measure
+
+MERGES = 32_000
+GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+
+
+def trained() -> dict[str, Any]:
+    """A tokenizer.json of MERGES merges, trained on the benchmarks' text."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    trainer = trainers.BpeTrainer(
+        vocab_size=MERGES + len(alphabet), min_frequency=1, initial_alphabet=alphabet, show_progress=False
+    )
+    tokenizer.train_from_iterator(corpus.text().decode().split("\n"), trainer)
+    parsed: dict[str, Any] = json.loads(tokenizer.to_str())
+    return parsed
+
+
+def ours(parsed: dict[str, Any]) -> Any:
+    """A new tokeniser of ours."""
+    from bertdata.records import Vocabulary
+    from bertdata.tokens.bpe.tokenizer import ByteBpeTokenizer
+
+    words = list(parsed["model"]["vocab"])
+    vocabulary = Vocabulary(
+        name="bpe", md5="", words=words, continues_word=None, replacements=tuple(range(len(words)))
+    )
+    return ByteBpeTokenizer(parsed, vocabulary, engine="native")
+
+
+def tiktoken(parsed: dict[str, Any]) -> Any:
+    """tiktoken with the same merges. Its ids are ranks, so only their number is compared."""
+    from tiktoken import Encoding
+
+    from bertdata.tokens.bpe.settings import byte_alphabet
+
+    byte_of = {unit: byte for byte, unit in enumerate(byte_alphabet())}
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    for merge in parsed["model"]["merges"]:
+        ranks.setdefault(bytes(byte_of[unit] for unit in "".join(merge)), len(ranks))
+    return Encoding("bpe", pat_str=GPT2, mergeable_ranks=ranks, special_tokens={})
+
+
+def report(text: bytes) -> None:
+    """Print the figures for a text of sentences, one a line."""
+    from tokenizers import Tokenizer
+
+    from benchmarks.tokenizing import cold_and_warm
+
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    parsed = trained()
+
+    def new() -> Any:
+        tokenizer = ours(parsed)
+        return lambda: len(tokenizer.encode([text], ["text"]).ids)
+
+    documents = [" ".join(part.split("\n")) for part in text.decode().strip("\n").split("\n\n")]
+    seconds = cold_and_warm({"bertdata": new})
+    peers = {"tiktoken": tiktoken(parsed), "tokenizers": Tokenizer.from_str(json.dumps(parsed))}
+    counts = {
+        "bertdata": new()(),
+        "tiktoken": sum(len(peers["tiktoken"].encode_ordinary(document)) for document in documents),
+        "tokenizers": sum(len(one.ids) for one in peers["tokenizers"].encode_batch_fast(documents)),
+    }
+    if len(set(counts.values())) > 1:
+        sys.exit(f"benchmarks.byte_bpe: not the same number of token ids: {counts}")
+    for name, work in {
+        "tiktoken": lambda: [peers["tiktoken"].encode_ordinary(document) for document in documents],
+        "tokenizers": lambda: peers["tokenizers"].encode_batch_fast(documents),
+    }.items():
+        spent = measure.best_cpu(work, repeats=2)
+        seconds[name] = spent, spent
+    print(f"byte-level BPE of {len(parsed['model']['merges'])} merges, {len(text) / 1e6:.1f} MB, one thread,")
+    print("MB a CPU second (and its ratio to bertdata):")
+    print(f"  {'':<34} {'cold':>7}           {'warm':>7}")
+    for name, passes in seconds.items():
+        figures = (
+            f"{len(text) / 1e6 / spent:7.1f} ({base / spent:5.3f})"
+            for spent, base in zip(passes, seconds["bertdata"], strict=True)
+        )
+        print(f"  {name:<34} {'   '.join(figures)}")
+    print("  (wanted: 4 times tiktoken, 30 times tokenizers)")
+
+
+def main() -> None:
+    report(corpus.long_text(10_000_000))
+
+
+if __name__ == "__main__":
+    main()

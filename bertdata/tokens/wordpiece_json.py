@@ -1,0 +1,154 @@
+"""A WordPiece tokenizer.json run by the WordPiece kernel, with the ids of the tokenizers library.
+
+The library is the specification. The kernel reads a part's lines as they stand: a document's text has white
+space between them, so no word goes on from one to the next, or they follow one another, and a document is
+the kernel's where each line ends or begins with a character that ends words. Documents in which the two may
+differ are the library's: those that hold an added token, or a character that the library's Unicode tables
+know otherwise (``unicode.bert_normalizer``).
+"""
+
+from array import array
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from bertdata._native import kernels
+from bertdata.errors import VocabularyError
+from bertdata.records import Buffer, Documents, Vocabulary
+from bertdata.tokens.huggingface import LibraryTokenizer
+from bertdata.tokens.lines import join_inputs, universal_newlines
+from bertdata.tokens.tokenizer import TextTokens
+from bertdata.unicode.bert_normalizer import DIFFERENT
+
+_MOST_CHARACTERS = (1 << 32) - 1
+
+
+def why_not(parsed: Mapping[str, Any], vocabulary: Vocabulary, between: str) -> str | None:
+    """The reason, in words, why the kernel is not for this WordPiece tokenizer.json. None where it is.
+
+    parsed: the file's JSON. between: the text between two sentences of a document.
+    """
+    model, normalizer, splitter = parsed["model"], parsed["normalizer"] or {}, parsed["pre_tokenizer"] or {}
+    widest = max(model["vocab"].values(), default=0)
+    added = [token["content"] for token in parsed["added_tokens"]]
+    reasons = {
+        "its normalizer is not BertNormalizer": normalizer.get("type") != "BertNormalizer",
+        "its normalizer does not clean the text": not normalizer.get("clean_text"),
+        "its pre_tokenizer is not BertPreTokenizer": splitter.get("type") != "BertPreTokenizer",
+        "its pieces do not begin with ##": vocabulary.continues_word is None,
+        "its model has no unknown token": _unknown(model) is None,
+        "another token has the role unk": _unknown(model) != vocabulary.unk,
+        "an added token is looked for in normalised text": any(
+            token.get("normalized", True) for token in parsed["added_tokens"]
+        ),
+        "an added token is empty or holds white space": any(token.split() != [token] for token in added),
+        "an added token has an id of more bits than the model's": vocabulary.wide != (widest > 0xFFFF),
+        f"its sentences are joined by {between!r}": between not in ("", " "),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
+
+
+def _unknown(model: Mapping[str, Any]) -> int | None:
+    """The id of the model's unknown token."""
+    found: int | None = model["vocab"].get(model.get("unk_token"))
+    return found
+
+
+class WordPieceJsonTokenizer:
+    """A WordPiece tokenizer.json that ``why_not`` knows no reason against. Keeps a cache of words.
+
+    parsed: the file's JSON. between: the text between two sentences of a document.
+    """
+
+    def __init__(self, parsed: dict[str, Any], vocabulary: Vocabulary, between: str) -> None:
+        self.vocabulary = vocabulary
+        self._parsed, self._between = parsed, between
+        try:
+            self._kernel = self._make_kernel(parsed["model"], parsed["normalizer"])
+        except (TypeError, ValueError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise VocabularyError(
+                f"{vocabulary.name}: the WordPiece kernel refuses it ({reason}); expected a tokenizer.json "
+                "as the tokenizers library saves it"
+            ) from None
+
+    def _make_kernel(self, model: Mapping[str, Any], normalizer: Mapping[str, Any]) -> Any:
+        lower_case, strips_accents = normalizer.get("lowercase"), normalizer.get("strip_accents")
+        return kernels.Tokenizer(
+            tokens=list(model["vocab"]),
+            ids=list(model["vocab"].values()),
+            unknown=_unknown(model),
+            lower_case=lower_case,
+            strips_accents=lower_case if strips_accents is None else strips_accents,
+            final_sigma=False,
+            splits_ideographs=normalizer.get("handle_chinese_chars"),
+            drops_unassigned=False,
+            keeps_special_tokens=False,
+            joins_lines=not self._between,
+            max_word_chars=min(model.get("max_input_chars_per_word", 100), _MOST_CHARACTERS),
+            left_out_points=DIFFERENT,
+            left_out_strings=[token["content"] for token in self._parsed["added_tokens"]],
+        )
+
+    @cached_property
+    def _library(self) -> LibraryTokenizer:
+        return LibraryTokenizer(self._parsed, self.vocabulary, self._between)
+
+    def encode(self, texts: list[bytes], names: list[str]) -> Documents:
+        """The documents of several texts read as one sequence. See ``tokens.document_text``."""
+        data = join_inputs([universal_newlines(text) for text in texts])
+        try:
+            ids, sentence_ends, document_ends, unknown, left_out = self._kernel.tokenize(data)
+        except kernels.InvalidUtf8:
+            return self._library.encode(texts, names)  # raises the error that names file and line
+        found = Documents(ids=ids, sentence_ends=sentence_ends, document_ends=document_ends, unknown=unknown)
+        return self._with_left_out(found, data, left_out, names) if len(left_out) else found
+
+    def _with_left_out(self, found: Documents, data: bytes, left_out: Buffer, names: list[str]) -> Documents:
+        """The documents, with the library's among them. left_out: see Documents of ``tokenizer.h``."""
+        joined = _JoinedDocuments(self.vocabulary)
+        done = 0
+        for start, stop, before in zip(*(iter(left_out),) * 3, strict=True):
+            joined.add(found, done, before)
+            done = before
+            library = self._library.encode([data[start:stop]], names)
+            joined.add(library, 0, library.documents)
+        joined.add(found, done, found.documents)
+        return joined.documents()
+
+    def encode_each(self, texts: Sequence[str]) -> TextTokens:
+        """The ids of each text by itself, with their places, which only the library tells."""
+        return self._library.encode_each(texts)
+
+
+class _JoinedDocuments:
+    """Documents of several tokenisers, one after another."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._unknown = vocabulary.role("unk")
+        self._ids = array("I" if vocabulary.wide else "H")
+        self._sentence_ends, self._document_ends = array("I"), array("I")
+
+    def add(self, found: Documents, first: int, last: int) -> None:
+        """Append documents first to last, the last one not among them."""
+        sentences = slice(_end(found.document_ends, first), _end(found.document_ends, last))
+        ids = slice(_end(found.sentence_ends, sentences.start), _end(found.sentence_ends, sentences.stop))
+        more_sentences = len(self._sentence_ends) - sentences.start
+        more_ids = len(self._ids) - ids.start
+        self._document_ends.extend(end + more_sentences for end in found.document_ends[first:last])
+        self._sentence_ends.extend(end + more_ids for end in found.sentence_ends[sentences])
+        self._ids.frombytes(memoryview(found.ids)[ids].cast("B"))
+
+    def documents(self) -> Documents:
+        """All documents so far."""
+        return Documents(
+            ids=self._ids,
+            sentence_ends=self._sentence_ends,
+            document_ends=self._document_ends,
+            unknown=self._ids.count(self._unknown),
+        )
+
+
+def _end(ends: Buffer, number: int) -> int:
+    """The end of the first so many."""
+    return int(ends[number - 1]) if number else 0

@@ -1,0 +1,114 @@
+"""Code points on which the tokenizers library and this project's WordPiece kernel differ.
+
+    python tools/generate_bert_normalizer.py
+
+writes ``bertdata/unicode/bert_normalizer.py`` with the library that is installed, in a minute or two. The
+library's BertNormalizer and BertPreTokenizer have Unicode tables of their own, of several versions; the
+kernel has those of Unicode 11.0. Compared are each code point between two letters, in every casing, and its
+place among combining characters.
+"""
+
+import sys
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import tokenizers
+from tokenizers.normalizers import NFD, BertNormalizer
+from tokenizers.pre_tokenizers import BertPreTokenizer
+
+from bertdata.tokens.basic import clean
+from bertdata.unicode import characters, unicode11
+
+TABLE = Path(__file__).resolve().parent.parent / "bertdata" / "unicode" / "bert_normalizer.py"
+MARKS = {kind: chr(mark) for mark, kind in sorted(unicode11.COMBINING.items(), reverse=True)}
+"""A character of each combining class."""
+FIRST, LAST = MARKS[min(MARKS)], MARKS[max(MARKS)]
+
+
+def main() -> None:
+    points = [point for point in range(sys.maxunicode + 1) if not 0xD800 <= point < 0xE000]
+    different = {
+        point
+        for lower_case, strips_accents in product((False, True), repeat=2)
+        for point in points
+        if ours(f"a{chr(point)}b", lower_case, strips_accents)
+        != theirs(f"a{chr(point)}b", lower_case, strips_accents)
+    }
+    different.update(point for point in points if is_ordered_differently(chr(point)))
+    ranges = [f"(0x{first:X}, 0x{last:X})" for first, last in runs(sorted(different))]
+    TABLE.write_text(source(ranges), encoding="utf-8")
+
+
+def ours(text: str, lower_case: bool, strips_accents: bool) -> list[str]:
+    """Words as the kernel makes them for a tokenizer.json: characters are lower-cased one by one."""
+    words = []
+    for token in clean(text, drops_unassigned=False).split():
+        if lower_case:
+            token = "".join(map(characters.lower, token))
+        if strips_accents:
+            decomposed = characters.decompose(token)
+            token = "".join(character for character in decomposed if not characters.is_mark(character))
+        for character in token:
+            if characters.is_punctuation(character):
+                token = token.replace(character, f" {character} ")
+        words += token.split(" ")
+    return [word for word in words if word]
+
+
+def theirs(text: str, lower_case: bool, strips_accents: bool) -> list[str]:
+    """Words as the library makes them."""
+    normalized = NORMALIZERS[lower_case, strips_accents].normalize_str(text)
+    return [word for word, _ in SPLITTER.pre_tokenize_str(normalized)]
+
+
+NORMALIZERS = {
+    (lower_case, strips_accents): BertNormalizer(lowercase=lower_case, strip_accents=strips_accents)
+    for lower_case, strips_accents in product((False, True), repeat=2)
+}
+SPLITTER = BertPreTokenizer()
+DECOMPOSE = NFD()
+
+
+def is_ordered_differently(character: str) -> bool:
+    """True where NFD moves the character past a mark in one of the two and not in the other."""
+    few = f"a{LAST}{character}a{character}{FIRST}"
+    if DECOMPOSE.normalize_str(few) == few == characters.decompose(few):
+        return False
+    text = "".join(f"a{mark}{character}a{character}{mark}" for mark in MARKS.values())
+    return bool(DECOMPOSE.normalize_str(text) != characters.decompose(text))
+
+
+def runs(points: list[int]) -> Iterator[tuple[int, int]]:
+    """The points as ranges, both ends included."""
+    first = last = points[0]
+    for point in points[1:]:
+        if point > last + 1:
+            yield first, last
+            first = point
+        last = point
+    yield first, last
+
+
+def source(ranges: list[str]) -> str:
+    lines = [""]
+    for item in ranges:
+        if len(lines[-1]) + len(item) > 90:
+            lines.append("")
+        lines[-1] += f" {item},"
+    body = "\n".join(f"    {line.strip()}" for line in lines)
+    return f'''"""Code points that the tokenizers library treats otherwise than Unicode 11.0.
+
+Made by tools/generate_bert_normalizer.py with tokenizers {tokenizers.__version__}, not by hand.
+"""
+
+# fmt: off
+DIFFERENT = (
+{body}
+)
+"""Ranges, both ends included."""
+'''
+
+
+if __name__ == "__main__":
+    main()
