@@ -1,6 +1,8 @@
 """Fixtures that several test modules share, and hypothesis's number of examples."""
 
 import gc
+import hashlib
+import json
 import os
 import re
 import signal
@@ -14,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.support.object_stores import Store, clean_environment, gcs_emulator, s3_emulator
-from tests.support.paths import ROOT, find_kit
+from tests.support.paths import GOLDEN, ROOT, find_kit
 
 gc.disable()  # while modules are loaded, of which none is garbage
 sys.dont_write_bytecode = False  # else each process of each test would compile our modules anew
@@ -161,6 +163,22 @@ def punkt_tables(nltk_data: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     """Commands find the Punkt tables in NLTK's directory, and nothing in a cache."""
     monkeypatch.setenv("NLTK_DATA", str(nltk_data))
     monkeypatch.setenv("BERTDATA_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def german(punkt_tables: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """German tables where NLTK keeps them: the rows of the golden texts, and their md5s as the known ones."""
+    from bertdata.io.punkt_assets import PUNKT_ASSETS
+
+    golden = json.loads((GOLDEN / "sentences/languages/german.json").read_text(encoding="utf-8"))
+    place = tmp_path / "nltk" / "tokenizers" / "punkt_tab" / "german"
+    place.mkdir(parents=True)
+    for name, rows in golden["tables"].items():
+        data = "\n".join(rows).encode()
+        (place / name).write_bytes(data)
+        monkeypatch.setitem(PUNKT_ASSETS["german"].files, name, hashlib.md5(data).hexdigest())
+    monkeypatch.setenv("NLTK_DATA", str(tmp_path / "nltk"))
+    return place
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from bertdata.io import storage
 from bertdata.io.assets import cached_vocabulary, find_vocabulary
 from bertdata.io.file_check import file_md5
 from bertdata.records import Vocabulary
-from bertdata.tokens.files import file_of_record, name_in_dataset
+from bertdata.tokens.files import TokenizerFile, file_of_record, name_in_dataset
 from bertdata.tokens.fit import casing_warnings, unknown_warnings
 from bertdata.tokens.load import file_at, vocabulary_of
 
@@ -22,14 +22,21 @@ def known_vocabulary(path_or_name: str | None, dataset: FoundDataset) -> Vocabul
 
     The latter two only with the manifest's md5. UsageError if the given one has another.
     """
+    file = known_tokenizer(path_or_name, dataset)
+    return None if file is None else vocabulary_of(file)
+
+
+def known_tokenizer(path_or_name: str | None, dataset: FoundDataset) -> TokenizerFile | None:
+    """The tokeniser's file of known_vocabulary, read as the manifest says. UsageError as there."""
     plan = dataset.manifest.plan if dataset.manifest else None
     path = known_vocabulary_path(path_or_name, dataset)
     if path is None:
         return None
-    vocabulary = vocabulary_of(file_of_record(plan.settings.tokenizer, path) if plan else file_at(path))
-    if plan and vocabulary.md5 != (md5 := plan.settings.vocabulary["md5"]):
-        raise UsageError(f"{path}: md5 {vocabulary.md5}, the shard was made with {md5}")
-    return vocabulary
+    file = file_of_record(plan.settings.tokenizer, path) if plan else file_at(path)
+    found = vocabulary_of(file).md5
+    if plan and found != (md5 := plan.settings.vocabulary["md5"]):
+        raise UsageError(f"{path}: md5 {found}, the shard was made with {md5}")
+    return file
 
 
 def known_vocabulary_path(path_or_name: str | None, dataset: FoundDataset) -> str | None:

@@ -55,9 +55,7 @@ def find_roles(
     for role in ROLES:
         candidates: list[Any] = [given.get(role)]
         candidates += [_content(configuration.get(f"{role}_token")) for configuration in configurations]
-        candidates += [
-            token for place, token in _of_post_processor(parsed["post_processor"]) if place == role
-        ]
+        candidates += [token for place, token in roles_in_template(parsed["post_processor"]) if place == role]
         candidates += [token for token in _CONVENTIONAL[role] if token in added]
         if role == "unk":
             candidates.append(_unknown_of_model(parsed["model"]))
@@ -72,7 +70,7 @@ def _content(token: Any) -> Any:
     return token.get("content") if isinstance(token, Mapping) else token
 
 
-def _of_post_processor(processor: Any) -> Iterator[tuple[str, str]]:
+def roles_in_template(processor: Any) -> Iterator[tuple[str, str]]:
     """The roles that a post-processor tells: cls before a text, sep behind it."""
     if not isinstance(processor, Mapping):
         return
@@ -90,7 +88,7 @@ def _of_post_processor(processor: Any) -> Iterator[tuple[str, str]]:
                 yield role, piece["SpecialToken"].get("id")
     elif kind == "Sequence":
         for one in processor.get("processors") or ():
-            yield from _of_post_processor(one)
+            yield from roles_in_template(one)
 
 
 def _unknown_of_model(model: Mapping[str, Any]) -> Any:

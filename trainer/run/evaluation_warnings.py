@@ -2,17 +2,15 @@
 
 from contextlib import suppress
 
-from bertdata.dataset.vocabulary import known_vocabulary
+from bertdata.dataset.vocabulary import known_tokenizer
 from bertdata.errors import DataError
-from bertdata.records import Vocabulary
+from bertdata.tokens.files import TokenizerFile, VocabularyFile
+from bertdata.tokens.load import vocabulary_of
 from trainer.checkpoint.source import open_checkpoint
 from trainer.config.settings import Config
 from trainer.data.opening import data_warnings, find_verified, training_paths
 from trainer.run.kept_tokenizer import find_training_data
-from trainer.run.tokenizer import find_tokenizer
-
-Tokenizer = tuple[Vocabulary, bool | None]
-"""A vocabulary, and whether text is lower-cased; None where the tokeniser's file says that itself."""
+from trainer.run.tokenizer import find_tokenizer, is_same
 
 _CASING = {True: "is lower-cased", False: "keeps its case"}
 _REMEDY = {True: "without --no-lower-case", False: "with --no-lower-case"}
@@ -31,34 +29,40 @@ def warnings_of_model(config: Config, path: str) -> list[str]:
 def warnings_of_training(config: Config) -> list[str]:
     """Warnings about the evaluation data beside the training data."""
     trained = find_training_data(training_paths(config), given=False)
-    if trained is None or trained.manifest is None or (words := known_vocabulary(None, trained)) is None:
+    if trained is None or trained.manifest is None or (file := known_tokenizer(None, trained)) is None:
         return []
-    tokenizer = words, trained.manifest.plan.settings.tokenizer.get("lower_case")
-    return _differences(config, tokenizer, trained.path)
+    return _differences(config, file, trained.path)
 
 
-def _differences(config: Config, tokenizer: Tokenizer | None, source: str) -> list[str]:
-    """A warning for each evaluation dataset of another casing or vocabulary.
+def _differences(config: Config, tokenizer: TokenizerFile | None, source: str) -> list[str]:
+    """A warning for each evaluation dataset of another casing or tokeniser.
 
     source: the tokeniser's dataset or file.
     """
     if tokenizer is None:
         return []
-    words, lower_case = tokenizer
     found = []
     for dataset in find_verified(config, config.data.eval_data):
         if dataset.manifest is None:
             continue
         casing = dataset.manifest.plan.settings.tokenizer.get("lower_case")
-        if casing is not None and lower_case is not None and casing != lower_case:
+        if isinstance(tokenizer, VocabularyFile) and casing not in (None, lower_case := tokenizer.lower_case):
             found.append(
                 f"{dataset.path}: its text {_CASING[casing]}, that of {source} {_CASING[lower_case]}: its "
                 f"words are not written as the model knows them; make the shards {_REMEDY[lower_case]}"
             )
-        own = known_vocabulary(None, dataset)
-        if own is not None and own.words != words.words:
+        own = known_tokenizer(None, dataset)
+        if own is not None and not is_same(own, tokenizer):
             found.append(
-                f"{dataset.path}: was made with another vocabulary than {source}: its ids mean other words "
-                "to the model"
+                f"{dataset.path}: was made with another {_named(own, tokenizer, source)}: its ids mean other "
+                "words to the model"
             )
     return found
+
+
+def _named(own: TokenizerFile, tokenizer: TokenizerFile, source: str) -> str:
+    """The difference in words. Two vocabularies differ in their tokens, other tokenisers in their md5."""
+    if isinstance(own, VocabularyFile) and isinstance(tokenizer, VocabularyFile):
+        return f"vocabulary than {source}"
+    ours, theirs = vocabulary_of(own).md5, vocabulary_of(tokenizer).md5
+    return f"tokeniser (md5 {ours}) than {source} (md5 {theirs})"

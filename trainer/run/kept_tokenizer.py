@@ -4,46 +4,37 @@
 
     output_dir/vocab.txt                a token a line, by id
     output_dir/tokenizer_config.json    {"do_lower_case": true}
-    output_dir/tokenizer.json           in place of both, that of the dataset
+
+Of a tokenizer.json that file, and in tokenizer_config.json the tokens with a role.
 """
 
-import json
+from dataclasses import replace
 
 from bertdata.dataset.discover import FoundDataset, find_datasets
-from bertdata.dataset.vocabulary import known_vocabulary
+from bertdata.dataset.vocabulary import known_tokenizer
 from bertdata.errors import DatasetError, MissingInputError
 from bertdata.io import storage
-from bertdata.records import Vocabulary
-from bertdata.tokens.files import TOKENIZER_NAME
+from bertdata.tokens.files import VocabularyFile
 from bertdata.tokens.fit import casing_warnings
+from bertdata.tokens.kept_files import kept_files
+from bertdata.tokens.load import vocabulary_of
 from trainer.config.data import split_paths
 from trainer.config.settings import Config
 from trainer.data.opening import training_paths
 
-VOCABULARY, CASING = "vocab.txt", "tokenizer_config.json"
-
 
 def keep_tokenizer(config: Config) -> None:
-    """Write vocabulary and casing of the training data into output_dir, as far as they are at hand."""
+    """Write the tokeniser of the training data into output_dir, as far as it is at hand."""
     dataset = find_training_data(training_paths(config), given=False)
     if dataset is None:
         return
-    plan = dataset.manifest.plan if dataset.manifest else None
-    vocabulary = known_vocabulary(None if plan else config.masking.vocab, dataset)
-    if vocabulary is None or (plan and "file" in plan.settings.tokenizer):
+    file = known_tokenizer(None if dataset.manifest else config.masking.vocab, dataset)
+    if file is None:
         return
-    folder = str(config.run.output_dir)
-    if plan and "file" in plan.settings.tokenizer:
-        _write_bytes(storage.join(folder, TOKENIZER_NAME), storage.read_bytes(vocabulary.name))
-        return
-    lower_case = plan.settings.tokenizer["lower_case"] if plan else not casing_warnings(vocabulary, True)
-    write_vocabulary(vocabulary, folder)
-    _write(storage.join(folder, CASING), json.dumps({"do_lower_case": lower_case}) + "\n")
-
-
-def write_vocabulary(words: Vocabulary, folder: str) -> None:
-    """Write vocab.txt, a token a line."""
-    _write(storage.join(folder, VOCABULARY), "".join(f"{word}\n" for word in words.words))
+    if isinstance(file, VocabularyFile) and not dataset.manifest:
+        file = replace(file, lower_case=not casing_warnings(vocabulary_of(file), True))
+    for name, data in kept_files(file).items():
+        _write(storage.join(str(config.run.output_dir), name), data)
 
 
 def find_training_data(paths: str | None, *, given: bool) -> FoundDataset | None:
@@ -58,11 +49,7 @@ def find_training_data(paths: str | None, *, given: bool) -> FoundDataset | None
         return None
 
 
-def _write(path: str, text: str) -> None:
-    _write_bytes(path, text.encode())
-
-
-def _write_bytes(path: str, data: bytes) -> None:
+def _write(path: str, data: bytes) -> None:
     """Write a file, whole, unless it says the same already: other runs may read it."""
     if not storage.exists(path) or storage.read_bytes(path) != data:
         with storage.open_output(path) as file:

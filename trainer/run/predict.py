@@ -5,6 +5,8 @@ import json
 import torch
 
 from bertdata.errors import SettingsError, UsageError
+from bertdata.tokens.readable import readable_words
+from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.data.single import single_sequence
 from trainer.model.bert import WORD_HEAD, BertForMaskedLM, check_memory
 from trainer.run.trained_model import Trained
@@ -13,19 +15,25 @@ MASK = "[MASK]"
 
 
 def predict_lines(opened: Trained, text: str, *, count: int, as_json: bool) -> list[str]:
-    """The words at each [MASK], a line each. As JSON, one list that holds lists of (word, probability)."""
+    """The words at each mask, a line each. As JSON, one list that holds lists of (word, probability).
+
+    A word that begins behind a blank has that blank in JSON alone.
+    """
     if count < 1:
         raise SettingsError(f"--num {count}: expected 1 or more")
     guesses = guess_words(opened, text, count)
     if as_json:
         return [json.dumps(guesses, ensure_ascii=False)]
-    return [", ".join(f"{word} {probability:.1%}" for word, probability in words) for words in guesses]
+    return [
+        ", ".join(f"{word.strip() or word} {probability:.1%}" for word, probability in words)
+        for words in guesses
+    ]
 
 
 def guess_words(opened: Trained, text: str, count: int) -> list[list[tuple[str, float]]]:
-    """For each [MASK] of the text the ``count`` most probable words with their probability, best first.
+    """For each mask of the text the ``count`` most probable words with their probability, best first.
 
-    DataError for an encoder without a masked-word head, UsageError for a text without [MASK], SettingsError
+    DataError for an encoder without a masked-word head, UsageError for a text without masks, SettingsError
     for one that is too long for the model.
     """
     check_memory(opened.shape.parameters(pairs=False))
@@ -38,15 +46,26 @@ def guess_words(opened: Trained, text: str, count: int) -> list[list[tuple[str, 
     with torch.no_grad():
         logits = model(single_sequence(ids, masks=masks)).masked_lm
     found = logits.float().softmax(1).topk(min(count, vocabulary.size))
-    words = [[vocabulary.words[token] for token in tokens] for tokens in found.indices.tolist()]
+    readable = readable_words(vocabulary)
+    words = [[readable[token] for token in tokens] for tokens in found.indices.tolist()]
     return [list(zip(*one, strict=True)) for one in zip(words, found.values.tolist(), strict=True)]
 
 
 def _encode(opened: Trained, text: str) -> list[int]:
-    """[CLS], the text's ids with [MASK] as one token, [SEP]."""
+    """cls, the text's ids with each mask as one token, sep.
+
+    A mask is written [MASK], or as the tokeniser's own. The text is encoded whole, so that a mask token which
+    takes the blank before it does so; where the tokeniser does not know its mask in a text, piece by piece.
+    """
     vocabulary, tokenizer = opened.vocabulary, opened.tokenizer
-    ids = [vocabulary.role("cls")]
-    for number, piece in enumerate(text.replace("\n", " ").split(MASK)):
-        ids += [vocabulary.role("mask")] * (number > 0)
-        ids += map(int, tokenizer.encode([piece.encode()], ["the text"]).ids)
-    return [*ids, vocabulary.role("sep")]
+    mask = vocabulary.role("mask")
+    own = vocabulary.words[mask]
+    pieces = text.replace("\n", " ").replace(own, MASK).split(MASK)
+    ids: list[int] = []
+    if not isinstance(tokenizer, WordPieceTokenizer):
+        ids = list(tokenizer.encode_each([own.join(pieces)]).ids)
+    if ids.count(mask) != len(pieces) - 1 or not ids:
+        ids = []
+        for number, found in enumerate(tokenizer.encode_each(pieces).lists()):
+            ids += [mask] * (number > 0) + found
+    return [vocabulary.role("cls"), *ids, vocabulary.role("sep")]

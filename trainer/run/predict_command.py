@@ -48,7 +48,8 @@ def _parser() -> Parser:
         "text",
         metavar="TEXT",
         nargs="+",
-        help="a text, with [MASK] for each word to guess; a question; or one text or two to classify",
+        help="a text, with [MASK] or the tokeniser's own mask for each word to guess; a question; or one "
+        "text or two to classify",
     )
     parser.add_argument(
         "--task",

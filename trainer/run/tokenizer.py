@@ -1,24 +1,30 @@
-"""The tokeniser of a checkpoint: its vocabulary and casing, from its run, its data or beside its weights."""
+"""The tokeniser of a checkpoint: from its run, its data or beside its weights."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bertdata.config.value_check import read_object
-from bertdata.dataset.vocabulary import known_vocabulary
+from bertdata.dataset.vocabulary import known_tokenizer
 from bertdata.errors import DataError, UsageError
 from bertdata.io import storage
-from bertdata.io.assets import find_vocabulary
-from bertdata.records import Vocabulary
+from bertdata.tokens.files import (
+    TOKENIZER_NAME,
+    VOCABULARY_NAME,
+    TokenizerFile,
+    TokenizerJson,
+    VocabularyFile,
+)
 from bertdata.tokens.fit import casing_warnings
-from bertdata.tokens.load import load_vocabulary
+from bertdata.tokens.kept_files import CONFIGURATION_NAME
+from bertdata.tokens.load import vocabulary_of
 from trainer.checkpoint.reading import read_state
 from trainer.checkpoint.source import OURS
 from trainer.checkpoint.stored import Checkpoint
 from trainer.config.model import ModelConfig
 from trainer.data.opening import PADDING_TOKENS
-from trainer.run.kept_tokenizer import CASING, VOCABULARY, find_training_data
-
-_DIALECT = "google"
+from trainer.run.given_tokenizer import given_tokenizer, tokenizer_path, with_casing
+from trainer.run.kept_tokenizer import find_training_data
 
 
 def find_tokenizer(
@@ -27,48 +33,64 @@ def find_tokenizer(
     vocabulary: str | None,
     train_data: str | None,
     lower_case: bool | None,
-) -> tuple[Vocabulary, bool] | None:
-    """The vocabulary of a checkpoint and whether its text is lower-cased, or None where it is not at hand.
+) -> TokenizerFile | None:
+    """The tokeniser of a checkpoint, or None where it is not at hand.
 
-    The vocabulary is the given one (a file or a name), else that of the given training data, else the one
-    that its run keeps, or that lies beside another program's weights; else that of the training data where a
-    run of an older version says that it was. DataError where the vocabulary's size is not the model's,
-    UsageError where it is another than the run's.
+    It is the given one (as of ``given_tokenizer``), else that of the given training data, else the one that
+    its run keeps, or that lies beside another program's weights; else that of the training data where a run
+    of an older version says that it was. DataError where the vocabulary's size is not the model's, UsageError
+    where it is another than the run's, and for a casing beside a tokenizer.json.
     """
-    words = _of_files(checkpoint, vocabulary) if train_data is None else None
+    file = _of_files(checkpoint, vocabulary) if train_data is None else None
     casing: bool | None = None
-    if words is None:
-        words, casing = _of_data(checkpoint, vocabulary, train_data)
-    if words is None and vocabulary is not None:
-        words = load_vocabulary(find_vocabulary(vocabulary), _DIALECT)
-    if words is None:
+    if file is None:
+        file, casing = _of_data(checkpoint, vocabulary, train_data)
+    if file is None and vocabulary is not None:
+        file = given_tokenizer(vocabulary)
+    if file is None:
         return None
+    words = vocabulary_of(file)
     if not words.size <= shape.vocab_size <= words.size + PADDING_TOKENS:
         raise DataError(f"{words.name}: has {words.size} tokens, the model has vocab_size {shape.vocab_size}")
+    if isinstance(file, TokenizerJson):
+        return with_casing(file, lower_case)
     for known in (casing, _casing(checkpoint)):
         lower_case = known if lower_case is None else lower_case
     if lower_case is None:  # nobody tells: as the vocabulary itself is
         lower_case = not casing_warnings(words, True)
-    return words, lower_case
+    return replace(file, lower_case=lower_case)
 
 
-def _of_files(checkpoint: Checkpoint, given: str | None) -> Vocabulary | None:
-    """The vocabulary in the run, or beside another program's weights."""
-    path = beside(checkpoint, VOCABULARY)
+def _of_files(checkpoint: Checkpoint, given: str | None) -> TokenizerFile | None:
+    """The tokeniser in the run, or beside another program's weights: its vocab.txt, else tokenizer.json."""
+    path = beside(checkpoint, VOCABULARY_NAME) or beside(checkpoint, TOKENIZER_NAME)
     if path is None:
         return None
-    words = load_vocabulary(path, _DIALECT)
-    if given is not None:
-        own, words = words, load_vocabulary(find_vocabulary(given), _DIALECT)
-        if checkpoint.kind == OURS and words.words != own.words:
-            raise UsageError(f"{words.name}: is another vocabulary than the run was trained with, {path}")
-    return words
+    own = given_tokenizer(path)
+    if given is None:
+        return own
+    file = given_tokenizer(given)
+    if checkpoint.kind == OURS and not is_same(file, own):
+        raise UsageError(f"{file.path}: is another {_noun(own)} than the run was trained with, {path}")
+    return file
+
+
+def is_same(file: TokenizerFile, other: TokenizerFile) -> bool:
+    """True for equal vocabularies, or for a tokenizer.json of equal bytes."""
+    ours, theirs = vocabulary_of(file), vocabulary_of(other)
+    if isinstance(file, VocabularyFile) and isinstance(other, VocabularyFile):
+        return ours.words == theirs.words
+    return ours.md5 == theirs.md5
+
+
+def _noun(file: TokenizerFile) -> str:
+    return "vocabulary" if isinstance(file, VocabularyFile) else "tokeniser"
 
 
 def _of_data(
     checkpoint: Checkpoint, given: str | None, train_data: str | None
-) -> tuple[Vocabulary | None, bool | None]:
-    """The vocabulary and casing of the training data: where that is now, or was, or within a moved run."""
+) -> tuple[TokenizerFile | None, bool | None]:
+    """The tokeniser and casing of the training data: where that is now, or was, or within a moved run."""
     recorded = _settings(checkpoint).get("train_data")
     dataset = find_training_data(train_data or recorded, given=train_data is not None)
     if dataset is None and recorded:
@@ -76,13 +98,13 @@ def _of_data(
         dataset = find_training_data(features, given=False)
     if dataset is None:
         return None, None
-    words = known_vocabulary(given, dataset)
-    return words, dataset.manifest.plan.settings.tokenizer.get("lower_case") if dataset.manifest else None
+    file = known_tokenizer(None if given is None else tokenizer_path(given), dataset)
+    return file, dataset.manifest.plan.settings.tokenizer.get("lower_case") if dataset.manifest else None
 
 
 def _casing(checkpoint: Checkpoint) -> bool | None:
     """The casing in the checkpoint's configuration, or in the file beside another program's checkpoint."""
-    config = beside(checkpoint, CASING)
+    config = beside(checkpoint, CONFIGURATION_NAME)
     if config is None:
         known: bool | None = _settings(checkpoint).get("lower_case")
         return known

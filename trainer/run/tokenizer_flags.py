@@ -6,7 +6,9 @@ from bertdata.cli.common.parser import Parser
 def add_tokenizer(parser: Parser) -> None:
     """Vocabulary, training data that may have it, casing."""
     parser.add_argument(
-        "--vocab", metavar="FILE|NAME", help="vocabulary of the tokeniser (default: the data's)"
+        "--vocab",
+        metavar="FILE|NAME",
+        help="vocabulary of the tokeniser, or a tokenizer.json or a directory with one (default: the data's)",
     )
     parser.add_argument("--train-data", metavar="DIR", help="the run's training data, where it has moved")
     casing = parser.add_mutually_exclusive_group()

@@ -5,6 +5,10 @@ from pathlib import Path
 
 from bertdata.config.dialects import find_dialect
 from bertdata.errors import DataError, MissingInputError, SettingsError
+from bertdata.records import Vocabulary
+from bertdata.tokens.files import TokenizerFile, VocabularyFile
+from bertdata.tokens.load import tokenizer_of, vocabulary_of
+from bertdata.tokens.tokenizer import Tokenizer
 from bertdata.tokens.vocabulary import WordPieceVocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.checkpoint.filling import fill_model
@@ -24,20 +28,21 @@ from trainer.run.tokenizer import find_tokenizer
 class Trained:
     """A checkpoint, its tensors not read yet, and the tokeniser that its model was trained with.
 
-    source: the path that was given. config: the task that a run of this trainer has learned, with the
-    settings of its features; the rest are defaults.
+    source: the path that was given. lower_case: of a vocabulary; None: a tokenizer.json says itself how text
+    is read. config: the task that a run of this trainer has learned, with the settings of its features; the
+    rest are defaults.
     """
 
     source: str
     checkpoint: Checkpoint
     shape: ModelConfig
-    vocabulary: WordPieceVocabulary
-    lower_case: bool
+    tokenizer: Tokenizer
+    lower_case: bool | None
     config: Config
 
     @property
-    def tokenizer(self) -> WordPieceTokenizer:
-        return WordPieceTokenizer(self.vocabulary, find_dialect("google"), lower_case=self.lower_case)
+    def vocabulary(self) -> Vocabulary:
+        return self.tokenizer.vocabulary
 
     def fill(self, model: HeadedBert, head: str, missing: str) -> None:
         """Fill the model from the checkpoint. DataError that says ``missing`` where that lacks the head."""
@@ -60,20 +65,27 @@ def open_trained(
     found = find_tokenizer(checkpoint, shape, vocabulary, train_data, lower_case)
     if found is None:
         if checkpoint.kind != OURS:
-            raise MissingInputError(f"{source}: holds no vocab.txt; give --vocab")
+            raise MissingInputError(f"{source}: holds neither vocab.txt nor tokenizer.json; give --vocab")
         raise MissingInputError(
             f"{source}: its vocabulary is not at hand; give --vocab, or --train-data where it has moved"
         )
-    words, lower = found
-    assert isinstance(words, WordPieceVocabulary)
     return Trained(
         source=source,
         checkpoint=checkpoint,
         shape=shape,
-        vocabulary=words,
-        lower_case=lower,
+        tokenizer=_open_tokenizer(found),
+        lower_case=found.lower_case if isinstance(found, VocabularyFile) else None,
         config=_task_config(checkpoint),
     )
+
+
+def _open_tokenizer(file: TokenizerFile) -> Tokenizer:
+    """The tokeniser: of a vocabulary, numbered as its data are, the WordPiece of Google's program."""
+    if not isinstance(file, VocabularyFile):
+        return tokenizer_of(file)
+    words = vocabulary_of(file)
+    assert isinstance(words, WordPieceVocabulary)
+    return WordPieceTokenizer(words, find_dialect("google"), lower_case=file.lower_case)
 
 
 def _task_config(checkpoint: Checkpoint) -> Config:

@@ -22,20 +22,6 @@ from tests.support.paths import GOLDEN
 ENGLISH_SETTINGS = {"recipe": "mlperf", "eval_articles": 0, "block_size": 26.92}
 
 
-@pytest.fixture
-def german(punkt_tables: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """German tables where NLTK keeps them: the rows of the golden texts, and their md5s as the known ones."""
-    golden = json.loads((GOLDEN / "sentences/languages/german.json").read_text(encoding="utf-8"))
-    place = tmp_path / "nltk" / "tokenizers" / "punkt_tab" / "german"
-    place.mkdir(parents=True)
-    for name, rows in golden["tables"].items():
-        data = "\n".join(rows).encode()
-        (place / name).write_bytes(data)
-        monkeypatch.setitem(PUNKT_ASSETS["german"].files, name, hashlib.md5(data).hexdigest())
-    monkeypatch.setenv("NLTK_DATA", str(tmp_path / "nltk"))
-    return place
-
-
 def text_of(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "book.txt"
     path.write_text(text, encoding="utf-8")

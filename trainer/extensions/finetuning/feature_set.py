@@ -3,10 +3,10 @@
 import json
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from bertdata.config.dataset_settings import records_of
+from bertdata.config.dataset_settings import Record, records_of
 from bertdata.config.settings import ExampleSettings
 from bertdata.dataset.lengths import ShardLengths
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, ShardEntry
@@ -14,9 +14,11 @@ from bertdata.dataset.writer import Dataset
 from bertdata.examples.made_examples import ListedExamples
 from bertdata.io import storage
 from bertdata.io.file_check import HashingSink, md5_of
-from bertdata.records import ExampleBatch, Vocabulary
+from bertdata.records import ROLES, ExampleBatch, Vocabulary
 from bertdata.shards.write import write_examples
-from bertdata.tokens.wordpiece import WordPieceTokenizer
+from bertdata.tokens.files import TokenizerJson
+from bertdata.tokens.tokenizer import Tokenizer
+from bertdata.tokens.vocabulary import WordPieceVocabulary
 
 Settings = TypeVar("Settings", bound=ExampleSettings)
 
@@ -49,7 +51,7 @@ class MadeExamples:
     count: str
 
 
-MakeExamples = Callable[[FeatureSource, WordPieceTokenizer, Settings], MadeExamples]
+MakeExamples = Callable[[FeatureSource, Tokenizer, Settings], MadeExamples]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,20 +89,20 @@ def feature_set_name(source: FeatureSource, vocabulary: Vocabulary, settings: Ex
 def make_feature_set(
     directory: str,
     source: FeatureSource,
-    tokenizer: WordPieceTokenizer,
+    tokenizer: Tokenizer,
     settings: Settings,
     make: MakeExamples[Settings],
 ) -> FeatureSet:
     """The dataset in the directory, made by the commit protocol, or kept where it fits source and settings.
 
-    make is called only where it has to be made. The vocabulary's file is copied beside the shard.
+    make is called only where it has to be made. The tokeniser's file is copied beside the shard.
     DatasetError for a directory of other settings or of something else.
     """
     name, vocabulary = storage.base_name(source.path), tokenizer.vocabulary
     plan = DatasetPlan(
         recipe=None,
         phase=None,
-        settings=records_of(settings, vocabulary),
+        settings=records_of(settings, vocabulary, tokenizer=_record(vocabulary)),
         inputs=(name,),
     )
     dataset = Dataset(directory, plan)
@@ -121,11 +123,11 @@ def make_feature_set(
     return FeatureSet(directory=directory, manifest=manifest, kept=kept, warnings=warnings)
 
 
-def padded_columns(ids: list[int], first_length: int, length: int) -> dict[str, Any]:
+def padded_columns(ids: list[int], first_length: int, length: int, padding_id: int) -> dict[str, Any]:
     """The ids, mask and segments of an example, padded to ``length``, under the names of the originals."""
     padding = [0] * (length - len(ids))
     return {
-        "input_ids": ids + padding,
+        "input_ids": ids + [padding_id] * len(padding),
         "input_mask": [1] * len(ids) + padding,
         "segment_ids": [0] * first_length + [1] * (len(ids) - first_length) + padding,
     }
@@ -134,6 +136,15 @@ def padded_columns(ids: list[int], first_length: int, length: int) -> dict[str, 
 def json_line(value: Any) -> str:
     """A line of JSON: keys sorted, no blanks."""
     return json.dumps(value, sort_keys=True, separators=(",", ":")) + "\n"
+
+
+def _record(vocabulary: Vocabulary) -> Record | None:
+    """The record of a tokenizer.json by its vocabulary. None for a WordPiece vocabulary, told by settings."""
+    if isinstance(vocabulary, WordPieceVocabulary):
+        return None
+    ids = {role: getattr(vocabulary, role) for role in ROLES}
+    roles = tuple((role, vocabulary.words[number]) for role, number in ids.items() if number is not None)
+    return TokenizerJson(path=vocabulary.name, roles=roles).record(vocabulary)
 
 
 def _write(
@@ -150,8 +161,11 @@ def _write(
     lengths = ShardLengths()
     with dataset.open_shard(shard) as file:
         sink = HashingSink(file.write)
-        content_md5 = write_examples(examples, settings, sink, engine=None, also=lengths.add)
-    unknown = sum(array("I", example.ids).count(vocabulary.unk or 0) for example in made.examples)
+        layout = replace(settings.layout, padding_id=vocabulary.padding_id)
+        content_md5 = write_examples(examples, settings, sink, engine=None, layout=layout, also=lengths.add)
+    unknown = None
+    if vocabulary.unk is not None:
+        unknown = sum(array("I", example.ids).count(vocabulary.unk) for example in made.examples)
     input_entry = InputEntry(
         name=name,
         bytes=len(source.data),

@@ -4,15 +4,18 @@ from argparse import Namespace
 
 from bertdata.cli.common.parser import Parser, positive
 from bertdata.config.settings import FORMATS
+from bertdata.errors import UsageError
 from bertdata.io import storage
-from bertdata.io.assets import find_vocabulary, name_warnings
+from bertdata.io.assets import name_warnings
 from bertdata.io.terminal import say, say_error
+from bertdata.tokens.files import TokenizerJson
 from bertdata.tokens.fit import casing_warnings
-from bertdata.tokens.load import load_tokenizer
-from bertdata.tokens.wordpiece import WordPieceTokenizer
+from bertdata.tokens.load import tokenizer_of
+from bertdata.tokens.tokenizer import Tokenizer
 from trainer.extensions.finetuning.feature_set import make_feature_set, read_source
 from trainer.extensions.finetuning.task_data import find_data
 from trainer.extensions.finetuning.task_flags import add_columns, add_task
+from trainer.run.given_tokenizer import given_tokenizer, with_casing
 from trainer.run.predict_command import refuse
 
 _EXAMPLE = """\
@@ -58,7 +61,12 @@ def _parser() -> Parser:
     parser = Parser("python -m trainer features", _EXAMPLE, _SUMMARY)
     parser.add_argument("file", metavar="FILE", help="SQuAD's JSON, or a table")
     add_task(parser)
-    parser.add_argument("--vocab", required=True, metavar="FILE|NAME", help="vocabulary of the tokeniser")
+    parser.add_argument(
+        "--vocab",
+        required=True,
+        metavar="FILE|NAME",
+        help="vocabulary of the tokeniser, or a tokenizer.json or a directory with one",
+    )
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument("--output", metavar="FILE", help="write the features as text, one JSON object a line")
     target.add_argument(
@@ -105,10 +113,13 @@ def _parser() -> Parser:
     return parser
 
 
-def _open_tokenizer(given: Namespace) -> tuple[WordPieceTokenizer, list[str]]:
+def _open_tokenizer(given: Namespace) -> tuple[Tokenizer, list[str]]:
     """The tokeniser, and warnings where its vocabulary does not fit the casing."""
-    path = find_vocabulary(given.vocab)
-    tokenizer = load_tokenizer(path, given.dialect, given.lower_case)
-    assert isinstance(tokenizer, WordPieceTokenizer), type(tokenizer)
+    file = given_tokenizer(given.vocab, given.dialect)
+    if isinstance(file, TokenizerJson):
+        if given.dialect != "google":
+            raise UsageError(f"--dialect {given.dialect}: goes with a vocabulary, and {file.path} is none")
+        return tokenizer_of(with_casing(file, None if given.lower_case else False)), []
+    tokenizer = tokenizer_of(with_casing(file, given.lower_case))
     words = tokenizer.vocabulary
-    return tokenizer, [*name_warnings(path, words.md5), *casing_warnings(words, given.lower_case)]
+    return tokenizer, [*name_warnings(file.path, words.md5), *casing_warnings(words, given.lower_case)]

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
-from bertdata.io.assets import find_vocabulary
-from bertdata.tokens.load import load_tokenizer
-from bertdata.tokens.wordpiece import WordPieceTokenizer
+from bertdata.tokens.load import tokenizer_of
+from bertdata.tokens.tokenizer import Tokenizer
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.opening import open_for_training
 from trainer.model.task import Outcome, RowLosses, Task
+from trainer.run.given_tokenizer import given_tokenizer, with_casing
 from trainer.run.trained_model import Trained
 
 
@@ -73,10 +73,8 @@ def outcome_of(weights: Tensor, losses: Tensor, *others: Tensor, outputs: Tensor
     return Outcome(totals[0] / weight.clamp(min=1e-5), torch.stack(sums).float(), outputs)
 
 
-def configured_tokenizer(config: Config) -> WordPieceTokenizer:
-    """WordPiece as Google's program has it, with the configured vocabulary and casing."""
+def configured_tokenizer(config: Config) -> Tokenizer:
+    """The configured tokeniser: of a vocabulary WordPiece as Google's program has it, with its casing."""
     config.require("vocab")
-    path = find_vocabulary(str(config.masking.vocab))
-    tokenizer = load_tokenizer(path, "google", config.finetuning.lower_case is not False)
-    assert isinstance(tokenizer, WordPieceTokenizer)
-    return tokenizer
+    file = given_tokenizer(str(config.masking.vocab))
+    return tokenizer_of(with_casing(file, config.finetuning.lower_case))

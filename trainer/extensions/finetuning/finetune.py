@@ -6,6 +6,7 @@ from typing import Any
 
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
+from bertdata.tokens.files import VocabularyFile
 from trainer.checkpoint.reading import choose_checkpoint
 from trainer.checkpoint.source import is_checkpoint, open_checkpoint
 from trainer.checkpoint.state import find_checkpoints
@@ -81,7 +82,7 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
     found = find_tokenizer(checkpoint, shape, config.masking.vocab, None, config.finetuning.lower_case)
     if found is None:
         raise MissingInputError(f"{source}: its vocabulary is not at hand; give --vocab")
-    vocabulary, lower_case = found
+    lower_case = found.lower_case if isinstance(found, VocabularyFile) else None
     length, longest = feature_length(config), shape.max_position_embeddings
     if length > longest:
         raise SettingsError(
@@ -93,7 +94,7 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
         looked_for = names_looked_for(config, 1)
         runtime.log(f"{config.finetuning.task_dir}: holds no {looked_for}: nothing is evaluated")
     labels = find_data(config.task).check_files(config, files.train, files.evaluation)
-    keys |= {"vocab": vocabulary.name, "lower_case": lower_case, "labels": labels}
+    keys |= {"vocab": found.path, "lower_case": lower_case, "labels": labels}
     config = config.changed(**keys)
     if files.train is not None and config.run.do_train:
         made = make_features(config, files.train, training=True, labelled=True, tell=runtime.log)

@@ -12,6 +12,8 @@ from torch import Tensor
 from bertdata.errors import DatasetError, MissingInputError, SettingsError, StorageError
 from bertdata.io import storage
 from bertdata.io.whole_directory import open_directory
+from bertdata.tokens.files import TokenizerFile, TokenizerJson
+from bertdata.tokens.kept_files import CONFIGURATION_NAME, kept_files
 from trainer.checkpoint.filling import match_moments, match_weights
 from trainer.checkpoint.source import OURS, find_own, open_checkpoint
 from trainer.checkpoint.state import STATE, new_state
@@ -20,11 +22,10 @@ from trainer.checkpoint.writing import write_checkpoint
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.extensions.formats.absent_parts import told
-from trainer.extensions.formats.huggingface import export_tokenizer
+from trainer.extensions.formats.huggingface_tokenizer import export_tokenizer, with_padding_id
 from trainer.extensions.formats.kinds import WRITERS, is_recognised
 from trainer.model.bert import PAIR_HEAD, WORD_HEAD, BertForMaskedLM, BertForPreTraining, HeadedBert
 from trainer.model.task import Task, find_kind
-from trainer.run.kept_tokenizer import write_vocabulary
 from trainer.run.tokenizer import find_tokenizer
 
 _REMEDY = "give --vocab, and --train-data where the data has moved"
@@ -53,10 +54,10 @@ def convert(
     where none lies beside the weights. moments: False leaves out the optimiser's. task: one's own that the
     run has learned, which no checkpoint may choose to import.
 
-    The vocabulary goes along, in Hugging Face form as a tokeniser: the given one (a file or a name), else
-    the one beside the weights or the copy beside the run's training data, else a known one with its md5.
-    Its casing is the given one, else that of the training data. train_data: where that is now; None: where
-    it was.
+    The tokeniser goes along: the given one (a vocabulary or its name, a tokenizer.json or a model's
+    directory), else the one beside the weights or the copy beside the run's training data, else a known
+    vocabulary with its md5. A vocabulary's casing is the given one, else that of the training data.
+    train_data: where that is now; None: where it was.
     """
     if Path(target).exists() and any(Path(target).iterdir()):
         raise DatasetError(f"{target}: is in use; name a directory that does not exist yet")
@@ -77,20 +78,28 @@ def convert(
     if (learned := _find_task(checkpoint, task)) is not None:
         weights = learned.exported(checkpoint.weights, to)
         checkpoint = replace(checkpoint, weights=weights, architecture=learned.architecture)
+    if found is not None and to == "huggingface":
+        checkpoint = with_padding_id(checkpoint, found)
     what = "weights" if checkpoint.updates is None else f"update {checkpoint.updates}"
     kept = " with moments" if checkpoint.moments and to != "huggingface" else ""
     lacks = f", without a tokeniser: the vocabulary is not at hand; {_REMEDY}"
     with _open_target(target) as directory:
         WRITERS[to](checkpoint, directory)
         if found is not None:
-            words, lower = found
             if to == "huggingface":
-                longest = shape.max_position_embeddings
-                export_tokenizer(words, directory, lower_case=lower, longest=longest)
+                export_tokenizer(found, directory, longest=shape.max_position_embeddings)
             else:
-                write_vocabulary(words, directory)
+                _keep_tokenizer(found, directory)
             lacks = ""
     return f"{target}: {what}{kept} in {_PROGRAMS.get(to, 'Hugging Face')} form{told(checkpoint)}{lacks}"
+
+
+def _keep_tokenizer(file: TokenizerFile, directory: str) -> None:
+    """Write a vocabulary, or a tokenizer.json and its roles. Other programs' flags tell a casing."""
+    for name, data in kept_files(file).items():
+        if name != CONFIGURATION_NAME or isinstance(file, TokenizerJson):
+            with storage.open_output(storage.join(directory, name)) as output:
+                output.write(data)
 
 
 def _find_task(checkpoint: Checkpoint, given: str | None) -> type[Task] | None:

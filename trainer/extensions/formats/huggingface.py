@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 from bertdata.io import storage
-from bertdata.records import Vocabulary
 from trainer.checkpoint.safetensors_files import INDEX, read_indexed, read_safetensors
 from trainer.checkpoint.stored import Checkpoint, Stored, unpadded
 from trainer.checkpoint.writing import write_safetensors
@@ -25,8 +24,6 @@ _ARCHITECTURES = {
     "": "BertModel",
 }
 """transformers' classes by a head that they have; the first that fits."""
-
-_SPECIAL_TOKENS = {f"{kind}_token": f"[{kind.upper()}]" for kind in ("unk", "sep", "pad", "cls", "mask")}
 
 
 def read_huggingface(path: str, model_config: str | None = None, kind: str = "huggingface") -> Checkpoint:
@@ -81,26 +78,3 @@ def write_huggingface(checkpoint: Checkpoint, directory: str) -> str:
     with storage.open_output(storage.join(directory, WEIGHT_FILES[0])) as file:
         write_safetensors(file, weights)
     return directory
-
-
-def export_tokenizer(vocabulary: Vocabulary, directory: str, *, lower_case: bool, longest: int) -> None:
-    """Write vocab.txt, tokenizer_config.json and special_tokens_map.json for transformers' AutoTokenizer.
-
-    longest: tokens of the longest sequence that the model takes.
-    """
-    config = {
-        "tokenizer_class": "BertTokenizer",
-        "do_lower_case": lower_case,  # strips accents too, unless strip_accents says otherwise
-        "strip_accents": None,
-        "tokenize_chinese_chars": True,
-        "model_max_length": longest,
-        **_SPECIAL_TOKENS,
-    }
-    files = {
-        "vocab.txt": "".join(f"{word}\n" for word in vocabulary.words),
-        "tokenizer_config.json": json.dumps(config, indent=2) + "\n",
-        "special_tokens_map.json": json.dumps(_SPECIAL_TOKENS, indent=2) + "\n",
-    }
-    for name, text in files.items():
-        with storage.open_output(storage.join(directory, name)) as file:
-            file.write(text.encode())

@@ -83,15 +83,18 @@ def _narrowed(gathered: GatheredExamples, step: int) -> GatheredExamples:
 def pad_rows(gathered: GatheredExamples, count: int) -> RowBatch:
     """A batch of ``count`` rows: the gathered examples, then missing ones (zeros with the label -1).
 
-    The gathered arrays are changed in place.
+    Behind an example stands its tokeniser's padding id. The gathered arrays are changed in place.
     """
     layout = gathered.layout
     slot = np.arange(layout.max_seq_length, dtype=np.int32)
     used = slot < gathered.lengths[:, np.newaxis]
     second = used & (slot >= gathered.segment_lengths[:, np.newaxis])
     masked = np.arange(layout.max_predictions_per_seq, dtype=np.int32) < gathered.masks[:, np.newaxis]
+    ids = np.multiply(gathered.ids, used, out=gathered.ids)
+    if layout.padding_id:
+        np.putmask(ids, ~used, layout.padding_id)
     arrays = {
-        "input_ids": np.multiply(gathered.ids, used, out=gathered.ids),
+        "input_ids": ids,
         "token_type_ids": second.astype(np.int32),
         "attention_mask": used.astype(np.int32),
         "masked_lm_positions": np.multiply(gathered.positions, masked, out=gathered.positions),

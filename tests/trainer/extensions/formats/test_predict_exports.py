@@ -84,5 +84,5 @@ def test_a_vocabulary_that_does_not_fit_or_is_missing_is_one_line(trainer, run, 
     )
     refuse(trainer("predict", form, "[MASK]"), 1, "has 40005 tokens, the model has vocab_size")
     (form / "vocab.txt").unlink()
-    refuse(trainer("predict", form, "[MASK]"), 2, "holds no vocab.txt; give --vocab")
+    refuse(trainer("predict", form, "[MASK]"), 2, "holds neither vocab.txt nor tokenizer.json; give --vocab")
     refuse(trainer("predict", tmp_path / "absent", "[MASK]"), 2, "absent: holds no checkpoint")

@@ -14,7 +14,7 @@ from bertdata.examples.classification.batch import (
     split_score,
 )
 from bertdata.records import Example
-from bertdata.tokens.wordpiece import WordPieceTokenizer
+from bertdata.tokens.tokenizer import Tokenizer
 from trainer.extensions.finetuning.classification.presets import ClassificationSettings, ClassificationTask
 from trainer.extensions.finetuning.classification.reading import TextPair, label_ids, parse_pairs
 from trainer.extensions.finetuning.feature_set import (
@@ -39,7 +39,7 @@ class PairFeature:
 def make_features(
     pairs: Sequence[TextPair],
     labels: Sequence[int | float],
-    tokenizer: WordPieceTokenizer,
+    tokenizer: Tokenizer,
     max_seq_length: int,
 ) -> list[PairFeature]:
     """The features of all examples, in order. labels: as from label_ids."""
@@ -72,10 +72,10 @@ def shorten_pair(first: Ids, second: Ids, limit: int) -> tuple[Ids, Ids]:
     return first[:first_length], second[:second_length]
 
 
-def feature_lines(features: Iterable[PairFeature], length: int) -> Iterator[str]:
+def feature_lines(features: Iterable[PairFeature], length: int, padding_id: int = 0) -> Iterator[str]:
     """A JSON object a line for each feature, padded to ``length`` ids: keys sorted, no blanks."""
     for feature in features:
-        columns = padded_columns(feature.ids, feature.first_length, length)
+        columns = padded_columns(feature.ids, feature.first_length, length, padding_id)
         yield json_line({**columns, "label_id": feature.label})
 
 
@@ -98,7 +98,7 @@ def settings_of(
 def pair_examples(
     task: ClassificationTask,
     source: FeatureSource,
-    tokenizer: WordPieceTokenizer,
+    tokenizer: Tokenizer,
     settings: ClassificationSettings,
 ) -> MadeExamples:
     """The examples of the table's features, in its order. settings: as settings_of returns them."""
@@ -110,7 +110,7 @@ def pair_examples(
         documents=len(features),
         sentences=len(features) * (2 if settings.second_column else 1),
         warnings=found.warnings(),
-        lines=feature_lines(features, settings.max_seq_length),
+        lines=feature_lines(features, settings.max_seq_length, tokenizer.vocabulary.padding_id),
         count=f"{len(features)} features",
     )
 

@@ -18,6 +18,7 @@ from bertdata.records import Vocabulary
 from bertdata.tokens.basic import split_words
 from trainer.config.finetuning import FinetuningSection
 from trainer.extensions.finetuning.squad.features import Feature
+from trainer.extensions.finetuning.squad.places import text_by_places
 from trainer.extensions.finetuning.squad.reading import Question
 
 Array = npt.NDArray[Any]
@@ -159,7 +160,10 @@ class _Search:
     def _text(self, row: int, start: int, end: int) -> str:
         """The text of the answer from position start to end of the feature."""
         feature = self.features[row]
-        offset = feature.span.first - feature.document
+        offset, places = feature.span.first - feature.document, feature.context.places
+        if places is not None:
+            context = self.questions[feature.example].context
+            return text_by_places(context, places, start + offset, end + offset)
         ids = feature.context.ids[start + offset : end + offset + 1]
         words = self.questions[feature.example].context.words
         return answer_text(

@@ -1,6 +1,7 @@
 """Features of questions: ``[CLS] question [SEP] span [SEP]``, one for each span of the context.
 
-Equal to those of Google's and NVIDIA's run_squad.py in every field.
+With a WordPiece vocabulary equal to those of Google's and NVIDIA's run_squad.py in every field; with any
+other tokeniser by the places of its tokens (``places``), cls and sep by their roles.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,6 +16,7 @@ from bertdata.config.declared import setting
 from bertdata.config.settings import ExampleSettings, check
 from bertdata.examples.squad.batch import SquadBatch, SquadExample
 from bertdata.records import Vocabulary
+from bertdata.tokens.tokenizer import Tokenizer
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.extensions.finetuning.feature_set import (
     FeatureSource,
@@ -22,6 +24,7 @@ from trainer.extensions.finetuning.feature_set import (
     json_line,
     padded_columns,
 )
+from trainer.extensions.finetuning.squad.places import Places, answer_by_places, tokens_by_places
 from trainer.extensions.finetuning.squad.reading import Answer, Context, Question, parse_squad
 
 
@@ -105,11 +108,15 @@ Ids = list[int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContextTokens:
-    """A context's token ids. words: the word of each token. starts: the first token of each word."""
+    """A context's token ids. words: the word of each token.
+
+    starts: the first token of each word, of WordPiece. places: of other tokenisers, None of WordPiece.
+    """
 
     ids: Ids
     words: npt.NDArray[Any]
     starts: npt.NDArray[Any]
+    places: Places | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,7 +167,7 @@ def shuffled(questions: Sequence[Question]) -> list[Question]:
 
 
 def make_features(
-    questions: Sequence[Question], tokenizer: WordPieceTokenizer, settings: SquadSettings
+    questions: Sequence[Question], tokenizer: Tokenizer, settings: SquadSettings
 ) -> list[Feature]:
     """The features of all questions, in order. A context without tokens has none."""
     contexts = _tokenize_contexts(questions, tokenizer)
@@ -174,7 +181,7 @@ def make_features(
         key = question.context, longest
         if key not in spans:
             spans[key] = make_spans(len(tokens.ids), longest, settings.doc_stride)
-        place = _answer_tokens(question.answer, answer, tokens) if question.answer else None
+        place = _answer_tokens(question.answer, question.context, answer, tokens) if question.answer else None
         for number, span in enumerate(spans[key]):
             start, end = _positions(place, span, len(query) + 2) if settings.training else (None, None)
             unique_id = FIRST_UNIQUE_ID + len(features)
@@ -184,11 +191,15 @@ def make_features(
     return features
 
 
-def _tokenize_contexts(
-    questions: Sequence[Question], tokenizer: WordPieceTokenizer
-) -> dict[Context, ContextTokens]:
+def _tokenize_contexts(questions: Sequence[Question], tokenizer: Tokenizer) -> dict[Context, ContextTokens]:
     """The tokens of each context, tokenised once. Contexts are told apart by identity."""
     contexts = dict.fromkeys(question.context for question in questions)
+    if not isinstance(tokenizer, WordPieceTokenizer):
+        by_places = tokens_by_places(list(contexts), tokenizer)
+        return {
+            context: ContextTokens(ids, words, words[:0], places)
+            for context, (ids, words, places) in zip(contexts, by_places, strict=True)
+        }
     found = tokenizer.encode_each([word for context in contexts for word in context.words])
     ids, ends = list(found.ids), np.concatenate(([0], np.asarray(found.ends, np.int64)))
     tokens: dict[Context, ContextTokens] = {}
@@ -201,12 +212,17 @@ def _tokenize_contexts(
     return tokens
 
 
-def _answer_tokens(answer: Answer, ids: Ids, tokens: ContextTokens) -> tuple[int, int]:
-    """First and last token of the answer in the context, tightened.
+def _answer_tokens(
+    answer: Answer, context: Context, ids: Ids, tokens: ContextTokens
+) -> tuple[int, int] | None:
+    """First and last token of the answer in the context, tightened. None where no token is in it.
 
-    Tightened: the first run of tokens within the answer's words that equals the answer tokenised by itself;
-    "Japan" is found in "Japanese" only where that is a run of pieces. Without one, all tokens of the words.
+    By their places where these are known. Tightened: the first run of tokens within the answer's words that
+    equals the answer tokenised by itself; "Japan" is found in "Japanese" only where that is a run of pieces.
+    Without one, all tokens of the words.
     """
+    if tokens.places is not None:
+        return answer_by_places(answer, context, tokens.places)
     first = int(tokens.starts[answer.first_word])
     next_word = answer.last_word + 1
     last = int(tokens.starts[next_word]) - 1 if next_word < len(tokens.starts) else len(tokens.ids) - 1
@@ -245,7 +261,7 @@ def feature_values(feature: Feature, vocabulary: Vocabulary, length: int) -> dic
         "token_is_max_context": [
             [document + place, int(best)] for place, best in enumerate(span.is_max_context.tolist())
         ],
-        **padded_columns(ids, document, length),
+        **padded_columns(ids, document, length, vocabulary.padding_id),
         "start_position": feature.start,
         "end_position": feature.end,
         "is_impossible": feature.is_impossible,
@@ -253,7 +269,7 @@ def feature_values(feature: Feature, vocabulary: Vocabulary, length: int) -> dic
 
 
 def squad_examples(
-    source: FeatureSource, tokenizer: WordPieceTokenizer, settings: SquadSettings, *, shuffle: bool = False
+    source: FeatureSource, tokenizer: Tokenizer, settings: SquadSettings, *, shuffle: bool = False
 ) -> MadeExamples:
     """The examples of the file's features, in order: example i has the unique id 1000000000 + i.
 

@@ -26,9 +26,13 @@ class Context:
     starts: the place of each word's first character in the text.
     """
 
+    text: str
     words: list[str]
     starts: list[int]
-    length: int
+
+    @property
+    def length(self) -> int:
+        return len(self.text)
 
     def word_at(self, place: int) -> int:
         """The word that holds the character, or the last one before it, or -1 before the first word."""
@@ -38,7 +42,7 @@ class Context:
 def split_context(text: str) -> Context:
     """The words of a text, as run_squad.py splits it."""
     found = list(_WORD.finditer(text))
-    return Context([match[0] for match in found], [match.start() for match in found], len(text))
+    return Context(text, [match[0] for match in found], [match.start() for match in found])
 
 
 SHOWN_WARNINGS = 3
