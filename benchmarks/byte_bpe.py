@@ -1,5 +1,7 @@
 """Documents to token ids by byte-level BPE, one thread: ours, tiktoken, tokenizers, all with the same merges.
 
+Then ``create --objective mlm`` as a whole, with BPE and with WordPiece.
+
 Ours keeps a cache of words. Cold: the first pass of a new tokeniser, with an empty cache. Warm: its second
 pass over the same text. tiktoken and tokenizers are given the documents as Python strings, ours the lines.
 """
@@ -7,11 +9,15 @@ pass over the same text. tiktoken and tokenizers are given the documents as Pyth
 import json
 import os
 import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from benchmarks import corpus, measure
 
 MERGES = 32_000
+ROLES = ("cls=!", "sep=.", "mask=?", "pad=~")
+"""Any tokens: only time is measured."""
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
 
@@ -96,8 +102,34 @@ def report(text: bytes) -> None:
     print("  (wanted: 4 times tiktoken, 30 times tokenizers)")
 
 
+def report_create(text: bytes) -> None:
+    """Print the CPU seconds of ``bertdata create`` with each tokeniser, for a part of sentences."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        (folder / "part").write_bytes(text)
+        (folder / "tokenizer.json").write_text(json.dumps(trained()))
+        given = {
+            "WordPiece": ["--vocab", str(corpus.vocabulary())],
+            "byte-level BPE": [f"--tokenizer={folder / 'tokenizer.json'}", *map("--role={}".format, ROLES)],
+        }
+        seconds = {}
+        for name, flags in given.items():
+            words = ["create", str(folder / "part"), *flags, "--objective=mlm", "--workers=1"]
+            runs = [
+                measure.command(sys.executable, "-m", "bertdata", *words, f"--output={folder / name}-{run}")
+                for run in range(3)
+            ]
+            seconds[name] = min(cost.cpu for cost in runs)
+    print(f"create --objective mlm of a part of {len(text) / 1e6:.1f} MB, CPU seconds of the command:")
+    for name, spent in seconds.items():
+        print(f"  {name:<34} {spent:7.2f} s   ({spent / seconds['WordPiece']:5.2f} times WordPiece's)")
+    print("  (wanted: at most twice WordPiece's)")
+
+
 def main() -> None:
-    report(corpus.long_text(10_000_000))
+    text = corpus.long_text(10_000_000)
+    report(text)
+    report_create(text)
 
 
 if __name__ == "__main__":
