@@ -65,13 +65,16 @@ def _keywords(bounds: Mapping[str, float | None]) -> dict[str, float]:
     return {keyword: bound for keyword, bound in found.items() if bound is not None}
 
 
-def setting_of(kind: Any, name: str, *, help: str = "", default: Any = MISSING, **bounds: float) -> Any:
+def setting_of(kind: Any, name: str, *, help: str = "", default: Any = MISSING, **others: Any) -> Any:
     """The setting ``name`` that another class declares, as a field of one more class.
 
-    help: words behind its help text. default, bounds: in place of its own.
+    help: words behind its help text. default: in place of its own. others: bounds, in place of all of its own,
+    and further marks.
     """
     [item] = (item for item in fields(kind) if item.name == name)
-    facts = {**item.metadata, "help": item.metadata["help"] + help}
+    bounds = {word: others.pop(word) for word in _BOUNDS if word in others}
+    marks = {**item.metadata["marks"], **others}
+    facts = {**item.metadata, "help": item.metadata["help"] + help, "marks": marks}
     if bounds:
         facts["bounds"] = _keywords(bounds)
     return field(default=item.default if default is MISSING else default, metadata=facts)

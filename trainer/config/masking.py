@@ -24,12 +24,15 @@ class MaskingSection(Section):
     vocab: str | None = setting(
         None, "vocabulary for dynamic masks, a file or a name (default: the copy beside the data)"
     )
-    masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob", help=_AT_LOAD, above=0, most=1)
+    masked_lm_prob: float = setting_of(
+        MaskingSettings, "masked_lm_prob", help=_AT_LOAD, above=0, most=1, by_phase=True
+    )
     eval_masked_lm_prob: float | None = setting(
         None,
         "share of tokens masked in evaluation data that have no masks (default: masked_lm_prob)",
         above=0,
         most=1,
+        by_phase=True,
     )
     masked_lm_prob_end: float | None = setting(
         None, "that share at the last update of the phase, for a schedule of it", above=0, most=1
@@ -42,9 +45,9 @@ class MaskingSection(Section):
     masked_lm_prob_steps: int = setting(
         4, "number of shares that the schedule steps has, the first and the last one included", least=2
     )
-    mask_share: float = setting_of(MaskingSettings, "mask_share", help=_AT_LOAD)
-    random_share: float = setting_of(MaskingSettings, "random_share", help=_AT_LOAD)
-    kept_share: float = setting_of(MaskingSettings, "kept_share", help=_AT_LOAD)
+    mask_share: float = setting_of(MaskingSettings, "mask_share", help=_AT_LOAD, by_phase=True)
+    random_share: float = setting_of(MaskingSettings, "random_share", help=_AT_LOAD, by_phase=True)
+    kept_share: float = setting_of(MaskingSettings, "kept_share", help=_AT_LOAD, by_phase=True)
     whole_word_mask: bool = setting_of(MaskingSettings, "whole_word_mask", help=_AT_LOAD)
     mask_counts: str = setting_of(MaskingSettings, "mask_counts", help=_AT_LOAD)
 

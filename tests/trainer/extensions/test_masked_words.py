@@ -10,7 +10,9 @@ from bertdata.examples.groups import count_masks
 from tests.support.training_runs import refuse, tensors, words
 from trainer.__main__ import main
 from trainer.checkpoint.safetensors_files import read_safetensors
-from trainer.config.flags import make_config
+from trainer.config.flags import make_config, make_configs
+from trainer.data.dealing import Rows
+from trainer.data.flat import make_form
 from trainer.data.opening import open_configured
 
 STEPS = 6
@@ -157,3 +159,27 @@ def test_a_model_of_one_segment_type_refuses_pairs_of_segments(trainer, training
     run = (tmp_path / "blocks", "--steps=1", "--warmup=0", "--type-vocab-size=1")
     assert trainer(*words(block_set, *run)).status == 0
     refuse(trainer("evaluate", f"--eval-data={training_set}", f"--output-dir={run[0]}"), 2, *said)
+
+
+def test_budgets_count_the_masks_of_blocks(block_set):
+    data = open_configured(make_config([f"--train-data={block_set}"]), str(block_set))
+    small, *_, whole = make_form(Rows(data), batch_size=8).budgets.budgets
+    assert whole.masks == 8 * data.layout.max_predictions_per_seq
+    assert small.masks < whole.masks
+    assert small.tokens < whole.tokens
+
+
+def test_each_phase_has_its_own_rate_and_shares(bare_set):
+    mask = (bare_set / "vocab.txt").read_text(encoding="utf-8").split("\n").index("[MASK]")
+    given = [f"--train-data={bare_set}", "--masking=dynamic", "--masked-lm-prob", "0.3", "0.15"]
+    only_masks = ["--mask-share", "0.8", "1", "--random-share", "0.1", "0", "--kept-share", "0.1", "0"]
+    rates, replaced = [], []
+    for config in make_configs([*given, *only_masks]):
+        data = open_configured(config, str(bare_set))
+        batches = [batch for shard in data.shards for batch in data.batches(shard)]
+        masked = sum(count_masks(batch) for batch in batches)
+        rates.append(masked / sum(len(batch.ids) for batch in batches))
+        replaced.append(sum(int((batch.ids == mask).sum()) for batch in batches) / masked)
+    assert rates == [pytest.approx(0.3, abs=0.02), pytest.approx(0.15, abs=0.02)]
+    assert replaced[0] == pytest.approx(0.8, abs=0.05)
+    assert replaced[1] == 1
