@@ -57,8 +57,9 @@ class Vocabulary:
         found: int | None = getattr(self, name)
         if found is None:
             raise SettingsError(
-                f"{self.name}: names no {name} token, which these examples need; say which of its tokens "
-                f"that is: --role {name}=TOKEN"
+                f"{self.name}: names no {name} token, which is needed here; say which of its tokens that is: "
+                f"--role {name}=TOKEN of bertdata create, or {name}_token in its directory's "
+                "tokenizer_config.json"
             )
         return found
 

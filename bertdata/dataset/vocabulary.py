@@ -32,6 +32,8 @@ def known_tokenizer(path_or_name: str | None, dataset: FoundDataset) -> Tokenize
     path = known_vocabulary_path(path_or_name, dataset)
     if path is None:
         return None
+    if plan and storage.is_directory(path):
+        path = storage.join(path, name_in_dataset(plan.settings.tokenizer))
     file = file_of_record(plan.settings.tokenizer, path) if plan else file_at(path)
     found = vocabulary_of(file).md5
     if plan and found != (md5 := plan.settings.vocabulary["md5"]):

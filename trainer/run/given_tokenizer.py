@@ -14,7 +14,7 @@ def given_tokenizer(path_or_name: str, dialect: str = "google") -> TokenizerFile
 
     The roles of a tokenizer.json are told by the files beside it too.
     """
-    path = tokenizer_path(path_or_name)
+    path = _path_of(path_or_name)
     if storage.base_name(path) == TOKENIZER_NAME:
         return find_tokenizer_json(storage.parent(path) or ".", {})
     return find_tokenizer_json(path, {}) if is_json(path) else VocabularyFile(path=path, dialect=dialect)
@@ -32,7 +32,7 @@ def with_casing(file: TokenizerFile, lower_case: bool | None) -> TokenizerFile:
     return file
 
 
-def tokenizer_path(path_or_name: str) -> str:
+def _path_of(path_or_name: str) -> str:
     """The file of a given tokeniser, which may be a model's directory."""
     if not storage.is_directory(path_or_name):
         return find_vocabulary(path_or_name)

@@ -23,7 +23,7 @@ from trainer.checkpoint.source import OURS
 from trainer.checkpoint.stored import Checkpoint
 from trainer.config.model import ModelConfig
 from trainer.data.opening import PADDING_TOKENS
-from trainer.run.given_tokenizer import given_tokenizer, tokenizer_path, with_casing
+from trainer.run.given_tokenizer import given_tokenizer, with_casing
 from trainer.run.kept_tokenizer import find_training_data
 
 
@@ -98,7 +98,7 @@ def _of_data(
         dataset = find_training_data(features, given=False)
     if dataset is None:
         return None, None
-    file = known_tokenizer(None if given is None else tokenizer_path(given), dataset)
+    file = known_tokenizer(given, dataset)
     return file, dataset.manifest.plan.settings.tokenizer.get("lower_case") if dataset.manifest else None
 
 

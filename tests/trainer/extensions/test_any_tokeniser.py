@@ -185,6 +185,18 @@ def test_wrong_input_is_one_line(place: Path, trainer: Trainer) -> None:
     other, own = (f"--vocab={place / f'{kind}-2000.json'}" for kind in ("wordpiece", "bpe"))
     refuse(trainer("predict", run, "a <mask>", other), 2, "another tokeniser than the run was trained with")
     assert trainer("predict", run, "a <mask>", own).status == 0
+    bare = shutil.copytree(place / "form-bpe", place / "bare")
+    parsed = json.loads((bare / "tokenizer.json").read_text())
+    for item in parsed["added_tokens"]:
+        item["content"] = item["content"].replace("<mask>", "<blank>")
+    (bare / "tokenizer.json").write_text(json.dumps(parsed))
+    (bare / "tokenizer_config.json").unlink()
+    (bare / "special_tokens_map.json").unlink()
+    refuse(trainer("predict", bare, "a [MASK]"), 2, "names no mask token", "mask_token in its directory's")
+    (bare / "tokenizer_config.json").write_text('{"mask_token": "<blank>"}')
+    assert trainer("predict", bare, "a [MASK]").status == 0
+    (bare / "tokenizer.json").write_text("[1]")
+    refuse(trainer("predict", bare, "a [MASK]"), 1, "tokenizer.json: is JSON, but no object")
 
 
 def test_other_forms_get_the_tokeniser_as_a_run_has_it(place: Path, tmp_path: Path, trainer: Trainer) -> None:

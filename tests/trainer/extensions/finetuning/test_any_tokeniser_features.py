@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
+import transformers
 from tokenizers import Tokenizer
 
 from bertdata.dataset.verify import verify
@@ -117,7 +119,9 @@ def test_a_model_of_bpe_learns_answers_and_labels(
 
     sizes = {"max_seq_length": 48, "max_predictions_per_seq": 7, "dupe_factor": 1}
     face.create(corpus[:1], tmp_path / "data", tokenizer=files["bpe"], workers=1, objective="mlm", **sizes)
-    assert trainer(*words(tmp_path / "data", tmp_path / "start", "--steps=3", "--no-logs")).status == 0
+    roberta = ("--model-type=roberta", "--type-vocab-size=1")
+    start = words(tmp_path / "data", tmp_path / "start", "--steps=3", "--no-logs", *roberta)
+    assert trainer(*start).status == 0
     squad = squad_file(tmp_path / "squad.json", 48)
     run = tmp_path / "squad"
     more = (f"--train-file={squad}", f"--eval-file={squad}", "--num-train-epochs=15")
@@ -127,6 +131,17 @@ def test_a_model_of_bpe_learns_answers_and_labels(
     assert (run / "tokenizer.json").read_bytes() == files["bpe"].read_bytes()
     context = "Anna went to the bridge . Later Peter saw the garden ."
     assert trainer("predict", run, "Where was Anna ?", "--context", context).out == "bridge\n"
+    assert trainer("convert", run, tmp_path / "form").status == 0
+    asked = ("Where was Anna ?", "--context", context, "--task=squad", "--json")
+    assert json.loads(trainer("predict", tmp_path / "form", *asked).out)["answer"] == "bridge"
+    model = transformers.AutoModelForQuestionAnswering.from_pretrained(tmp_path / "form").eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "form")
+    sep = tokenizer.sep_token  # a pair is cls A sep B sep here, and RoBERTa's template has one sep more
+    batch = tokenizer(f"Where was Anna ?{sep}{context}", return_tensors="pt")
+    with torch.no_grad():
+        logits = model(**batch)
+    start, end = int(logits.start_logits.argmax()), int(logits.end_logits.argmax())
+    assert tokenizer.decode(batch["input_ids"][0, start : end + 1]).strip() == "bridge"
     rows = table(tmp_path / "rows.tsv")
     more = (f"--train-file={rows}", f"--eval-file={rows}", "--num-train-epochs=10", "--first-column=text")
     task = ("sst-2", tmp_path / "start", tmp_path / "label", "--label-column=label", "--labels=good,bad")
