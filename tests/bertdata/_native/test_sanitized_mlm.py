@@ -17,6 +17,8 @@ using namespace bertdata;
 int main() {
   std::vector<uint16_t> ids(3000);
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<uint16_t>(i * 7 % 40);
+  std::vector<uint8_t> starts(ids.size());
+  for (size_t i = 0; i < starts.size(); i += 3) starts[i] = 1;
   uint64_t made = 0;
   for (const uint32_t step : {1u, 3u, 17u, 400u, 3000u})
     for (uint8_t breaks = 0; breaks < 4; ++breaks)
@@ -31,8 +33,9 @@ int main() {
                          {std::min(length, 20u), 3, 1u << 30, 1u << 31, {4, 5, 6}, std::vector<uint8_t>(40),
                           std::vector<uint8_t>(40, 1), breaks % 2 == 0, step == 3}};
           const DocumentView<uint16_t> view{ids.data(), sentences.data(), documents.data(),
-                                            static_cast<uint32_t>(documents.size())};
-          const MlmExamples<uint16_t> examples(view, rules, {1, 2, 3}, {5});
+                                            static_cast<uint32_t>(documents.size()),
+                                            length == 16 ? nullptr : starts.data()};
+          const MlmExamples<uint16_t> examples(view, rules, !masks && length != 16, {1, 2, 3}, {5});
           for (size_t start = 0; start < examples.size(); start += 100)
             made += examples.batch(start, start + 100, 1 + start % 3).ids.size();
         }
@@ -40,7 +43,7 @@ int main() {
   const DocumentView<uint32_t> nothing{nullptr, &none, &none, 1};
   const std::vector<uint8_t> flags(5);
   const MlmRules rules{Breaks::kNone, 8, 1, 2, 0.1, true, {2, 3, 0, 0, {4}, flags, flags, false, false}};
-  return made > 0 && MlmExamples<uint32_t>(nothing, rules, {1}, {5}).batch(0, 9, 1).ids.size() == 0 ? 0 : 1;
+  return made > 0 && MlmExamples<uint32_t>(nothing, rules, false, {1}, {5}).batch(0, 9, 1).ids.size() == 0 ? 0 : 1;
 }
 """
 
