@@ -68,8 +68,8 @@ def _keywords(bounds: Mapping[str, float | None]) -> dict[str, float]:
 def setting_of(kind: Any, name: str, *, help: str = "", default: Any = MISSING, **others: Any) -> Any:
     """The setting ``name`` that another class declares, as a field of one more class.
 
-    help: words behind its help text. default: in place of its own. others: bounds, in place of all of its own,
-    and further marks.
+    help: words behind its help text. default: in place of its own. others: bounds, in place of all of
+    its own, and further marks.
     """
     [item] = (item for item in fields(kind) if item.name == name)
     bounds = {word: others.pop(word) for word in _BOUNDS if word in others}

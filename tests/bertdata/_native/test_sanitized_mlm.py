@@ -43,7 +43,8 @@ int main() {
   const DocumentView<uint32_t> nothing{nullptr, &none, &none, 1};
   const std::vector<uint8_t> flags(5);
   const MlmRules rules{Breaks::kNone, 8, 1, 2, 0.1, true, {2, 3, 0, 0, {4}, flags, flags, false, false}};
-  return made > 0 && MlmExamples<uint32_t>(nothing, rules, false, {1}, {5}).batch(0, 9, 1).ids.size() == 0 ? 0 : 1;
+  const MlmExamples<uint32_t> none_made(nothing, rules, false, {1}, {5});
+  return made > 0 && none_made.batch(0, 9, 1).ids.size() == 0 ? 0 : 1;
 }
 """
 
