@@ -1,5 +1,6 @@
 """IPUs against a stand-in for PopTorch: its calls, its arithmetic, and refusals."""
 
+import csv
 import os
 import re
 import signal
@@ -245,6 +246,21 @@ def test_losses_are_those_of_a_processor(trainer, tmp_path, training_set, more):
     moments, wanted = (load(tensors(tmp_path / name, 4).get(MOMENTS, NOTHING)) for name in ("ipu", "cpu"))
     assert moments.keys() == wanted.keys()
     assert all(torch.allclose(moments[name], wanted[name], atol=1e-5) for name in wanted)
+
+
+@pytest.mark.parametrize("more", [[], ["--hidden-layers-per-stage=1", "--accumulation=5"]])
+def test_masked_blocks_have_the_losses_of_a_processor(trainer, tmp_path, block_set, more):
+    common = [*SMALL, "--unverified", f"--train-data={block_set}", "--steps-this-run=2", *more]
+    data = [f"--eval-data={block_set}", "--eval-examples=21", "--eval-batch-size=5", "--eval-every=0"]
+    found = []
+    for device in ("ipu", "cpu"):
+        outcome = trainer(*words(tmp_path / device, *common, *data), f"--device={device}")
+        assert outcome.status == 0, outcome.err
+        with (tmp_path / device / "training.csv").open(encoding="utf-8") as file:
+            rows = [float(row["mlm_loss"]) for row in csv.DictReader(file)]
+        found.append([*rows, *results(tmp_path / device).values()])
+    assert len(found[0]) > 2
+    assert found[0] == pytest.approx(found[1], rel=5e-6, abs=1e-5)
 
 
 def results(run: Path) -> dict[str, float]:

@@ -21,7 +21,7 @@ from trainer.extensions.vendors.ipu.stages import (
     serialize_projection,
 )
 from trainer.extensions.vendors.keys import IpuSection
-from trainer.model.bert import BertForPreTraining, HeadedBert
+from trainer.model.bert import BertForMaskedLM, BertForPreTraining, HeadedBert
 
 _SDK = "source the Poplar SDK's enable scripts and install its PopTorch wheel"
 _NO_IPU = "see gc-info --list-devices and IPUOF_VIPU_API_PARTITION_ID"
@@ -73,8 +73,11 @@ class Ipu(Device):
 
     def place(self, model: HeadedBert) -> HeadedBert:
         """The model, still on the host, with its stages marked and in the configured precision."""
-        if not isinstance(model, BertForPreTraining):
-            raise SettingsError("device 'ipu' pre-trains only; fine-tune on another device")
+        if type(model) not in (BertForMaskedLM, BertForPreTraining):
+            raise SettingsError(
+                "device 'ipu' pre-trains on masked words, with or without next sentence, only; train this on "
+                "another device"
+            )
         poptorch, given = self.poptorch, self.config.section(IpuSection)
         self.pipeline = plan_pipeline(given, model.config.num_hidden_layers)
         if self.config.update.precision == "fp16":

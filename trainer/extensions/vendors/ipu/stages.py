@@ -10,10 +10,11 @@ from torch import Tensor, nn
 
 from bertdata.errors import SettingsError
 from trainer.extensions.vendors.keys import IpuSection
-from trainer.model.bert import BertForPreTraining
+from trainer.model.bert import HeadedBert
 
 _SECOND_EMBEDDINGS = "bert.embeddings.token_type_embeddings"
 _HEADS = "bert.pooler.dense"
+_WORD_HEAD = "cls.predictions"
 _NAMES = {"emb": "", "pool": _HEADS, "enc_out": _HEADS, "heads": _HEADS}
 
 
@@ -93,13 +94,15 @@ def _layer(number: int) -> str:
     return f"bert.encoder.layer.{number}"
 
 
-def make_stages(poptorch: ModuleType, pipeline: IpuPipeline, model: BertForPreTraining) -> None:
+def make_stages(poptorch: ModuleType, pipeline: IpuPipeline, model: HeadedBert) -> None:
     """Mark the beginning of each stage in the model."""
     for number, (first, ipu) in enumerate(zip(pipeline.first_modules, pipeline.ipus, strict=True)):
+        if first == _HEADS and model.bert.pooler is None:
+            first = _WORD_HEAD
         poptorch.BeginBlock(model.get_submodule(first), user_id=f"Stage{number}", ipu_id=ipu)
 
 
-def checkpoint_layers(poptorch: ModuleType, model: BertForPreTraining) -> None:
+def checkpoint_layers(poptorch: ModuleType, model: HeadedBert) -> None:
     """Keep only each layer's output. Everything within a layer is recomputed in the backward pass."""
 
     def keep(layer: nn.Module, inputs: Any, outputs: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
@@ -109,7 +112,7 @@ def checkpoint_layers(poptorch: ModuleType, model: BertForPreTraining) -> None:
         layer.register_forward_hook(keep)
 
 
-def serialize_projection(poptorch: ModuleType, model: BertForPreTraining, factor: int) -> None:
+def serialize_projection(poptorch: ModuleType, model: Any, factor: int) -> None:
     """Compute the product with the word embeddings in ``factor`` parts, one after another."""
     if factor < 1 or model.config.padded_vocab_size % factor:
         wanted = f"expected a divisor of the {model.config.padded_vocab_size} rows of the word embeddings"
