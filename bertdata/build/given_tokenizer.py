@@ -16,7 +16,11 @@ from bertdata.tokens.load import tokenizer_of, vocabulary_of
 from bertdata.tokens.roles import parse_roles
 from bertdata.tokens.tokenizer_json import find_tokenizer_json
 
-_OF_VOCABULARIES = {"dialect": "--dialect", "lower_case": "--lower-case or --no-lower-case"}
+_OF_VOCABULARIES = {
+    "dialect": "--dialect",
+    "lower_case": "--lower-case or --no-lower-case",
+    "chinese_words": "--chinese-words",
+}
 """Settings of how a WordPiece vocabulary is read, by their flags."""
 
 
@@ -57,7 +61,10 @@ def _vocabulary(path: str, settings: ExampleSettings) -> VocabularyFile:
             f"directory with a tokenizer.json goes with --tokenizer {path}"
         )
     return VocabularyFile(
-        path=find_vocabulary(path), dialect=settings.dialect, lower_case=settings.lower_case
+        path=find_vocabulary(path),
+        dialect=settings.dialect,
+        lower_case=settings.lower_case,
+        chinese_words=settings.chinese_words,
     )
 
 
@@ -70,11 +77,13 @@ def _tokenizer_json(path: str, roles: Sequence[str]) -> TokenizerJson:
 def check_tokenizer(
     file: TokenizerFile, settings: Sequence[ExampleSettings], engine: Engine | None = None
 ) -> None:
-    """Raise now what would end a run when its first text is read: a broken model, a role that is missing.
+    """Raise now what would end a run when its first text is read: a broken model, a role or package missing.
 
     settings: of all datasets.
     """
     if isinstance(file, VocabularyFile):
+        if file.chinese_words:
+            tokenizer_of(file, engine).encode(["一".encode()], ["text"])
         return
     vocabulary = vocabulary_of(file)
     starts = b"" if vocabulary.continues_word is None else None

@@ -31,6 +31,9 @@ class ExampleSettings:
     max_seq_length: int = setting(512, "ids in an example, special tokens included")
     random_seed: int = setting(12345, "seed of the one random stream; any integer")
     lower_case: bool = setting(True, "lower-case the text and strip its accents", record="tokenizer")
+    chinese_words: bool = setting(
+        False, "words of Chinese are those of the segmenter jieba, for whole words", record="tokenizer"
+    )
     format: str = setting("tfrecord", "container: tfrecord, hdf5 or parquet", FORMATS, record="container")
     bin_size: int = setting(
         0,
@@ -61,8 +64,10 @@ class ExampleSettings:
         return ShardLayout(objective=self.objective, max_seq_length=self.max_seq_length)
 
     def as_json(self) -> dict[str, Any]:
-        """The settings by name. ``bin_size`` only where there are bins: a manifest keeps its bytes."""
+        """The settings by name. Some only where they count, so that a manifest keeps its bytes."""
         found = asdict(self)
+        if not self.chinese_words:
+            del found["chinese_words"]
         if not self.bin_size:
             del found["bin_size"]
         return found

@@ -19,11 +19,15 @@ BETWEEN = " "
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VocabularyFile:
-    """A WordPiece vocabulary, one token a line, as a dialect reads it. Picklable, travels to workers."""
+    """A WordPiece vocabulary, one token a line, as a dialect reads it. Picklable, travels to workers.
+
+    chinese_words: where a word of Chinese starts is told by a segmenter.
+    """
 
     path: str
     dialect: str
     lower_case: bool = True
+    chinese_words: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,7 +65,8 @@ def file_of_record(record: Mapping[str, Any], path: str) -> TokenizerFile:
     if "file" in record:
         roles = tuple(record["roles"].items())
         return TokenizerJson(path=path, roles=roles, between=record["between"])
-    return VocabularyFile(path=path, dialect=record["dialect"], lower_case=record["lower_case"])
+    names = ("dialect", "lower_case", "chinese_words")
+    return VocabularyFile(path=path, **{name: record[name] for name in names if name in record})
 
 
 def name_in_dataset(record: Mapping[str, Any]) -> str:

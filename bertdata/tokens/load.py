@@ -1,5 +1,6 @@
 """Tokenisers and vocabularies of files, loaded once in each process that needs them."""
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -32,7 +33,8 @@ def vocabulary_of(file: TokenizerFile) -> Vocabulary:
     """
     version = storage.version(file.path)
     if isinstance(file, VocabularyFile):
-        return _load_wordpiece_vocabulary(file.path, file.dialect, version)
+        vocabulary = _load_wordpiece_vocabulary(file.path, file.dialect, version)
+        return replace(vocabulary, continues_word=None) if file.chinese_words else vocabulary
     return _load_json_vocabulary(file, version)
 
 
@@ -40,7 +42,7 @@ def tokenizer_of(file: TokenizerFile, engine: Engine | None = None) -> Tokenizer
     """The tokeniser of a file, with its cache of words. Kept as vocabularies are."""
     version = storage.version(file.path)
     if isinstance(file, VocabularyFile):
-        return _load_wordpiece_tokenizer(file.path, file.dialect, file.lower_case, engine, version)
+        return _load_wordpiece_tokenizer(file, engine, version)
     return _choose(file, engine, version).tokenizer
 
 
@@ -101,10 +103,15 @@ def _load_json_vocabulary(file: TokenizerJson, version: tuple[int, ...]) -> Voca
 
 @lru_cache(maxsize=4)
 def _load_wordpiece_tokenizer(
-    path: str, dialect: str, lower_case: bool, engine: Engine | None, version: tuple[int, ...]
+    file: VocabularyFile, engine: Engine | None, version: tuple[int, ...]
 ) -> WordPieceTokenizer:
-    vocabulary = _load_wordpiece_vocabulary(path, dialect, version)
-    return WordPieceTokenizer(vocabulary, find_dialect(dialect), lower_case=lower_case, engine=engine)
+    vocabulary = _load_wordpiece_vocabulary(file.path, file.dialect, version)
+    kind = WordPieceTokenizer
+    if file.chinese_words:
+        from bertdata.tokens.chinese_wordpiece import ChineseWordPieceTokenizer
+
+        kind = ChineseWordPieceTokenizer
+    return kind(vocabulary, find_dialect(file.dialect), lower_case=file.lower_case, engine=engine)
 
 
 @lru_cache(maxsize=4)

@@ -1,0 +1,63 @@
+"""WordPiece whose documents tell where words start: of Chinese by a segmenter, else by ``##``."""
+
+from dataclasses import replace
+from functools import cached_property
+
+from bertdata._native import Engine
+from bertdata.config.dialects import Dialect
+from bertdata.records import Documents
+from bertdata.tokens.basic import split_words
+from bertdata.tokens.chinese_words import ChineseWords
+from bertdata.tokens.lines import drop_bad_utf8, join_inputs, normalize_newlines
+from bertdata.tokens.pieces import split_pieces
+from bertdata.tokens.vocabulary import WordPieceVocabulary
+from bertdata.tokens.wordpiece import WordPieceTokenizer
+from bertdata.unicode.characters import is_ideograph
+
+
+class ChineseWordPieceTokenizer(WordPieceTokenizer):
+    """The ids of WordPiece, and of documents a byte for each that says whether a word starts there."""
+
+    def __init__(
+        self,
+        vocabulary: WordPieceVocabulary,
+        dialect: Dialect,
+        *,
+        lower_case: bool,
+        engine: Engine | None = None,
+    ) -> None:
+        super().__init__(vocabulary, dialect, lower_case=lower_case, engine=engine)
+        assert vocabulary.continues_word is not None
+        self._continues_word = vocabulary.continues_word
+        self.vocabulary = replace(vocabulary, continues_word=None)
+
+    @cached_property
+    def _words(self) -> ChineseWords:
+        return ChineseWords()
+
+    def encode(self, texts: list[bytes], names: list[str]) -> Documents:
+        """The documents of WordPieceTokenizer.encode, with word starts.
+
+        MissingExtraError for Chinese where jieba is not installed.
+        """
+        documents = super().encode(texts, names)
+        data = join_inputs([drop_bad_utf8(normalize_newlines(text, self._dialect)) for text in texts])
+        lines = data.decode().split("\n")
+        starts = b"".join(map(self._word_starts, lines, self.encode_each(lines).lists()))
+        return replace(documents, word_starts=starts)
+
+    def _word_starts(self, line: str, ids: list[int]) -> bytes:
+        """A byte for each id of the line: each ideograph is a word of WordPiece, and so has one id."""
+        starts = bytearray(1 - self._continues_word[token] for token in ids)
+        if any(map(is_ideograph, line)):
+            told = (
+                start
+                for character, start in zip(line, self._words.word_starts(line), strict=True)
+                if is_ideograph(character)
+            )
+            place = 0
+            for word in split_words(line, self._dialect, self._lower_case):
+                if is_ideograph(word[0]):
+                    starts[place] = next(told)
+                place += len(split_pieces(word, self.vocabulary, self._dialect.max_word_chars))
+        return bytes(starts)
