@@ -20,11 +20,11 @@ def completed(checkpoint: Checkpoint, program: str) -> Checkpoint:
     """
     config = checkpoint.expect_config()
     if config.megatron_residual_connection:
-        raise SettingsError(f"megatron_residual_connection: {program} has no such model")
+        raise SettingsError(f"{checkpoint.path}: megatron_residual_connection is true: {program} has no such model")
     heads = _has_heads(checkpoint)
     if heads and not config.use_cls_layer:
         lacks = "no model without the layer before the word logits"
-        raise SettingsError(f"use_cls_layer is false: {program} has {lacks}")
+        raise SettingsError(f"{checkpoint.path}: use_cls_layer is false: {program} has {lacks}")
     zeros = missing_biases(config, heads)
     if not zeros:
         return checkpoint
