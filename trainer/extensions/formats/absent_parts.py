@@ -20,7 +20,8 @@ def completed(checkpoint: Checkpoint, program: str) -> Checkpoint:
     """
     config = checkpoint.expect_config()
     if config.megatron_residual_connection:
-        raise SettingsError(f"{checkpoint.path}: megatron_residual_connection is true: {program} has no such model")
+        found = "megatron_residual_connection is true"
+        raise SettingsError(f"{checkpoint.path}: {found}: {program} has no such model")
     heads = _has_heads(checkpoint)
     if heads and not config.use_cls_layer:
         lacks = "no model without the layer before the word logits"
