@@ -195,7 +195,7 @@ class PipelineInput:
 
 
 def between_sentences(flags: argparse.Namespace, text: SegmentSettings | None) -> str | None:
-    """What stands between two sentences: of the given parts as their manifest says, if they have one."""
+    """The text between two sentences: of the given parts as their manifest says, if they have one."""
     if text is not None:
         return language_of(text.language).between
     return find_sources(find_parts(flags.input).parts).between

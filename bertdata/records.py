@@ -18,7 +18,7 @@ Item = Literal["id", "uint8", "uint16", "uint32"]
 """Item type of a column; an id is 16 or 32 bits wide, as its vocabulary asks."""
 
 ROLES = ("cls", "sep", "pad", "mask", "unk")
-"""What a special token is for: before an example, behind a segment, in empty places, masked, unknown."""
+"""The purposes of special tokens: before an example, behind a segment, in empty places, masked, unknown."""
 
 DEFAULT_OBJECTIVE = "bert"
 """The objective of files and manifests that name none."""

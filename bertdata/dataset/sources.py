@@ -46,7 +46,7 @@ class Sources:
 
     @property
     def between(self) -> str | None:
-        """What stands between two sentences of a paragraph. None for parts without a manifest."""
+        """The text between two sentences of a paragraph. None for parts without a manifest."""
         return None if self.parts is None else self._listing().between
 
     def files(self) -> Mapping[str, bytes]:

@@ -81,7 +81,7 @@ class TextManifest:
 
     @property
     def between(self) -> str:
-        """What stands between two sentences of a paragraph: a blank, or nothing."""
+        """The text between two sentences of a paragraph: a blank, or nothing."""
         found: str = self.settings.get("between", " ")
         return found
 

@@ -4,9 +4,9 @@ from bertdata.records import Vocabulary
 from bertdata.tokens.bpe.settings import byte_alphabet
 
 _BLANK = "Ġ"
-"""What stands for a blank in tokens of byte-level BPE."""
+"""A blank in tokens of byte-level BPE."""
 _METASPACE = "\u2581"
-"""What stands for a blank in tokens of SentencePiece's models."""
+"""A blank in tokens of SentencePiece's models."""
 
 
 def readable_words(vocabulary: Vocabulary) -> list[str]:

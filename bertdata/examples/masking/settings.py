@@ -94,3 +94,19 @@ def check_loading(settings: MaskingSettings) -> None:
     check_rate("masked_lm_prob", settings.masked_lm_prob)
     most = settings.max_predictions_per_seq
     check(most >= 1, f"max_predictions_per_seq is {most}, expected 1 or more")
+
+
+def check_passes(settings: Any) -> None:
+    """SettingsError for settings of blocks that limit their masks, or repeat their passes, as none can be."""
+    most, longest = settings.max_predictions_per_seq, settings.max_seq_length
+    check(
+        0 <= most <= longest,
+        f"max_predictions_per_seq is {most}, expected 1 to max_seq_length ({longest}), or 0 for as many as "
+        "masked_lm_prob asks of a full block",
+    )
+    passes = settings.dupe_factor
+    check(passes >= 1, f"dupe_factor is {passes}, expected 1 or more")
+    check(
+        settings.masks or passes == 1,
+        f"dupe_factor is {passes}, expected 1: without masks all passes are alike",
+    )

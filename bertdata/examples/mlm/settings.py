@@ -5,7 +5,7 @@ from typing import Any
 
 from bertdata.config.declared import setting, setting_of
 from bertdata.config.settings import ExampleSettings, check
-from bertdata.examples.masking.settings import MaskingSettings, check_loading
+from bertdata.examples.masking.settings import MaskingSettings, check_loading, check_passes
 from bertdata.examples.mlm.blocks import BREAKS
 from bertdata.records import ShardLayout
 
@@ -40,16 +40,7 @@ class MlmSettings(ExampleSettings):
     def __post_init__(self) -> None:
         super(MlmSettings, self).__post_init__()
         check(self.blocks in BREAKS, f"blocks is {self.blocks!r}, expected one of {', '.join(BREAKS)}")
-        check(
-            0 <= self.max_predictions_per_seq <= self.max_seq_length,
-            f"max_predictions_per_seq is {self.max_predictions_per_seq}, expected 1 to max_seq_length "
-            f"({self.max_seq_length}), or 0 for as many as masked_lm_prob asks of a full block",
-        )
-        check(self.dupe_factor >= 1, f"dupe_factor is {self.dupe_factor}, expected 1 or more")
-        check(
-            self.masks or self.dupe_factor == 1,
-            f"dupe_factor is {self.dupe_factor}, expected 1: without masks all passes are alike",
-        )
+        check_passes(self)
         check_loading(self.masking)
 
     @property

@@ -6,7 +6,7 @@ from typing import Any
 
 from bertdata.config.declared import setting, setting_of
 from bertdata.config.settings import ExampleSettings, check
-from bertdata.examples.masking.settings import MaskingSettings, check_loading
+from bertdata.examples.masking.settings import MaskingSettings, check_loading, check_passes
 from bertdata.records import ShardLayout
 
 REPLACEMENTS = ("span", "word_piece")
@@ -56,16 +56,7 @@ class SpanSettings(ExampleSettings):
 
     def __post_init__(self) -> None:
         super(SpanSettings, self).__post_init__()
-        check(
-            0 <= self.max_predictions_per_seq <= self.max_seq_length,
-            f"max_predictions_per_seq is {self.max_predictions_per_seq}, expected 1 to max_seq_length "
-            f"({self.max_seq_length}), or 0 for as many as masked_lm_prob asks of a full block",
-        )
-        check(self.dupe_factor >= 1, f"dupe_factor is {self.dupe_factor}, expected 1 or more")
-        check(
-            self.masks or self.dupe_factor == 1,
-            f"dupe_factor is {self.dupe_factor}, expected 1: without masks all passes are alike",
-        )
+        check_passes(self)
         check(
             1 <= self.shortest_span <= self.longest_span <= self.max_seq_length,
             f"spans of {self.shortest_span} to {self.longest_span} words, expected 1 or more, "

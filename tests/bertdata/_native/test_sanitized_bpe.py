@@ -1,12 +1,10 @@
 """The kernel of byte-level BPE under the sanitizers of addresses and undefined behaviour, on made texts."""
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.support.paths import ROOT
+from tests.support.sanitized import run_sanitized
 
 PROGRAM = r"""
 #include <cstdlib>
@@ -75,23 +73,4 @@ int main() {
 
 @pytest.mark.thorough
 def test_no_byte_outside_a_text_is_read(tmp_path: Path) -> None:
-    compiler = shutil.which("g++")
-    if compiler is None:
-        pytest.skip("needs g++")
-    source, program = tmp_path / "bpe.cpp", tmp_path / "bpe"
-    source.write_text(PROGRAM)
-    flags = [
-        "-std=c++17",
-        "-O1",
-        "-fsanitize=address,undefined",
-        "-fno-sanitize-recover",
-        f"-I{ROOT / 'bertdata' / '_native'}",
-    ]
-    built = subprocess.run(
-        [compiler, *flags, source, "-o", program], capture_output=True, text=True, check=False
-    )
-    if "cannot find" in built.stderr:
-        pytest.skip("g++ has no sanitizers")
-    assert built.returncode == 0, built.stderr
-    ran = subprocess.run([program], capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stderr) == (0, "")
+    run_sanitized(PROGRAM, tmp_path)

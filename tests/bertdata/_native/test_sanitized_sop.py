@@ -1,12 +1,10 @@
 """ALBERT's kernel under the sanitizers of addresses and of undefined behaviour."""
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.support.paths import ROOT
+from tests.support.sanitized import run_sanitized
 
 PROGRAM = """
 #include "examples/dynamic_masking.h"
@@ -55,18 +53,4 @@ int main() {
 
 @pytest.mark.thorough
 def test_examples_of_odd_documents_touch_no_other_memory(tmp_path: Path) -> None:
-    compiler = shutil.which("g++")
-    if compiler is None:
-        pytest.skip("needs g++")
-    source, program = tmp_path / "sop.cpp", tmp_path / "sop"
-    source.write_text(PROGRAM)
-    flags = ["-std=c++17", "-O1", "-g", "-fsanitize=undefined,address", "-fno-sanitize-recover"]
-    flags.append(f"-I{ROOT / 'bertdata' / '_native'}")
-    built = subprocess.run(
-        [compiler, *flags, source, "-o", program], capture_output=True, text=True, check=False
-    )
-    if "cannot find" in built.stderr:
-        pytest.skip("g++ has no sanitizers")
-    assert built.returncode == 0, built.stderr
-    ran = subprocess.run([program], capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stderr) == (0, "")
+    run_sanitized(PROGRAM, tmp_path)

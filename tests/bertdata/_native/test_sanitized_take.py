@@ -1,12 +1,10 @@
 """The kernel that takes examples, under the undefined-behaviour sanitizer: columns without any items."""
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.support.paths import ROOT
+from tests.support.sanitized import run_sanitized
 
 PROGRAM = """
 #include "examples/take.h"
@@ -22,21 +20,4 @@ int main() {
 
 @pytest.mark.thorough
 def test_examples_without_items_are_taken_from_nowhere(tmp_path: Path) -> None:
-    compiler = shutil.which("g++")
-    if compiler is None:
-        pytest.skip("needs g++")
-    source, program = tmp_path / "take.cpp", tmp_path / "take"
-    source.write_text(PROGRAM)
-    flags = [
-        "-std=c++17",
-        "-fsanitize=undefined",
-        "-fno-sanitize-recover",
-        f"-I{ROOT / 'bertdata' / '_native'}",
-    ]
-    built = subprocess.run(
-        [compiler, *flags, source, "-o", program], capture_output=True, text=True, check=False
-    )
-    if built.returncode:
-        pytest.skip("g++ has no undefined-behaviour sanitizer")
-    ran = subprocess.run([program], capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stderr) == (0, "")
+    run_sanitized(PROGRAM, tmp_path)
