@@ -8,15 +8,11 @@ from bertdata._native import Engine, available, default_engine, use_native
 from bertdata.config.dialects import find_dialect
 from bertdata.io import storage
 from bertdata.records import Vocabulary
-from bertdata.tokens.bpe.recognition import recognise
-from bertdata.tokens.bpe.tokenizer import ByteBpeTokenizer
 from bertdata.tokens.files import TokenizerFile, TokenizerJson, VocabularyFile
-from bertdata.tokens.huggingface import LibraryTokenizer
 from bertdata.tokens.tokenizer import Tokenizer
 from bertdata.tokens.tokenizer_json import find_tokenizer_json, is_json, read_tokenizer_json
 from bertdata.tokens.vocabulary import WordPieceVocabulary, parse_vocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
-from bertdata.tokens.wordpiece_json import WordPieceJsonTokenizer, why_not
 
 
 class _Chosen(NamedTuple):
@@ -73,6 +69,12 @@ def load_tokenizer(path: str, dialect: str, lower_case: bool, engine: Engine | N
 @lru_cache(maxsize=4)
 def _choose(file: TokenizerJson, engine: Engine | None, version: tuple[int, ...]) -> _Chosen:
     """The tokeniser of a tokenizer.json: by a kernel where one knows the file, else by the library."""
+    # Imported here: their Unicode tables take time, which a vocabulary does not need.
+    from bertdata.tokens.bpe.recognition import recognise
+    from bertdata.tokens.bpe.tokenizer import ByteBpeTokenizer
+    from bertdata.tokens.huggingface import LibraryTokenizer
+    from bertdata.tokens.wordpiece_json import WordPieceJsonTokenizer, why_not
+
     parsed, vocabulary = read_tokenizer_json(file)
     name = f"{file.path}: {vocabulary.kind} of {vocabulary.tokens} tokens"
     native = use_native(engine or default_engine())
