@@ -56,6 +56,13 @@ inline unsigned read_short_word(const uint8_t* p, const uint8_t* end, bool lower
   return length;
 }
 
+// A word, its length and its place in the cache, whose entry is on its way from memory.
+struct ReadWord {
+  ShortWord word;
+  uint32_t length;
+  uint32_t hash;
+};
+
 // Open addressing. Half a cache line an entry. More than half empty until it has its most slots, so that the
 // first entry looked at is nearly always the word's. Forgets everything when full.
 class ShortWordCache {
@@ -70,11 +77,22 @@ class ShortWordCache {
 
   explicit ShortWordCache(size_t max_slots = size_t{1} << 19) : entries_(1 << 13), max_slots_(max_slots) {}
 
-  Entry& find(const ShortWord& word) {
-    size_t slot = hash(word) & (entries_.size() - 1);
+  // Begins to fetch the entry of a word, which find() then needs not wait for.
+  ReadWord fetch(const ShortWord& word, unsigned length) const {
+    const uint32_t hash = hash_of(word);
+#if defined(__GNUC__)
+    __builtin_prefetch(&entries_[hash & (entries_.size() - 1)]);
+#endif
+    return {word, length, hash};
+  }
+
+  Entry& find(const ShortWord& word, uint32_t hash) {
+    size_t slot = hash & (entries_.size() - 1);
     while (entries_[slot].count && !(entries_[slot].word == word)) slot = (slot + 1) & (entries_.size() - 1);
     return entries_[slot];
   }
+
+  Entry& find(const ShortWord& word) { return find(word, hash_of(word)); }
 
   const uint32_t* ids(const Entry& entry) const {
     return entry.count <= kInline ? entry.ids : spilled_.data() + entry.ids[0];
@@ -100,9 +118,9 @@ class ShortWordCache {
   }
 
  private:
-  static size_t hash(const ShortWord& word) {
+  static uint32_t hash_of(const ShortWord& word) {
     uint64_t h = (word.low ^ word.high * 0x9E3779B97F4A7C15ull) * 0xD6E8FEB86659FD93ull;
-    return static_cast<size_t>(h ^ h >> 32);
+    return static_cast<uint32_t>(h ^ h >> 32);
   }
 
   // Empties the cache. Where the word belongs now.

@@ -51,16 +51,7 @@ class Tokenizer {
         left_out_(std::move(left_out)),
         splitter_(rules_, wordpiece_, special_ids_, left_out_) {
     for (uint32_t id : ids) wide_ |= id > 0xFFFF;
-    for (int c = 0; c < 128; ++c) {
-      const char character = static_cast<char>(c);
-      kinds_[c] = kind_of(static_cast<uint8_t>(c));
-      if (kinds_[c] == Kind::kPunctuation) {
-        std::vector<uint32_t> one;
-        wordpiece_.split(std::string_view(&character, 1), 1, one);
-        punctuation_[c] = one[0];
-      }
-    }
-    for (int c = 128; c < 256; ++c) kinds_[c] = Kind::kUnusual;
+    for (int c = 0; c < 256; ++c) kinds_[c] = kind_of(static_cast<uint8_t>(c));
   }
 
   bool wide() const { return wide_; }
@@ -98,6 +89,8 @@ class Tokenizer {
  private:
   enum class Kind : uint8_t { kWord, kPunctuation, kSpace, kNewline, kUnusual };
   static constexpr size_t kLongestCached = 256;
+  static constexpr size_t kMostWaiting = 64;
+  static constexpr size_t kAppended = SIZE_MAX;
 
   static Kind kind_of(uint8_t c) {
     if (c == '\n') return Kind::kNewline;
@@ -117,6 +110,7 @@ class Tokenizer {
     const uint8_t *p = text, *const end = text + size;
     const uint8_t* chunk = p;  // start of the current white-space token, and its first id
     size_t chunk_id = ids.size(), sentence_id = ids.size();
+    size_t chunk_at = 0;  // among the words that wait, the first of that token
     uint32_t open_document = static_cast<uint32_t>(out.sentence_ends.size());
     const uint8_t *document = p, *line = p, *sentence_end = nullptr;  // of the sentence before in the document
     size_t document_id = ids.size();
@@ -157,38 +151,51 @@ class Tokenizer {
     };
 
     while (p < end) {
+      if (waiting_ == kMostWaiting) append_waiting(chunk_at, chunk_id, ids);
       switch (kinds_[*p]) {
-        case Kind::kWord: {
+        case Kind::kWord:
           blank = false;
-          p = append_word(p, end, ids);
-          while (end - p > 1 && *p == ' ' && kinds_[p[1]] == Kind::kWord) {  // mostly
+          for (;;) {  // word, blank, word, which is most of any text
+            ShortWord word;
+            const unsigned length = read_short_word(p, end, rules_.lower_case, word);
+            if (length == 16 && end - p > 16 && kinds_[p[16]] == Kind::kWord) {
+              append_waiting(chunk_at, chunk_id, ids);
+              p = append_long_word(p, end, ids);
+              break;
+            }
+            words_[waiting_++] = short_words_.fetch(word, length);
+            p += length;
+            if (waiting_ == kMostWaiting || end - p < 2 || *p != ' ' || kinds_[p[1]] != Kind::kWord) break;
             chunk = ++p;
-            chunk_id = ids.size();
-            p = append_word(p, end, ids);
+            chunk_at = waiting_;
           }
           break;
-        }
         case Kind::kPunctuation:
           blank = false;
           if (rules_.keeps_special_tokens && p == chunk && *p == '[') {
             if (const size_t length = special_token(p, end)) {
-              append_one(special_id(p, length), ids);
+              append_waiting(chunk_at, chunk_id, ids);
+              ids.push(static_cast<Id>(special_id(p, length)));
               p += length;
               break;
             }
           }
-          append_one(punctuation_[*p++], ids);
+          words_[waiting_++] = short_words_.fetch({*p++, 0}, 1);
           break;
         case Kind::kSpace:
           chunk = ++p;
-          chunk_id = ids.size();
+          chunk_at = waiting_;
           break;
         case Kind::kNewline:
+          append_waiting(chunk_at, chunk_id, ids);
           chunk = ++p;
+          chunk_at = 0;
           end_line();
           break;
         case Kind::kUnusual: {
           while (p < end && kinds_[*p] != Kind::kSpace && kinds_[*p] != Kind::kNewline) ++p;
+          waiting_ = std::min(waiting_, chunk_at);
+          append_waiting(chunk_at, chunk_id, ids);
           ids.truncate(chunk_id);
           append(unusual_chunk(text, chunk, p), ids);
           blank = blank && chunk_is_blank(chunk, p);
@@ -196,6 +203,7 @@ class Tokenizer {
         }
       }
     }
+    append_waiting(chunk_at, chunk_id, ids);
     end_line();  // a last line without its newline
     blank = true;
     end_line();  // closes the last document
@@ -216,48 +224,42 @@ class Tokenizer {
     }
     ids.added(found.count);
   }
+  // Appends the ids of the words that wait, and finds where those of the white-space token begin whose first
+  // word is number chunk_at of them.
   template <class Id>
-  static void append_one(uint32_t id, Column<Id>& ids) {
-    ids.push(static_cast<Id>(id));
+  void append_waiting(size_t& chunk_at, size_t& chunk_id, Column<Id>& ids) {
+    for (size_t i = 0; i < waiting_; ++i) {
+      if (i == chunk_at) chunk_id = ids.size();
+      append(short_word(words_[i]), ids);
+    }
+    if (chunk_at == waiting_) chunk_id = ids.size();
+    chunk_at = kAppended;
+    waiting_ = 0;
   }
 
-  // Appends the ids of the ASCII word at p. Not those of a word before an unusual character, whose white-space
-  // token is done anew. The place behind the word.
-  template <class Id>
-  const uint8_t* append_word(const uint8_t* p, const uint8_t* end, Column<Id>& ids) {
-    ShortWord word;
-    const unsigned length = read_short_word(p, end, rules_.lower_case, word);
-    const uint8_t* after = p + length;
-    if (length == 16)
-      while (after < end && kinds_[*after] == Kind::kWord) ++after;
-    if (after < end && kinds_[*after] == Kind::kUnusual) return after;
-    if (after - p <= 16)
-      append(short_word(word, length), ids);
-    else
-      append(long_word(p, after), ids);
-    return after;
-  }
-
-  Ids short_word(const ShortWord& word, unsigned length) {
-    ShortWordCache::Entry* entry = &short_words_.find(word);
+  Ids short_word(const ReadWord& read) {
+    ShortWordCache::Entry* entry = &short_words_.find(read.word, read.hash);
     if (!entry->count) {
       pieces_.clear();
       char letters[16];
-      std::memcpy(letters, &word, 16);
-      wordpiece_.split(std::string_view(letters, length), length, pieces_);
-      entry = &short_words_.add(*entry, word, pieces_);
+      std::memcpy(letters, &read.word, 16);
+      wordpiece_.split(std::string_view(letters, read.length), read.length, pieces_);
+      entry = &short_words_.add(*entry, read.word, pieces_);
     }
     return {short_words_.ids(*entry), entry->count};
   }
 
-  // The ids of a word of more than 16 ASCII letters and digits, which the cache does not hold.
-  Ids long_word(const uint8_t* first, const uint8_t* last) {
-    word_.assign(first, last);
-    if (rules_.lower_case)
-      for (char& c : word_) c = static_cast<char>(c | 0x20);
+  // Appends the ids of a word of more than 16 ASCII letters and digits, which the cache does not hold. The place
+  // behind the word.
+  template <class Id>
+  const uint8_t* append_long_word(const uint8_t* p, const uint8_t* end, Column<Id>& ids) {
+    word_.clear();
+    for (; p < end && kinds_[*p] == Kind::kWord; ++p)
+      word_.push_back(static_cast<char>(rules_.lower_case ? *p | 0x20 : *p));
     pieces_.clear();
     wordpiece_.split(word_, word_.size(), pieces_);
-    return padded_pieces();
+    append(padded_pieces(), ids);
+    return p;
   }
 
   Ids padded_pieces() {
@@ -324,13 +326,15 @@ class Tokenizer {
   WordPiece wordpiece_;
   bool wide_ = false;
   Kind kinds_[256];
-  uint32_t punctuation_[128] = {};
   SpecialIds special_ids_;
   LeftOut left_out_;
   WordSplitter splitter_;
   bool leaves_out_ = false;  // the document that is read
   std::mutex mutex_;
   ShortWordCache short_words_;
+  // Words and punctuation that are read and not yet appended, so that memory is waited for once, not for each.
+  ReadWord words_[kMostWaiting];
+  size_t waiting_ = 0;
   WordCache unusual_chunks_;
   std::vector<uint32_t> pieces_;
   std::string word_;

@@ -132,6 +132,35 @@ def test_half_a_surrogate_pair_is_no_text(engine):
         tokenizer.encode_each(["a", "b\ud800"])
 
 
+@pytest.mark.parametrize("dialect", sorted(DIALECTS))
+@pytest.mark.parametrize("count", [1, 62, 63, 64, 65, 127, 128, 129, 200])
+def test_engines_agree_on_white_space_tokens_of_many_words(dialect, count):
+    """As many words and marks as the kernel looks up at a time, before, in and behind unusual characters."""
+    rules = DIALECTS[dialect]
+    vocabulary = parse_vocabulary(
+        vocabulary_lines([*SPECIAL_TOKENS, *"ab.-", "##b", "caf\u00e9", "cafe"]), "few", rules
+    )
+    native, python = both(vocabulary, rules, lower_case=True)
+    many = {
+        "words": " ".join(["ab"] * count),
+        "one token": "a-" * count,
+        "marks": "." * count,
+        "a long word": "-".join(["ab"] * count) + "a" * 40,
+    }
+    for name, text in many.items():
+        for whole in (
+            text,
+            text + "\u00e9",
+            text + " caf\u00e9 ab",
+            "caf\u00e9-" + text,
+            text + "\n\n" + text,
+            text + "[MASK]",
+        ):
+            expected = outcome(python, [whole.encode()])
+            assert outcome(native, [whole.encode()]) == expected, name
+            assert outcome(native, [whole.encode()]) == expected, f"{name}, from the cache of words"
+
+
 @pytest.mark.parametrize("engine", ["native", "python"])
 @pytest.mark.parametrize(
     ("text", "words"),
