@@ -1,7 +1,7 @@
 """PCG64 and PCG64DXSM as NumPy seeds and draws from them: the streams of ``numpy.random.Generator``.
 
-NumPy does not promise that a Generator's draws stay the same in later versions, so none of its are used. These
-are the draws of NumPy 1.26 and 2.1. Twin of _native/examples/pcg64.h.
+NumPy does not promise that a Generator's draws stay the same in later versions, so none of its are used.
+These are the draws of NumPy 1.26, 2.1 and 2.4. Twin of _native/examples/pcg64.h.
 """
 
 from collections.abc import Callable
@@ -43,7 +43,7 @@ class PcgStream:
         return (self.long() >> 11) * 2.0**-53
 
     def below(self, limit: int) -> int:
-        """``integers(limit)``, limit at most 2**32, by Lemire's rejection. Nothing is drawn for a limit of 1."""
+        """``integers(limit)``, limit at most 2**32, by Lemire's rejection. A limit of 1 draws nothing."""
         if limit == 1:
             return 0
         product = self.word() * limit
@@ -108,7 +108,7 @@ def _joined(words: list[int]) -> int:
 
 
 def _sequence_words(seed: int) -> list[int]:
-    """``SeedSequence(seed).generate_state(8)``: the seed's words mixed into a pool, and 8 words made of it."""
+    """``SeedSequence(seed).generate_state(8)``: its words mixed into a pool, and 8 words made of that."""
     entropy = [seed >> shift & _WORD for shift in range(0, max(seed.bit_length(), 1), 32)]
     entropy += [0] * (_POOL - len(entropy))
     mixed = _hash_into(0x43B0D7E5, 0x931E8875)
