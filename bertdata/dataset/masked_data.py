@@ -40,15 +40,31 @@ class MaskedData(OpenedDataset):
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
         """The shard's examples, masked."""
-        key, first = shard_key(self.seed, self.epoch, shard.name), 0
+        first = 0
         for batch in self.source.batches(shard):
-            draws = Draws(
-                keys=np.full(len(batch), key, np.uint64),
-                numbers=np.arange(first, first + len(batch), dtype=np.uint64),
-                rates=np.full(len(batch), self.rate),
-            )
-            yield columns.compact(self.masker.mask_batch(batch, draws))
+            yield self._masked(batch, shard, first)
             first += len(batch)
+
+    @property
+    def stored(self) -> OpenedDataset:
+        """The examples with the masks that they have."""
+        return self.source.stored
+
+    def altered(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
+        """The stored examples, masked."""
+        return self._masked(self.source.altered(batch, shard, first), shard, first)
+
+    def at_epoch(self, epoch: int) -> "MaskedData":
+        """The same examples with the masks of another epoch."""
+        return replace(self, source=self.source.at_epoch(epoch), epoch=epoch)
+
+    def _masked(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
+        draws = Draws(
+            keys=np.full(len(batch), shard_key(self.seed, self.epoch, shard.name), np.uint64),
+            numbers=np.arange(first, first + len(batch), dtype=np.uint64),
+            rates=np.full(len(batch), self.rate),
+        )
+        return columns.compact(self.masker.mask_batch(batch, draws))
 
 
 def masked_data(
