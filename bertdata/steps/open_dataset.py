@@ -14,7 +14,7 @@ from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import MissingExtraError, SettingsError, install_extra
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ShardLayout, Vocabulary
-from bertdata.steps.values import AnyPath, AnyPaths, path_of, paths_of
+from bertdata.steps.values import AnyPath, AnyPaths, path_of, paths_of, whole_number
 
 if TYPE_CHECKING:
     from bertdata.dataset.views.torch_examples import Collator, TorchExamples, TorchExamplesByNumber
@@ -181,13 +181,33 @@ class ExampleDataset:
         """A ``datasets.IterableDataset`` of padded rows under Hugging Face's names.
 
         The shards are read as it is iterated; it has as many shards as there are files. Its ``set_epoch(e)``
-        draws the masks of ``masked()`` anew. streaming=False: a map-style ``datasets.Dataset`` of the same
+        draws the masks of ``masked()`` anew, of what ``map`` or ``filter`` made of it too. streaming=False: a map-style ``datasets.Dataset`` of the same
         rows, which ``datasets`` writes into its cache once.
         """
         need("datasets", "datasets", ".datasets()")
         from bertdata.dataset.views.huggingface import iterable_dataset, map_dataset
 
         return (iterable_dataset if streaming else map_dataset)(self.opened, self.objective)
+
+    def tensorflow(self, *, batch_size: int | None = None) -> Any:
+        """A ``tf.data.Dataset`` of padded rows under the names of TFRecord's fields, whatever the container.
+
+        Each element is what ``tf.io.parse_example`` with ``feature_spec()`` makes of the example's TFRecord:
+        a dict of int64 and float32 tensors [S], [P] or [1]; with batch_size [N, S] and so on.
+        """
+        need("tensorflow", "tf", ".tensorflow()")
+        from bertdata.dataset.views.tensorflow_rows import tensorflow_dataset
+
+        if batch_size is not None:
+            whole_number("batch_size", batch_size)
+        return tensorflow_dataset(self.opened, self.objective, batch_size)
+
+    def feature_spec(self) -> dict[str, Any]:
+        """The features of the dataset's TFRecord shards, by field, for ``tf.io.parse_example``."""
+        need("tensorflow", "tf", ".feature_spec()")
+        from bertdata.dataset.views.tensorflow_rows import feature_spec
+
+        return feature_spec(self.opened)
 
     def __repr__(self) -> str:
         layout = self.layout

@@ -38,7 +38,9 @@ def map_dataset(data: OpenedDataset, objective: str | None) -> Any:
     return datasets.Dataset.from_generator(all_rows, features=_features(data.layout), gen_kwargs=given)
 
 
-def all_rows(data: OpenedDataset, objective: str | None, versions: tuple[Any, ...]) -> Iterator[dict[str, Any]]:
+def all_rows(
+    data: OpenedDataset, objective: str | None, versions: tuple[Any, ...]
+) -> Iterator[dict[str, Any]]:
     """The rows of all shards' examples, one by one."""
     return rows(list(data.shards), data, objective)
 
