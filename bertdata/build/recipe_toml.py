@@ -11,6 +11,7 @@ from bertdata.text.settings import NVIDIA_TEXT, SegmentSettings
 
 _RECORDS = ("tokenizer", "objective", "container")
 _VOCABULARY = '# vocab = "vocab.txt"  # or tokenizer = "tokenizer.json"; here or as a flag of create\n'
+_SHUFFLE = '# none, or global: documents of all parts mixed, into num_shards shards\nshuffle = "none"\n'
 
 
 def recipe_toml(recipe: Recipe) -> str:
@@ -29,8 +30,7 @@ def recipe_toml(recipe: Recipe) -> str:
         lines.append(f"\n[{record}]\n")
         lines += [_VOCABULARY] if record == "tokenizer" else []
         lines += _lines(kind, shared, record)
-        lines += ['# none, or global: documents of all parts mixed, into num_shards shards\nshuffle = "none"\n'
-                 ] if record == "container" else []  # fmt: skip
+        lines += [_SHUFFLE] if record == "container" else []
     for number, phase in enumerate([first, *others] if others else [], 1):
         own = {item.name: getattr(phase, item.name) for item in fields(kind) if item.name not in shared}
         for record in _RECORDS:
@@ -42,7 +42,6 @@ def recipe_toml(recipe: Recipe) -> str:
 def _lines(kind: type[Any], values: Mapping[str, Any], record: str | None = None) -> Iterator[str]:
     """The settings that belong to the record, or all, each behind its help. None is not given."""
     for item in fields(kind):
-        if item.name in values and values[item.name] is not None:
-            if record is None or item.metadata["record"] == record:
-                name = "name" if record and item.name == "objective" else item.name
-                yield f"# {item.metadata['help']}\n{name} = {json.dumps(values[item.name])}\n"
+        if values.get(item.name) is not None and record in (None, item.metadata["record"]):
+            name = "name" if record and item.name == "objective" else item.name
+            yield f"# {item.metadata['help']}\n{name} = {json.dumps(values[item.name])}\n"

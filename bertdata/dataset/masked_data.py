@@ -64,7 +64,8 @@ class MaskedData(OpenedDataset):
             numbers=np.arange(first, first + len(batch), dtype=np.uint64),
             rates=np.full(len(batch), self.rate),
         )
-        return columns.compact(self.masker.mask_batch(batch, draws))
+        masked: ExampleBatch = columns.compact(self.masker.mask_batch(batch, draws))
+        return masked
 
 
 def masked_data(

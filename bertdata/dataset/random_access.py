@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
-from operator import itemgetter
 from tempfile import TemporaryFile
 from threading import Lock
 from typing import IO, Any, Protocol, cast
@@ -34,8 +33,8 @@ class RandomAccess:
 
     Up to 64 MiB of decoded examples and 64 open shards are kept. A container decodes a run of examples at a
     time: 16 of TFRecord, a block of HDF5, a row group of Parquet. A file that can only be read in order
-    (packed rows, other programs' layouts) is decoded once into a temporary file. A shard's md5 is checked when
-    it is opened, once while the file stays as it is; one in a bucket is downloaded then.
+    (packed rows, other programs' layouts) is decoded once into a temporary file. A shard's md5 is checked
+    when it is opened, once while the file stays as it is; one in a bucket is downloaded then.
     """
 
     def __init__(self, data: OpenedDataset) -> None:
@@ -63,8 +62,10 @@ class RandomAccess:
 
     def _batch(self, numbers: Sequence[int]) -> ExampleBatch:
         order = sorted(range(len(numbers)), key=numbers.__getitem__)
-        places = groupby((self._place(numbers[at]) for at in order), key=itemgetter(0, 1))
-        found = [self._chosen(*key, [place for *_, place in group]) for key, group in places]
+        places = groupby((self._place(numbers[at]) for at in order), key=lambda place: place[:2])
+        found = [
+            self._chosen(shard, piece, [place for *_, place in group]) for (shard, piece), group in places
+        ]
         batch = found[0] if len(found) == 1 else columns.join(found)
         return batch if order == list(range(len(order))) else columns.take(batch, np.argsort(order))
 
@@ -157,7 +158,8 @@ def _open(data: OpenedDataset, shard: Shard, index: Any = None) -> _OpenShard:
             pieces: _Pieces = reader
             ends, index = reader.piece_ends(), reader.index
         if ends is None:
-            spooled = _Spooled(stack.enter_context(cast(IO[bytes], TemporaryFile())), data, shard)
+            spool = cast(IO[bytes], TemporaryFile())  # noqa: SIM115
+            spooled = _Spooled(stack.enter_context(spool), data, shard)
             pieces, ends, is_altered = spooled, spooled.ends, True
         if (found := ends[-1] if ends else 0) != shard.examples:
             raise ShardError(f"{shard.path}: holds {found} examples, expected {shard.examples}")

@@ -43,7 +43,7 @@ class ShardReader(Protocol):
 
     def piece(self, number: int) -> ExampleBatch:
         """The examples of one such run."""
-        raise NotImplementedError
+        raise AssertionError("no run of examples is decoded alone")
 
     def __iter__(self) -> Iterator[Any]:
         """Each example by itself, in order, as the ``example_type`` of its objective."""

@@ -129,7 +129,7 @@ class TFRecordReader(ShardReader):
         return self._batches(self._file, size)
 
     def piece_ends(self) -> Sequence[int]:
-        """The ends of runs of 16 records. Their offsets, 16 bytes a run with their numbers, are found once."""
+        """The ends of runs of 16 records. The index, 16 bytes a run, is made once."""
         return self._pieces()[1]
 
     def piece(self, number: int) -> ExampleBatch:

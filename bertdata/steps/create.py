@@ -94,7 +94,8 @@ def create(
     Of a directory that ``segment`` made, its parts to train on are taken. Exactly one of vocab, a WordPiece
     vocabulary, and tokenizer, a tokenizer.json or a model's directory, is given; roles: of the latter, the
     tokens that its files do not tell, as ``{"mask": "<mask>"}``.
-    A setting that is None is that of the TOML file config, else the recipe's; the recipe's default is mlperf, or that of the dialect's name.
+    A setting that is None is that of config, a TOML file (docs/commands.md), else the recipe's; the recipe's
+    default is mlperf, or that of the dialect's name.
     A recipe of two phases writes ``output/phase1`` and ``output/phase2``. With shuffle "global" the
     documents of all parts are mixed into num_shards shards. own_settings: those of an objective that have
     no argument here. Shards that an earlier run finished are kept. A subclass of UsageError says

@@ -157,8 +157,8 @@ class ExampleDataset:
 
         Each example comes once, however many workers the DataLoader has. rank, world: only this one of
         ``world`` processes' examples; the shares differ by one example at most. map_style: a ``Dataset`` with
-        ``len`` and examples by number instead, for a DataLoader with ``shuffle=True`` or a sampler, which then
-        shares the examples out. ``set_epoch(e)`` of either draws the masks of ``masked()`` anew.
+        ``len`` and examples by number instead, for a DataLoader with ``shuffle=True`` or a sampler, which
+        then shares the examples out. ``set_epoch(e)`` of either draws the masks of ``masked()`` anew.
         """
         need("torch", "train", ".torch()")
         from bertdata.dataset.views.torch_examples import TorchExamples, TorchExamplesByNumber
@@ -181,8 +181,8 @@ class ExampleDataset:
         """A ``datasets.IterableDataset`` of padded rows under Hugging Face's names.
 
         The shards are read as it is iterated; it has as many shards as there are files. Its ``set_epoch(e)``
-        draws the masks of ``masked()`` anew, of what ``map`` or ``filter`` made of it too. streaming=False: a map-style ``datasets.Dataset`` of the same
-        rows, which ``datasets`` writes into its cache once.
+        draws the masks of ``masked()`` anew, of what ``map`` or ``filter`` made of it too. streaming=False: a
+        map-style ``datasets.Dataset`` of the same rows, which ``datasets`` writes into its cache once.
         """
         need("datasets", "datasets", ".datasets()")
         from bertdata.dataset.views.huggingface import iterable_dataset, map_dataset

@@ -54,9 +54,9 @@ def segment(
 
     sources: extracted files, or directories of them; with input_kind "text", plain-text files, one
     document each, or directories of them. books: such text files beside the sources, read before them. A
-    setting that is None is that of the TOML file config, else has its default: SegmentSettings says which and what each means; abbreviations: the
-    path of their file. punkt_tables: directory or URL of NLTK's punkt_tab tables of the language. What an
-    earlier run finished is kept.
+    setting that is None is that of config, a TOML file (docs/commands.md), else has its default:
+    SegmentSettings says which and what each means; abbreviations: the path of their file. punkt_tables:
+    directory or URL of NLTK's punkt_tab tables of the language. What an earlier run finished is kept.
     """
     processes = workers_of(workers)
     check_engine(engine)

@@ -132,7 +132,8 @@ def add_config(parser: argparse._ActionsContainer, tables: str) -> None:
     parser.add_argument(
         "--config",
         metavar="FILE.toml",
-        help=f"settings in a file ({tables}), as bertdata recipes NAME --as toml prints them; flags win over it",
+        help=f"settings in a file ({tables}), as bertdata recipes NAME --as toml prints them; flags win over "
+        "it",
     )
 
 

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 class ExamplesByNumber:
-    """The examples as the objective's ``example_type``. Picklable. Nothing is opened before one is asked for."""
+    """The examples as the objective's ``example_type``. Picklable.
+
+    Nothing is opened before one is asked for.
+    """
 
     def __init__(self, data: OpenedDataset, objective: str | None) -> None:
         self._data, self._objective = data, objective
@@ -22,7 +25,7 @@ class ExamplesByNumber:
         return ExamplesByNumber, (self._data, self._objective)
 
     def get(self, index: SupportsIndex | slice) -> Any:
-        """The example of that number, counted from the end where it is negative; a list of those of a slice."""
+        """The example of that number, below 0 counted from the end, or a list of those of a slice."""
         if isinstance(index, slice):
             return self.several(range(*index.indices(self._data.examples)))
         return self.several([whole(index)])[0]

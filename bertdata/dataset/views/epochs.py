@@ -15,7 +15,8 @@ class SharedEpoch:
         if find_spec("torch") is not None:
             import torch
 
-            self._epoch = torch.tensor([-1]).share_memory_()
+            self._epoch = torch.tensor([-1])
+            self._epoch.share_memory_()
 
     def set(self, epoch: int) -> None:
         """Change the epoch, for workers that run already too."""

@@ -20,11 +20,15 @@ _ROWS = 256
 
 
 def feature_spec(data: OpenedDataset) -> dict[str, Any]:
-    """What ``tf.io.parse_example`` takes for the dataset's TFRecord shards, by field. SettingsError for packs."""
+    """The features of the dataset's TFRecords, by field, as ``tf.io.parse_example`` takes them.
+
+    SettingsError for packed rows.
+    """
     layout = data.layout
     if layout.packing is not None:
         raise SettingsError(
-            f"{data.name}: its records are packed rows, of which there is no feature spec; convert it to examples"
+            f"{data.name}: its records are packed rows, of which there is no feature spec; "
+            "bertdata convert makes examples of them"
         )
     return {
         name: tf.io.RaggedFeature(getattr(tf, field.type))

@@ -11,14 +11,15 @@ import datasets as huggingface
 import numpy as np
 import pytest
 import torch
+import transformers
 from torch.utils.data import DataLoader
 
 import bertdata
 from bertdata.dataset import random_access
 from bertdata.dataset.masked_data import MaskedData
 from bertdata.dataset.reader import OpenedDataset
-from bertdata.examples import columns
 from bertdata.errors import SettingsError, ShardError
+from bertdata.examples import columns
 from tests.support.paths import ROOT
 
 VOCABULARY = ROOT / "golden" / "vocab.txt"
@@ -212,3 +213,38 @@ def test_a_batch_by_number_trains_with_shuffle(training_set):
     stored = [row.tolist() for batch in data.numpy() for row in batch["input_ids"]]
     assert rows != stored
     assert sorted(rows) == sorted(stored)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("map_style", [False, True])
+def test_transformers_trainer_takes_new_masks_each_epoch(training_set, map_style, tmp_path):
+    data = bertdata.open_dataset(training_set)
+    seen: list[tuple[Any, ...]] = []
+    collate = data.collator()
+
+    def recorded(examples: Any) -> Any:
+        seen.extend((tuple(one.ids), tuple(one.positions)) for one in examples)
+        return collate(examples)
+
+    small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 16}
+    model = transformers.BertForPreTraining(transformers.BertConfig(vocab_size=4000, **small))
+    steps = -(-len(data) // 64)
+    arguments = transformers.TrainingArguments(
+        output_dir=str(tmp_path),
+        max_steps=2 * steps,
+        per_device_train_batch_size=64,
+        report_to=[],
+        save_strategy="no",
+        use_cpu=True,
+    )
+    transformers.Trainer(
+        model=model,
+        args=arguments,
+        train_dataset=data.masked().torch(map_style=map_style),
+        data_collator=recorded,
+    ).train()
+    for epoch in (0, 1):
+        found = seen[epoch * len(data) : (epoch + 1) * len(data)]
+        wanted = [(tuple(one.ids), tuple(one.positions)) for one in data.masked(epoch=epoch)]
+        assert sorted(found) == sorted(wanted)
+        assert (found == wanted) != map_style, "a map-style view is shuffled"

@@ -1,6 +1,5 @@
 """open_dataset's view for TensorFlow, and the feature spec of TFRecord shards, by TensorFlow itself."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
