@@ -64,7 +64,7 @@ class GivenSettings:
 
 @contextmanager
 def with_file(path: str | None, flags: GivenSettings) -> Iterator[GivenSettings]:
-    """The settings of the file at the path, those of the flags over them; without a path the flags' alone.
+    """The settings of the file at the path under those of the flags, or the flags' alone without a path.
 
     A SettingsError inside names the file's line where it speaks of one.
     """
@@ -194,7 +194,7 @@ class DatasetFile:
             for name in self._table(*place, record):
                 home = homes.get(name, record)
                 self._refuse_unless(
-                    home == record, (*place, record, name), f"{name} belongs into the table [{home}]"
+                    home == record, (*place, record, name), f"{name} belongs in the table [{home}]"
                 )
             self._check_table((*place, record), schemas[record])
 

@@ -54,7 +54,7 @@ class RandomAccess:
         return RandomAccess, (self._data,)
 
     def batch(self, numbers: Sequence[int]) -> ExampleBatch:
-        """The examples of these numbers, each from 0 on, in this order; one at least."""
+        """The examples of these numbers, each from 0 on, in this order. One at least."""
         if os.getpid() != self._process:
             self._start()  # a forked process shares the files' positions with its parent
         with self._lock:

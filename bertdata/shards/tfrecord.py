@@ -140,7 +140,7 @@ class TFRecordReader(ShardReader):
         return batch
 
     def _pieces(self) -> "tuple[array[int], Sequence[int]]":
-        """The index: where each run of records starts, and at last the file's end; the ends' numbers."""
+        """The index: where each run of records starts, at last the file's end, and the ends' numbers."""
         if self.index is None:
             self.index = self._find_pieces()
         found: tuple[array[int], Sequence[int]] = self.index

@@ -23,6 +23,6 @@ class EpochDataset(IterableDataset):  # type: ignore[misc]
         return found
 
     def set_epoch(self, epoch: int) -> None:
-        """Take the masks of that epoch from the next iteration on; ``datasets`` reorders the shards too."""
+        """Take the masks of that epoch from the next iteration on, and the order that ``datasets`` gives it."""
         super().set_epoch(epoch)
         self.shared_epoch.set(epoch)

@@ -7,7 +7,7 @@ from bertdata.dataset.reader import OpenedDataset
 
 
 class SharedEpoch:
-    """A dataset's epoch. Picklable; where torch is installed, a DataLoader's workers see it change."""
+    """A dataset's epoch. Picklable. Where torch is installed, a DataLoader's workers see it change."""
 
     def __init__(self, data: OpenedDataset) -> None:
         self._data = data

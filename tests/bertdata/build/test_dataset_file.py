@@ -145,7 +145,7 @@ def test_segment_reads_its_table_of_the_file(tmp_path):
             2,
             "format is 'tfrecords', expected one of tfrecord, hdf5, parquet",
         ),
-        ("[container]\ndupe_factor = 3\n", 2, r"dupe_factor belongs into the table [objective]"),
+        ("[container]\ndupe_factor = 3\n", 2, r"dupe_factor belongs in the table [objective]"),
         ("[container]\nshuffle = 'global'\n", 2, "--shuffle global needs --num-shards N"),
         ("[container]\nnum_shards = 0\n", 2, "num_shards is 0, expected 1 or more"),
         ("recipe = 'bert'\n", 1, "recipe is 'bert', expected one of mlperf, google"),
