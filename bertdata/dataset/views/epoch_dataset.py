@@ -23,6 +23,6 @@ class EpochDataset(IterableDataset):  # type: ignore[misc]
         return found
 
     def set_epoch(self, epoch: int) -> None:
-        """Take the masks of that epoch from the next iteration on, and the order that ``datasets`` gives it."""
+        """Take the masks of that epoch from the next iteration on, and the order of shards that it has."""
         super().set_epoch(epoch)
         self.shared_epoch.set(epoch)
