@@ -102,6 +102,8 @@ def plan_targets(
     record = None if isinstance(tokenizer, VocabularyFile) else tokenizer.record(vocabulary)
     for number, (place, given) in enumerate(settings.items(), 1):
         chosen = _with_word_starts(given, vocabulary)
+        if chosen.files_of_run and num_shards is not None:
+            raise SettingsError("--as-original deals the examples to files of its own; leave out --shuffle")
         plan = DatasetPlan(
             recipe=recipe.name if recipe else None,
             phase=number if numbered else phase if recipe and len(recipe.phases) > 1 else None,
