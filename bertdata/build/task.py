@@ -87,7 +87,6 @@ class TaskPlan:
         stem = f"shard-{number:05}-of-{shards:05}"
         return ShardTask(plan=self, stem=stem, source=source, inputs=tuple(inputs), number=number)
 
-
     def of_run(self, corpus: InputEntry, inputs: Sequence[str]) -> "ShardTask":
         """The files of a whole run, which one process makes. corpus: the entry of all inputs together."""
         source = CorpusSource(corpus, self.tokenizer, tuple)

@@ -28,9 +28,7 @@ def make_dealt(plan: TaskPlan, parts: Sequence[str], workers: int, progress: OnP
             finished = f"dealt {storage.base_name(part)} ({examples} examples)"
             progress(StepProgress(stage=CREATING, done=done, total=total, finished=finished))
 
-        found, shards = deal_run(
-            plan, target, parts, lambda tasks: pool.in_order(load_input, tasks), tell
-        )
+        found, shards = deal_run(plan, target, parts, lambda tasks: pool.in_order(load_input, tasks), tell)
     corpus = found.corpus
     result = TaskResult(entries=((corpus.entry, shards),))
     return MadeShards(corpus=corpus, results=[result], warnings=tuple(found.warnings))

@@ -49,7 +49,9 @@ class ReferenceStream:
         return first, second
 
 
-def segment_pairs(documents: list[Document], stream: ReferenceStream) -> Iterator[tuple[list[int], list[int]]]:
+def segment_pairs(
+    documents: list[Document], stream: ReferenceStream
+) -> Iterator[tuple[list[int], list[int]]]:
     """The segments of every example, not cut. A document's end ends an example too."""
     for document in documents:
         waiting: list[Sentence] = []

@@ -281,7 +281,8 @@ def test_a_vocabulary_with_windows_line_ends_makes_the_same_shards(
         (["--workers=0"], "--workers: '0' is not a number of 1 or more"),
         (
             ["--phase=3"],
-            "recipe mlperf has one phase, phase 3 was asked for; nvidia, habana, graphcore have two",
+            "recipe mlperf has one phase, phase 3 was asked for; nvidia, habana, graphcore, "
+            "modernbert, ettin, neobert have two",
         ),
         (["--recipe=nvidia", "--phase=0"], "recipe nvidia has phases 1 and 2; phase 0 was asked for"),
         (["--recipe=nvidai"], "--recipe: invalid choice: 'nvidai' (choose from"),
