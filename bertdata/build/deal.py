@@ -90,7 +90,7 @@ def deal_run(
     load_all: LoadAll,
     tell: Callable[[str, int], None],
 ) -> tuple[DealtRun, tuple[ShardEntry, ...]]:
-    """Make the files of the run. parts: sorted. tell: called with each part and its examples, when it is done.
+    """Make the files of the run. parts: sorted. tell: called with each finished part and its examples.
 
     InputError as of load_input, and where every part was left out.
     """

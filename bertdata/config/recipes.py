@@ -115,8 +115,8 @@ ENCODERS = (
         objective="mlm",
         phases=({**_UNMASKED, "max_seq_length": 128, "masked_lm_prob": 0.3},),
         exact=_NOTHING,
-        distribution="blocks of whole sentences, where the original's files hold text (MDS, column text) that "
-        "is cut and masked at load",
+        distribution="blocks of whole sentences, where the original has text in MDS (column text), cut "
+        "and masked at load",
         paper="128 ids and 30 %",
     ),
     Recipe(
@@ -136,7 +136,7 @@ ENCODERS = (
             4096,
         ),
         exact=_NOTHING,
-        distribution="joined ids of a part cut at the length, where the original joins those of a batch; masks "
+        distribution="joined ids of a part, cut at the length, where the original joins a batch's; masks "
         "drawn at load, all [MASK], no special token",
         paper=_NOTHING,
     ),
@@ -145,7 +145,7 @@ ENCODERS = (
         summary="ELECTRA: unmasked examples of one or two segments, 128 ids, TFRecord",
         objective="electra",
         phases=({"objective": "electra", "dialect": "google", "max_seq_length": 128},),
-        exact="every example, where the program's random is seeded with --random-seed: of each part by itself, "
+        exact="every example, where random is seeded with --random-seed: those of each part by itself, "
         "or with --as-original those of one process over all parts, and its files",
         distribution="masks, which the program's trainer draws",
         paper=_NOTHING,

@@ -306,7 +306,7 @@ def _unverified(paths: list[str], objective: str | None, split: Split | None) ->
 
 
 def _is_empty_of_deal(file: FoundShard) -> bool:
-    """True for a file without examples among those that a program dealt its examples to in turn, as ELECTRA's."""
+    """True for an empty one of the files to which a program dealt its examples in turn, as ELECTRA's."""
     return not file.bytes and re.search(r"-\d+-of-\d+$", file.name) is not None
 
 

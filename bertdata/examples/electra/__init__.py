@@ -1,1 +1,1 @@
-"""ELECTRA's objective: unmasked examples of one or two segments, whose ids a model tells from replaced ones."""
+"""ELECTRA's objective: unmasked examples of one or two segments, to find replaced ids in."""

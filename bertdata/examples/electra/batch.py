@@ -9,7 +9,7 @@ from bertdata.records import Buffer, Example, ExampleBatch, column
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ElectraExample(Example):
-    """One example ``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]``. Its first first_length ids are segment 0."""
+    """One example ``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]``. first_length: ids of segment 0."""
 
     first_length: int
 

@@ -14,7 +14,7 @@ from bertdata.records import Documents, ExampleSource, Vocabulary
 class ElectraMaker:
     """Makes the examples of one input after another, by one random stream.
 
-    inputs: their number. order: the numbers of the sorted inputs in the order in which the program reads them.
+    inputs: their number. order: the numbers of the sorted inputs, as the program reads them.
     """
 
     def __init__(

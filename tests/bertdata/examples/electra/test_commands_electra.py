@@ -95,7 +95,8 @@ def test_it_is_verified_shown_and_counted(bertdata, datasets, small_vocabulary_f
     path = shards(datasets[format])[1]
     outcome = bertdata("show", path, "--vocab", small_vocabulary_file, "--num=200")
     assert outcome.status == 0, outcome.err
-    assert "  A  [CLS]" in outcome.out and "  B  " in outcome.out
+    assert "  A  [CLS]" in outcome.out
+    assert "  B  " in outcome.out
     outcome = bertdata("stats", datasets[format], "--json", "--workers=1")
     assert outcome.status == 0, outcome.err
     (found,) = json.loads(outcome.out)["datasets"]
@@ -148,11 +149,11 @@ def test_other_layouts_hold_masks(bertdata, datasets, tmp_path, layout):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--max-seq-length=4",), "max_seq_length is 4, expected 5 to"),
-        (("--masked-lm-prob=0.2",), "unknown settings: masked_lm_prob"),
+        (("--max-seq-length=4",), "--max-seq-length is 4, expected 5 to"),
+        (("--masked-lm-prob=0.2",), "unknown settings: --masked-lm-prob"),
         (("--recipe=mlperf",), "--recipe mlperf goes with the objective of the recipe"),
-        (("--as-original", "--format=hdf5"), "as_original makes TFRecord files, expected no hdf5"),
-        (("--as-original", "--bin-size=16"), "as_original makes ELECTRA's files, expected no bins"),
+        (("--as-original", "--format=hdf5"), "--as-original makes TFRecord files, expected no hdf5"),
+        (("--as-original", "--bin-size=16"), "--as-original makes ELECTRA's files, expected no bins"),
         (("--as-original", "--shuffle=global", "--num-shards=2"), "leave out --shuffle"),
     ],
 )
@@ -167,10 +168,9 @@ def test_settings_that_make_no_sense_are_one_line(
 def test_no_task_of_the_trainer_learns_it(datasets, tmp_path, capfd):
     from trainer.__main__ import main as train
 
-    capfd.readouterr()  # of the fixture
     given = ["pretrain", "--config", "tiny", "--train-data", str(datasets["hdf5"]), "--device", "cpu"]
     assert train([*given, "--output-dir", str(tmp_path / "run"), "--steps", "1"]) == 2
-    (line,) = capfd.readouterr().err.splitlines()
+    *_, line = capfd.readouterr().err.splitlines()
     assert "has the objective electra, which no task of the trainer learns" in line
 
 
