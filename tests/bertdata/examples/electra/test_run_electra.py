@@ -135,6 +135,27 @@ def test_the_originals_files_are_read_without_a_manifest(parts, small_vocabulary
         assert sorted(map(repr, found)) == sorted(map(repr, wanted))
 
 
+@pytest.mark.thorough
+def test_records_that_tensorflow_wrote_are_read_as_ours(parts, small_vocabulary_file, tmp_path):
+    """Written as the program writes them: three features of so many integers, in whatever order."""
+    tf = pytest.importorskip("tensorflow")
+    made = run(parts[:1], small_vocabulary_file, tmp_path / "run", "--workers=1")
+    settings = ElectraSettings(max_seq_length=16)
+    examples, theirs = in_order_of_making(made), tmp_path / "theirs"
+    theirs.mkdir()
+    writers = [tf.io.TFRecordWriter(str(theirs / name_of(number))) for number in range(1000)]
+    for number, example in enumerate(examples):
+        values = dict(zip(("input_ids", "input_mask", "segment_ids"), padded(example, settings), strict=True))
+        lists = {name: tf.train.Int64List(value=row) for name, row in values.items()}
+        features = {name: tf.train.Feature(int64_list=found) for name, found in lists.items()}
+        record = tf.train.Example(features=tf.train.Features(feature=features))
+        writers[number % 1000].write(record.SerializeToString())
+    for writer in writers:
+        writer.close()
+    assert in_order_of_making(theirs) == examples
+    assert len(face.open_dataset(str(theirs), unverified=True)) == len(examples)
+
+
 @pytest.mark.parametrize("case", CASES[:2])
 def test_the_files_of_the_kits_text_hold_the_programs_examples(case, kit, tmp_path):
     oracles = kit / "encoders" / "electra" / "examples.json"
