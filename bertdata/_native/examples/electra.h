@@ -23,7 +23,7 @@ class ElectraStream {
 
   uint32_t longest() const { return longest_; }
   uint32_t target() const { return target_; }
-  // The wanted length of the first segment; so long a one leaves nothing for a second.
+  // The wanted length of the first segment. One of 100000 ids leaves nothing for a second.
   uint32_t draw_first() { return random_.random() < 0.1 ? 100000 : (target_ - 3) / 2; }
   bool draw_joins() { return random_.random() < 0.5; }
   void draw_target() { target_ = random_.random() < 0.05 ? random_.randint(kShortest, longest_) : longest_; }
