@@ -17,7 +17,7 @@ def fairseq_order(lengths: Sequence[int] | Array, seed: int) -> Array:
 
     lengths: ids of each example. seed: fairseq's ``--seed``, 0 to 2**32 - 1.
     """
-    permutation = TwisterStream(_checked(seed)).permutation(len(lengths))
+    permutation = np.array(TwisterStream(_checked(seed)).permutation(len(lengths)))
     order: Array = np.lexsort((permutation, np.asarray(lengths))).astype(np.int64)
     return order
 

@@ -5,6 +5,7 @@ as xxHash mixes its input. Needs NumPy when it is imported.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +51,7 @@ def generator_seed(*numbers: int) -> int:
 def generator_seeds(seed: int, epoch: int, examples: Array) -> Array:
     """The seeds (N,) of many examples, uint64 as the examples' numbers are. Numbers below 2**61 - 1."""
     total = np.full(len(examples), _PRIMES[2], np.uint64)
-    lanes = [np.uint64(number_hash(number) * _PRIMES[1] & _LONG) for number in (seed, epoch)]
+    lanes: list[Any] = [np.uint64(number_hash(number) * _PRIMES[1] & _LONG) for number in (seed, epoch)]
     for lane in (*lanes, examples * np.uint64(_PRIMES[1])):
         total += lane
         total = (total << np.uint64(31) | total >> np.uint64(33)) * np.uint64(_PRIMES[0])
