@@ -75,6 +75,27 @@ class ExampleDataset:
             raise SettingsError(f"batch_size is {batch_size}, expected 1 or more")
         return (row_batches if padded else column_batches)(self.opened, batch_size)
 
+    def fairseq_batches(
+        self,
+        *,
+        batch_size: int,
+        seed: int = 42,
+        epoch: int = 1,
+        rank: int = 0,
+        world: int = 1,
+        start: int = 0,
+    ) -> Iterator[dict[str, "Array"]]:
+        """One rank's batches of an epoch in fairseq's order, as padded rows of ``numpy()``.
+
+        Neighbours in length are a batch of ``batch_size``, 1 to 8 or a multiple of 8; the batches are
+        shuffled by seed + epoch and dealt to the ranks in turn. Epochs count from 1. start: the batch to begin
+        with. All ids are held in memory.
+        """
+        from bertdata.dataset.views.fairseq_batches import ordered_rows
+
+        places = {"rank": rank, "world": world, "start": start}
+        return ordered_rows(self.opened, batch_size=batch_size, seed=seed, epoch=epoch, **places)
+
     def masked(
         self,
         *,

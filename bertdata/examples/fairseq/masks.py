@@ -39,7 +39,7 @@ class FairseqRules:
 
 
 def cumulative_shares(weights: Sequence[int]) -> list[float]:
-    """Up to each id, the share of random tokens. weights: of the ids; the first four are never drawn."""
+    """The share of random tokens up to each id. weights: of the ids, the first four of which do not count."""
     counted = [0] * SPECIAL_IDS + list(weights[SPECIAL_IDS:])
     total = sum(counted)
     sums = list(accumulate(weight / total for weight in counted))

@@ -13,7 +13,7 @@ from bertdata.examples.fairseq.streams import TwisterStream
 
 
 def fairseq_order(lengths: Sequence[int] | Array, seed: int) -> Array:
-    """The examples' numbers, int64 (N,), the shortest example first; equals by a permutation of the seed.
+    """The examples' numbers, int64 (N,), the shortest first. Equals are in a random order of the seed.
 
     lengths: ids of each example. seed: fairseq's ``--seed``, 0 to 2**32 - 1.
     """

@@ -14,6 +14,7 @@ from bertdata.dataset.reader import open_dataset
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import SettingsError
 from bertdata.examples.fairseq.masks import FairseqRules, cumulative_shares, draw_masks
+from bertdata.examples.fairseq.order import fairseq_batches
 from bertdata.examples.fairseq.seeds import generator_seed
 from bertdata.examples.fairseq.streams import RELEASES, STREAMS
 from bertdata.examples.fairseq.words import word_begins
@@ -106,6 +107,28 @@ def test_an_example_is_known_by_its_number_in_the_whole_dataset(release, whole, 
         assert found == expected(blocks, release, epoch, whole=whole)
     first = [one.ids for one in data.masked(masking=release, seed=SEED, whole_word_mask=whole)]
     assert first == [list(ids) for ids, *_ in expected(blocks, release, 1, whole=whole)]
+
+
+@pytest.mark.parametrize("world", [1, 3])
+def test_batches_of_the_face_are_examples_in_fairseqs_order(world, blocks):
+    data = bertdata.open_dataset(str(blocks)).masked(masking="fairseq", seed=SEED, epoch=2)
+    examples = expected(blocks, "fairseq", 2)
+    lengths = [len(ids) for ids, *_ in examples]
+    for rank in range(world):
+        places = {"seed": SEED, "epoch": 2, "batch_size": 16, "rank": rank, "world": world}
+        wanted = fairseq_batches(lengths, **places)
+        found = list(data.fairseq_batches(**places))
+        assert len(found) == len(wanted)
+        for rows, numbers in zip(found, wanted, strict=True):
+            ids = [
+                tuple(row[used > 0].tolist())
+                for row, used in zip(rows["input_ids"], rows["attention_mask"], strict=True)
+            ]
+            assert ids == [examples[number][0] for number in numbers]
+            labels = [tuple(row[row != -100].tolist()) for row in rows["labels"]]
+            assert labels == [examples[number][2] for number in numbers]
+        rest = list(data.fairseq_batches(**places, start=5))
+        assert [one["input_ids"].tolist() for one in rest] == [one["input_ids"].tolist() for one in found[5:]]
 
 
 @pytest.mark.parametrize("release", RELEASES)
