@@ -87,9 +87,9 @@ class ExampleDataset:
     ) -> Iterator[dict[str, "Array"]]:
         """One rank's batches of an epoch in fairseq's order, as padded rows of ``numpy()``.
 
-        Neighbours in length are a batch of ``batch_size``, 1 to 8 or a multiple of 8; the batches are
-        shuffled by seed + epoch and dealt to the ranks in turn. Epochs count from 1. start: the batch to begin
-        with. All ids are held in memory.
+        Neighbours in length are a batch of ``batch_size``, 1 to 8 or a multiple of 8. The batches are
+        shuffled by seed + epoch and dealt to the ranks in turn. Epochs count from 1. start: the batch to
+        begin with. All ids are held in memory.
         """
         from bertdata.dataset.views.fairseq_batches import ordered_rows
 

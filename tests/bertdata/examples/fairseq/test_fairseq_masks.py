@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bertdata.errors import SettingsError
 from bertdata.examples.dynamic_masking.masker import Draws
+from bertdata.examples.fairseq.blocks import fairseq_blocks
 from bertdata.examples.fairseq.load_masker import make_fairseq_masker
 from bertdata.examples.masking.settings import MaskingSettings
-from bertdata.examples.mlm.blocks import cut_blocks
 from bertdata.records import ShardLayout, Vocabulary
-from tests.support.encoders_kit import END, START, Lines, dictionary_words, md5_of_rows, oracle
+from tests.support.encoders_kit import END, Lines, dictionary_words, md5_of_rows, oracle
 
 PAD = 1
 FILES = {"fairseq": "masks_pcg64.json", "fairseq-0.12": "masks_mt19937.json"}
@@ -38,11 +39,9 @@ def vocabulary_of(words: list[str], kind: str) -> Vocabulary:
 def blocks_of(lines: Lines, breaks: str, length: int) -> list[list[int]]:
     """fairseq's blocks, with the blank lines, and with lines that are too long left whole."""
     ended = [[*line, END] for line in lines]
-    stream = [token for line in ended for token in line]
-    spans = list(cut_blocks(list(map(len, ended)), breaks, length - 1))
-    return [
-        [START, *stream[start:end]] for start, end in spans if breaks != "complete_doc" or end - start > 1
-    ]
+    ids = np.array([token for line in ended for token in line], np.uint16)
+    made = fairseq_blocks(ids, np.cumsum(list(map(len, ended))), breaks, length)
+    return [one.ids for one in made.examples()]
 
 
 def settings_of(name: str) -> tuple[dict[str, int], MaskingSettings]:
@@ -104,3 +103,24 @@ def test_every_mask_is_fairseqs(release, engine, kit, lines, encoders):
         assert md5_of_rows(sources) == wanted["source_md5"], name
         assert md5_of_rows(targets) == wanted["target_md5"], name
     assert len(cases) == 19
+
+
+@pytest.mark.thorough
+def test_every_block_is_fairseqs(lines, encoders):
+    cases = oracle(encoders / "fairseq" / "blocks.json")
+    for case, wanted in cases.items():
+        text, tokens, breaks, length = case.split("__")
+        rows = blocks_of(lines[f"{text}__{tokens}"], breaks, int(length))
+        assert (len(rows), sum(map(len, rows))) == (wanted["blocks"], wanted["tokens"]), case
+        assert md5_of_rows(rows) == wanted["md5"], case
+    assert len(cases) == 36
+
+
+def test_blocks_that_cannot_be_are_refused():
+    with pytest.raises(
+        SettingsError, match="blocks is 'all', expected one of none, complete, complete_doc, eos"
+    ):
+        fairseq_blocks(np.array([5, 2]), np.array([2]), "all", 8)
+    with pytest.raises(SettingsError, match="tokens_per_sample is 1, expected 2 or more"):
+        fairseq_blocks(np.array([5, 2]), np.array([2]), "eos", 1)
+    assert not len(fairseq_blocks(np.zeros(0, np.int64), np.zeros(0, np.int64), "none", 8))
