@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from bertdata.config.declared import schema_of, setting, setting_of
-from bertdata.examples.masking.settings import MaskingSettings
+from bertdata.examples.masking.settings import MASKINGS, MaskingSettings
 from trainer.config.section import Section, check
 
 CONSTANT = "constant"
@@ -17,8 +17,8 @@ class MaskingSection(Section):
     masking: str = setting(
         "static",
         "masks of the training examples: static, the dataset's own, or dynamic, drawn anew in each "
-        "epoch when examples are loaded",
-        ("static", "dynamic"),
+        "epoch when examples are loaded; fairseq and fairseq-0.12 draw them as these releases do",
+        ("static", *MASKINGS),
         common=True,
     )
     vocab: str | None = setting(
@@ -65,7 +65,7 @@ class MaskingSection(Section):
 
     @property
     def is_dynamic(self) -> bool:
-        return self.masking == "dynamic"
+        return self.masking != "static"
 
     def settings(self, max_predictions_per_seq: int) -> MaskingSettings:
         """The settings of dynamic masks with so many slots."""
