@@ -23,6 +23,15 @@ class PcgStream:
         self._state, self._increment = _seeded(seed)
         self._half: int | None = None
 
+    @property
+    def state(self) -> tuple[int, int | None]:
+        """The generator's 128 bits, and the half of an output that is kept. Set, it goes on from there."""
+        return self._state, self._half
+
+    @state.setter
+    def state(self, state: tuple[int, int | None]) -> None:
+        self._state, self._half = state
+
     def long(self) -> int:
         """The next output, 64 bits."""
         self._state = (self._state * _MULTIPLIER + self._increment) & _HUGE

@@ -18,6 +18,7 @@ ROOMS_WITH_KERNELS = {
     "bertdata.text",
     "bertdata.tokens",
     "bertdata.examples",
+    "bertdata.loaders",
     "bertdata.shards",
     "bertdata.wiki",
 }

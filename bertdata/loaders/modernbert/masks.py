@@ -1,0 +1,43 @@
+"""Masks of packed rows, drawn from PCG64 after packing: one stream an epoch, batch after batch.
+
+Twin of _native/loaders/modernbert.h.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bertdata.examples.pcg_stream import PcgStream
+
+IGNORED = -100
+"""The label of a cell that is no target."""
+
+
+class MaskedCells(NamedTuple):
+    """The cells of a batch, row after row: masked ids, labels, and 1 where a cell held no padding."""
+
+    ids: Sequence[int]
+    labels: Sequence[int]
+    attention: Sequence[int]
+
+
+def mask_cells(
+    cells: Sequence[int], stream: PcgStream, *, mask_prob: float, mask_id: int, padding_id: int
+) -> MaskedCells:
+    """Mask a batch's cells: all are drawn for, special tokens and padding too.
+
+    First a random u a cell: below 0.8 of ``mask_prob`` it becomes ``mask_id``, below 0.9 of it a random id,
+    and below it it is a target if it is no padding. Then an integer a cell, used or not: a random id, from 0
+    to the largest that is there when masks are set.
+    """
+    draws = [stream.random() for _ in cells]
+    ids = [mask_id if draw < 0.8 * mask_prob else found for found, draw in zip(cells, draws, strict=True)]
+    limit = max(ids) + 1
+    others = [stream.below(limit) for _ in cells]
+    for place, draw in enumerate(draws):
+        if 0.8 * mask_prob <= draw < 0.9 * mask_prob:
+            ids[place] = others[place]
+    labels = [
+        found if draw < mask_prob and found != padding_id else IGNORED
+        for found, draw in zip(cells, draws, strict=True)
+    ]
+    return MaskedCells(ids, labels, [int(found != padding_id) for found in cells])
