@@ -13,6 +13,8 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError
 from bertdata.examples import columns
 from bertdata.examples.columns import Array
+from bertdata.examples.dynamic_masking.masker import unmask
+from bertdata.examples.groups import MASKS, has_group
 
 _NARROW_VOCABULARY = 1 << 16
 
@@ -36,7 +38,7 @@ class Sequences(Protocol):
 
 
 class StoredSequences:
-    """The examples of an opened dataset, decoded once, when the first are taken.
+    """The examples of an opened dataset, without masks, decoded once, when the first are taken.
 
     Their ids then lie in a file without a name in the temporary directory, 2 or 4 bytes each, mapped into
     memory: the system keeps of them what there is room for. Held are 8 bytes an example. Errors are those of
@@ -74,6 +76,8 @@ class StoredSequences:
         with TemporaryFile() as file:
             for shard in self._data.shards:
                 for batch in self._data.batches(shard):
+                    if has_group(type(batch), MASKS):
+                        batch = unmask(batch)  # noqa: PLW2901
                     file.write(np.ascontiguousarray(batch.ids, kind).data)
                     lengths.append(columns.lengths(batch.ends))
             file.flush()

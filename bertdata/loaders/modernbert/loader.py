@@ -3,7 +3,7 @@
 Needs NumPy when it is imported.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -30,7 +30,7 @@ class ModernBertLoader(Iterator[Batch]):
     """The batches of one rank. Iterating never ends, or ends with the one ``epoch`` that is asked for.
 
     As in the original, an epoch's last sequences are lost where they do not fill a batch. DatasetError where
-    an epoch has not even one.
+    an epoch has not even one. form: makes of each batch what is returned.
     """
 
     def __init__(
@@ -41,6 +41,7 @@ class ModernBertLoader(Iterator[Batch]):
         mask_id: int,
         padding_id: int,
         epoch: int | None = None,
+        form: Callable[[Batch], Batch] = lambda batch: batch,
         engine: Engine | None = None,
     ) -> None:
         if epoch is not None and epoch < 0:
@@ -49,7 +50,7 @@ class ModernBertLoader(Iterator[Batch]):
             raise SettingsError(f"epoch {epoch} by itself: the warm-up counts the tokens of those before it")
         self._sequences, self._settings, self._engine = sequences, settings, engine
         self._ids = {"mask_id": mask_id, "padding_id": padding_id}
-        self._only, self._warmup = epoch, BatchWarmup(settings)
+        self._only, self._warmup, self._form = epoch, BatchWarmup(settings), form
         self._tokens = 0
         self._begin(epoch or 0)
 
@@ -74,7 +75,7 @@ class ModernBertLoader(Iterator[Batch]):
             self._begin(self._epoch + 1)
             packed = self._packer.pack(self._warmup.rows(self._tokens))
         self._batch += 1
-        return self._make(packed)
+        return self._form(self._make(packed))
 
     def _make(self, packed: PackedRows) -> Batch:
         places, row_ends = np.asarray(packed.places, np.int64), np.asarray(packed.ends, np.int64)

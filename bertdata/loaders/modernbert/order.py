@@ -11,7 +11,9 @@ from bertdata.examples.pcg_stream import DxsmStream
 from bertdata.loaders.modernbert.settings import ModernBertSettings
 
 
-def find_order(examples: int, epoch: int, settings: ModernBertSettings, engine: Engine | None = None) -> Array:
+def find_order(
+    examples: int, epoch: int, settings: ModernBertSettings, engine: Engine | None = None
+) -> Array:
     """The numbers of a rank's examples of an epoch (from 0), in order, as int64.
 
     Padded from the order's own start until all ranks have equally many, again from there where the whole

@@ -37,9 +37,7 @@ def oracles(kit: Path) -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def lines(kit: Path, oracles: dict[str, Any]) -> ListedSequences:
     tokenizers = pytest.importorskip("tokenizers")
-    tokenizer = tokenizers.Tokenizer.from_file(
-        str(kit / "encoders" / "tokenizers" / "bpe-modernbert.json")
-    )
+    tokenizer = tokenizers.Tokenizer.from_file(str(kit / "encoders" / "tokenizers" / "bpe-modernbert.json"))
     rows = [row for row in (kit / "results" / "eval.txt").read_text("utf-8").splitlines() if row]
     cls, sep = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
     encoded = tokenizer.encode_batch(rows, add_special_tokens=False)
@@ -47,7 +45,15 @@ def lines(kit: Path, oracles: dict[str, Any]) -> ListedSequences:
 
 
 def settings_of(given: dict[str, Any]) -> ModernBertSettings:
-    taken = ("max_seq_len", "batch_size", "micro_batch_size", "mask_prob", "drop_last", "shuffle", "buffer_size")
+    taken = (
+        "max_seq_len",
+        "batch_size",
+        "micro_batch_size",
+        "mask_prob",
+        "drop_last",
+        "shuffle",
+        "buffer_size",
+    )
     warmup = given["warmup"] and Warmup(sequences=given["warmup"][0], tokens=given["warmup"][1])
     seeds = {"order_seed": given["seed"], "mask_seed": given["seed"]}
     return ModernBertSettings(**{name: given[name] for name in taken}, **seeds, warmup=warmup)
@@ -114,7 +120,9 @@ def test_every_batch_of_every_epoch_is_the_originals(name, engine, lines, oracle
         check_order(find_order(len(lines.rows), wanted["epoch"], settings, engine), wanted)
         check_epoch(batches, wanted)
     after = next(loader)["input_ids"].tolist()
-    if settings.warmup is None:  # the epoch ends where the original's does: the next batch is the next epoch's
+    if (
+        settings.warmup is None
+    ):  # the epoch ends where the original's does: the next batch is the next epoch's
         others = ModernBertLoader(
             lines, settings, mask_id=MASK, padding_id=PADDING, epoch=len(epochs), engine=engine
         )
