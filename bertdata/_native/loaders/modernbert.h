@@ -114,8 +114,9 @@ void fill_rows(const Id* ids, const int64_t* row_ends, size_t rows, size_t width
   }
 }
 
-// Masks the cells in `out.ids`. The stream stays as it was where an id is too large.
-inline void mask_cells(PcgStream& shared, const ModernBertRule& rule, size_t count, const ModernBertCells& out) {
+// Masks the cells in `out.ids`, and returns how many integers were drawn anew. The stream stays as it was where
+// an id is too large.
+inline int64_t mask_cells(PcgStream& shared, const ModernBertRule& rule, size_t count, const ModernBertCells& out) {
   PcgStream stream = shared;
   const double masked = 0.8 * rule.mask_prob, replaced = 0.9 * rule.mask_prob;
   std::vector<size_t> random;
@@ -133,16 +134,21 @@ inline void mask_cells(PcgStream& shared, const ModernBertRule& rule, size_t cou
   }
   if (largest >= UINT32_MAX) throw std::invalid_argument("ids: expected less than 4294967295");
   const uint32_t limit = static_cast<uint32_t>(largest) + 1;
+  const uint32_t least = (0u - limit) % limit;  // smaller low halves would not be uniform: Lemire's rejection
+  int64_t redrawn = 0;
   size_t next = 0;
   random.push_back(count);
   for (size_t i = 0; i < count; ++i) {
-    const uint32_t drawn = stream.below(limit);
+    uint64_t product = 0;
+    if (limit > 1) product = static_cast<uint64_t>(stream.next()) * limit;
+    for (; static_cast<uint32_t>(product) < least; ++redrawn) product = static_cast<uint64_t>(stream.next()) * limit;
     if (i == random[next]) {
-      out.ids[i] = drawn;
+      out.ids[i] = static_cast<int64_t>(product >> 32);
       ++next;
     }
   }
   shared = stream;
+  return limit > 1 ? redrawn : -static_cast<int64_t>(count);
 }
 
 }  // namespace bertdata

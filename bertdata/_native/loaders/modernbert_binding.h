@@ -39,7 +39,7 @@ inline py::object pack_rows(ModernBertPacker& packer, size_t rows) {
 }
 
 template <class Id>
-void draw_cells(PcgStream& stream, const py::buffer& ids, const py::buffer& row_ends, const py::buffer& made,
+int64_t draw_cells(PcgStream& stream, const py::buffer& ids, const py::buffer& row_ends, const py::buffer& made,
                 const ModernBertRule& rule) {
   const Array<Id> given(ids, "ids");
   const Array<int64_t> ends(row_ends, "row_ends");
@@ -56,7 +56,7 @@ void draw_cells(PcgStream& stream, const py::buffer& ids, const py::buffer& row_
   if (rule.mask_id < 0 || rule.padding_id < 0) throw py::value_error("ids: expected 0 or more");
   py::gil_scoped_release released;
   fill_rows(given.data, ends.data, rows, width, rule.padding_id, cells.out);
-  mask_cells(stream, rule, count, {cells.out, cells.out + count, cells.out + 2 * count});
+  return mask_cells(stream, rule, count, {cells.out, cells.out + count, cells.out + 2 * count});
 }
 
 inline void bind_modernbert(py::module_& m) {
@@ -95,12 +95,12 @@ inline void bind_modernbert(py::module_& m) {
            [](PcgStream& stream, const py::buffer& ids, const py::buffer& row_ends, const py::buffer& made,
               double mask_prob, int64_t mask_id, int64_t padding_id) {
              const ModernBertRule rule{mask_prob, mask_id, padding_id};
-             if (item_size(ids) == sizeof(uint16_t)) draw_cells<uint16_t>(stream, ids, row_ends, made, rule);
-             else draw_cells<uint32_t>(stream, ids, row_ends, made, rule);
+             if (item_size(ids) == sizeof(uint16_t)) return draw_cells<uint16_t>(stream, ids, row_ends, made, rule);
+             return draw_cells<uint32_t>(stream, ids, row_ends, made, rule);
            },
            py::arg("ids"), py::arg("row_ends"), py::arg("made"), py::kw_only(), py::arg("mask_prob"),
            py::arg("mask_id"), py::arg("padding_id"),
-           "Rows of ids, masked, into ids, labels and attention mask one behind the other");
+           "Rows of ids, masked, into ids, labels and attention mask one behind the other; the integers drawn anew");
 }
 
 }  // namespace bertdata

@@ -82,8 +82,8 @@ class _NativeMasks:
 
     def draw(self, ids: Array, row_ends: Array, width: int) -> MaskedCells:
         made = np.empty((3, len(row_ends), width), np.int64)
-        self._masks.draw(ids, row_ends.astype(np.int64), made.reshape(-1), **self._rule)
-        return MaskedCells(*made)
+        redrawn = self._masks.draw(ids, row_ends.astype(np.int64), made.reshape(-1), **self._rule)
+        return MaskedCells(*made, redrawn)
 
 
 class _PlainMasks:
@@ -105,7 +105,7 @@ class _PlainMasks:
         for row, own in zip(cells, np.split(ids, row_ends[:-1]), strict=True):
             row[: len(own)] = own
         made = mask_cells(cells.ravel().tolist(), self._stream, **self._rule)
-        return MaskedCells(*(np.array(found, np.int64).reshape(cells.shape) for found in made))
+        return MaskedCells(*(np.array(one, np.int64).reshape(cells.shape) for one in made[:3]), made.redrawn)
 
 
 def make_packer(lengths: Array, settings: ModernBertSettings, engine: Engine | None) -> EpochPacker:

@@ -12,9 +12,8 @@ import numpy as np
 from bertdata._native import Engine
 from bertdata.errors import DatasetError, SettingsError
 from bertdata.examples.columns import Array
-from bertdata.loaders.modernbert.engines import EpochPacker, Masks, make_masks, make_packer
-from bertdata.loaders.modernbert.order import find_order
-from bertdata.loaders.modernbert.packer import PackedRows, PackerState
+from bertdata.loaders.modernbert.epoch import CellIds, ModernBertEpoch, PackedBatch
+from bertdata.loaders.modernbert.packer import PackerState
 from bertdata.loaders.modernbert.settings import ModernBertSettings
 from bertdata.loaders.modernbert.warmup import BatchWarmup
 from bertdata.loaders.sequences import Sequences
@@ -49,42 +48,32 @@ class ModernBertLoader(Iterator[Batch]):
         if epoch and settings.warmup is not None:
             raise SettingsError(f"epoch {epoch} by itself: the warm-up counts the tokens of those before it")
         self._sequences, self._settings, self._engine = sequences, settings, engine
-        self._ids = {"mask_id": mask_id, "padding_id": padding_id}
+        self._ids = CellIds(mask_id=mask_id, padding_id=padding_id)
         self._only, self._warmup, self._form = epoch, BatchWarmup(settings), form
         self._tokens = 0
         self._begin(epoch or 0)
 
     def _begin(self, epoch: int) -> None:
         """Stand before the first batch of an epoch."""
-        self._epoch, self._batch = epoch, 0
-        self._order = find_order(len(self._sequences.lengths), epoch, self._settings, self._engine)
-        self._lengths = np.minimum(self._sequences.lengths[self._order], self._settings.max_seq_len)
-        self._packer: EpochPacker = make_packer(self._lengths, self._settings, self._engine)
-        self._masks: Masks = make_masks(epoch, self._settings, **self._ids, engine=self._engine)
+        self._epoch = ModernBertEpoch(self._sequences, self._settings, self._ids, epoch, self._engine)
+        self._batch = 0
 
     def __next__(self) -> Batch:
-        packed = self._packer.pack(self._warmup.rows(self._tokens))
+        packed = self._epoch.pack(self._warmup.rows(self._tokens))
         while packed is None:
             if self._only is not None:
                 raise StopIteration
             if not self._batch:
-                raise DatasetError(
-                    f"{len(self._lengths)} examples of a rank do not fill a batch of {self._settings.rows} rows; "
-                    "a smaller batch_size has fewer"
-                )
-            self._begin(self._epoch + 1)
-            packed = self._packer.pack(self._warmup.rows(self._tokens))
+                raise too_few(self._epoch, self._settings)
+            self._begin(self._epoch.number + 1)
+            packed = self._epoch.pack(self._warmup.rows(self._tokens))
         self._batch += 1
         return self._form(self._make(packed))
 
-    def _make(self, packed: PackedRows) -> Batch:
-        places, row_ends = np.asarray(packed.places, np.int64), np.asarray(packed.ends, np.int64)
-        ids = self._sequences.take(self._order[places], self._settings.max_seq_len)
-        ends = np.cumsum(self._lengths[places])
-        token_ends = ends[row_ends - 1]
-        made = self._masks.draw(ids, token_ends, self._settings.width)
+    def _make(self, packed: PackedBatch) -> Batch:
+        made = self._epoch.mask(packed, self._epoch.take(packed))
         self._tokens += int(np.sum(made.attention))
-        spans = _spans(ends, row_ends, self._settings.width)
+        spans = _spans(packed, self._settings.width)
         return {
             "input_ids": made.ids,
             "labels": made.labels,
@@ -95,13 +84,13 @@ class ModernBertLoader(Iterator[Batch]):
 
     def state_dict(self) -> dict[str, Any]:
         """The state behind the batch that came last, as values of JSON: at most ``buffer_size`` numbers."""
-        packer, (stream, half) = self._packer.state, self._masks.state
+        packer, (stream, half) = self._epoch.packer.state, self._epoch.masks.state
         return {
             "format": _STATE_FORMAT,
             "data": self._sequences.digest,
             "settings": asdict(self._settings),
-            "ids": dict(self._ids),
-            "epoch": self._epoch,
+            "ids": asdict(self._ids),
+            "epoch": self._epoch.number,
             "batch": self._batch,
             "tokens": self._tokens,
             "taken": packer.taken,
@@ -123,14 +112,22 @@ class ModernBertLoader(Iterator[Batch]):
             raise SettingsError(f"the state is of epoch {state['epoch']}, this loader of epoch {self._only}")
         self._begin(state["epoch"])
         self._batch, self._tokens = state["batch"], state["tokens"]
-        self._packer.state = PackerState(state["taken"], list(state["waiting"]))
-        self._masks.state = int(state["stream"], 16), state["half"]
+        self._epoch.packer.state = PackerState(state["taken"], list(state["waiting"]))
+        self._epoch.masks.state = int(state["stream"], 16), state["half"]
 
 
-def _spans(ends: Array, row_ends: Array, width: int) -> list[Array]:
+def too_few(epoch: ModernBertEpoch, settings: ModernBertSettings) -> DatasetError:
+    """The error of an epoch without a batch."""
+    return DatasetError(
+        f"{len(epoch)} examples of a rank do not fill a batch of {settings.rows} rows of {settings.width} ids; "
+        "take more examples, or smaller batches"
+    )
+
+
+def _spans(packed: PackedBatch, width: int) -> list[Array]:
     """For each row 0 and the end of each sequence, then the width where padding is left."""
-    found, start, first = [], 0, 0
-    for stop in row_ends.tolist():
+    ends, found, start, first = np.cumsum(packed.lengths), [], 0, 0
+    for stop in packed.row_ends.tolist():
         own = ends[start:stop] - first
         start, first = stop, int(ends[stop - 1])
         padding = [] if own[-1] == width else [width]

@@ -13,11 +13,15 @@ IGNORED = -100
 
 
 class MaskedCells(NamedTuple):
-    """The cells of a batch, row after row: masked ids, labels, and 1 where a cell held no padding."""
+    """The cells of a batch, row after row: masked ids, labels, and 1 where a cell held no padding.
+
+    redrawn: integers that were drawn anew, as they would not be uniform.
+    """
 
     ids: Sequence[int]
     labels: Sequence[int]
     attention: Sequence[int]
+    redrawn: int
 
 
 def mask_cells(
@@ -32,7 +36,9 @@ def mask_cells(
     draws = [stream.random() for _ in cells]
     ids = [mask_id if draw < 0.8 * mask_prob else found for found, draw in zip(cells, draws, strict=True)]
     limit = max(ids) + 1
+    words = stream.words
     others = [stream.below(limit) for _ in cells]
+    redrawn = stream.words - words - len(cells)
     for place, draw in enumerate(draws):
         if 0.8 * mask_prob <= draw < 0.9 * mask_prob:
             ids[place] = others[place]
@@ -40,4 +46,17 @@ def mask_cells(
         found if draw < mask_prob and found != padding_id else IGNORED
         for found, draw in zip(cells, draws, strict=True)
     ]
-    return MaskedCells(ids, labels, [int(found != padding_id) for found in cells])
+    return MaskedCells(ids, labels, [int(found != padding_id) for found in cells], redrawn)
+
+
+def stream_state(seed: int, cells: int, redrawn: int) -> tuple[int, int | None]:
+    """The state of an epoch's stream behind so many cells and redrawn integers, found at once.
+
+    A cell draws one double, of an output, and one integer, of a half. With an odd number of halves the last
+    output is an integer's, whose other half is kept.
+    """
+    stream, halves = PcgStream(seed), cells + redrawn
+    stream.advance(cells + halves // 2)
+    if halves % 2:
+        stream.word()
+    return stream.state
