@@ -77,7 +77,7 @@ class StoredSequences:
             for shard in self._data.shards:
                 for batch in self._data.batches(shard):
                     if has_group(type(batch), MASKS):
-                        batch = unmask(batch)  # noqa: PLW2901
+                        batch = unmask(batch)
                     file.write(np.ascontiguousarray(batch.ids, kind).data)
                     lengths.append(columns.lengths(batch.ends))
             file.flush()

@@ -146,12 +146,6 @@ class ExampleDataset:
         from bertdata.loaders.modernbert.settings import MASK_SEED, ORDER_SEED, ModernBertSettings, Warmup
         from bertdata.loaders.sequences import StoredSequences
 
-        others: dict[str, Any] = {}
-        if tensors:
-            need("torch", "train", "modernbert(tensors=True)")
-            from bertdata.loaders.modernbert.tensors import as_tensors
-
-            others["form"] = as_tensors
         settings = ModernBertSettings(
             batch_size=batch_size,
             micro_batch_size=micro_batch_size,
@@ -168,8 +162,19 @@ class ExampleDataset:
         )
         dataset = find_datasets(self.shards[0].path)[0]
         vocabulary = self._vocabulary(None if vocab is None else path_of(vocab), dataset)
-        ids = {"mask_id": vocabulary.role("mask"), "padding_id": vocabulary.role("pad")}
-        return ModernBertLoader(StoredSequences(self.opened), settings, **ids, epoch=epoch, **others)
+        loader = ModernBertLoader(
+            StoredSequences(self.opened),
+            settings,
+            mask_id=vocabulary.role("mask"),
+            padding_id=vocabulary.role("pad"),
+            epoch=epoch,
+        )
+        if tensors:
+            need("torch", "train", "modernbert(tensors=True)")
+            from bertdata.loaders.modernbert.tensors import as_tensors
+
+            loader.form = as_tensors
+        return loader
 
     def _vocabulary(self, path_or_name: str | None, dataset: FoundDataset) -> Vocabulary:
         vocabulary = known_vocabulary(path_or_name, dataset)

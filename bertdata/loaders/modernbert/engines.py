@@ -62,7 +62,7 @@ class _NativePacker:
 
     def pack(self, rows: int) -> PackedRows | None:
         found = self._packer.pack(rows)
-        return None if found is None else PackedRows(*map(np.asarray, found))
+        return None if found is None else PackedRows(np.asarray(found[0]), np.asarray(found[1]))
 
 
 class _NativeMasks:
@@ -83,7 +83,7 @@ class _NativeMasks:
     def draw(self, ids: Array, row_ends: Array, width: int) -> MaskedCells:
         made = np.empty((3, len(row_ends), width), np.int64)
         redrawn = self._masks.draw(ids, row_ends.astype(np.int64), made.reshape(-1), **self._rule)
-        return MaskedCells(*made, redrawn)
+        return MaskedCells(made[0], made[1], made[2], redrawn)
 
 
 class _PlainMasks:
@@ -105,7 +105,8 @@ class _PlainMasks:
         for row, own in zip(cells, np.split(ids, row_ends[:-1]), strict=True):
             row[: len(own)] = own
         made = mask_cells(cells.ravel().tolist(), self._stream, **self._rule)
-        return MaskedCells(*(np.array(one, np.int64).reshape(cells.shape) for one in made[:3]), made.redrawn)
+        ids, labels, attention = (np.array(one, np.int64).reshape(cells.shape) for one in made[:3])
+        return MaskedCells(ids, labels, attention, made.redrawn)
 
 
 def make_packer(lengths: Array, settings: ModernBertSettings, engine: Engine | None) -> EpochPacker:

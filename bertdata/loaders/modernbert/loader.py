@@ -29,7 +29,7 @@ class ModernBertLoader(Iterator[Batch]):
     """The batches of one rank. Iterating never ends, or ends with the one ``epoch`` that is asked for.
 
     As in the original, an epoch's last sequences are lost where they do not fill a batch. DatasetError where
-    an epoch has not even one. form: makes of each batch what is returned.
+    an epoch has not even one.
     """
 
     def __init__(
@@ -40,7 +40,6 @@ class ModernBertLoader(Iterator[Batch]):
         mask_id: int,
         padding_id: int,
         epoch: int | None = None,
-        form: Callable[[Batch], Batch] = lambda batch: batch,
         engine: Engine | None = None,
     ) -> None:
         if epoch is not None and epoch < 0:
@@ -49,7 +48,9 @@ class ModernBertLoader(Iterator[Batch]):
             raise SettingsError(f"epoch {epoch} by itself: the warm-up counts the tokens of those before it")
         self._sequences, self._settings, self._engine = sequences, settings, engine
         self._ids = CellIds(mask_id=mask_id, padding_id=padding_id)
-        self._only, self._warmup, self._form = epoch, BatchWarmup(settings), form
+        self._only, self._warmup = epoch, BatchWarmup(settings)
+        self.form: Callable[[Batch], Batch] = lambda batch: batch
+        """Makes of each batch what is returned."""
         self._tokens = 0
         self._begin(epoch or 0)
 
@@ -68,7 +69,7 @@ class ModernBertLoader(Iterator[Batch]):
             self._begin(self._epoch.number + 1)
             packed = self._epoch.pack(self._warmup.rows(self._tokens))
         self._batch += 1
-        return self._form(self._make(packed))
+        return self.form(self._make(packed))
 
     def _make(self, packed: PackedBatch) -> Batch:
         made = self._epoch.mask(packed, self._epoch.take(packed))
@@ -119,8 +120,8 @@ class ModernBertLoader(Iterator[Batch]):
 def too_few(epoch: ModernBertEpoch, settings: ModernBertSettings) -> DatasetError:
     """The error of an epoch without a batch."""
     return DatasetError(
-        f"{len(epoch)} examples of a rank do not fill a batch of {settings.rows} rows of {settings.width} ids; "
-        "take more examples, or smaller batches"
+        f"{len(epoch)} examples of a rank do not fill a batch of {settings.rows} rows of {settings.width} "
+        "ids; take more examples, or smaller batches"
     )
 
 

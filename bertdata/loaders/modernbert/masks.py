@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bertdata.examples.pcg_stream import PcgStream
+from bertdata.records import Buffer
 
 IGNORED = -100
 """The label of a cell that is no target."""
@@ -18,9 +19,9 @@ class MaskedCells(NamedTuple):
     redrawn: integers that were drawn anew, as they would not be uniform.
     """
 
-    ids: Sequence[int]
-    labels: Sequence[int]
-    attention: Sequence[int]
+    ids: Buffer
+    labels: Buffer
+    attention: Buffer
     redrawn: int
 
 

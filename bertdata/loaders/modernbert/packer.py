@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from bertdata.records import Buffer
+
 
 class PackerState(NamedTuple):
     """The point that a packer has reached: sequences read of the epoch, and the places of those that wait."""
@@ -21,8 +23,8 @@ class PackedRows(NamedTuple):
     ends: behind each row's sequences.
     """
 
-    places: Sequence[int]
-    ends: Sequence[int]
+    places: Buffer
+    ends: Buffer
 
 
 class Packer:

@@ -18,9 +18,9 @@ from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array
 from bertdata.examples.groups import MASKS
 from bertdata.examples.objectives import find_objective
-from bertdata.loaders.modernbert.epoch import CellIds, ModernBertEpoch, PackedBatch
+from bertdata.loaders.modernbert.epoch import CellIds, ModernBertEpoch
 from bertdata.loaders.modernbert.loader import too_few
-from bertdata.loaders.modernbert.masks import IGNORED, stream_state
+from bertdata.loaders.modernbert.masks import stream_state
 from bertdata.loaders.modernbert.settings import ModernBertSettings
 from bertdata.loaders.sequences import StoredSequences
 from bertdata.records import IDS, IDS_ENDS, ExampleBatch, ShardLayout
@@ -28,42 +28,15 @@ from trainer.config.data import split_paths
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes
 from trainer.data.dealing import Deal, Dealer, OwnRows, Rows
-from trainer.data.examples import CompactExamples, GatheredExamples, Piece, width_of
+from trainer.data.examples import CompactExamples, Piece, width_of
 from trainer.data.order import Position
+from trainer.extensions.loading.modernbert_masks import MaskStream, ModernBertBatch, ModernBertMasks
 
 ROW_LAYOUT = "modernbert"
 """The name of these rows in a ShardLayout."""
 
 _DEVIATIONS = 8 / 3  # of the 3 that a budget allows: more masks are never seen
 _SAMPLE = 64
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class ModernBertBatch(OwnRows):
-    """A worker's rows of one update. stream: its masks, at the point before this batch."""
-
-    packed: PackedBatch
-    stream: "MaskStream"
-
-
-class MaskStream:
-    """The masks of an epoch, batch after batch. redrawn: integers that were drawn anew so far."""
-
-    def __init__(self, epoch: ModernBertEpoch) -> None:
-        self._epoch, self.redrawn = epoch, 0
-
-    def go_to(self, state: tuple[int, int | None], redrawn: int) -> None:
-        """Stand at that state, which so many integers drawn anew lead to."""
-        self._epoch.masks.state, self.redrawn = state, redrawn
-
-    def draw(self, packed: PackedBatch, ids: Array) -> tuple[Array, Array]:
-        """The masked ids and the labels of a batch's ids, without those of padding."""
-        made = self._epoch.mask(packed, ids)
-        self.redrawn += made.redrawn
-        cells, labels = np.asarray(made.ids), np.asarray(made.labels)
-        tokens = np.diff(packed.token_ends, prepend=0)
-        real = np.arange(cells.shape[1]) < tokens[:, np.newaxis]
-        return cells[real], labels[real]
 
 
 class TakenExamples(CompactExamples):
@@ -89,7 +62,7 @@ class TakenExamples(CompactExamples):
 
 @dataclass(frozen=True)
 class ModernBertRows(Rows):
-    """Rows of ModernBERT's loader; they draw their own masks. masks and data of Rows: see ``modernbert_rows``.
+    """Rows of ModernBERT's loader. sequences: those of ``data``, not None. ids: not None.
 
     DatasetError where an epoch does not fill a batch.
     """
@@ -186,39 +159,11 @@ class ModernBertRows(Rows):
         return epoch, stream
 
     def expand(self, own: OwnRows, pieces: list[Piece], count: int) -> tuple[list[Piece], Array]:
-        assert isinstance(own, ModernBertBatch) and own.row_ends is not None
+        assert isinstance(own, ModernBertBatch)
+        assert own.row_ends is not None
         kind = find_objective(self.data.layout.objective).batch_type
         examples, numbers = TakenExamples(self._stored, kind, self.layout), own.packed.numbers
         return [(examples, numbers, np.arange(len(numbers)))], own.row_ends
-
-
-@dataclass(frozen=True, slots=True)
-class ModernBertMasks:
-    """ModernBERT's masks of the rows that are gathered."""
-
-    masked: OpenedDataset
-    counts_vary = True
-
-    def draw(
-        self, gathered: GatheredExamples, own: OwnRows, pieces: list[Piece], update: int
-    ) -> GatheredExamples:
-        """The gathered examples with masks, their ids changed in place. The position is completed."""
-        assert isinstance(own, ModernBertBatch)
-        used = np.arange(gathered.ids.shape[1]) < gathered.lengths[:, np.newaxis]
-        ids, labels = own.stream.draw(own.packed, gathered.ids[used].astype(np.uint32))
-        gathered.ids[used] = ids
-        redrawn = own.stream.redrawn + 1  # 0: not known
-        own.positions[0] = own.positions[0]._replace(
-            examples=redrawn if redrawn < self.masked.examples else 0
-        )
-        chosen = np.zeros(used.shape, bool)
-        chosen[used] = labels != IGNORED
-        counts = chosen.sum(axis=1, dtype=np.int32)
-        example, place = np.nonzero(chosen)
-        number = np.arange(len(place)) - np.repeat(np.cumsum(counts) - counts, counts)
-        positions, originals = np.zeros((2, *gathered.positions.shape), np.int32)
-        positions[example, number], originals[example, number] = place, labels[labels != IGNORED]
-        return replace(gathered, positions=positions, labels=originals, masks=counts, token_targets={})
 
 
 def unmasked_source(config: Config, data: OpenedDataset) -> OpenedDataset:
@@ -247,7 +192,8 @@ def modernbert_rows(config: Config, data: OpenedDataset) -> ModernBertRows:
     )
     if vocabulary is None:
         raise SettingsError(
-            f"{data.name}: masking modernbert needs its vocabulary, which is not beside the data; give --vocab"
+            f"{data.name}: masking modernbert needs its vocabulary, which is not beside the data; "
+            "give --vocab"
         )
     return ModernBertRows(
         data,

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bertdata.cli.main import main
+from bertdata.errors import SettingsError
 from bertdata.loaders.modernbert.loader import ModernBertLoader
 from bertdata.loaders.modernbert.settings import ModernBertSettings
 from bertdata.loaders.sequences import StoredSequences
@@ -18,6 +19,7 @@ from trainer.data.dealing import find_rows
 from trainer.data.flat import make_form
 from trainer.data.loader import Loader
 from trainer.data.opening import for_training, open_configured
+from trainer.extensions.loading.modernbert_rows import ModernBertRows
 
 LENGTH, SIZE, ACCUMULATION, SEED, RATE = 64, 4, 2, 42, 0.3
 MODERNBERT = ("--masking=modernbert", f"--masked-lm-prob={RATE}", f"--accumulation={ACCUMULATION}")
@@ -38,9 +40,15 @@ def configured(place: Path, **keys: Any) -> Config:
     return Config.of(train_data=str(place), masking="modernbert", masked_lm_prob=RATE, **keys)
 
 
-def loader_of(place: Path, position: Any = (0, 0, 0), rank: int = 0, workers: int = 1) -> Loader[FlatBatch]:
+def rows_of(place: Path) -> ModernBertRows:
     config = configured(place)
-    rows = find_rows(config, for_training(config, open_configured(config, str(place))))
+    found = find_rows(config, for_training(config, open_configured(config, str(place))))
+    assert isinstance(found, ModernBertRows)
+    return found
+
+
+def loader_of(place: Path, position: Any = (0, 0, 0), rank: int = 0, workers: int = 1) -> Loader[FlatBatch]:
+    rows = rows_of(place)
     return Loader(
         rows,
         form=make_form(rows, batch_size=SIZE),
@@ -55,8 +63,7 @@ def loader_of(place: Path, position: Any = (0, 0, 0), rank: int = 0, workers: in
 
 def originals(place: Path, rank: int = 0, world: int = 1) -> ModernBertLoader:
     """The loader itself over the same examples."""
-    config = configured(place)
-    rows = find_rows(config, for_training(config, open_configured(config, str(place))))
+    rows = rows_of(place)
     settings = ModernBertSettings(
         batch_size=SIZE * ACCUMULATION,
         micro_batch_size=SIZE,
@@ -129,8 +136,7 @@ def test_rank_0_makes_no_earlier_masks_again(blocks, monkeypatch):
     taken = []
     take = StoredSequences.take
     monkeypatch.setattr(StoredSequences, "take", lambda *given: taken.append(given) or take(*given))
-    config = configured(blocks)
-    rows = find_rows(config, for_training(config, open_configured(config, str(blocks))))
+    rows = rows_of(blocks)
     rows.go_to(
         ModernBertSettings(batch_size=8, micro_batch_size=4, max_seq_len=LENGTH, mask_prob=RATE),
         position,
@@ -176,11 +182,18 @@ def test_settings_that_do_not_fit_are_refused(trainer, blocks, tmp_path, flags, 
     refuse(trainer(*words(blocks, tmp_path / "run", *MODERNBERT, *flags)), 2, said)
 
 
+def test_a_device_that_needs_rows_is_refused(blocks):
+    with pytest.raises(SettingsError, match="flat batches"):
+        make_form(rows_of(blocks), batch_size=SIZE, padded=True)
+
+
 def test_pairs_of_segments_are_refused(trainer, training_set, tmp_path):
     refuse(trainer(*words(training_set, tmp_path / "run", *MODERNBERT)), 2, "takes ids alone", "segment")
 
 
 def test_keys_of_dynamic_masks_have_no_effect(trainer, blocks, tmp_path):
-    outcome = trainer(*words(blocks, tmp_path / "run", *MODERNBERT, "--steps-this-run=1", "--whole-word-mask"))
+    outcome = trainer(
+        *words(blocks, tmp_path / "run", *MODERNBERT, "--steps-this-run=1", "--whole-word-mask")
+    )
     assert outcome.status == 0, outcome.err
     assert "without effect on device cpu: whole_word_mask" in outcome.err
