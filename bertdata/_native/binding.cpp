@@ -20,6 +20,7 @@
 #include "examples/span_binding.h"
 #include "examples/take_binding.h"
 #include "io/md5_binding.h"
+#include "loaders/modernbert_binding.h"
 #include "shards/crc32c.h"
 #include "shards/example_decoder.h"
 #include "shards/example_encoder.h"
@@ -351,6 +352,7 @@ PYBIND11_MODULE(_kernels, m) {
   bind_electra(m);
   bind_fairseq(m);
   bind_mlm(m);
+  bind_modernbert(m);
   bind_sop(m);
   bind_span(m);
   bind_take(m);
