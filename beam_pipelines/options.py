@@ -57,7 +57,7 @@ TEXT_FLAGS = ("text", "text_recipe", "books", "punkt_tables")
 
 def make_parser(arguments: Sequence[str] = ()) -> Parser:
     """The parser of the pipeline's own flags."""
-    parser = Parser(PROGRAM, EXAMPLE, SUMMARY)
+    parser = Parser(PROGRAM, EXAMPLE, SUMMARY, has_others=True)
     parser.add_argument(
         "--input",
         required=True,

@@ -160,6 +160,19 @@ def test_set_epoch_draws_the_masks_of_that_epoch(training_set, map_style, worker
     assert wanted_labels(data, 0) != wanted_labels(data, 1)
 
 
+def test_set_epoch_counts_fairseqs_epochs_from_0_as_training_loops_do(corpus, tmp_path):
+    sizes: dict[str, Any] = {"max_seq_length": 64, "masks": False, "workers": 1}
+    bertdata.create(corpus[:1], tmp_path / "set", vocab=VOCABULARY, objective="mlm", **sizes)
+    data = bertdata.open_dataset(tmp_path / "set")
+    view = data.masked(masking="fairseq").torch(map_style=True)
+    for number in (0, 1):
+        view.set_epoch(number)
+        wanted = list(data.masked(masking="fairseq", epoch=number + 1))
+        order = list(range(len(data)))
+        Random(number).shuffle(order)
+        assert [view[place] for place in order] == [wanted[place] for place in order]
+
+
 def test_set_epoch_leaves_stored_masks_as_they_are(training_set):
     data = bertdata.open_dataset(training_set)
     view = data.torch(map_style=True)
