@@ -21,6 +21,7 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError, ShardError
 from bertdata.examples import columns
 from tests.support.paths import ROOT
+from tests.support.tokenizer_files import train_bpe
 
 VOCABULARY = ROOT / "golden" / "vocab.txt"
 SIZES = {"max_seq_length": 64, "max_predictions_per_seq": 10, "dupe_factor": 1}
@@ -162,7 +163,9 @@ def test_set_epoch_draws_the_masks_of_that_epoch(training_set, map_style, worker
 
 def test_set_epoch_counts_fairseqs_epochs_from_0_as_training_loops_do(corpus, tmp_path):
     sizes: dict[str, Any] = {"max_seq_length": 64, "masks": False, "workers": 1}
-    bertdata.create(corpus[:1], tmp_path / "set", vocab=VOCABULARY, objective="mlm", **sizes)
+    text = corpus[0].read_text(encoding="utf-8").splitlines()
+    tokenizer = train_bpe(tmp_path / "tokenizer.json", text, 600)
+    bertdata.create(corpus[:1], tmp_path / "set", tokenizer=tokenizer, objective="mlm", **sizes)
     data = bertdata.open_dataset(tmp_path / "set")
     view = data.masked(masking="fairseq").torch(map_style=True)
     for number in (0, 1):
