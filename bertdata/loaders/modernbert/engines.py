@@ -28,7 +28,7 @@ class EpochPacker(Protocol):
     def pack(self, rows: int) -> PackedRows | None: ...
 
 
-class Masks(Protocol):
+class EpochMasks(Protocol):
     """The masks of an epoch's batches."""
 
     state: StreamState
@@ -123,7 +123,7 @@ def make_packer(lengths: Array, settings: ModernBertSettings, engine: Engine | N
 
 def make_masks(
     epoch: int, settings: ModernBertSettings, *, mask_id: int, padding_id: int, engine: Engine | None
-) -> Masks:
+) -> EpochMasks:
     """The masks of an epoch."""
     rule = {"mask_prob": settings.mask_prob, "mask_id": mask_id, "padding_id": padding_id}
     make = _NativeMasks if use_native(engine or default_engine()) else _PlainMasks

@@ -73,7 +73,7 @@ class ModernBertRows(Rows):
 
     @property
     def layout(self) -> ShardLayout:
-        """Any token may be masked; a row of S ids holds no more examples than the shortest ones."""
+        """Any token may be masked. A row of S ids holds no more examples than the shortest ones."""
         longest = self.data.layout.max_seq_length
         shortest = int(self._stored.lengths.min())
         return replace(
