@@ -1,10 +1,11 @@
-"""ModernBERT's loader: ours beside the original's own steps in NumPy, tokens a CPU second of one thread.
+"""ModernBERT's loader: ours beside the original's own steps, tokens a CPU second of one thread.
 
-Theirs, written anew from what the original does: sequences of ids that lie in memory, read batch by batch in
-NumPy's permutation, cut, kept in a deque, put into rows one by one (the search for a row is compiled by numba
-where it is installed, as in the original, else plain Python), masked by expressions of NumPy. Ours: sequences
-that are decoded already; in brackets with opening and decoding the shards, which theirs does not do.
-An epoch each. Both make the same batches, which is checked.
+Theirs, written anew from what the original does: sequences are taken one by one in NumPy's permutation, cut,
+kept in a deque, put into rows one by one (the search for a row is compiled by numba where it is installed, as
+in the original, else plain Python), masked by expressions of NumPy. They come from MDS shards by the reader of
+mosaicml-streaming where that is installed, as in the original. Beside it they come from memory, as if reading
+cost nothing. Ours: sequences that are decoded already; in brackets with opening and decoding the shards. An
+epoch each. Both make the same batches, which is checked.
 
 python -m benchmarks.modernbert_loader
 """
@@ -26,7 +27,7 @@ from bertdata.loaders.modernbert.settings import ModernBertSettings
 from bertdata.loaders.sequences import StoredSequences
 from bertdata.steps.open_dataset import open_dataset
 
-PART_BYTES = 8_000_000
+PART_BYTES = 4_000_000
 SEED, PROB, BUFFERED = 17, 0.3, 5
 SHAPES = ((128, 64, 8), (512, 64, 8), (1024, 96, 12))
 """Length, batch and micro-batch."""
@@ -43,10 +44,29 @@ def best_fit(room: Array, length: int) -> int:
     return found
 
 
+class SequencesOfMds:
+    """Sequences that mosaicml-streaming writes, and reads one by one."""
+
+    def __init__(self, examples: list[Array], place: str) -> None:
+        import streaming
+
+        with streaming.MDSWriter(out=place, columns={"input_ids": "ndarray:uint16"}) as writer:
+            for example in examples:
+                writer.write({"input_ids": example.astype(np.uint16)})
+        self._samples = streaming.LocalDataset(place)
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    def __getitem__(self, number: int) -> Array:
+        found: Array = self._samples[number]["input_ids"]
+        return found
+
+
 class OriginalSteps:
     """The packer of an epoch, step by step as the original takes them."""
 
-    def __init__(self, examples: list[Array], shape: tuple[int, int, int], ids: tuple[int, int]) -> None:
+    def __init__(self, examples: Any, shape: tuple[int, int, int], ids: tuple[int, int]) -> None:
         self.examples, (self.length, self.batch, micro) = examples, shape
         self.mask_id, self.padding_id = ids
         self.rows, self.width = self.batch // micro, micro * self.length
@@ -114,8 +134,14 @@ class OriginalSteps:
         return np.where(replaced, words, ids), labels
 
 
-def tokens_of(batches: Iterator[dict[str, Any]]) -> int:
-    return sum(int(batch["attention_mask"].sum()) for batch in batches)
+def rate_of(make: Callable[[], Iterator[dict[str, Any]]]) -> float:
+    """Million tokens a CPU second."""
+    tokens = sum(int(batch["attention_mask"].sum()) for batch in make())
+    return tokens / measure.best_cpu(lambda: deque(make(), maxlen=0)) / 1e6
+
+
+def stored(directory: str) -> StoredSequences:
+    return StoredSequences(open_dataset(directory).opened)
 
 
 def ours(sequences: StoredSequences, shape: tuple[int, int, int], ids: tuple[int, int]) -> ModernBertLoader:
@@ -161,21 +187,20 @@ def main() -> None:
             create = [sys.executable, "-m", "bertdata", "create", str(part), "--output", output]
             measure.command(*create, "--vocab", str(vocabulary), *kind)
             examples = [np.array(one.ids, np.int64) for one in open_dataset(output)]
-            sequences = StoredSequences(open_dataset(output).opened)
+            sequences = stored(output)
             check_equal(ours(sequences, shape, ids), OriginalSteps(examples, shape, ids).batches(search))
-            works = (
-                lambda of=shape, given=sequences: tokens_of(ours(given, of, ids)),
-                lambda of=shape, path=output: tokens_of(
-                    ours(StoredSequences(open_dataset(path).opened), of, ids)
-                ),
-                lambda of=shape, given=examples: tokens_of(OriginalSteps(given, of, ids).batches(search)),
-            )
-            rate, whole, peer = (work() / measure.best_cpu(work, 5) / 1e6 for work in works)
+            peers = {"from memory": examples}
+            if find_spec("streaming"):
+                peers["from MDS"] = SequencesOfMds(examples, f"{output}-mds")  # type: ignore[assignment]
+            rate = rate_of(lambda given=sequences, of=shape: ours(given, of, ids))
+            whole = rate_of(lambda path=output, of=shape: ours(stored(path), of, ids))
             print(
                 f"  {len(examples)} sequences of up to {shape[0]} ids, batches of {shape[1]} in "
-                f"{shape[1] // shape[2]} rows: {rate:.1f} million ({whole:.1f}), theirs {peer:.1f} million: "
-                f"{rate / peer:.1f} times (wanted: 5)"
+                f"{shape[1] // shape[2]} rows: {rate:.1f} million ({whole:.1f})"
             )
+            for name, given in peers.items():
+                peer = rate_of(lambda given=given, of=shape: OriginalSteps(given, of, ids).batches(search))
+                print(f"    theirs {name}: {peer:.1f} million; ours {rate / peer:.1f} times (wanted: 5)")
 
 
 if __name__ == "__main__":

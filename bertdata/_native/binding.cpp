@@ -12,6 +12,8 @@
 #include "buffers.h"
 #include "examples/bert_binding.h"
 #include "examples/dynamic_masking_binding.h"
+#include "examples/electra_binding.h"
+#include "examples/fairseq_binding.h"
 #include "examples/mlm_binding.h"
 #include "examples/mt19937.h"
 #include "examples/sop_binding.h"
@@ -347,6 +349,8 @@ PYBIND11_MODULE(_kernels, m) {
 
   bind_bert(m);
   bind_dynamic_masking(m);
+  bind_electra(m);
+  bind_fairseq(m);
   bind_mlm(m);
   bind_modernbert(m);
   bind_sop(m);

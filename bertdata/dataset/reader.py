@@ -5,6 +5,7 @@ Needs NumPy once examples are read.
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
@@ -296,12 +297,17 @@ def _of_split(
 
 def _unverified(paths: list[str], objective: str | None, split: Split | None) -> _Contents:
     found = [_shards_of_one_kind(path, split) for path in paths]
-    files = {file.path: file for shards, _ in found for file in shards}
+    files = {file.path: file for shards, _ in found for file in shards if not _is_empty_of_deal(file)}
     with ThreadPoolExecutor(_THREADS) as pool:
         counted = list(pool.map(partial(_count, objective), sorted(files)))
     layouts = [(path, layout) for path, layout, *_ in counted]
     left_out = sum(number for _, number in found)
     return layouts, [(files[path], examples, rows) for path, _, examples, rows in counted], None, left_out
+
+
+def _is_empty_of_deal(file: FoundShard) -> bool:
+    """True for an empty one of the files to which a program dealt its examples in turn, as ELECTRA's."""
+    return not file.bytes and re.search(r"-\d+-of-\d+$", file.name) is not None
 
 
 def _shards_of_one_kind(path: str, split: Split | None) -> tuple[Sequence[FoundShard], int]:

@@ -76,10 +76,32 @@ class ExampleDataset:
             raise SettingsError(f"batch_size is {batch_size}, expected 1 or more")
         return (row_batches if padded else column_batches)(self.opened, batch_size)
 
+    def fairseq_batches(
+        self,
+        *,
+        batch_size: int,
+        seed: int = 42,
+        epoch: int = 1,
+        rank: int = 0,
+        world: int = 1,
+        start: int = 0,
+    ) -> Iterator[dict[str, "Array"]]:
+        """One rank's batches of an epoch in fairseq's order, as padded rows of ``numpy()``.
+
+        Neighbours in length are a batch of ``batch_size``, 1 to 8 or a multiple of 8. The batches are
+        shuffled by seed + epoch and dealt to the ranks in turn. Epochs count from 1. start: the batch to
+        begin with. All ids are held in memory.
+        """
+        from bertdata.dataset.views.fairseq_batches import ordered_rows
+
+        places = {"rank": rank, "world": world, "start": start}
+        return ordered_rows(self.opened, batch_size=batch_size, seed=seed, epoch=epoch, **places)
+
     def masked(
         self,
         *,
-        epoch: int = 0,
+        masking: str = "dynamic",
+        epoch: int | None = None,
         seed: int = 42,
         vocab: AnyPath | None = None,
         masked_lm_prob: float = 0.15,
@@ -92,8 +114,10 @@ class ExampleDataset:
     ) -> "ExampleDataset":
         """The same examples with masks drawn anew: a function of seed, epoch and example alone.
 
-        Masks that the examples have do not count; they may have none (``create --no-masks``). vocab: a file
-        or a name; by default the copy beside the data. max_predictions_per_seq: by default the dataset's. The
+        Masks that the examples have do not count; they may have none (``create --no-masks``). masking:
+        dynamic for our own stream, fairseq or fairseq-0.12 for the masks of that program. epoch: by default
+        the first, which is 0 for our own and 1 for fairseq's. vocab: a file or a name; by default the copy
+        beside the data. max_predictions_per_seq: by default the dataset's, or no limit for fairseq's. The
         other settings are the trainer's keys of these names. SettingsError or UsageError says what is wrong.
         """
         from bertdata.dataset.masked_data import check_masks, masked_data, masker_of
@@ -102,7 +126,7 @@ class ExampleDataset:
         check_masks(self.opened)
         settings = MaskingSettings(
             masked_lm_prob=masked_lm_prob,
-            max_predictions_per_seq=max_predictions_per_seq or self.layout.max_predictions_per_seq,
+            max_predictions_per_seq=max_predictions_per_seq or 0,
             mask_share=mask_share,
             random_share=random_share,
             kept_share=kept_share,
@@ -111,7 +135,7 @@ class ExampleDataset:
         )
         dataset = find_datasets(self.shards[0].path)[0]
         vocabulary = self._vocabulary(None if vocab is None else path_of(vocab), dataset)
-        masker = masker_of(self.opened, dataset, vocabulary, settings)
+        masker = masker_of(self.opened, dataset, vocabulary, settings, masking)
         return replace(self, opened=masked_data(self.opened, masker, seed=seed, epoch=epoch))
 
     def modernbert(

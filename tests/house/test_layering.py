@@ -95,7 +95,12 @@ def test_the_toolkit_needs_none_of_the_heavy_packages():
     users = {"bertdata.examples.columns", "bertdata.shards.rows", "bertdata.dataset.views.model_rows"}
     users |= {"bertdata.examples.dynamic_masking.masker", "bertdata.dataset.masked_data"}
     users |= {"bertdata.examples.sop.load_masker", "bertdata.examples.span.load_masker"}
-    users |= {"bertdata.dataset.views.torch_examples", "bertdata.dataset.views.huggingface"}
+    users |= {f"bertdata.examples.fairseq.{name}" for name in ("blocks", "load_masker", "order", "seeds")}
+    users |= {
+        "bertdata.dataset.views.fairseq_batches",
+        "bertdata.dataset.views.torch_examples",
+        "bertdata.dataset.views.huggingface",
+    }
     packed = {name for name in SOURCES if name.startswith("bertdata.shards.packed.")}
     users |= packed - {f"bertdata.shards.packed.{name}" for name in ("fields", "layouts", "packs")}
     users |= {"bertdata.shards.hdf5_varlength", "bertdata.shards.lddl", "bertdata.build.sorting.runs"}

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 
 from bertdata.config.declared import schema_of, setting, setting_of
-from bertdata.examples.masking.settings import MaskingSettings
+from bertdata.examples.masking.settings import MASKINGS, MaskingSettings
 from trainer.config.section import Section, check
 
 CONSTANT = "constant"
-MODERNBERT = "modernbert"
 _OF_MODERNBERT = ("vocab", "masked_lm_prob", "eval_masked_lm_prob")
 _AT_LOAD = ", in dynamic masks"
 
@@ -19,8 +18,9 @@ class MaskingSection(Section):
     masking: str = setting(
         "static",
         "masks of the training examples: static, the dataset's own, or dynamic, drawn anew in each "
-        "epoch when examples are loaded; modernbert: order, packing and masks of its loader",
-        ("static", "dynamic", MODERNBERT),
+        "epoch when examples are loaded; fairseq and fairseq-0.12 draw them as these releases do; "
+        "modernbert: order, packing and masks of its loader",
+        ("static", *MASKINGS, "modernbert"),
         common=True,
     )
     vocab: str | None = setting(
@@ -56,7 +56,7 @@ class MaskingSection(Section):
     def __post_init__(self) -> None:
         super().__post_init__()
         changes = self.masked_lm_prob_schedule != CONSTANT
-        if self.masking == MODERNBERT:
+        if self.masking == "modernbert":
             check(not changes, "masking modernbert has one rate: without masked_lm_prob_schedule")
         if self.is_dynamic:
             self.settings(1)
@@ -69,17 +69,13 @@ class MaskingSection(Section):
 
     @property
     def is_dynamic(self) -> bool:
-        return self.is_at_load and self.masking != MODERNBERT
+        """True where masks are drawn of each example by itself."""
+        return self.masking in MASKINGS
 
     @property
     def is_at_load(self) -> bool:
         """True where masks are drawn when examples are loaded."""
         return self.masking != "static"
-
-    @property
-    def drawn_by(self) -> str:
-        """The name of the rows and masks at load: ModernBERT's have an order of their own."""
-        return MODERNBERT if self.masking == MODERNBERT else "dynamic"
 
     def settings(self, max_predictions_per_seq: int) -> MaskingSettings:
         """The settings of dynamic masks with so many slots."""
@@ -91,5 +87,5 @@ class MaskingSection(Section):
         """The keys without effect: those of dynamic masks, but for the ones that the masks here have too."""
         if self.is_dynamic:
             return []
-        kept = ("masking", *_OF_MODERNBERT) if self.masking == MODERNBERT else ("masking",)
+        kept = ("masking", *_OF_MODERNBERT) if self.masking == "modernbert" else ("masking",)
         return [name for name in self.values() if name not in kept]

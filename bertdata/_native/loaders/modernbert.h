@@ -115,20 +115,22 @@ class ShareLimits {
   static int64_t limit(double share) { return static_cast<int64_t>(std::ceil(share * 9007199254740992.0)); }
 };
 
-// Masks cells by their draws, but for random ids. Returns the largest id.
+// Masks cells by their draws, but for random ids. Returns the largest id. real: gets the cells without padding.
 BERTDATA_VECTOR_CLONES inline int64_t mask_chunk(const uint64_t* __restrict draws, size_t count, int64_t masked,
                                                  int64_t target, int64_t mask_id, int64_t padding_id,
                                                  int64_t* __restrict ids, int64_t* __restrict labels,
-                                                 int64_t* __restrict attention) {
-  int64_t largest = 0;
+                                                 int64_t* __restrict attention, int64_t& real) {
+  int64_t largest = 0, found = 0;
   for (size_t i = 0; i < count; ++i) {
     const int64_t draw = static_cast<int64_t>(draws[i] >> 11), id = ids[i], now = draw < masked ? mask_id : id;
-    const int64_t real = id != padding_id;
+    const int64_t is_real = id != padding_id;
     ids[i] = now;
-    attention[i] = real;
-    labels[i] = (draw < target) & real ? id : kIgnored;
+    attention[i] = is_real;
+    found += is_real;
+    labels[i] = (draw < target) & is_real ? id : kIgnored;
     largest = now > largest ? now : largest;
   }
+  real += found;
   return largest;
 }
 
@@ -146,7 +148,8 @@ class ModernBertMasking {
       : shared_(stream), stream_(stream), rule_(rule), limits_(rule.mask_prob), out_(out) {}
 
   // Rows of `width` cells: ids, then padding. row_ends: behind each row's ids, ascending, at most `width` a row.
-  // Returns how many integers were drawn anew. The stream stays as it was where an id is too large.
+  // Returns how many integers were drawn anew. The stream stays as it was where an id is too large. real() then
+  // counts the cells without padding.
   template <class Id>
   int64_t mask(const Id* ids, const int64_t* row_ends, size_t rows, size_t width) {
     int64_t start = 0;
@@ -163,6 +166,8 @@ class ModernBertMasking {
     return redrawn;
   }
 
+  int64_t real() const { return real_; }
+
  private:
   static constexpr size_t kChunk = 1024;
 
@@ -176,7 +181,7 @@ class ModernBertMasking {
     draw_outputs(count);
     largest_ = std::max(largest_, mask_chunk(outputs_, count, limits_.masked, limits_.target, rule_.mask_id,
                                              rule_.padding_id, out_.ids + first, out_.labels + first,
-                                             out_.attention + first));
+                                             out_.attention + first, real_));
     size_t* next = random_.room(count);
     size_t found = 0;
     for (size_t i = 0; i < count; ++i) {
@@ -231,7 +236,7 @@ class ModernBertMasking {
   const ShareLimits limits_;
   const ModernBertCells& out_;
   Column<size_t> random_;  // the cells that get random ids
-  int64_t largest_ = 0;
+  int64_t largest_ = 0, real_ = 0;
   uint64_t outputs_[kChunk];
 };
 

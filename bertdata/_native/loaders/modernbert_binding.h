@@ -6,6 +6,7 @@
 
 #include <numeric>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "buffers.h"
@@ -39,7 +40,7 @@ inline py::object pack_rows(ModernBertPacker& packer, size_t rows) {
 }
 
 template <class Id>
-int64_t draw_cells(PcgStream& stream, const py::buffer& ids, const py::buffer& row_ends, const py::buffer& made,
+std::pair<int64_t, int64_t> draw_cells(PcgStream& stream, const py::buffer& ids, const py::buffer& row_ends, const py::buffer& made,
                 const ModernBertRule& rule) {
   const Array<Id> given(ids, "ids");
   const Array<int64_t> ends(row_ends, "row_ends");
@@ -56,7 +57,9 @@ int64_t draw_cells(PcgStream& stream, const py::buffer& ids, const py::buffer& r
   if (rule.mask_id < 0 || rule.padding_id < 0) throw py::value_error("ids: expected 0 or more");
   py::gil_scoped_release released;
   const ModernBertCells out{cells.out, cells.out + count, cells.out + 2 * count};
-  return ModernBertMasking(stream, rule, out).mask(given.data, ends.data, rows, width);
+  ModernBertMasking masking(stream, rule, out);
+  const int64_t redrawn = masking.mask(given.data, ends.data, rows, width);
+  return {redrawn, masking.real()};
 }
 
 template <class Id>
@@ -130,7 +133,7 @@ inline void bind_modernbert(py::module_& m) {
            },
            py::arg("ids"), py::arg("row_ends"), py::arg("made"), py::kw_only(), py::arg("mask_prob"),
            py::arg("mask_id"), py::arg("padding_id"),
-           "Rows of ids, masked, into ids, labels and attention mask one behind the other; the integers drawn anew");
+           "Rows of ids, masked, into ids, labels and attention mask one behind the other: (integers drawn anew, cells without padding)");
 }
 
 }  // namespace bertdata

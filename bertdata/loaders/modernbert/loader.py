@@ -73,7 +73,7 @@ class ModernBertLoader(Iterator[Batch]):
 
     def _make(self, packed: PackedBatch) -> Batch:
         made = self._epoch.mask(packed, self._epoch.take(packed))
-        self._tokens += int(np.sum(made.attention))
+        self._tokens += made.tokens
         spans, longest = find_spans(packed, self._settings.width)
         return {
             "input_ids": made.ids,

@@ -84,7 +84,7 @@ def test_the_kernel_masks_as_its_twin_and_leaves_the_stream_at_the_same_point(
         native, python = (masks.draw(ids, ends, 9) for masks in both)
         for one, other in zip(native[:3], python[:3], strict=True):
             assert one.tolist() == other.tolist()
-        assert native.redrawn == python.redrawn
+        assert (native.redrawn, native.tokens) == (python.redrawn, python.tokens)
         cells, redrawn = cells + 9 * len(rows), redrawn + native.redrawn
         assert both[0].state == both[1].state == stream_state(seed + 1, cells, redrawn)
         both[0].state = both[0].state
@@ -185,7 +185,7 @@ def test_rows_of_several_chunks_are_masked_as_by_the_twin_with_integers_redrawn(
         masks = make_masks(0, settings, mask_id=largest, padding_id=0, engine=engine)
         for _ in range(2):
             made = masks.draw(ids, np.array([1500, 3000]), 1533)
-            drawn.append([*(one.tolist() for one in made[:3]), made.redrawn, masks.state])
+            drawn.append([*(one.tolist() for one in made[:3]), made.redrawn, made.tokens, masks.state])
     assert drawn[:2] == drawn[2:]
     assert (drawn[0][3] > 100) == (largest == 2**31)
 
