@@ -2,10 +2,10 @@
 
 Theirs, written anew from what the original does: sequences are taken one by one in NumPy's permutation, cut,
 kept in a deque, put into rows one by one (the search for a row is compiled by numba where it is installed, as
-in the original, else plain Python), masked by expressions of NumPy. They come from MDS shards by the reader of
-mosaicml-streaming where that is installed, as in the original. Beside it they come from memory, as if reading
-cost nothing. Ours: sequences that are decoded already; in brackets with opening and decoding the shards. An
-epoch each. Both make the same batches, which is checked.
+in the original, else plain Python), masked by expressions of NumPy. Where mosaicml-streaming is installed,
+its reader takes them from MDS shards, as in the original. Beside it they come from memory, as if reading cost
+nothing. Ours: sequences that are decoded already; in brackets with opening and decoding the shards. An epoch
+each. Both make the same batches, which is checked.
 
 python -m benchmarks.modernbert_loader
 """

@@ -21,7 +21,7 @@ class TokenWarmup:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModernBertSettings:
-    """ModernBERT's configuration of one rank; its names are in brackets.
+    """ModernBERT's configuration of one rank, its own names in brackets.
 
     batch_size: sequences that are read at a time (``device_train_batch_size``). micro_batch_size: sequences
     of full length that a row has room for (``device_train_microbatch_size``). buffer_size: most sequences
