@@ -126,7 +126,7 @@ def too_few(epoch: ModernBertEpoch, settings: ModernBertSettings) -> DatasetErro
 
 
 def find_spans(packed: PackedBatch, width: int) -> tuple[list[Array], list[int]]:
-    """The spans of each row, and the longest of each: 0, each sequence's end, the width where padding is left."""
+    """The spans of each row (0, each sequence's end, the width where padding is left), and its longest."""
     tokens, counts = np.diff(packed.token_ends, prepend=0), np.diff(packed.row_ends, prepend=0)
     ends = np.cumsum(counts + 1 + (tokens < width))  # behind each row's numbers
     firsts = np.insert(ends[:-1], 0, 0)
