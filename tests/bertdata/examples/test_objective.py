@@ -325,7 +325,10 @@ def test_nothing_but_objectives_of_two_segments_knows_of_segments_and_a_label():
     The layouts of packed rows, rows of varying length and LDDL's are other programs' forms of BERT's.
     """
     own = [
-        *(ROOT / "bertdata/examples" / name for name in ("bert", "sop", "squad", "classification")),
+        *(
+            ROOT / "bertdata/examples" / name
+            for name in ("bert", "sop", "electra", "squad", "classification")
+        ),
         ROOT / "bertdata/examples/fine_tuning.py",
         ROOT / "bertdata/_native/examples",
         *(ROOT / "bertdata/shards" / name for name in ("packed", "varlength.py", "lddl.py")),
