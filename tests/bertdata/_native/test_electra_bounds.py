@@ -1,4 +1,4 @@
-"""The kernel of ELECTRA's examples called with what no caller of ours hands over: a ValueError, never a crash."""
+"""The kernel of ELECTRA's examples called with impossible input: a ValueError, never a crash."""
 
 from array import array
 from typing import Any

@@ -259,7 +259,7 @@ def test_a_file_of_an_objective_that_nobody_knows_is_refused_without_a_remedy(be
     path.write_bytes(shard(datasets["hdf5"]).read_bytes())
     with h5py.File(path, "a") as file:
         file.attrs["bertdata.objective"] = "gpt"
-    told = f"{path}: has the objective 'gpt', which is not known; known are bert, mlm, sop, electra, span, squad, "
+    told = f"{path}: has the objective 'gpt', which is not known; known are bert, mlm, sop, electra, span, "
     bertdata("show", path).assert_one_error(2, told)
 
 
