@@ -23,7 +23,7 @@ TRAINERS_WORDS = {*PLAIN_WORDS, "first_length"}
 EXCEPTIONS = {
     "bertdata/records.py": "declares which objective files are of that name none",
     "bertdata/config/settings.py": "declares which objective is made where none is named",
-    "bertdata/config/recipes.py": "the recipes are those of programs that make this objective alone",
+    "bertdata/config/recipes.py": "the recipes before those of other encoders are of this objective",
     "bertdata/cli/common/script_examples.py": "stands in for scripts that make this objective alone",
     "bertdata/examples/dynamic_masking/masker.py": "its drawn masks have fields of the same names",
     "bertdata/examples/objectives.py": "registers the package's objectives",
