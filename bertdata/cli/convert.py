@@ -11,7 +11,7 @@ from bertdata.dataset.manifest import summary
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from bertdata.io.terminal import say
-from bertdata.shards.containers import LDDL, NVIDIA_MLPERF, format_of_name, make_writer, open_reader
+from bertdata.shards.containers import ARROW, LDDL, NVIDIA_MLPERF, format_of_name, make_writer, open_reader
 from bertdata.shards.packed.packs import unpacked
 from bertdata.steps.convert import convert
 
@@ -19,7 +19,8 @@ EXAMPLE = """\
   bertdata convert part-00000.tfrecord part-00000.hdf5
   bertdata convert shards varlength --to nvidia-mlperf --num-shards 4320 --shuffled
   bertdata convert eval_10k part_eval_10k.hdf5 --to nvidia-mlperf
-  bertdata convert shards lddl --to lddl --bin-size 64"""
+  bertdata convert shards lddl --to lddl --bin-size 64
+  bertdata convert shards arrow --to arrow"""
 
 SUMMARY = """\
 Without --to, one shard: the containers' names end in .tfrecord, .hdf5 or .parquet. No example loses
@@ -27,8 +28,8 @@ anything: weights and padding follow from the rest, and a file whose examples ho
 Graphcore's remasked order exists in TFRecord only; its examples come out in their usual order. Packed
 rows are unpacked, one sequence after the other; bertdata pack makes them.
 With --to, a dataset's directory to a directory with a manifest: NVIDIA's MLPerf shards in rows of varying
-length (also one file to one, whose name ends in .hdf5), or LDDL's Parquet. Run again after a crash, it
-makes only what is missing."""
+length (also one file to one, whose name ends in .hdf5), LDDL's Parquet, or the Arrow files that
+datasets.load_from_disk reads. Run again after a crash, it makes only what is missing."""
 
 _BATCH = 512
 _OF_DATASETS = ("num_shards", "shuffled", "bin_size", "unverified", "workers")
@@ -39,13 +40,13 @@ def make_parser() -> Parser:
     parser = Parser("bertdata convert", EXAMPLE, SUMMARY)
     parser.add_argument("source", metavar="SRC", help="shard to read, whatever tool wrote it, or a dataset")
     parser.add_argument("target", metavar="DST", help="shard to write, or directory of the dataset")
-    parser.add_argument("--to", choices=(NVIDIA_MLPERF, LDDL), help="layout of the dataset to make")
+    parser.add_argument("--to", choices=(NVIDIA_MLPERF, LDDL, ARROW), help="layout of the dataset to make")
     group = parser.add_argument_group("with --to")
     group.add_argument(
         "--num-shards",
         type=positive,
         metavar="N",
-        help="shards to make: 2048 and 4320 are NVIDIA's; lddl: as many as SRC has where none is given",
+        help="shards to make: 2048 and 4320 are NVIDIA's; others: as many as SRC has where none is given",
     )
     group.add_argument(
         "--shuffled",

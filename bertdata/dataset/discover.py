@@ -11,7 +11,8 @@ from bertdata.io.commit import PLAN_NAME, UNFINISHED
 from bertdata.io.file_check import Misfit
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, md5sums, parse_json
 from bertdata.records import DEFAULT_OBJECTIVE
-from bertdata.shards.containers import format_of_name
+from bertdata.shards.arrow_fields import ARROW_INFO, ARROW_SPLITS, ARROW_STATE, arrow_files
+from bertdata.shards.containers import is_shard_name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -183,8 +184,15 @@ def _fault(path: str, misfit: Misfit, entry: ShardEntry) -> str:
 
 
 def _shard_names(path: str, names: list[str]) -> list[str]:
+    if ARROW_STATE in names and ARROW_INFO in names:
+        state = storage.join(path, ARROW_STATE)
+        return arrow_files(storage.read_bytes(state), state)
+    if ARROW_SPLITS in names:
+        inner = sorted(storage.parent(name) for name in names if storage.base_name(name) == ARROW_STATE)
+        splits = ", ".join(storage.join(path, name) for name in inner)
+        raise DatasetError(f"{path}: holds several splits of datasets; name one of them: {splits}")
     candidates = [name for name in names if not storage.base_name(name).startswith((".", "_"))]
-    named = [name for name in candidates if _has_shard_ending(name)]
+    named = [name for name in candidates if is_shard_name(name)]
     plain = [name for name in candidates if "." not in storage.base_name(name)]
     found = named or [name for name in plain if storage.base_name(name) != MD5SUMS_NAME]
     if not found:
@@ -193,11 +201,3 @@ def _shard_names(path: str, names: list[str]) -> list[str]:
             "as a shard: .tfrecord, .hdf5 or .parquet"
         )
     return found
-
-
-def _has_shard_ending(name: str) -> bool:
-    try:
-        format_of_name(name)
-    except ShardError:
-        return False
-    return True

@@ -30,7 +30,10 @@ NVIDIA_MLPERF = "nvidia-mlperf"
 LDDL = "lddl"
 """LDDL's Parquet, as ``convert --to lddl`` writes it."""
 
-_MAGIC = {b"\x89HDF": "hdf5", b"PAR1": "parquet"}
+ARROW = "arrow"
+"""Arrow streams of Hugging Face's ``datasets``, as ``convert --to arrow`` writes them."""
+
+_MAGIC = {b"\x89HDF": "hdf5", b"PAR1": "parquet", b"\xff\xff\xff\xff": ARROW}
 
 
 def make_writer(
@@ -101,6 +104,10 @@ def make_reader(
 
             return LddlReader(file, name, _words_of(name, vocabulary), known)
         return ParquetReader(file, name, known)
+    if format == ARROW:
+        from bertdata.shards.arrow_reader import ArrowReader
+
+        return ArrowReader(file, name, known)
     from bertdata.shards.tfrecord import TFRecordReader
 
     return TFRecordReader(file, name, engine, known, padding_id)
@@ -156,6 +163,17 @@ def _manifest_of(shard: str) -> dict[str, Any] | None:
     return value if storage.base_name(shard) in names else None
 
 
+def is_shard_name(path: str) -> bool:
+    """True for a file name that ends as one of a container that is read here."""
+    if path.endswith(f".{ARROW}"):
+        return True
+    try:
+        format_of_name(path)
+    except ShardError:
+        return False
+    return True
+
+
 def format_of_name(path: str) -> str:
     """The format that a file name's ending says. ShardError for any other ending."""
     ending = re.sub(r"parquet_\d+$", "parquet", path.rsplit(".", 1)[-1].lower())  # LDDL's bins
@@ -167,11 +185,13 @@ def format_of_name(path: str) -> str:
 
 
 __all__ = [
+    "ARROW",
     "FORMATS",
     "LDDL",
     "NVIDIA_MLPERF",
     "format_of",
     "format_of_name",
+    "is_shard_name",
     "make_reader",
     "make_writer",
     "open_reader",

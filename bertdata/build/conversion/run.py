@@ -12,15 +12,16 @@ from bertdata.build.conversion.settings import ConversionSettings
 from bertdata.build.conversion.shard import ConvertedShard, Job, kept_shard
 from bertdata.build.packs.source import CountTask, PackSource, count_shard, open_source
 from bertdata.build.sorting.scratch import forget_scratch, scratch_folder
+from bertdata.dataset.layout_files import layout_files
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, corpus_entry
-from bertdata.dataset.num_samples import NUM_SAMPLES, num_samples
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import DataError, DatasetError, UsageError
 from bertdata.examples.groups import PAIRS, check_groups
 from bertdata.examples.objectives import find_objective
 from bertdata.io.file_check import md5_of
 from bertdata.io.process_pool import ProcessPool
-from bertdata.shards.containers import LDDL
+from bertdata.shards.arrow_fields import arrow_fields
+from bertdata.shards.containers import ARROW
 from bertdata.tokens.files import file_of_record
 
 Told = Callable[[int, int, str], None]
@@ -97,9 +98,7 @@ def _finish(
 ) -> Manifest:
     """Write the manifest and all that goes with it."""
     entries = [entry for shard in found for entry in shard.entries]
-    also = {}
-    if job.format == LDDL:
-        also[NUM_SAMPLES] = num_samples(entries)
+    also = layout_files(job.dataset.plan.settings, entries)
     return job.dataset.finish(
         inputs, entries, source.skipped, vocabulary=job.tokenizer.path, sources=source.sources, also=also
     )
@@ -113,6 +112,9 @@ def _refuse(source: PackSource, path: str, settings: ConversionSettings) -> None
         found = f"packed rows, in the layout {layout.packing}; convert the dataset that it was made from"
     elif layout.remask:
         found = "examples in Graphcore's remasked order; make the dataset without --remask"
+    elif settings.to == ARROW:
+        arrow_fields(find_objective(layout.objective), has_masks=True)
+        return
     else:
         return check_groups(f"{path}: {settings.to}", PAIRS, layout.objective, kind)
     raise DatasetError(f"{path}: holds {found}")

@@ -7,9 +7,9 @@ from bertdata.config.dataset_settings import DatasetSettings, shuffled_into, wit
 from bertdata.config.settings import check
 from bertdata.examples.bins import bin_count
 from bertdata.records import ShardLayout
-from bertdata.shards.containers import LDDL, NVIDIA_MLPERF
+from bertdata.shards.containers import ARROW, LDDL, NVIDIA_MLPERF
 
-TARGETS = (NVIDIA_MLPERF, LDDL)
+TARGETS = (NVIDIA_MLPERF, LDDL, ARROW)
 """The layouts that ``convert --to`` writes."""
 
 
@@ -47,6 +47,8 @@ class ConversionSettings:
         """The file name of a shard, or that of each of its bins, as the layout's programs look for them."""
         if self.to == NVIDIA_MLPERF:
             return (f"part_{number:05}_of_{shards:05}.hdf5",)
+        if self.to == ARROW:
+            return (f"data-{number:05}-of-{shards:05}.arrow",)
         if not self.bin_size:
             return (f"part.{number}.parquet",)
         bins = bin_count(layout.max_seq_length, self.bin_size)

@@ -14,7 +14,7 @@ from bertdata.examples.bins import cut_bins
 from bertdata.examples.columns import arrays, cut
 from bertdata.io.file_check import HashingSink
 from bertdata.records import ExampleBatch, ShardLayout
-from bertdata.shards.containers import LDDL, make_writer
+from bertdata.shards.containers import ARROW, LDDL, make_writer
 from bertdata.shards.protocol import ShardWriter
 from bertdata.shards.write import CountingWriter
 from bertdata.tokens.files import TokenizerFile
@@ -86,6 +86,10 @@ def write_shard(job: Job, number: int, batches: Iterable[ExampleBatch]) -> Conve
 
 
 def _writer(job: Job, which: int, sink: HashingSink) -> ShardWriter:
+    if job.format == ARROW:
+        from bertdata.shards.arrow import ArrowWriter
+
+        return ArrowWriter(sink, job.layout, has_masks=job.has_masks)
     if job.format != LDDL:
         return make_writer(job.format, sink, job.layout)
     from bertdata.shards.lddl import LddlWriter
