@@ -30,6 +30,9 @@ from bertdata.shards.rows import RecordCheck, check_batch, check_layout
 MASKED_SHARE = 0.15
 """The room for masks of blocks without any: this share of the longest, as ``create`` gives it."""
 
+_FILE_FORMAT = b"ARROW1"
+_END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
+
 
 class ArrowReader(ShardReader):
     """Reads a stream that ``datasets`` or this module wrote, whatever its integer types."""
@@ -41,7 +44,7 @@ class ArrowReader(ShardReader):
         self._name, self._errors = name, pyarrow_errors()
         self._data = load_pyarrow().py_buffer(_mapped(file))
         try:
-            self.schema = import_module("pyarrow.ipc").open_stream(self._data).schema
+            self.schema = _opened(self._data).schema
         except self._errors as error:
             raise self._damaged(error) from error
         metadata = self.schema.metadata or {}
@@ -75,7 +78,7 @@ class ArrowReader(ShardReader):
     def _records(self) -> Iterator[Any]:
         """The record batches that hold rows."""
         try:
-            for records in import_module("pyarrow.ipc").open_stream(self._data):
+            for records in _record_batches(_opened(self._data)):
                 records.validate(full=True)
                 if records.num_rows:
                     yield records
@@ -219,6 +222,23 @@ class ArrowReader(ShardReader):
         found[column.name] = values[masked]
         found[str(places_of(column.name, self._kind))] = within[masked]
         found.setdefault(str(column.ends), counts[ends])
+
+
+def _opened(data: Any) -> Any:
+    """A reader of the stream, or of Arrow's file format. ValueError for a stream without its end."""
+    ipc = import_module("pyarrow.ipc")
+    if data[: len(_FILE_FORMAT)].to_pybytes() == _FILE_FORMAT:
+        return ipc.open_file(data)
+    if data[max(0, data.size - len(_END_OF_STREAM)) :].to_pybytes() != _END_OF_STREAM:
+        raise ValueError("the end of the stream is missing")
+    return ipc.open_stream(data)
+
+
+def _record_batches(reader: Any) -> Iterator[Any]:
+    if hasattr(reader, "num_record_batches"):
+        yield from map(reader.get_batch, range(reader.num_record_batches))
+    else:
+        yield from reader
 
 
 def _kept(values: Array, ends: Array, used: Array | None) -> tuple[Array, Array]:

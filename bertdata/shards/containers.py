@@ -33,7 +33,7 @@ LDDL = "lddl"
 ARROW = "arrow"
 """Arrow streams of Hugging Face's ``datasets``, as ``convert --to arrow`` writes them."""
 
-_MAGIC = {b"\x89HDF": "hdf5", b"PAR1": "parquet", b"\xff\xff\xff\xff": ARROW}
+_MAGIC = {b"\x89HDF": "hdf5", b"PAR1": "parquet", b"\xff\xff\xff\xff": ARROW, b"ARRO": ARROW}
 
 
 def make_writer(
