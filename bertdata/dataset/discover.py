@@ -13,6 +13,7 @@ from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, md5sums, pars
 from bertdata.records import DEFAULT_OBJECTIVE
 from bertdata.shards.arrow_fields import ARROW_INFO, ARROW_SPLITS, ARROW_STATE, arrow_files
 from bertdata.shards.containers import is_shard_name
+from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -183,6 +184,12 @@ def _fault(path: str, misfit: Misfit, entry: ShardEntry) -> str:
     return f"{path}: found {misfit.found}, expected {misfit.expected}"
 
 
+def _binarised(names: list[str]) -> list[str]:
+    """The .bin files of a directory of fairseq's: those to train on, where some are named so."""
+    found = [name for name in names if name.endswith(".bin") and f"{name.removesuffix('.bin')}.idx" in names]
+    return [name for name in found if name.startswith("train")] or found
+
+
 def _shard_names(path: str, names: list[str]) -> list[str]:
     if ARROW_STATE in names and ARROW_INFO in names:
         state = storage.join(path, ARROW_STATE)
@@ -191,6 +198,8 @@ def _shard_names(path: str, names: list[str]) -> list[str]:
         inner = sorted(storage.parent(name) for name in names if storage.base_name(name) == ARROW_STATE)
         splits = ", ".join(storage.join(path, name) for name in inner)
         raise DatasetError(f"{path}: holds several splits of datasets; name one of them: {splits}")
+    if DICTIONARY_NAME in names:
+        return _binarised(names)
     candidates = [name for name in names if not storage.base_name(name).startswith((".", "_"))]
     named = [name for name in candidates if is_shard_name(name)]
     plain = [name for name in candidates if "." not in storage.base_name(name)]

@@ -34,6 +34,7 @@ from bertdata.io.file_check import md5_of
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.shards.packed.record_index import index_name
 from bertdata.tokens.files import name_in_dataset
+from bertdata.tokens.tokenizer_json import tokenizer_bytes
 
 Entries = tuple[InputEntry, ShardEntry]
 
@@ -247,7 +248,7 @@ class Dataset:
             if name not in cited:  # copied by an earlier run, whose parts had a manifest
                 storage.remove(self.commit.path(name), missing_ok=True)
         own_name = name_in_dataset(settings.tokenizer)
-        others = {own_name: storage.read_bytes(vocabulary), **cited, **(also or {})}
+        others = {own_name: tokenizer_bytes(vocabulary), **cited, **(also or {})}
         self.commit.finish(manifest.dump(), manifest.md5sums(), others)
         return manifest
 

@@ -7,9 +7,7 @@ not know are not read; padding, where ``attention_mask`` is 0, is left out.
 Needs NumPy when it is imported.
 """
 
-import mmap
 from collections.abc import Iterator
-from contextlib import suppress
 from importlib import import_module
 from typing import IO, Any
 
@@ -23,6 +21,7 @@ from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import objective_of_file
 from bertdata.records import IDS, IDS_ENDS, Column, ExampleBatch, ShardLayout
 from bertdata.shards.arrow_fields import OBJECTIVE, arrow_fields
+from bertdata.shards.mapped_file import mapped
 from bertdata.shards.parquet_file import find_size, load_pyarrow, pyarrow_errors
 from bertdata.shards.protocol import ShardReader
 from bertdata.shards.rows import RecordCheck, check_batch, check_layout
@@ -42,7 +41,7 @@ class ArrowReader(ShardReader):
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
         """objective: that of the examples where it is known, else the one that the file names."""
         self._name, self._errors = name, pyarrow_errors()
-        self._data = load_pyarrow().py_buffer(_mapped(file))
+        self._data = load_pyarrow().py_buffer(mapped(file))
         try:
             self.schema = _opened(self._data).schema
         except self._errors as error:
@@ -275,11 +274,3 @@ def _single_column(records: Any, name: str, record: RecordCheck) -> Array:
     record.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: f"no {name}, expected a number")
     values: Array = column.to_numpy(zero_copy_only=False)
     return values
-
-
-def _mapped(file: IO[bytes]) -> Any:
-    """The file's bytes: mapped into memory where it is a local file, else read."""
-    with suppress(OSError, ValueError, AttributeError):  # no descriptor, or an empty file
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    file.seek(0)
-    return file.read()

@@ -33,6 +33,9 @@ LDDL = "lddl"
 ARROW = "arrow"
 """Arrow streams of Hugging Face's ``datasets``, as ``convert --to arrow`` writes them."""
 
+FAIRSEQ = "fairseq"
+"""A .bin of fairseq's with its .idx, as ``convert --to fairseq`` writes them."""
+
 _MAGIC = {b"\x89HDF": "hdf5", b"PAR1": "parquet", b"\xff\xff\xff\xff": ARROW, b"ARRO": ARROW}
 
 
@@ -61,8 +64,13 @@ def make_writer(
     return TFRecordWriter(sink, layout, engine, name)
 
 
-def format_of(file: BinaryIO) -> str:
-    """The container's format by its first bytes. TFRecord has no mark, so it is what is left."""
+def format_of(file: BinaryIO, name: str = "") -> str:
+    """The container's format by its first bytes. TFRecord has no mark, so it is what is left.
+
+    name: its ending tells a .bin of fairseq's, whose mark is in the .idx beside it.
+    """
+    if name.endswith(".bin"):
+        return FAIRSEQ
     magic = file.read(4)
     file.seek(0)
     return _MAGIC.get(magic, "tfrecord")
@@ -85,8 +93,12 @@ def make_reader(
     known; else the file names it, or has exactly the fields of one of ours. One of somebody else's must be
     loaded already (``find_objective``): no file imports code.
     """
-    format = format_of(file)
+    format = format_of(file, name)
     known = objective_of_file(objective, name) if objective else None
+    if format == FAIRSEQ:
+        from bertdata.shards.fairseq.blocks import FairseqReader
+
+        return FairseqReader(file, name, known)
     packed = make_pack_reader(file, name, format, engine, known)
     if packed is not None:
         return packed
@@ -186,6 +198,7 @@ def format_of_name(path: str) -> str:
 
 __all__ = [
     "ARROW",
+    "FAIRSEQ",
     "FORMATS",
     "LDDL",
     "NVIDIA_MLPERF",

@@ -1,0 +1,1 @@
+"""fairseq's binarised text: lines of ids in ``.bin``, their sizes in ``.idx``, symbols in ``dict.txt``."""
