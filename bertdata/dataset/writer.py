@@ -32,6 +32,7 @@ from bertdata.io.commit import Commit, nested_directories
 from bertdata.io.entry_json import parse_entry
 from bertdata.io.file_check import md5_of
 from bertdata.io.manifest_file import MANIFEST_NAME
+from bertdata.shards.containers import FAIRSEQ
 from bertdata.shards.packed.record_index import index_name
 from bertdata.tokens.files import name_in_dataset
 from bertdata.tokens.tokenizer_json import tokenizer_bytes
@@ -184,7 +185,8 @@ class Dataset:
     def _may_note(self, shard: str, entry: ShardEntry) -> bool:
         """True for what a run of this version notes: lengths, and rows where the shard is packed."""
         packed = self.plan.settings.container.get("packing") is not None
-        rows_fit = (entry.rows is not None) == packed and (packed or entry.index_md5 is None)
+        has_index = packed or self.plan.settings.container["format"] == FAIRSEQ
+        rows_fit = (entry.rows is not None) == packed and (has_index or entry.index_md5 is None)
         return entry.name == shard and entry.lengths_md5 is not None and rows_fit
 
     def _listed_entry(self, shard: str) -> Entries | None:

@@ -7,9 +7,11 @@ from typing import Any
 
 from bertdata.build.conversion.chop import chop, chop_tasks
 from bertdata.build.conversion.cuts import shard_starts
+from bertdata.build.conversion.data_bin import check_for_fairseq
+from bertdata.build.conversion.job import ConvertedShard, Job
 from bertdata.build.conversion.permute import PermutedShardTask, gather, sort_examples, sort_tasks
 from bertdata.build.conversion.settings import ConversionSettings
-from bertdata.build.conversion.shard import ConvertedShard, Job, kept_shard
+from bertdata.build.conversion.shard import kept_shard
 from bertdata.build.packs.source import CountTask, PackSource, count_shard, open_source
 from bertdata.build.sorting.scratch import forget_scratch, scratch_folder
 from bertdata.dataset.layout_files import layout_files
@@ -21,8 +23,10 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io.file_check import md5_of
 from bertdata.io.process_pool import ProcessPool
 from bertdata.shards.arrow_fields import arrow_fields
-from bertdata.shards.containers import ARROW
+from bertdata.shards.containers import ARROW, FAIRSEQ
+from bertdata.shards.fairseq import OBJECTIVE
 from bertdata.tokens.files import file_of_record
+from bertdata.tokens.load import vocabulary_of
 
 Told = Callable[[int, int, str], None]
 """Called with the examples in finished shards, all examples, and the shard that was just finished."""
@@ -33,8 +37,10 @@ def plan_conversion(
 ) -> Job:
     """The work of converting the source into the directory. inputs: of the manifest."""
     settings.check_bins(source.opened.layout.max_seq_length)
-    shards = settings.num_shards or len(source.opened.shards)
+    shards = 1 if settings.to == FAIRSEQ else settings.num_shards or len(source.opened.shards)
     layout = replace(source.opened.layout, pad_position=None, padding_id=0)
+    if settings.to == FAIRSEQ:
+        layout = replace(layout, objective=OBJECTIVE)
     manifest = source.sources.dataset
     names = (*(entry.name for entry in inputs), *(entry.name for entry in source.skipped))
     plan = DatasetPlan(
@@ -115,6 +121,10 @@ def _refuse(source: PackSource, path: str, settings: ConversionSettings) -> None
     elif settings.to == ARROW:
         arrow_fields(find_objective(layout.objective), has_masks=True)
         return
+    elif settings.to == FAIRSEQ:
+        vocabulary = vocabulary_of(file_of_record(source.settings.tokenizer, source.vocabulary_path()))
+        has_masks = source.settings.objective.get("masks", "unverified" not in source.settings.objective)
+        return check_for_fairseq(layout.objective, path, has_masks, vocabulary)
     else:
         return check_groups(f"{path}: {settings.to}", PAIRS, layout.objective, kind)
     raise DatasetError(f"{path}: holds {found}")

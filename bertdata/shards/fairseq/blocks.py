@@ -17,13 +17,11 @@ from bertdata.examples.groups import MASKS, WORD_STARTS
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import find_objective
 from bertdata.records import IDS, ExampleBatch, ShardLayout
+from bertdata.shards.fairseq import OBJECTIVE
 from bertdata.shards.fairseq.lines import StoredLines, read_lines
 from bertdata.shards.protocol import ShardReader
 from bertdata.shards.rows import RecordCheck, check_batch, check_layout
 from bertdata.tokens.fairseq_dictionary import END, START
-
-OBJECTIVE = "mlm"
-"""The objective of blocks that are masked at load."""
 
 _PIECE = 4096
 _MASKED_SHARE = 0.15

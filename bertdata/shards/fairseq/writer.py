@@ -1,7 +1,7 @@
 """Writer of unmasked blocks as lines of a ``.bin`` of fairseq's.
 
-A block is a line without its start token, which fairseq puts in front (break mode ``eos``). Ids are fairseq's:
-``bertdata.tokens.fairseq_dictionary``. Needs NumPy when it is imported.
+A block is a line without its start token, which fairseq puts in front (break mode ``eos``). Ids are those
+of ``bertdata.tokens.fairseq_dictionary``. Needs NumPy when it is imported.
 """
 
 import numpy as np
