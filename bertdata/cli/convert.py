@@ -40,8 +40,8 @@ rows are unpacked, one sequence after the other; bertdata pack makes them.
 With --to, a dataset's directory to a directory with a manifest: NVIDIA's MLPerf shards in rows of varying
 length (also one file to one, whose name ends in .hdf5), LDDL's Parquet, or the Arrow files that
 datasets.load_from_disk reads. Run again after a crash, it makes only what is missing.
---to fairseq makes train.bin, train.idx and dict.txt: with --tokenizer of text, each line an item and blank lines
-kept, as fairseq-preprocess does; else of a dataset of unmasked blocks, each an item (break mode eos)."""
+--to fairseq makes train.bin, train.idx and dict.txt: with --tokenizer of text, each line an item and
+blank lines kept, as fairseq-preprocess does; else of a dataset of unmasked blocks, each an item."""
 
 _BATCH = 512
 _OF_DATASETS = ("num_shards", "shuffled", "bin_size", "unverified", "workers", "tokenizer")

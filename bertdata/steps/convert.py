@@ -41,8 +41,8 @@ def convert(
 
     to: nvidia-mlperf, which needs num_shards and may be shuffled, lddl, which may have bins of bin_size
     ids, arrow or fairseq. unverified: take files of any tool without a manifest; vocab: theirs, or that
-    of a dataset which has lost it. objective: one of your own that the examples have. Shards that an earlier run
-    finished are kept.
+    of a dataset which has lost it. objective: one of your own that the examples have. Shards that an
+    earlier run finished are kept.
     """
     need("numpy", "numpy", "converting a dataset")
     from bertdata.build.conversion.run import convert_dataset

@@ -1,6 +1,6 @@
 """The one shard of a dataset for fairseq: ``train.bin``, with ``train.idx`` and ``dict.txt`` beside it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from bertdata.build.conversion.job import ConvertedShard, Job
@@ -11,6 +11,7 @@ from bertdata.io.file_check import HashingSink
 from bertdata.records import ExampleBatch, Vocabulary
 from bertdata.shards.fairseq.blocks import check_blocks
 from bertdata.shards.fairseq.writer import FairseqWriter
+from bertdata.shards.write import CountingWriter
 from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME, fairseq_ids
 from bertdata.tokens.load import vocabulary_of
 
@@ -38,10 +39,11 @@ def write_data_bin(job: Job, number: int, batches: Iterable[ExampleBatch]) -> Co
         made.append(FairseqWriter(sink, job.layout, vocabulary_of(job.tokenizer)))
         return made[-1]
 
-    blocks = _blocks(job, batches)
-    [entry] = write_shard_group(
-        job.dataset, [name], job.layout, writer, lambda writers: [writers[0].write(one) for one in blocks]
-    )
+    def write(writers: Sequence[CountingWriter]) -> None:
+        for batch in _blocks(job, batches):
+            writers[0].write(batch)
+
+    [entry] = write_shard_group(job.dataset, [name], job.layout, writer, write)
     job.dataset.commit.write(DICTIONARY_NAME, made[0].dictionary())
     entry = replace(entry, index_md5=job.dataset.write_index(name, made[0].index()))
     job.dataset.record(job.corpus, entry)

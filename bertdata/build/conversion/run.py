@@ -18,10 +18,11 @@ from bertdata.dataset.layout_files import layout_files
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, corpus_entry
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import DataError, DatasetError, UsageError
-from bertdata.examples.groups import PAIRS, check_groups
+from bertdata.examples.groups import MASKS, PAIRS, check_groups, has_group
 from bertdata.examples.objectives import find_objective
 from bertdata.io.file_check import md5_of
 from bertdata.io.process_pool import ProcessPool
+from bertdata.records import ExampleBatch
 from bertdata.shards.arrow_fields import arrow_fields
 from bertdata.shards.containers import ARROW, FAIRSEQ
 from bertdata.shards.fairseq import OBJECTIVE
@@ -64,13 +65,25 @@ def plan_conversion(
     )
 
 
-def _inputs(source: PackSource, pool: ProcessPool) -> tuple[InputEntry, ...]:
-    """The source's inputs. Of other tools' files, which have to be read for it, the files themselves."""
+def _inputs(source: PackSource, to: str, pool: ProcessPool) -> tuple[PackSource, tuple[InputEntry, ...]]:
+    """The source with its inputs. Of other tools' files, which have to be read for it, the files themselves.
+
+    Where none of their examples has a mask, the settings then say so, for layouts that can leave masks out.
+    """
     if source.inputs is not None:
-        return source.inputs
+        return source, source.inputs
     tasks = [CountTask(source=source.of_shards(at, at + 1)) for at in range(len(source.opened.shards))]
     counts = [found for _, found in pool.in_order(count_shard, tasks)]
-    return tuple(found.entry for found in counts if found.entry is not None)
+    entries = tuple(found.entry for found in counts if found.entry is not None)
+    has_masks = any(found.masks is not None and found.masks.any() for found in counts)
+    if has_masks or to not in (ARROW, FAIRSEQ) or not has_group(_kind(source), MASKS):
+        return source, entries
+    unmasked = replace(source.settings, objective={**source.settings.objective, "masks": False})
+    return replace(source, settings=unmasked), entries
+
+
+def _kind(source: PackSource) -> type[ExampleBatch]:
+    return find_objective(source.opened.layout.objective).batch_type
 
 
 def convert_dataset(
@@ -88,7 +101,7 @@ def convert_dataset(
     source = open_source(path, vocabulary, unverified, objective)
     _refuse(source, path, settings)
     with ProcessPool(workers) as pool:
-        inputs = _inputs(source, pool)
+        source, inputs = _inputs(source, settings.to, pool)
         job = plan_conversion(source, settings, output, inputs)
         with job.dataset.run():
             try:
