@@ -184,9 +184,13 @@ def _fault(path: str, misfit: Misfit, entry: ShardEntry) -> str:
     return f"{path}: found {misfit.found}, expected {misfit.expected}"
 
 
-def _binarised(names: list[str]) -> list[str]:
-    """The .bin files of a directory of fairseq's: those to train on, where some are named so."""
+def _binarised(path: str, names: list[str]) -> list[str]:
+    """The .bin files of a directory of fairseq's: those to train on, where some are named so.
+
+    DatasetError where there are none."""
     found = [name for name in names if name.endswith(".bin") and f"{name.removesuffix('.bin')}.idx" in names]
+    if not found:
+        raise DatasetError(f"{path}: holds no .bin with its .idx beside it, as fairseq-preprocess makes them")
     return [name for name in found if name.startswith("train")] or found
 
 
@@ -199,7 +203,7 @@ def _shard_names(path: str, names: list[str]) -> list[str]:
         splits = ", ".join(storage.join(path, name) for name in inner)
         raise DatasetError(f"{path}: holds several splits of datasets; name one of them: {splits}")
     if DICTIONARY_NAME in names:
-        return _binarised(names)
+        return _binarised(path, names)
     candidates = [name for name in names if not storage.base_name(name).startswith((".", "_"))]
     named = [name for name in candidates if is_shard_name(name)]
     plain = [name for name in candidates if "." not in storage.base_name(name)]

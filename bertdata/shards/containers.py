@@ -18,6 +18,7 @@ from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.records import ShardLayout, Vocabulary
+from bertdata.shards.fairseq import OBJECTIVE
 from bertdata.shards.packed.layouts import make_pack_reader
 from bertdata.shards.parquet_file import is_lddl
 from bertdata.shards.protocol import ShardReader, ShardWriter, Sink
@@ -98,7 +99,7 @@ def make_reader(
     if format == FAIRSEQ:
         from bertdata.shards.fairseq.blocks import FairseqReader
 
-        return FairseqReader(file, name, known)
+        return FairseqReader(file, name, known, _sizes_of(name))
     packed = make_pack_reader(file, name, format, engine, known)
     if packed is not None:
         return packed
@@ -137,6 +138,15 @@ def open_reader(
     name = os.fspath(path)
     with storage.open_input(name) as file:
         yield make_reader(file, name, engine, objective, vocabulary, padding_id)
+
+
+def _sizes_of(shard: str) -> dict[str, int] | None:
+    """The sizes of the examples in the manifest beside the shard. None where none lists it."""
+    manifest = _manifest_of(shard)
+    if manifest is None:
+        return None
+    settings = manifest["settings"]["objective"]
+    return {what: settings[what] for what in objective_of_file(OBJECTIVE, shard).batch_type.sizes()}
 
 
 def _words_of(shard: str, vocabulary: str | None) -> Vocabulary:

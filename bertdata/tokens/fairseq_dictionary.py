@@ -96,6 +96,16 @@ def fairseq_ids(vocabulary: Vocabulary) -> list[int]:
     return found
 
 
+def check_order(vocabulary: Vocabulary) -> None:
+    """SettingsError unless the vocabulary's ids are in fairseq's order."""
+    if fairseq_ids(vocabulary) != list(range(vocabulary.size)):
+        raise SettingsError(
+            f"{vocabulary.name}: its ids are not in fairseq's order (<s> <pad> </s> <unk> first, <mask> "
+            "last); from or to text they are renumbered: bertdata create FILE.bin, and bertdata convert TEXT DIR "
+            "--to fairseq --tokenizer FILE"
+        )
+
+
 def dictionary_of(vocabulary: Vocabulary, counts: Sequence[int]) -> Dictionary:
     """The dictionary of a vocabulary. counts: of each of fairseq's ids in the text.
 

@@ -12,7 +12,7 @@ from bertdata.records import ExampleBatch, Vocabulary
 from bertdata.shards.fairseq.blocks import check_blocks
 from bertdata.shards.fairseq.writer import FairseqWriter
 from bertdata.shards.write import CountingWriter
-from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME, fairseq_ids
+from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME, check_order
 from bertdata.tokens.load import vocabulary_of
 
 
@@ -23,11 +23,7 @@ def check_for_fairseq(objective: str, name: str, has_masks: bool, vocabulary: Vo
         raise SettingsError(
             f"{name}: its examples have masks, which fairseq draws itself; make them with create --no-masks"
         )
-    if fairseq_ids(vocabulary) != list(range(vocabulary.size)):
-        raise SettingsError(
-            f"{name}: its ids are not in fairseq's order (<s> <pad> </s> <unk> first, <mask> last); convert "
-            "the text itself: bertdata convert TEXT DIR --to fairseq --tokenizer FILE"
-        )
+    check_order(vocabulary)
 
 
 def write_data_bin(job: Job, number: int, batches: Iterable[ExampleBatch]) -> ConvertedShard:

@@ -24,7 +24,7 @@ from bertdata.packing.histogram import count_lengths
 from bertdata.packing.plan import Histogram
 from bertdata.records import Vocabulary
 from bertdata.shards.packed.layouts import Layout
-from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME
+from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME, check_order
 from bertdata.tokens.files import TokenizerFile, TokenizerJson, file_of_record, name_in_dataset
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import file_at, vocabulary_of
@@ -130,6 +130,8 @@ def _unverified(path: str, given: str | None, objective: str | None) -> PackSour
     file = file_at(find_vocabulary(given))
     vocabulary, loaded = file.path, vocabulary_of(file)
     found = reader.open_dataset(path, unverified=True, objective=objective)
+    if any(shard.path.endswith(".bin") for shard in found.shards):
+        check_order(loaded)
     opened = replace(found, vocabulary_size=loaded.size)
     sizes = find_objective(opened.layout.objective).batch_type.sizes()
     settings = DatasetSettings(

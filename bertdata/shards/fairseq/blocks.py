@@ -6,7 +6,7 @@ break mode ``eos``; ``bertdata create`` cuts the lines in all modes.
 Needs NumPy when it is imported.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import IO
 
 import numpy as np
@@ -40,24 +40,30 @@ class FairseqReader(ShardReader):
     """Reads a ``.bin`` whose ``.idx`` lies beside it, whatever its integer type."""
 
     layout: ShardLayout
-    is_measured = True
 
-    def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
-        """objective: mlm where none is given."""
+    def __init__(
+        self,
+        file: IO[bytes],
+        name: str,
+        objective: Objective | None = None,
+        sizes: Mapping[str, int] | None = None,
+    ) -> None:
+        """objective: mlm where none is given. sizes: of the examples, where they are known."""
         objective = objective or find_objective(OBJECTIVE)
         if objective.name != OBJECTIVE:
             raise SettingsError(f"{name}: holds blocks of ids, expected the objective {OBJECTIVE}")
         self._name, self._kind = name, objective.batch_type
         self._lines = read_lines(file, name)
-        sizes = lengths(self._lines.ends)
-        if not len(sizes) or not sizes.all():
-            found = f"line {int(np.argmin(sizes))} has no ids" if len(sizes) else "no lines"
-            raise ShardError(f"{name}: {found}, expected an end token at least")
-        longest = int(sizes.max()) + 1
-        found_sizes = {IDS.size: longest, MASKS.size: max(1, round(_MASKED_SHARE * longest))}
-        self.layout = ShardLayout.of_sizes(found_sizes, objective=OBJECTIVE)
-        check_layout(self.layout, name, found_sizes)
-        self._length = len(sizes) - int(_are_blank(self._lines).sum())
+        found = lengths(self._lines.ends)
+        if not len(found) or not found.all():
+            what = f"line {int(np.argmin(found))} has no ids" if len(found) else "no lines"
+            raise ShardError(f"{name}: {what}, expected an end token at least")
+        self._length = len(found) - int(_are_blank(self._lines).sum())
+        self.is_measured = sizes is None
+        longest = int(found.max()) + 1
+        measured = {IDS.size: longest, MASKS.size: max(1, round(_MASKED_SHARE * longest))}
+        self.layout = ShardLayout.of_sizes(sizes or measured, objective=OBJECTIVE)
+        check_layout(self.layout, name, sizes or measured)
 
     def __len__(self) -> int:
         return self._length
