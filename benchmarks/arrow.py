@@ -1,4 +1,4 @@
-"""Arrow on disk: CPU seconds of writing and reading blocks beside ``datasets``; fairseq's lines alone."""
+"""Arrow on disk: CPU seconds of writing and reading blocks beside ``datasets``, and fairseq's lines alone."""
 
 import tempfile
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""``convert --to arrow``: a directory that ``datasets`` reads; and back to the same examples."""
+"""``convert --to arrow``: a directory that ``datasets`` reads, and back to the same examples."""
 
 import json
 from pathlib import Path
