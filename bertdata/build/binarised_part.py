@@ -12,6 +12,7 @@ from bertdata.config.settings import ExampleSettings
 from bertdata.dataset.manifest import InputEntry, SkippedEntry
 from bertdata.errors import InputError, ShardError
 from bertdata.io import storage
+from bertdata.io.file_check import file_md5
 from bertdata.records import Documents, Vocabulary
 from bertdata.shards.fairseq import load_numpy
 from bertdata.tokens.fairseq_dictionary import END, fairseq_ids
@@ -34,10 +35,10 @@ class BinarisedPart:
         self._tokenizer = tokenizer
 
     def input_md5(self) -> str:
-        """The md5 of the ``.idx`` and the ``.bin`` one after the other."""
+        """The md5 of the ``.idx`` and the ``.bin``, read one after the other."""
         digest = hashlib.md5(usedforsecurity=False)
         for path in (self.path.removesuffix(ENDING) + ".idx", self.path):
-            digest.update(storage.read_bytes(path))
+            file_md5(path, also=digest.update)
         return digest.hexdigest()
 
     def load(self, settings: ExampleSettings) -> LoadedDocuments:
@@ -73,33 +74,35 @@ class BinarisedPart:
         except ShardError as error:
             raise InputError(str(error)) from None
         table = np.argsort(np.array(fairseq_ids(vocabulary), np.int64))
-        ids, ends = lines.ids, lines.ends
-        if (len(ids) and int(ids.max()) >= len(table)) or (len(ids) and int(ids.min()) < 0):
-            raise InputError(
-                f"{self.path}: has the id {int(ids.max())}, expected less than {len(table)}, as many as "
-                f"{vocabulary.name} has"
-            )
-        sizes = np.diff(ends, prepend=0)
-        last = np.maximum(ends - 1, 0)
-        ended = (sizes > 0) & (ids[last] == END)
-        if not ended.all():
-            line = int(np.argmax(~ended))
-            raise InputError(f"{self.path}: line {line} does not end with the id {END} of </s>")
-        kept = np.ones(len(ids), bool)
-        kept[last] = False
-        words = table[ids[kept]].astype(np.uint32 if vocabulary.wide else np.uint16)
+        sizes = np.diff(lines.ends, prepend=0)
+        self._check(lines, sizes, vocabulary)
+        kept = np.ones(len(lines.ids), bool)
+        kept[lines.ends - 1] = False
+        words = table[lines.ids[kept]].astype(np.uint32 if vocabulary.wide else np.uint16)
         is_text = sizes > 1
         sentence_ends = np.cumsum(sizes[is_text] - 1).astype(np.uint32)
-        before = np.cumsum(is_text)
-        document_ends = np.unique(np.append(before[~is_text], len(sentence_ends)))
-        unknown = None if vocabulary.unk is None else int((words == vocabulary.unk).sum())
+        document_ends = np.unique(np.append(np.cumsum(is_text)[~is_text], len(sentence_ends)))
         return Documents(
             ids=words,
             sentence_ends=sentence_ends,
             document_ends=document_ends[document_ends > 0].astype(np.uint32),
-            unknown=unknown,
+            unknown=None if vocabulary.unk is None else int((words == vocabulary.unk).sum()),
             word_starts=_word_starts(words, vocabulary),
         )
+
+    def _check(self, lines: Any, sizes: Any, vocabulary: Vocabulary) -> None:
+        """InputError for ids that the vocabulary does not have, and for a line without its end token."""
+        wrong = (lines.ids < 0) | (lines.ids >= vocabulary.size)
+        if wrong.any():
+            raise InputError(
+                f"{self.path}: has the id {lines.ids[wrong.argmax()]}, expected 0 to {vocabulary.size - 1}, "
+                f"those of {vocabulary.name}"
+            )
+        ended = sizes > 0
+        ended[ended] = lines.ids[lines.ends[ended] - 1] == END
+        if not ended.all():
+            line = int((~ended).argmax())
+            raise InputError(f"{self.path}: line {line} does not end with the id {END} of </s>")
 
 
 def _word_starts(ids: Any, vocabulary: Vocabulary) -> bytes | None:

@@ -187,7 +187,8 @@ def _fault(path: str, misfit: Misfit, entry: ShardEntry) -> str:
 def _binarised(path: str, names: list[str]) -> list[str]:
     """The .bin files of a directory of fairseq's: those to train on, where some are named so.
 
-    DatasetError where there are none."""
+    DatasetError where there are none.
+    """
     found = [name for name in names if name.endswith(".bin") and f"{name.removesuffix('.bin')}.idx" in names]
     if not found:
         raise DatasetError(f"{path}: holds no .bin with its .idx beside it, as fairseq-preprocess makes them")
@@ -202,10 +203,10 @@ def _shard_names(path: str, names: list[str]) -> list[str]:
         inner = sorted(storage.parent(name) for name in names if storage.base_name(name) == ARROW_STATE)
         splits = ", ".join(storage.join(path, name) for name in inner)
         raise DatasetError(f"{path}: holds several splits of datasets; name one of them: {splits}")
-    if DICTIONARY_NAME in names:
-        return _binarised(path, names)
     candidates = [name for name in names if not storage.base_name(name).startswith((".", "_"))]
     named = [name for name in candidates if is_shard_name(name)]
+    if DICTIONARY_NAME in names and not named:
+        return _binarised(path, names)
     plain = [name for name in candidates if "." not in storage.base_name(name)]
     found = named or [name for name in plain if storage.base_name(name) != MD5SUMS_NAME]
     if not found:

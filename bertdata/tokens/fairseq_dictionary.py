@@ -85,10 +85,15 @@ def dictionary_json(data: bytes, name: str) -> bytes:
 def fairseq_ids(vocabulary: Vocabulary) -> list[int]:
     """For each id of a vocabulary its id in fairseq. In RoBERTa's layout they are the same.
 
-    SettingsError where a role has no token, or a symbol cannot stand in a ``dict.txt``.
+    SettingsError where a role has no token, or two roles have the same.
     """
     own = [vocabulary.role(role) for role in _ROLES]
     mask = vocabulary.role("mask")
+    if len({*own, mask}) <= len(_ROLES):
+        raise SettingsError(
+            f"{vocabulary.name}: one of its tokens has two roles; fairseq has a token of its own for each of "
+            f"{', '.join((*_ROLES, 'mask'))}"
+        )
     found = [0] * vocabulary.size
     others = [number for number in range(vocabulary.size) if number not in (*own, mask)]
     for number, old in enumerate((*own, *others, mask)):
