@@ -98,6 +98,8 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "of packs": f"{_LOADING}.packs:PackRows",
         "from length bins": f"{_LOADING}.bins:RowsFromBins",
     },
+    "order": {"of a mixture": f"{_LOADING}.mixture:mixed_order"},
+    "epochs": {"of a mixture": f"{_LOADING}.mixture:tell_epochs"},
     "batches": {
         "of padded rows": f"{_LOADING}.padded_rows:row_form",
         "of padded examples": f"{_LOADING}.padded_rows:RowForm",

@@ -61,6 +61,7 @@ def masked_data(
         shards=source.shards,
         vocabulary_size=source.vocabulary_size,
         left_out=source.left_out,
+        sources=source.sources,
         source=source,
         masker=masker,
         seed=seed,

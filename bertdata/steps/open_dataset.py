@@ -1,12 +1,14 @@
 """A dataset opened for reading, and its views."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from bertdata.dataset import reader
 from bertdata.dataset.discover import FoundDataset, find_datasets
+from bertdata.dataset.mixture.weights import Weight, whole_weights
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.dataset.views.examples import check_rank, examples_of
 from bertdata.dataset.vocabulary import known_vocabulary
@@ -16,23 +18,52 @@ from bertdata.records import ShardLayout, Vocabulary
 from bertdata.steps.values import AnyPath, AnyPaths, path_of, paths_of
 
 if TYPE_CHECKING:
+    from bertdata.dataset.mixture.examples import StoppingStrategy
     from bertdata.dataset.views.torch_examples import Collator, TorchExamples
     from bertdata.examples.columns import Array
 
 
 def open_dataset(
-    paths: AnyPaths, *, unverified: bool = False, objective: str | None = None
+    paths: AnyPaths | Mapping[AnyPath, Weight],
+    *,
+    unverified: bool = False,
+    objective: str | None = None,
+    epoch: int | None = None,
+    stopping_strategy: "StoppingStrategy | None" = None,
+    examples: int | None = None,
 ) -> "ExampleDataset":
     """The dataset at the paths: directories, manifests, shards beside their manifest, patterns, or URLs.
 
     Sizes are compared with the manifest now, md5s when a shard is read. unverified: take TFRecord, HDF5
     or Parquet files of any tool without a manifest, and count their examples. objective: one of your own
     that the examples have. MissingInputError, DatasetError, ManifestError or ShardError name the fault.
+
+    A mapping of paths to weights, ``{"A": 0.7, "B": 0.3}``, is a mixture: its examples come in the order
+    that ``bertdata.dataset.mixture.turns`` tells. stopping_strategy: an epoch ends when the first source has
+    given all its examples ("first_exhausted", the default), or the last one, the others beginning again
+    ("all_exhausted"). examples: it ends after so many instead. epoch: the one to read, from 0; each begins
+    where the one before has ended, in each source too.
     """
     need("numpy", "numpy", "reading examples")
     if objective is not None:
         find_objective(objective)
-    opened = reader.open_dataset(paths_of(paths), unverified=unverified, objective=objective)
+    of_mixture = {"epoch": epoch, "stopping_strategy": stopping_strategy, "examples": examples}
+    given: dict[str, Any] = {name: value for name, value in of_mixture.items() if value is not None}
+    opened: OpenedDataset
+    if isinstance(paths, Mapping):
+        from bertdata.dataset.mixture.examples import mix_examples
+        from bertdata.dataset.mixture.opening import open_sources
+
+        sources = [(path_of(path), weight) for path, weight in paths.items()]
+        if not sources:
+            raise SettingsError("the mixture has no sources; give paths with their weights")
+        weights = whole_weights(sources)
+        parts = open_sources([path for path, _ in sources], unverified=unverified, objective=objective)
+        opened = mix_examples(parts, weights, **given)
+    elif given:
+        raise SettingsError(f"{', '.join(given)}: for a mixture; give paths with weights, as {{'A': 0.7}}")
+    else:
+        opened = reader.open_dataset(paths_of(paths), unverified=unverified, objective=objective)
     return ExampleDataset(opened=opened, objective=objective)
 
 
@@ -111,7 +142,8 @@ class ExampleDataset:
         dataset = find_datasets(self.shards[0].path)[0]
         vocabulary = self._vocabulary(None if vocab is None else path_of(vocab), dataset)
         masker = masker_of(self.opened, dataset, vocabulary, settings)
-        return replace(self, opened=masked_data(self.opened, masker, seed=seed, epoch=epoch))
+        masked = partial(masked_data, masker=masker, seed=seed, epoch=epoch)
+        return replace(self, opened=self.opened.changed(masked))
 
     def _vocabulary(self, path_or_name: str | None, dataset: FoundDataset) -> Vocabulary:
         vocabulary = known_vocabulary(path_or_name, dataset)
@@ -147,6 +179,11 @@ class ExampleDataset:
         The shards are read as it is iterated; it has as many shards as there are files.
         """
         need("datasets", "datasets", ".datasets()")
+        if self.opened.sources:
+            raise SettingsError(
+                f"{self.opened.name}: a mixture has no .datasets(); take .torch(), or mix the .datasets() of "
+                "its sources by datasets.interleave_datasets"
+            )
         from bertdata.dataset.views.huggingface import iterable_dataset
 
         return iterable_dataset(self.opened, self.objective)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
-from bertdata.io import storage
+from bertdata.dataset.mixture.weights import split_weighted
 from trainer.config.section import Section, check
 
 
@@ -13,7 +13,8 @@ class DataSection(Section):
 
     train_data: str | None = setting(
         None,
-        "dataset directories, or files, to train on; several are united: A+B, or the flag repeated",
+        "dataset directories, or files, to train on; several are united: A+B, or the flag repeated; with "
+        "weights, A*0.7+B*0.3, they are mixed in these shares",
         common=True,
         phases=True,
     )
@@ -92,10 +93,5 @@ class DataSection(Section):
 
 
 def split_paths(paths: str) -> list[str]:
-    """The paths that commas or ``+`` separate. A ``+`` in a path that exists separates nothing."""
-    pieces = [piece.strip() for piece in paths.split(",")]
-    return [
-        path
-        for piece in pieces
-        for path in ([piece] if "+" not in piece or storage.exists(piece) else piece.split("+"))
-    ]
+    """The paths that commas or ``+`` separate, without weights: as of ``split_weighted``."""
+    return [path for path, _ in split_weighted(paths)]

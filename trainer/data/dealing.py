@@ -211,6 +211,13 @@ class Rows:
     def decode(self, shard: Shard) -> CompactExamples:
         return CompactExamples(self.data.batches(shard), self.data.layout)
 
+    def order(self, seed: int, open_files: int) -> Order:
+        """The order of the dataset's rows."""
+        if not self.data.sources:
+            return Order(file_rows(self.data), seed=seed, open_files=open_files)
+        mixed: Order = find("order", "of a mixture")(self.data, seed, open_files)
+        return mixed
+
     def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
         """A worker's rows from the position on, without end. DatasetError where there is no such position."""
         return dealer.find(start)
@@ -218,6 +225,11 @@ class Rows:
     def expand(self, own: OwnRows, pieces: list[Piece], count: int) -> tuple[list[Piece], Array]:
         """The examples of ``count`` rows, a piece for each of the parts, and the example after each row."""
         return pieces, np.arange(1, count + 1)
+
+
+def file_rows(data: OpenedDataset) -> list[tuple[str, int]]:
+    """The name of each file and its rows."""
+    return [(one.name, one.examples if one.rows is None else one.rows) for one in data.shards]
 
 
 def find_rows(config: Config, data: OpenedDataset) -> Rows:

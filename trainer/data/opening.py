@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bertdata.dataset.discover import FoundDataset, find_datasets
-from bertdata.dataset.reader import OpenedDataset, Split, open_dataset
+from bertdata.dataset.mixture.opening import open_weighted
+from bertdata.dataset.mixture.weights import find_weights
+from bertdata.dataset.reader import OpenedDataset, Split
 from bertdata.dataset.vocabulary import fit_warnings
 from bertdata.errors import SettingsError
 from bertdata.examples.groups import MASKS, count_masks, has_group
@@ -48,6 +50,7 @@ def open_configured(
         objective=config.data.objective,
         split="test" if held_out else "training",
         task=task,
+        weights=find_weights(paths, are_allowed=not held_out),
     )
     name = data.layout.objective
     may_have_masks = has_group(find_objective(name).batch_type, MASKS)
@@ -133,14 +136,15 @@ def open_for_training(
     objective: str | None = None,
     task: str | None = None,
     split: Split | None = None,
+    weights: Sequence[int] = (),
 ) -> OpenedDataset:
     """The dataset at the paths, with the model's vocabulary size, if given, in place of its own.
 
-    objective: the one that its examples must have; task: the one that learns them; None: any. split, and
-    errors about the dataset itself: as of ``bertdata.dataset.reader.open_dataset``. SettingsError where it
-    does not fit a given size.
+    objective: the one that its examples must have; task: the one that learns them; None: any. weights: those
+    of a mixture's datasets. split, and errors about the dataset itself: as of
+    ``bertdata.dataset.reader.open_dataset``. SettingsError where it does not fit a given size.
     """
-    data = open_dataset(paths, unverified=unverified, split=split)
+    data = open_weighted(paths, weights, unverified=unverified, split=split)
     layout, tokens, size = data.layout, data.vocabulary_size, vocabulary_size
     own = find_objective(layout.objective).task
     ids, masks, longest = layout.max_seq_length, layout.max_predictions_per_seq, max_position_embeddings

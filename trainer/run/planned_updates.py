@@ -8,6 +8,7 @@ from trainer.data.dealing import Rows
 from trainer.data.flat import Form
 from trainer.data.loader import Loader
 from trainer.devices.device import Device
+from trainer.registry import find
 from trainer.run.runtime import Runtime
 
 
@@ -57,6 +58,10 @@ class PlannedUpdates:
             prepare=device.prepare,
             warn=warn,
         )
+
+    def tell_epochs(self, state: State) -> dict[str, float]:
+        """Log the epochs of a mixture's sources, and return them by name; none for one dataset."""
+        return find("epochs", "of a mixture")(self, state) if self.rows.data.sources else {}
 
     def describe(self) -> str:
         """The numbers of the updates, and the micro-batches of each."""

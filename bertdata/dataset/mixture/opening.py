@@ -1,0 +1,61 @@
+"""Opening of a mixture: each source by itself, so that its order does not depend on the others."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+
+from bertdata.dataset.reader import OpenedDataset, SourceShare, Split, check_layout, open_dataset
+from bertdata.errors import DatasetError
+
+
+def open_weighted(
+    paths: str | Sequence[str],
+    weights: Sequence[int],
+    *,
+    unverified: bool = False,
+    split: Split | None = None,
+) -> OpenedDataset:
+    """The mixture of the datasets at the paths, without weights their union: ``open_dataset``."""
+    if not weights:
+        return open_dataset(paths, unverified=unverified, split=split)
+    return unite_sources(open_sources(paths, unverified=unverified, split=split), weights)
+
+
+def open_sources(
+    paths: Sequence[str],
+    *,
+    unverified: bool = False,
+    objective: str | None = None,
+    split: Split | None = None,
+) -> list[OpenedDataset]:
+    """The sources at the paths, whose shards have the names that they have alone.
+
+    The settings, checks and errors are those of ``open_dataset``; DatasetError too where two sources share a
+    file.
+    """
+    given = {"unverified": unverified, "objective": objective, "split": split}
+    found = [open_dataset(path, **given) for path in paths]  # type: ignore[arg-type]
+    for path, source in zip(paths, found, strict=True):
+        check_layout(path, source.layout, found[0].layout)
+    if not unverified:
+        open_dataset(paths, **given)  # type: ignore[arg-type]  # compares vocabularies
+    seen: dict[str, str] = {}
+    for path, source in zip(paths, found, strict=True):
+        for shard in source.shards:
+            if (other := seen.setdefault(shard.path, path)) != path:
+                raise DatasetError(f"{shard.path}: belongs to both {other} and {path}; mix different files")
+    return found
+
+
+def unite_sources(sources: Sequence[OpenedDataset], weights: Sequence[int]) -> OpenedDataset:
+    """The sources' shards, one source after the other, with their shares. weights: whole numbers."""
+    return replace(
+        sources[0],
+        name=", ".join(source.name for source in sources),
+        shards=tuple(chain.from_iterable(source.shards for source in sources)),
+        left_out=sum(source.left_out for source in sources),
+        sources=tuple(
+            SourceShare(name=source.name, weight=weight, shards=len(source.shards))
+            for source, weight in zip(sources, weights, strict=True)
+        ),
+    )
