@@ -19,6 +19,7 @@ _VENDORS = f"{EXTENSIONS}.vendors"
 _LOADING = f"{EXTENSIONS}.loading"
 _LAUNCHERS = f"{EXTENSIONS}.launchers"
 _LOGGERS = f"{EXTENSIONS}.loggers"
+_MASKINGS = ("dynamic", "fairseq", "fairseq-0.12")
 _GLUE = ("mrpc", "cola", "sst-2", "sts-b", "qqp", "mnli", "mnli-mm", "qnli", "rte", "wnli")
 
 NAMES: Mapping[str, Mapping[str, str]] = {
@@ -97,18 +98,19 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "packed at load": f"{_LOADING}.load_packing:RowsPackedAtLoad",
         "of packs": f"{_LOADING}.packs:PackRows",
         "from length bins": f"{_LOADING}.bins:RowsFromBins",
+        **dict.fromkeys(_MASKINGS, f"{_LOADING}.dynamic_masks:masked_rows"),
+        "modernbert": f"{_LOADING}.modernbert_rows:modernbert_rows",
     },
-    "order": {"of a mixture": f"{_LOADING}.mixture:mixed_order"},
-    "epochs": {"of a mixture": f"{_LOADING}.mixture:tell_epochs"},
+    "mixture": {"order": f"{_LOADING}.mixture:order_of", "epochs": f"{_LOADING}.mixture:tell_epochs"},
     "batches": {
         "of padded rows": f"{_LOADING}.padded_rows:row_form",
         "of padded examples": f"{_LOADING}.padded_rows:RowForm",
     },
     "examples": {"generated": "trainer.model.generated:generated_examples"},
     "masks": {
-        "dynamic": f"{_LOADING}.dynamic_masks:mask_at_load",
+        **dict.fromkeys(_MASKINGS, f"{_LOADING}.dynamic_masks:mask_at_load"),
+        "modernbert": f"{_LOADING}.modernbert_rows:unmasked_source",
         "drawn once": f"{_LOADING}.dynamic_masks:mask_once",
-        "of the data": f"{_LOADING}.dynamic_masks:masks_of",
     },
     "task": {
         "pretraining": "trainer.model.pretraining:Pretraining",

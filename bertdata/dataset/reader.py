@@ -93,6 +93,11 @@ class OpenedDataset:
         return sum(shard.examples for shard in self.shards)
 
     @property
+    def file_rows(self) -> list[tuple[str, int]]:
+        """The name of each shard and its rows: its packed rows, or its examples."""
+        return [(one.name, one.examples if one.rows is None else one.rows) for one in self.shards]
+
+    @property
     def digest(self) -> str:
         """A digest of shards' names, sizes, md5s, and of weights. Equal for the same dataset elsewhere."""
         found = [f"{shard.name} {shard.examples} {shard.md5}\n" for shard in self.shards]

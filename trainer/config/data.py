@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
-from bertdata.dataset.mixture.weights import split_weighted
+from bertdata.dataset.mixture.weights import split_paths as split_paths
 from trainer.config.section import Section, check
 
 
@@ -13,8 +13,7 @@ class DataSection(Section):
 
     train_data: str | None = setting(
         None,
-        "dataset directories, or files, to train on; several are united: A+B, or the flag repeated; with "
-        "weights, A*0.7+B*0.3, they are mixed in these shares",
+        "dataset directories, or files, to train on; several: A+B, or the flag repeated; mixed: A*0.7+B*0.3",
         common=True,
         phases=True,
     )
@@ -90,8 +89,3 @@ class DataSection(Section):
     def idle(self) -> list[str]:
         """The keys that count for packing at load, where there is none."""
         return [] if self.pack_on_load else ["pack_window", "sequences_per_row"]
-
-
-def split_paths(paths: str) -> list[str]:
-    """The paths that commas or ``+`` separate, without weights: as of ``split_weighted``."""
-    return [path for path, _ in split_weighted(paths)]

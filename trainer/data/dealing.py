@@ -211,13 +211,6 @@ class Rows:
     def decode(self, shard: Shard) -> CompactExamples:
         return CompactExamples(self.data.batches(shard), self.data.layout)
 
-    def order(self, seed: int, open_files: int) -> Order:
-        """The order of the dataset's rows."""
-        if not self.data.sources:
-            return Order(file_rows(self.data), seed=seed, open_files=open_files)
-        mixed: Order = find("order", "of a mixture")(self.data, seed, open_files)
-        return mixed
-
     def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
         """A worker's rows from the position on, without end. DatasetError where there is no such position."""
         return dealer.find(start)
@@ -227,16 +220,11 @@ class Rows:
         return pieces, np.arange(1, count + 1)
 
 
-def file_rows(data: OpenedDataset) -> list[tuple[str, int]]:
-    """The name of each file and its rows."""
-    return [(one.name, one.examples if one.rows is None else one.rows) for one in data.shards]
-
-
 def find_rows(config: Config, data: OpenedDataset) -> Rows:
     """The configured rows of a dataset. SettingsError where it cannot have them."""
     keys, rows = config.data, Rows(data)
     if config.draws_masks:
-        rows = Rows(data, find("masks", "of the data")(data))
+        rows = find("rows", config.masking.masking)(config, data)
     if keys.bins is not None:
         rows = find("rows", "from length bins")(data, rows.masks, bins=keys.bins)
     elif keys.pack_on_load:

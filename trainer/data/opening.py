@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from bertdata.dataset.discover import FoundDataset, find_datasets
 from bertdata.dataset.mixture.opening import open_weighted
-from bertdata.dataset.mixture.weights import find_weights
 from bertdata.dataset.reader import OpenedDataset, Split
 from bertdata.dataset.vocabulary import fit_warnings
 from bertdata.errors import SettingsError
@@ -41,7 +40,7 @@ def open_configured(
         return generated
     is_dynamic = config.draws_masks
     data = open_for_training(
-        split_paths(paths),
+        paths,
         unverified=config.data.unverified,
         max_seq_length=config.data.max_seq_length,
         max_predictions_per_seq=None if is_dynamic else config.data.max_predictions_per_seq,
@@ -50,7 +49,6 @@ def open_configured(
         objective=config.data.objective,
         split="test" if held_out else "training",
         task=task,
-        weights=find_weights(paths, are_allowed=not held_out),
     )
     name = data.layout.objective
     may_have_masks = has_group(find_objective(name).batch_type, MASKS)
@@ -68,7 +66,7 @@ def for_training(config: Config, data: OpenedDataset) -> OpenedDataset:
     """The opened training data as the loader takes it: without masks where they are drawn at load."""
     if not config.draws_masks:
         return data
-    unmasked: OpenedDataset = find("masks", "dynamic")(config, data)
+    unmasked: OpenedDataset = find("masks", config.masking.masking)(config, data)
     return unmasked
 
 
@@ -136,15 +134,14 @@ def open_for_training(
     objective: str | None = None,
     task: str | None = None,
     split: Split | None = None,
-    weights: Sequence[int] = (),
 ) -> OpenedDataset:
     """The dataset at the paths, with the model's vocabulary size, if given, in place of its own.
 
-    objective: the one that its examples must have; task: the one that learns them; None: any. weights: those
-    of a mixture's datasets. split, and errors about the dataset itself: as of
-    ``bertdata.dataset.reader.open_dataset``. SettingsError where it does not fit a given size.
+    objective: the one that its examples must have; task: the one that learns them; None: any. paths, split,
+    and errors about the dataset itself: as of ``bertdata.dataset.mixture.opening.open_weighted``.
+    SettingsError where it does not fit a given size.
     """
-    data = open_weighted(paths, weights, unverified=unverified, split=split)
+    data = open_weighted(paths, unverified=unverified, split=split)
     layout, tokens, size = data.layout, data.vocabulary_size, vocabulary_size
     own = find_objective(layout.objective).task
     ids, masks, longest = layout.max_seq_length, layout.max_predictions_per_seq, max_position_embeddings

@@ -199,8 +199,7 @@ def make_updates(
             if evaluation and evaluates and evaluation.evaluate(training.strategy, training.state, report):
                 last = step
             if saves or evaluates:
-                if epochs := planned.tell_epochs(training.state):
-                    report.event("source_epochs", epochs)
+                planned.tell_epochs(training.state)
                 pending.restart_clock()
         stopping.check(exchanges=True)  # the request may have come in the last update
     except StopRequested:

@@ -59,9 +59,10 @@ class PlannedUpdates:
             warn=warn,
         )
 
-    def tell_epochs(self, state: State) -> dict[str, float]:
-        """Log the epochs of a mixture's sources, and return them by name; none for one dataset."""
-        return find("epochs", "of a mixture")(self, state) if self.rows.data.sources else {}
+    def tell_epochs(self, state: State) -> None:
+        """Log the epochs of a mixture's sources."""
+        if self.rows.data.sources:
+            find("mixture", "epochs")(self, state)
 
     def describe(self) -> str:
         """The numbers of the updates, and the micro-batches of each."""

@@ -4,21 +4,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
+from bertdata.dataset.mixture.weights import find_weights, split_paths
 from bertdata.dataset.reader import OpenedDataset, SourceShare, Split, check_layout, open_dataset
-from bertdata.errors import DatasetError
+from bertdata.errors import DatasetError, SettingsError
 
 
 def open_weighted(
-    paths: str | Sequence[str],
-    weights: Sequence[int],
-    *,
-    unverified: bool = False,
-    split: Split | None = None,
+    paths: str | Sequence[str], *, unverified: bool = False, split: Split | None = None
 ) -> OpenedDataset:
-    """The mixture of the datasets at the paths, without weights their union: ``open_dataset``."""
-    if not weights:
-        return open_dataset(paths, unverified=unverified, split=split)
-    return unite_sources(open_sources(paths, unverified=unverified, split=split), weights)
+    """The dataset of ``open_dataset``, or with weights, ``A*0.7+B*0.3``, the mixture of its datasets.
+
+    paths: a list has no weights; a string is that of ``split_weighted``. SettingsError for weights of a test
+    set, and errors as of ``whole_weights`` and ``open_sources``.
+    """
+    if not isinstance(paths, str) or not (weights := find_weights(paths)):
+        plain = split_paths(paths) if isinstance(paths, str) else paths
+        return open_dataset(plain, unverified=unverified, split=split)
+    if split == "test":
+        raise SettingsError(f"{paths}: data to evaluate on have no weights; give them as A+B")
+    return unite_sources(open_sources(split_paths(paths), unverified=unverified, split=split), weights)
 
 
 def open_sources(

@@ -33,6 +33,11 @@ def split_weighted(paths: str) -> list[tuple[str, str | None]]:
     ]
 
 
+def split_paths(paths: str) -> list[str]:
+    """The paths of ``split_weighted`` without their weights."""
+    return [path for path, _ in split_weighted(paths)]
+
+
 def _split_weight(path: str) -> tuple[str, str | None]:
     found = _WEIGHTED.fullmatch(path.strip())
     if found is None:
@@ -49,17 +54,12 @@ def _finds_files(pattern: str) -> bool:
         return False
 
 
-def find_weights(paths: str, *, are_allowed: bool = True) -> tuple[int, ...]:
-    """The whole weights of the paths, () where none has one.
-
-    SettingsError where only some have one, and where any has one though none is allowed.
-    """
+def find_weights(paths: str) -> tuple[int, ...]:
+    """The whole weights of the paths, () where none has one. SettingsError where only some have one."""
     found = split_weighted(paths)
     without = [path for path, weight in found if weight is None]
     if len(without) == len(found):
         return ()
-    if not are_allowed:
-        raise SettingsError(f"{paths}: data to evaluate on have no weights; give them as A+B")
     if without:
         raise SettingsError(f"{paths}: {without[0]} has no weight; give each dataset one, as A*0.7+B*0.3")
     return whole_weights([(path, str(weight)) for path, weight in found])

@@ -7,15 +7,15 @@ together. Of packed datasets, "examples" here are rows.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from functools import partial
+from itertools import accumulate, pairwise
 
 import numpy as np
 
 from bertdata.dataset.mixture.turns import Turns
-from bertdata.dataset.reader import OpenedDataset
+from bertdata.dataset.reader import SourceShare
 from bertdata.examples.columns import Array
 from trainer.checkpoint.state import State
-from trainer.data.dealing import file_rows
 from trainer.data.order import FileRows, Order, Position
 from trainer.run.planned_updates import PlannedUpdates
 
@@ -23,16 +23,24 @@ from trainer.run.planned_updates import PlannedUpdates
 class MixedOrder(Order):
     """The endless order of a mixture's examples.
 
-    sources: the weight of each, a whole number, and its files, each a name and a number of examples. Files
-    are numbered through all sources. open_files: of each source.
+    files: of all sources, one after the other, each a name and a number of examples. open_files: of each
+    source.
     """
 
     def __init__(
-        self, sources: Sequence[tuple[int, Sequence[tuple[str, int]]]], *, seed: int, open_files: int
+        self,
+        files: Sequence[tuple[str, int]],
+        *,
+        sources: Sequence[SourceShare],
+        seed: int,
+        open_files: int,
     ) -> None:
-        self._turns = Turns([weight for weight, _ in sources])
-        self._orders = [Order(files, seed=seed, open_files=open_files) for _, files in sources]
-        self._first_files = [0, *accumulate(len(files) for _, files in sources)]
+        self._first_files = [0, *accumulate(source.shards for source in sources)]
+        self._orders = [
+            Order(files[start:end], seed=seed, open_files=open_files)
+            for start, end in pairwise(self._first_files)
+        ]
+        self._turns = Turns([source.weight for source in sources])
         self._kept = np.arange(open_files)
         self.examples = sum(order.examples for order in self._orders)
 
@@ -63,25 +71,18 @@ class MixedOrder(Order):
         return [count / order.examples for count, order in zip(counts, self._orders, strict=True)]
 
 
-def mixed_order(data: OpenedDataset, seed: int, open_files: int) -> MixedOrder:
-    """The order of a mixture's rows."""
-    files = file_rows(data)
-    ends = accumulate(source.shards for source in data.sources)
-    sources = [
-        (source.weight, files[end - source.shards : end])
-        for source, end in zip(data.sources, ends, strict=True)
-    ]
-    return MixedOrder(sources, seed=seed, open_files=open_files)
+def order_of(sources: Sequence[SourceShare]) -> partial[MixedOrder]:
+    """The maker of the order of these sources, called as ``Order`` is."""
+    return partial(MixedOrder, sources=sources)
 
 
-def tell_epochs(planned: PlannedUpdates, state: State) -> dict[str, float]:
+def tell_epochs(planned: PlannedUpdates, state: State) -> None:
     """Log the epochs of each source before a state's next update; for the first one also what is to come.
 
-    Where several examples are packed into a row at load, those of a window begun count by the average.
-    Returns the epochs by source.
+    Packed at load, the examples of a window that has begun count by the average of a row.
     """
     data, log = planned.rows.data, planned.runtime.log
-    order = mixed_order(data, 0, 1)
+    order = MixedOrder(data.file_rows, sources=data.sources, seed=0, open_files=1)
     position = Position(*state.position)
     ahead = round(position.rows * planned.examples_per_row)
     place = position.epoch * order.examples + position.examples + ahead
@@ -97,7 +98,6 @@ def tell_epochs(planned: PlannedUpdates, state: State) -> dict[str, float]:
         log(f"by update {planned.last}: {_in_words(dict(zip(names, end, strict=True)))}")
     if state.step:
         log(f"after update {state.step}: {_in_words(now)}")
-    return now
 
 
 def _in_words(epochs: dict[str, float]) -> str:
