@@ -16,6 +16,7 @@ ALWAYS = (
     "scaling",
     "loader",
     "dynamic_masks",
+    "fairseq_masks",
     "training",
     "flat_batches",
     "packed_training",

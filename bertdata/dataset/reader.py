@@ -5,11 +5,17 @@ Needs NumPy once examples are read.
 
 import hashlib
 import os
+<<<<<<< HEAD
 from collections.abc import Callable, Iterator, Sequence
+=======
+import re
+from collections.abc import Iterator, Sequence
+>>>>>>> lead
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from functools import partial
+from itertools import accumulate, pairwise
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
@@ -96,6 +102,13 @@ class OpenedDataset:
     def file_rows(self) -> list[tuple[str, int]]:
         """The name of each shard and its rows: its packed rows, or its examples."""
         return [(one.name, one.examples if one.rows is None else one.rows) for one in self.shards]
+
+    @property
+    def examples_before(self) -> tuple[int, ...]:
+        """For each shard the examples of the shards before it, of a mixture those of its source."""
+        ends = [*accumulate(source.shards for source in self.sources)] or [len(self.shards)]
+        sizes = [[shard.examples for shard in self.shards[start:end]] for start, end in pairwise([0, *ends])]
+        return tuple(number for source in sizes for number in accumulate(source[:-1], initial=0))
 
     @property
     def digest(self) -> str:
@@ -317,12 +330,17 @@ def _of_split(
 
 def _unverified(paths: list[str], objective: str | None, split: Split | None) -> _Contents:
     found = [_shards_of_one_kind(path, split) for path in paths]
-    files = {file.path: file for shards, _ in found for file in shards}
+    files = {file.path: file for shards, _ in found for file in shards if not _is_empty_of_deal(file)}
     with ThreadPoolExecutor(_THREADS) as pool:
         counted = list(pool.map(partial(_count, objective), sorted(files)))
     layouts = [(path, layout) for path, layout, *_ in counted]
     left_out = sum(number for _, number in found)
     return layouts, [(files[path], examples, rows) for path, _, examples, rows in counted], None, left_out
+
+
+def _is_empty_of_deal(file: FoundShard) -> bool:
+    """True for an empty one of the files to which a program dealt its examples in turn, as ELECTRA's."""
+    return not file.bytes and re.search(r"-\d+-of-\d+$", file.name) is not None
 
 
 def _shards_of_one_kind(path: str, split: Split | None) -> tuple[Sequence[FoundShard], int]:

@@ -18,11 +18,18 @@ Needs NumPy when it is imported.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from heapq import heappop, heappush
 
 import numpy as np
 
 from bertdata.examples.columns import Array
+
+
+@lru_cache(maxsize=4)
+def turns_of(weights: tuple[int, ...]) -> "Turns":
+    """The turns of sources with these weights, made once."""
+    return Turns(weights)
 
 
 class Turns:
