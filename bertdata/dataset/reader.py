@@ -5,12 +5,8 @@ Needs NumPy once examples are read.
 
 import hashlib
 import os
-<<<<<<< HEAD
-from collections.abc import Callable, Iterator, Sequence
-=======
 import re
-from collections.abc import Iterator, Sequence
->>>>>>> lead
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields

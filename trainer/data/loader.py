@@ -97,7 +97,7 @@ class Loader(Prefetcher[Update[Made]]):
         make_order = find("mixture", "order")(data.sources) if data.sources else Order
         order = make_order(data.file_rows, seed=seed, open_files=open_files)
         open_files *= max(1, len(data.sources))
-        start, total, files = Position(*position), order.examples, len(data.shards)
+        start, total, files = Position(*position), order.examples, sum(rows > 0 for _, rows in data.file_rows)
         if not (start.epoch >= 0 and 0 <= start.examples < total):
             kind = "packed rows" if data.layout.packing else "examples"
             raise DatasetError(f"{data.name}: holds {total} {kind}, no position {tuple(position)}")

@@ -16,7 +16,7 @@ Weight = int | float | str | Fraction | Decimal
 """A weight as it is given. A float is the decimal number that it is printed as."""
 
 _NUMBER = r"-?(?:\d+\.?\d*|\.\d+)(?:[eE]-?\d{1,2})?|nan|inf"
-_WEIGHTED = re.compile(rf"(.*[^*\s])(\s*)\*(\s*)({_NUMBER})", re.ASCII | re.DOTALL)
+_WEIGHTED = re.compile(rf"(.*\S)(\s*)\*(\s*)({_NUMBER})", re.ASCII | re.DOTALL)
 
 
 def split_weighted(paths: str) -> list[tuple[str, str | None]]:
