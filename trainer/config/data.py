@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
-from bertdata.dataset.mixture.weights import split_paths as split_paths
 from trainer.config.section import Section, check
 
 
@@ -45,8 +44,7 @@ class DataSection(Section):
     )
     token_budget: int | None = setting(
         None,
-        "tokens that a flat micro-batch is padded to a multiple of (default: from batch_size and the "
-        "lengths of the data)",
+        "tokens that a flat micro-batch is padded to a multiple of (default: from batch_size and lengths)",
         least=1,
         common=True,
         by_phase=True,

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from bertdata.dataset.discover import FoundDataset, find_datasets
 from bertdata.dataset.mixture.opening import open_weighted
+from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import OpenedDataset, Split
 from bertdata.dataset.vocabulary import fit_warnings
 from bertdata.errors import SettingsError
 from bertdata.examples.groups import MASKS, count_masks, has_group
 from bertdata.examples.objectives import find_objective
-from trainer.config.data import split_paths
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.registry import find
@@ -138,8 +138,7 @@ def open_for_training(
     """The dataset at the paths, with the model's vocabulary size, if given, in place of its own.
 
     objective: the one that its examples must have; task: the one that learns them; None: any. paths, split,
-    and errors about the dataset itself: as of ``bertdata.dataset.mixture.opening.open_weighted``.
-    SettingsError where it does not fit a given size.
+    errors about the data: as of ``open_weighted``. SettingsError where the data do not fit a given size.
     """
     data = open_weighted(paths, unverified=unverified, split=split)
     layout, tokens, size = data.layout, data.vocabulary_size, vocabulary_size

@@ -8,6 +8,7 @@ import numpy as np
 
 from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.masked_data import MaskedData, masked_data, masker_of
+from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import SettingsError
@@ -17,7 +18,6 @@ from bertdata.examples.groups import WORD_STARTS, has_group, only_column
 from bertdata.examples.objectives import find_objective
 from bertdata.records import Buffer, ExampleBatch
 from bertdata.shards.packed.packs import PackBatch
-from trainer.config.data import split_paths
 from trainer.config.settings import Config
 from trainer.data.dealing import OwnRows, Rows
 from trainer.data.examples import GatheredExamples, Piece

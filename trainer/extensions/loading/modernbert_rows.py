@@ -12,6 +12,7 @@ import numpy as np
 
 from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.masked_data import MaskedData
+from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import SettingsError
@@ -24,7 +25,6 @@ from bertdata.loaders.modernbert.masks import stream_state
 from bertdata.loaders.modernbert.settings import ModernBertSettings
 from bertdata.loaders.sequences import StoredSequences
 from bertdata.records import IDS, IDS_ENDS, ExampleBatch, ShardLayout
-from trainer.config.data import split_paths
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes
 from trainer.data.dealing import Deal, Dealer, OwnRows, Rows
