@@ -3,7 +3,7 @@
 import dataclasses
 from collections import Counter
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -162,7 +162,7 @@ def test_random_stops_are_resumed_to_the_bit_by_any_number_of_workers(kind):
 class Counting(type(A)):
     """Generated data that counts how often each shard is decoded."""
 
-    counted: Counter[str] = Counter()
+    counted: ClassVar[Counter[str]] = Counter()
 
     def batches(self, shard):
         self.counted[shard.name] += 1
