@@ -201,7 +201,12 @@ class ExampleDataset:
         """
         self._refuse_mixture("modernbert()")
         from bertdata.loaders.modernbert.loader import ModernBertLoader
-        from bertdata.loaders.modernbert.settings import MASK_SEED, ORDER_SEED, ModernBertSettings, Warmup
+        from bertdata.loaders.modernbert.settings import (
+            MASK_SEED,
+            ORDER_SEED,
+            ModernBertSettings,
+            TokenWarmup,
+        )
         from bertdata.loaders.sequences import StoredSequences
 
         settings = ModernBertSettings(
@@ -216,7 +221,7 @@ class ExampleDataset:
             buffer_size=buffer_size,
             rank=rank,
             world=world,
-            warmup=None if warmup is None else Warmup(sequences=warmup[0], tokens=warmup[1]),
+            warmup=None if warmup is None else TokenWarmup(sequences=warmup[0], tokens=warmup[1]),
         )
         dataset = find_datasets(self.shards[0].path)[0]
         vocabulary = self._vocabulary(None if vocab is None else path_of(vocab), dataset)

@@ -106,6 +106,7 @@ def test_the_toolkit_needs_none_of_the_heavy_packages():
     users |= {"bertdata.shards.hdf5_varlength", "bertdata.shards.lddl", "bertdata.build.sorting.runs"}
     users |= {name for name in SOURCES if name.startswith("bertdata.build.conversion.")}
     users |= {name for name in SOURCES if name.startswith(("bertdata.packing.", "bertdata.build.packs."))}
+    users |= {name for name in SOURCES if name.startswith("bertdata.loaders.")}
     light = {name for name in SOURCES if name.startswith("bertdata")} - users - {"bertdata.__main__"}
     code = f"""
 import importlib, sys

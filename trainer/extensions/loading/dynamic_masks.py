@@ -15,6 +15,7 @@ from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array
 from bertdata.examples.dynamic_masking.masker import Draws, Masker, unmask
 from bertdata.examples.groups import WORD_STARTS, has_group, only_column
+from bertdata.examples.masking.settings import MASKINGS
 from bertdata.examples.objectives import find_objective
 from bertdata.records import Buffer, ExampleBatch
 from bertdata.shards.packed.packs import PackBatch
@@ -126,7 +127,8 @@ def _configured_masker(config: Config, data: OpenedDataset, paths: str, rate: fl
 
     rate: the largest. SettingsError where there is no vocabulary.
     """
-    masking = config.masking.masking
+    keys = config.masking
+    masking = keys.masking if keys.is_dynamic else MASKINGS[0]  # of data that are masked once
     dataset = find_datasets(split_paths(paths)[0])[0]
     vocabulary = known_vocabulary(config.masking.vocab, dataset)
     if vocabulary is None:

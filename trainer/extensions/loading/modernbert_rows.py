@@ -30,7 +30,7 @@ from trainer.data.budgets import ExampleSizes
 from trainer.data.dealing import Deal, Dealer, OwnRows, Rows
 from trainer.data.examples import CompactExamples, Piece, width_of
 from trainer.data.order import Position
-from trainer.extensions.loading.modernbert_masks import MaskStream, ModernBertBatch, ModernBertMasks
+from trainer.extensions.loading.modernbert_masks import EpochMaskStream, ModernBertBatch, ModernBertMasks
 
 ROW_LAYOUT = "modernbert"
 """The name of these rows in a ShardLayout."""
@@ -73,7 +73,7 @@ class ModernBertRows(Rows):
 
     @property
     def layout(self) -> ShardLayout:
-        """Any token may be masked; a row of S ids holds no more examples than the shortest ones."""
+        """Any token may be masked. A row of S ids holds no more examples than the shortest ones."""
         longest = self.data.layout.max_seq_length
         shortest = int(self._stored.lengths.min())
         return replace(
@@ -137,12 +137,12 @@ class ModernBertRows(Rows):
             world=deal.micro_batches // accumulation,
         )
 
-    def _begin(self, settings: ModernBertSettings, number: int) -> tuple[ModernBertEpoch, MaskStream]:
+    def _begin(self, settings: ModernBertSettings, number: int) -> tuple[ModernBertEpoch, EpochMaskStream]:
         assert self.ids is not None
         epoch = ModernBertEpoch(self._stored, settings, self.ids, number)
-        return epoch, MaskStream(epoch)
+        return epoch, EpochMaskStream(epoch)
 
-    def go_to(self, settings: ModernBertSettings, start: Position) -> tuple[ModernBertEpoch, MaskStream]:
+    def go_to(self, settings: ModernBertSettings, start: Position) -> tuple[ModernBertEpoch, EpochMaskStream]:
         """The epoch of the position, behind its batches. Packing depends on lengths alone."""
         epoch, stream = self._begin(settings, start.epoch)
         redrawn = start.examples - 1 if settings.rank == 0 else -1
