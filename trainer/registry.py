@@ -101,6 +101,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(MASKINGS, f"{_LOADING}.dynamic_masks:masked_rows"),
         "modernbert": f"{_LOADING}.modernbert_rows:modernbert_rows",
     },
+    "mixture": {"order": f"{_LOADING}.mixture:order_of", "epochs": f"{_LOADING}.mixture:tell_epochs"},
     "batches": {
         "of padded rows": f"{_LOADING}.padded_rows:row_form",
         "of padded examples": f"{_LOADING}.padded_rows:RowForm",

@@ -39,18 +39,13 @@ class MaskedData(OpenedDataset):
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
         """The shard's examples, masked."""
-        before, first = self._examples_before(shard), 0
+        before, first = self.source.examples_before[self.shards.index(shard)], 0
         for batch in self.source.batches(shard):
             of_shard = np.arange(first, first + len(batch), dtype=np.uint64)
             keys, numbers = self.masker.streams(self.seed, self.epoch, shard.name, before, of_shard)
             draws = Draws(keys=keys, numbers=numbers, rates=np.full(len(batch), self.rate))
             yield columns.compact(self.masker.mask_batch(batch, draws))
             first += len(batch)
-
-    def _examples_before(self, shard: Shard) -> int:
-        """The examples of the shards before this one."""
-        place = [one.name for one in self.shards].index(shard.name)
-        return sum(one.examples for one in self.shards[:place])
 
 
 def masked_data(
@@ -70,6 +65,7 @@ def masked_data(
         shards=source.shards,
         vocabulary_size=source.vocabulary_size,
         left_out=source.left_out,
+        sources=source.sources,
         source=source,
         masker=masker,
         seed=seed,

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.masked_data import MaskedData, masked_data, masker_of
+from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import SettingsError
@@ -19,7 +19,6 @@ from bertdata.examples.masking.settings import MASKINGS
 from bertdata.examples.objectives import find_objective
 from bertdata.records import Buffer, ExampleBatch
 from bertdata.shards.packed.packs import PackBatch
-from trainer.config.data import split_paths
 from trainer.config.settings import Config
 from trainer.data.dealing import OwnRows, Rows
 from trainer.data.examples import GatheredExamples, Piece
@@ -110,8 +109,7 @@ def mask_at_load(config: Config, data: OpenedDataset) -> UnmaskedData:
     masker = _configured_masker(config, source, str(config.data.train_data), rate.largest)
     masked = masked_data(source, masker, seed=config.data.seed, rate=rate.largest)
     own: dict[str, Any] = {item.name: getattr(masked, item.name) for item in fields(OpenedDataset)}
-    before = tuple(accumulate((shard.examples for shard in masked.shards[:-1]), initial=0))
-    return UnmaskedData(**own, masked=masked, before=before, rate=rate)
+    return UnmaskedData(**own, masked=masked, before=masked.examples_before, rate=rate)
 
 
 def mask_once(config: Config, data: OpenedDataset, paths: str, held_out: bool) -> MaskedData:

@@ -12,6 +12,7 @@ import numpy as np
 
 from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.masked_data import MaskedData
+from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import SettingsError
@@ -24,7 +25,6 @@ from bertdata.loaders.modernbert.masks import stream_state
 from bertdata.loaders.modernbert.settings import ModernBertSettings
 from bertdata.loaders.sequences import StoredSequences
 from bertdata.records import IDS, IDS_ENDS, ExampleBatch, ShardLayout
-from trainer.config.data import split_paths
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes
 from trainer.data.dealing import Deal, Dealer, OwnRows, Rows
@@ -176,6 +176,10 @@ def modernbert_rows(config: Config, data: OpenedDataset) -> ModernBertRows:
     keys, objective = config.data, find_objective(data.layout.objective)
     if keys.bins or keys.pack_on_load or keys.rows:
         raise SettingsError("masking modernbert packs its rows itself: without bins, pack_on_load and rows")
+    if data.sources:
+        raise SettingsError(
+            f"{data.name}: masking modernbert has its own order; unite them as A+B, unweighted"
+        )
     if data.layout.packing is not None:
         raise SettingsError(f"{data.name}: its rows are packed; masking modernbert needs single examples")
     if others := [
