@@ -116,7 +116,7 @@ setup(
         "bertdata._native": ["**/*.h", "**/*.cpp"],
     },
     ext_modules=extensions(),
-    install_requires=["fsspec>=2023.6", "rich>=13"],
+    install_requires=["fsspec>=2023.6", "rich>=13", "tomli>=2; python_version < '3.11'"],
     extras_require=EXTRAS,
     entry_points={
         "console_scripts": [

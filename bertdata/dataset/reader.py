@@ -125,16 +125,34 @@ class OpenedDataset:
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
         """The shard's examples as NumPy columns. ShardError where they differ from the manifest or layout."""
+        found = 0
+        with self.open_shard(shard) as reader:
+            for batch in reader.batches(_ROWS):
+                yield self.checked(batch, shard, found)
+                found += len(batch)
+        _check_number(shard.path, found, shard.examples, "examples")
+
+    @property
+    def stored(self) -> "OpenedDataset":
+        """The examples as they are in the files, where this dataset gives altered ones."""
+        return self
+
+    def altered(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
+        """Stored examples of the shard, from number ``first`` on, as this dataset gives them."""
+        return batch
+
+    def at_epoch(self, epoch: int) -> "OpenedDataset":
+        """The dataset of another epoch, where its examples change from one to the next."""
+        return self
+
+    def checked(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
+        """A reader's batch as NumPy columns, its ids checked. first: the number of its first example."""
         from bertdata.examples import columns
         from bertdata.shards.rows import RecordCheck
 
-        found = 0
-        with self._reader(shard) as reader:
-            for batch in map(columns.arrays, reader.batches(_ROWS)):
-                self._check_ids(batch, RecordCheck(name=shard.path, first=found))
-                found += len(batch)
-                yield columns.compact(batch)
-        _check_number(shard.path, found, shard.examples, "examples")
+        batch = columns.arrays(batch)
+        self._check_ids(batch, RecordCheck(name=shard.path, first=first))
+        return columns.compact(batch)
 
     def packs(self, shard: Shard) -> Iterator[PackBatch]:
         """The packed rows of a shard that has some, in order. Their examples and errors as from batches."""
@@ -142,7 +160,7 @@ class OpenedDataset:
         from bertdata.shards.rows import RecordCheck
 
         examples = rows = 0
-        with self._reader(shard) as reader:
+        with self.open_shard(shard) as reader:
             if not isinstance(reader, PackReader):
                 raise ShardError(f"{shard.path}: holds no packed rows")
             for packs in reader.packs(_ROWS):
@@ -154,7 +172,7 @@ class OpenedDataset:
         _check_number(shard.path, rows, shard.rows or 0, "packed rows")
 
     @contextmanager
-    def _reader(self, shard: Shard) -> Iterator[ShardReader]:
+    def open_shard(self, shard: Shard) -> Iterator[ShardReader]:
         """A reader of the shard, whose md5 and layout fit."""
         # the process that opened the dataset trusts its objective; this may be another one
         find_objective(self.layout.objective)
