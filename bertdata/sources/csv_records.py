@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from bertdata.errors import InputError
-from bertdata.sources.piece import PIECE_BYTES, Found, RowsPiece, numbered
 from bertdata.sources.json_lines import record_of
+from bertdata.sources.piece import PIECE_BYTES, RowsPiece, numbered
 from bertdata.sources.records import BadRecord, Record
 from bertdata.sources.settings import RecordSettings
 from bertdata.sources.unpacking import open_unpacked
@@ -112,5 +112,3 @@ def _longest_field(size: int) -> Iterator[None]:
         yield
     finally:
         csv.field_size_limit(before)
-
-

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from bertdata.errors import InputError, MissingInputError, SettingsError
 from bertdata.io import storage
@@ -15,22 +16,32 @@ _OF_DATASETS = ("state.json", "dataset_info.json", "dataset_dict.json", "manifes
 def find_sources(patterns: Sequence[str], kind: str | None) -> tuple[list[str], list[str]]:
     """The files that patterns and directories name, by path, and the kind of each.
 
-    Of a directory those whose names end as the kind's do, or any kind's, in it and below, hidden ones left
-    out. kind None: each file's bytes tell. MissingInputError for a pattern or a directory without files,
-    SettingsError for a file that is named twice, InputError for one whose kind is not known.
+    kind None: each file's bytes tell. InputError for one whose kind is not known. Other errors as from
+    find_files.
     """
-    files: list[str] = []
-    for path in storage.expand(list(patterns)):
-        files += _files_below(path, kind) if storage.is_directory(path) else [path]
-    files.sort()
-    for path, following in zip(files, files[1:], strict=False):
-        if path == following:
-            raise SettingsError(f"{path}: named twice; its records would be written twice")
+    files = find_files(patterns, kind)
     if kind is None:
         return files, [_recognised(path) for path in files]
     for path in files:
         check_kind(path, kind)
     return files, [kind] * len(files)
+
+
+def find_files(patterns: Sequence[str], kind: str | None) -> list[str]:
+    """The files that patterns and directories name, by path.
+
+    Of a directory those whose names end as the kind's do, or any kind's, in it and below, hidden ones left
+    out. MissingInputError for a pattern or a directory without files, SettingsError for a file that is named
+    twice.
+    """
+    files: list[str] = []
+    for path in storage.expand(list(patterns)):
+        files += _files_below(path, kind) if storage.is_directory(path) else [path]
+    files.sort()
+    for path, following in pairwise(files):
+        if path == following:
+            raise SettingsError(f"{path}: named twice; its records would be written twice")
+    return files
 
 
 def _files_below(directory: str, kind: str | None) -> list[str]:
@@ -39,7 +50,9 @@ def _files_below(directory: str, kind: str | None) -> list[str]:
     names = [name for name in storage.list_files(directory) if _is_data(name, endings)]
     if not names:
         expected = ", ".join(f"*{ending}" for ending in endings)
-        raise MissingInputError(f"{directory}: no files of text found, expected {expected}, or compressed ones")
+        raise MissingInputError(
+            f"{directory}: no files of text found, expected {expected}, or compressed ones"
+        )
     return [storage.join(directory, name) for name in names]
 
 
@@ -53,8 +66,8 @@ def _recognised(path: str) -> str:
     kind = recognise(path)
     if kind is None:
         raise InputError(
-            f"{path}: its bytes do not tell its kind; name it: --input-kind {BLOCKS} (plain text, blank lines "
-            f"between documents), {TEXT} (a file a document), or another"
+            f"{path}: its bytes do not tell its kind; name it: --input-kind {BLOCKS} (plain text, blank "
+            f"lines between documents), {TEXT} (a file a document), or another"
         )
     return kind
 

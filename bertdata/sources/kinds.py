@@ -66,9 +66,7 @@ def _first_objects(head: bytes) -> Iterator[dict[str, Any]]:
 SOURCE_KINDS = {
     TEXT: SourceKind(endings=(".txt",), pieces=file_pieces),
     BLOCKS: SourceKind(endings=(".txt",), pieces=block_pieces),
-    "jsonl": SourceKind(
-        endings=(".jsonl", ".ndjson", ".json"), pieces=json_pieces, columns=_json_columns
-    ),
+    "jsonl": SourceKind(endings=(".jsonl", ".ndjson", ".json"), pieces=json_pieces, columns=_json_columns),
     **{
         name: SourceKind(
             endings=(f".{name}",),

@@ -32,9 +32,7 @@ class RowGroupPiece:
 
     def read(self, settings: RecordSettings) -> ReadPiece:
         with _open(self.path) as table:
-            found = [
-                record for batch in _batches(table, self.group, settings, self.path) for record in batch
-            ]
+            found = [record for batch in _batches(table, self.group, settings, self.path) for record in batch]
         found = numbered(found)
         return ReadPiece(found, len(found))
 

@@ -13,7 +13,7 @@ Found = list[Record | BadRecord]
 
 
 class ReadPiece(NamedTuple):
-    """The records of a piece, numbered from 1, and how many numbers it takes: blank lines of JSON lines too."""
+    """The records of a piece, numbered from 1. numbers: how many it takes, for blank lines of JSON too."""
 
     records: Found
     numbers: int

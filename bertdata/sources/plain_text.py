@@ -11,7 +11,7 @@ from bertdata.sources.settings import RecordSettings
 from bertdata.sources.unpacking import open_unpacked
 
 _BOM = b"\xef\xbb\xbf"
-_BLANK_LINE = re.compile(rb"(?:\r\n?|\n)[ \t\f\v]*(?:\r\n?|\n)")
+_BLANK_LINE = re.compile(rb"(?:\r\n|\r(?!\n)|\n)[ \t\f\v]*(?:\r\n|\r(?!\n)|\n)")
 _LINE_END = re.compile(r"\r\n?|\n")
 
 
@@ -65,17 +65,15 @@ def block_pieces(path: str, settings: RecordSettings) -> Iterator[BlocksPiece]:
     """
     with open_unpacked(path) as file:
         rest = file.read(PIECE_BYTES).removeprefix(_BOM)
-        while rest:
-            more = file.read(PIECE_BYTES)
-            if not more:
-                yield BlocksPiece(rest, len(rest))
-                return
+        while more := file.read(PIECE_BYTES):
             rest += more
             if cut := _last_blank_line(rest):
                 yield BlocksPiece(rest[:cut], cut)
                 rest = rest[cut:]
             elif len(rest) > settings.raw_bytes + PIECE_BYTES:
                 rest = rest[: settings.raw_bytes] + rest[-2:]  # a line end may be the last byte
+        if rest:
+            yield BlocksPiece(rest, len(rest))
 
 
 def _last_blank_line(data: bytes) -> int:

@@ -25,7 +25,7 @@ def text_columns(schema: Any) -> list[str]:
     def is_text(kind: Any) -> bool:
         if types.is_dictionary(kind):
             return is_text(kind.value_type)
-        return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+        return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
     return [field.name for field in schema if is_text(field.type)]
 

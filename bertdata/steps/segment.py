@@ -1,4 +1,4 @@
-"""Extracted articles, or plain text, to parts with one sentence a line."""
+"""Extracted articles, plain text, or records of other files, to parts with one sentence a line."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,6 +7,7 @@ from bertdata._native import Engine
 from bertdata.config.settings import typed_values
 from bertdata.io import storage
 from bertdata.steps.progress import OnProgress, StepProgress, silent
+from bertdata.steps.record_source import STAGE, part_settings, reads_records, run_records
 from bertdata.steps.values import (
     AnyPath,
     AnyPaths,
@@ -23,8 +24,6 @@ from bertdata.text.input_kinds import ARTICLES, check_beginnings, find_inputs
 from bertdata.text.load_splitter import find_tables_of, load_splitter_of
 from bertdata.text.plan import plan_text
 from bertdata.text.settings import SegmentCounts, SegmentSettings
-
-STAGE = "segmenting"
 
 
 def segment(
@@ -43,6 +42,13 @@ def segment(
     prefix: str | None = None,
     language: str | None = None,
     abbreviations: AnyPath | None = None,
+    part_size: float | None = None,
+    sentences: str | None = None,
+    text_field: str | None = None,
+    id_field: str | None = None,
+    language_field: str | None = None,
+    max_record_bytes: int | None = None,
+    skip_bad_records: bool | None = None,
     punkt_tables: AnyPath | None = None,
     workers: int | None = None,
     engine: Engine | None = None,
@@ -51,9 +57,10 @@ def segment(
     """Write the parts of the files into ``output``, as ``bertdata segment`` does.
 
     sources: extracted files, or directories of them; with input_kind "text", plain-text files, one
-    document each, or directories of them. books: such text files beside the sources, read before them. A
-    setting that is None has its default: SegmentSettings says which and what each means; abbreviations: the
-    path of their file. punkt_tables: directory or URL of NLTK's punkt_tab tables of the language. What an
+    document each, or directories of them; with any other kind, files of records (blocks, jsonl, csv, tsv,
+    parquet, arrow), compressed or not. None: bytes tell. books: text files beside the sources, read before
+    them. A setting that is None has its default: SegmentSettings, and of records PartSettings and
+    RecordSettings, say which and what each means; abbreviations: the path of their file. punkt_tables: directory or URL of NLTK's punkt_tab tables of the language. What an
     earlier run finished is kept.
     """
     processes = workers_of(workers)
@@ -69,12 +76,31 @@ def segment(
         "prefix": prefix,
         "language": language,
         "abbreviations": optional_path(abbreviations),
+        "part_size": part_size,
+        "sentences": sentences,
+        "text_field": text_field,
+        "id_field": id_field,
+        "language_field": language_field,
+        "max_record_bytes": max_record_bytes,
+        "skip_bad_records": skip_bad_records,
     }
-    settings = settings_of({name: value for name, value in given.items() if value is not None})
-    tables = optional_path(punkt_tables)
+    given = {name: value for name, value in given.items() if value is not None}
+    paths, tables = paths_of(sources), optional_path(punkt_tables)
     given_books = [] if books is None else paths_of(books)
+    if reads_records(paths, input_kind, given, given_books):
+        return run_records(
+            paths,
+            path_of(output),
+            input_kind,
+            part_settings(given),
+            engine=engine,
+            punkt_tables=tables,
+            workers=processes,
+            progress=progress or silent,
+        )
+    settings = settings_of(given)
     files, kinds = find_text(
-        paths_of(sources),
+        paths,
         ARTICLES if input_kind is None else input_kind,
         given_books,
         settings.language,

@@ -29,7 +29,7 @@ class PartSettings:
     )
     punkt: str = setting_of(SegmentSettings, "punkt")
     language: str = setting_of(SegmentSettings, "language")
-    abbreviations: Abbreviations | None = setting_of(SegmentSettings, "abbreviations")
+    abbreviations: Abbreviations | None = setting_of(SegmentSettings, "abbreviations")  # noqa: RUF009 - a field
     records: RecordSettings = field(default_factory=RecordSettings)
 
     def __post_init__(self) -> None:
@@ -62,5 +62,3 @@ class PartSettings:
         found = {"recipe": RECORDS, "part_size": self.part_size, "sentences": self.sentences}
         found |= self.records.as_json() | language_entries(self.language, self.abbreviations)
         return found | {"between": "\n"} if self.sentences == "none" else found
-
-

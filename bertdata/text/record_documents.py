@@ -1,28 +1,28 @@
 r"""Records to documents: a worker's part of the text stage of records.
 
-A record is a document. Its lines end at ``\n``, ``\r\n`` or ``\r``; those of white space alone are dropped, so
-that none of them ends the document. In a part a line holds a sentence, or with ``--sentences none`` a line of
-the text, and an empty line stands behind each document.
+A record is a document. Its lines end at ``\n``, ``\r\n`` or ``\r``; those of white space alone are dropped,
+so that none of them ends the document. In a part a line holds a sentence, or with ``--sentences none`` a line
+of the text, and an empty line stands behind each document.
 """
 
 from collections import Counter
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from bertdata.errors import SettingsError
 from bertdata.sources.piece import Piece
 from bertdata.sources.plain_text import text_lines
 from bertdata.sources.records import BadRecord, Reason, Record
 from bertdata.text.languages import language_of
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.splitter import SplitterLoader
-from bertdata.errors import SettingsError
 
 
 class NumberedPiece(NamedTuple):
     """A piece of a file: numbers of both, the file's path."""
 
     file: int
-    index: int
+    number: int
     path: str
     piece: Piece
 

@@ -9,7 +9,6 @@ A part is noted with the place behind its last document, at which a run that is 
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from bertdata.errors import InputError, ManifestError
@@ -96,7 +95,7 @@ class RecordParts:
                 writer.add(found, work)
                 self._count(work.file, found)
                 numbers = self._next.numbers + found.numbers
-                self._next = NextDocument(work.file, work.index + 1, 0, numbers)
+                self._next = NextDocument(work.file, work.number + 1, 0, numbers)
                 self._progress(work.file, work.piece.bytes)
             writer.finish()
         if not self.made:
@@ -119,13 +118,13 @@ class RecordParts:
 
     def start_of(self, work: NumberedPiece) -> int:
         """The number of the piece's first document that is in no part yet."""
-        here = (work.file, work.index) == (self._next.file, self._next.piece)
+        here = (work.file, work.number) == (self._next.file, self._next.piece)
         return self._next.document if here else 0
 
     def note(self, entry: FileEntry, work: NumberedPiece | None, document: int) -> None:
         """Note a part that ends before this document of the piece."""
         if work is not None:
-            self._next = self._next._replace(file=work.file, piece=work.index, document=document)
+            self._next = self._next._replace(file=work.file, piece=work.number, document=document)
         self.made.append(entry)
         counts = {str(file): _told(counts) for file, counts in self._new_counts.items()}
         self._text.commit.note(
@@ -191,8 +190,4 @@ class _PartWriter:
 
 
 def _told(counts: SegmentCounts) -> dict[str, Any]:
-    return {
-        name: value
-        for name in ("articles", "sentences", *REASONS)
-        if (value := getattr(counts, name))
-    }
+    return {name: value for name in ("articles", "sentences", *REASONS) if (value := getattr(counts, name))}
