@@ -17,7 +17,7 @@ from bertdata.sources.csv_records import DELIMITERS, csv_columns, csv_pieces
 from bertdata.sources.json_lines import parse_line
 from bertdata.sources.line_pieces import json_pieces
 from bertdata.sources.parquet_records import parquet_columns, parquet_pieces
-from bertdata.sources.piece import Piece
+from bertdata.sources.piece import SourcePiece
 from bertdata.sources.plain_text import block_pieces, file_pieces
 from bertdata.sources.settings import RecordSettings
 from bertdata.sources.unpacking import ENDINGS, open_unpacked
@@ -40,7 +40,7 @@ class SourceKind:
     """
 
     endings: tuple[str, ...]
-    pieces: Callable[[str, RecordSettings], Iterator[Piece]]
+    pieces: Callable[[str, RecordSettings], Iterator[SourcePiece]]
     columns: Callable[[str], list[str]] | None = None
 
 

@@ -1,4 +1,4 @@
-"""Parquet: a small row group is a piece, which any worker reads; a large one is read by one reader.
+"""Parquet: a small row group is a piece, which any worker reads, and one reader goes through a large one.
 
 A compressed file is unpacked into a nameless one first, because its contents are listed at its end.
 """

@@ -19,7 +19,7 @@ class ReadPiece(NamedTuple):
     numbers: int
 
 
-class Piece(Protocol):
+class SourcePiece(Protocol):
     """Travels to the worker that reads it. bytes: of the file, for progress."""
 
     @property

@@ -60,8 +60,8 @@ def segment(
     document each, or directories of them; with any other kind, files of records (blocks, jsonl, csv, tsv,
     parquet, arrow), compressed or not. None: bytes tell. books: text files beside the sources, read before
     them. A setting that is None has its default: SegmentSettings, and of records PartSettings and
-    RecordSettings, say which and what each means; abbreviations: the path of their file. punkt_tables: directory or URL of NLTK's punkt_tab tables of the language. What an
-    earlier run finished is kept.
+    RecordSettings, say which and what each means; abbreviations: the path of their file. punkt_tables:
+    directory or URL of NLTK's punkt_tab tables of the language. What an earlier run finished is kept.
     """
     processes = workers_of(workers)
     check_engine(engine)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bertdata.errors import SettingsError
-from bertdata.sources.piece import Piece
+from bertdata.sources.piece import SourcePiece
 from bertdata.sources.plain_text import text_lines
 from bertdata.sources.records import BadRecord, Reason, Record
 from bertdata.text.languages import language_of
@@ -24,7 +24,7 @@ class NumberedPiece(NamedTuple):
     file: int
     number: int
     path: str
-    piece: Piece
+    piece: SourcePiece
 
 
 class PieceText(NamedTuple):

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-WORDS = "river stone Bäume light harbour gate 麦田 letter window orchard".split()
+WORDS = ["river", "stone", "Bäume", "light", "harbour", "gate", "麦田", "letter", "window", "orchard"]
 
 
 def make_documents(number: int, seed: int = 5) -> list[str]:

@@ -42,6 +42,7 @@ BAD_LINES = {
     "German": (b'{"text": "Da.", "lang": "de-AT"}', "other_language", "is of language 'de-AT', expected en"),
     "no language": (b'{"text": "Da."}', "malformed", "field 'lang' is missing or null"),
 }
+TEXTS = ("a.txt", "a.csv", "a.tsv")
 SETTINGS = {"text_field": "text", "language_field": "lang", "max_record_bytes": 1000}
 
 
@@ -142,16 +143,17 @@ def test_damaged_files_are_one_error_and_never_another_text(name: str, damage: s
     else:
         middle = len(data) // 2
         whole.write_bytes(data[:middle] + bytes([data[middle] ^ 0xFF]) + data[middle + 1 :])
-    plain = name in ("a.txt", "a.csv", "a.tsv", "a.parquet", "a.arrow", "a.file.arrow")
     try:
         make(whole, tmp_path / "out", kind_of(name))
+        fault = None
     except DataError as error:
-        assert str(error).startswith(f"{whole}: "), error
-        assert "\n" not in str(error)
+        fault = str(error)
+    if fault is None:  # a cut or changed text is a text, and most Arrow files hold no digests
+        assert name in (TEXTS if damage == "cut" else (*TEXTS, "a.parquet", "a.arrow", "a.file.arrow"))
     else:
-        assert plain, "a text without digests may be cut or changed, one with them may not"
-        assert damage == "flipped" or name in ("a.txt", "a.csv", "a.tsv")
-    assert not (tmp_path / "out" / "manifest.json").exists() or plain
+        assert fault.startswith(f"{whole}: ")
+        assert "\n" not in fault
+        assert not (tmp_path / "out" / "manifest.json").exists()
 
 
 def test_a_compressed_bomb_fills_no_memory(tmp_path: Path) -> None:
