@@ -20,6 +20,7 @@ from bertdata.io import storage
 from bertdata.io.process_pool import run_all_telling
 from bertdata.steps.progress import OnProgress, StepProgress, silent, telling_first
 from bertdata.steps.shuffle import MadeShards, make_shuffled
+from bertdata.steps.source_parts import holds_records, make_parts
 from bertdata.steps.values import (
     AnyPath,
     AnyPaths,
@@ -82,6 +83,7 @@ def create(
     shuffle: str = "none",
     num_shards: int | None = None,
     skip_bad_inputs: bool = False,
+    source_settings: Mapping[str, Any] | None = None,
     workers: int | None = None,
     engine: Engine | None = None,
     progress: OnProgress | None = None,
@@ -89,7 +91,9 @@ def create(
 ) -> CreateResult:
     """Make one shard of each part, and the manifest, in ``output``, as ``bertdata create`` does.
 
-    Of a directory that ``segment`` made, its parts to train on are taken. Exactly one of vocab, a WordPiece
+    Of a directory that ``segment`` made, its parts to train on are taken. Of sources of records (JSON lines,
+    Parquet, Arrow; others by source_settings) parts are made first, in ``output.text``; source_settings: of
+    segment, as ``{"input_kind": "csv", "text_field": "body"}``. Exactly one of vocab, a WordPiece
     vocabulary, and tokenizer, a tokenizer.json or a model's directory, is given; roles: of the latter, the
     tokens that its files do not tell, as ``{"mask": "<mask>"}``.
     A setting that is None is the recipe's; the recipe's default is mlperf, or that of the dialect's name.
@@ -126,15 +130,22 @@ def create(
         "bin_size": bin_size,
         **own_settings,
     }
+    changes = {name: value for name, value in settings.items() if value is not None}
+    of_sources, directory = dict(source_settings or {}), path_of(output)
+    if holds_records(given, of_sources):
+        chosen_settings(recipe, phase, changes)  # a wrong one is told before parts are made
+        given = make_parts(
+            given, directory, of_sources, workers=processes, engine=engine, progress=progress or silent
+        )
     run = plan_run(
         given,
-        path_of(output),
+        directory,
         vocab=optional_path(vocab),
         tokenizer=optional_path(tokenizer),
         roles=[f"{role}={token}" for role, token in (roles or {}).items()],
         recipe=recipe,
         phase=phase,
-        changes={name: value for name, value in settings.items() if value is not None},
+        changes=changes,
         shuffle=shuffle,
         num_shards=num_shards,
         skip_bad_inputs=skip_bad_inputs,
