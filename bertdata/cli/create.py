@@ -99,7 +99,8 @@ def run(arguments: list[str]) -> int:
     with ShownProgress() as progress:
         made = work.make(workers_of(args.workers), progress)
     for dataset in made.datasets:
-        say(summary(dataset.directory, dataset.manifest.as_json()))
+        share = f", {dataset.ones}" if dataset.ones else ""
+        say(summary(dataset.directory, dataset.manifest.as_json()) + share)
     return 0
 
 

@@ -9,7 +9,7 @@ REASONS: tuple[Reason, ...] = ("malformed", "empty", "too_long", "other_language
 
 
 class Record(NamedTuple):
-    """One document. number: of the record in its file, from 1; of JSON lines that of the line."""
+    """One document. number: of the record in its file, from 1, which of JSON lines is that of the line."""
 
     number: int
     text: str

@@ -12,10 +12,11 @@ from bertdata.build.given_parts import find_parts
 from bertdata.build.given_tokenizer import check_tokenizer, given_tokenizer
 from bertdata.build.part_names import names_with_folders
 from bertdata.build.plan import check_shuffle, chosen_settings, plan_targets, plan_warnings
-from bertdata.build.task import ShardTask, TaskPlan, TaskResult, run_task
+from bertdata.build.task import ShardTask, Target, TaskPlan, TaskResult, run_task
 from bertdata.dataset.manifest import Manifest
 from bertdata.dataset.sources import Sources, find_sources
 from bertdata.errors import MissingInputError
+from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.process_pool import run_all_telling
 from bertdata.steps.progress import OnProgress, StepProgress, silent, telling_first
@@ -38,10 +39,15 @@ STAGE = "creating shards"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MadeDataset:
-    """A finished dataset: its directory and its manifest."""
+    """A finished dataset: its directory and its manifest.
+
+    ones: the share of its examples with the pair label 1, such as BERT's random next sentences, in words.
+    Empty where shards were kept of an earlier run, and for objectives without such labels.
+    """
 
     directory: str
     manifest: Manifest
+    ones: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -248,8 +254,19 @@ def finish(plan: TaskPlan, shards_made: MadeShards, sources: Sources) -> list[Ma
         manifest = target.dataset.finish(
             inputs, shards, skipped, vocabulary=plan.tokenizer.path, sources=sources
         )
-        made.append(MadeDataset(directory=target.dataset.directory, manifest=manifest))
+        ones = _share_of_ones(target, index, results)
+        made.append(MadeDataset(directory=target.dataset.directory, manifest=manifest, ones=ones))
     return made
+
+
+def _share_of_ones(target: Target, index: int, results: Sequence[TaskResult]) -> str:
+    """The words for MadeDataset's ``ones``. index: of the target."""
+    counted = [result.ones[index] if result.ones else None for result in results if result.skipped is None]
+    ones = [count for count in counted if count is not None]
+    examples = sum(shard.examples for one in results if not one.skipped for shard in one.entries[index][1])
+    if not examples or len(ones) < len(counted):
+        return ""
+    return f"{sum(ones) / examples:.1%} {find_objective(target.settings.objective).label_one}"
 
 
 def run_tasks(tasks: list[ShardTask], workers: int, progress: OnProgress) -> list[TaskResult]:

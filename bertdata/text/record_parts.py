@@ -28,7 +28,7 @@ _SCHEME = 1
 
 
 class NextDocument(NamedTuple):
-    """A place in the sources: numbers of the file, of its piece, of the document in that; all from 0.
+    """A place in the sources: numbers of the file, of its piece, of the document in that, all from 0.
 
     numbers: of records that the file's pieces before took.
     """
