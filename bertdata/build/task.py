@@ -128,9 +128,8 @@ TargetEntries = tuple[InputEntry, tuple[ShardEntry, ...]]
 class TaskResult:
     """Entries made or found, by target. Warnings for a person. Returns how many shards were kept.
 
-    ones: by target, examples with the pair label 1; None where nobody counted them, as in a shard that was kept.
-
-    An input that was left out has no entries, but says why.
+    ones: by target, examples with the pair label 1; None where nobody counted them, as in a shard that was
+    kept. An input that was left out has no entries, but says why.
     """
 
     entries: tuple[TargetEntries, ...]

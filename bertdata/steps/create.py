@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from bertdata._native import Engine
@@ -47,7 +47,7 @@ class MadeDataset:
 
     directory: str
     manifest: Manifest
-    ones: str = ""
+    ones: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
