@@ -6,11 +6,12 @@ Needs NumPy once examples are read.
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from functools import partial
+from itertools import accumulate, pairwise
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
@@ -65,11 +66,21 @@ class Shard:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SourceShare:
+    """A source of a mixture: the path given for it, its whole weight, and how many shards are its own."""
+
+    name: str
+    weight: int
+    shards: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class OpenedDataset:
     """The shards of a dataset with their layout. Examples are decoded when they are asked for.
 
     vocabulary_size: every id must be below it; None: unknown, and ids are not checked. left_out: the number
-    of files that are not of the split, where one was asked for.
+    of files that are not of the split, where one was asked for. sources: those of a mixture, whose shards
+    follow each other.
     """
 
     name: str
@@ -77,15 +88,29 @@ class OpenedDataset:
     shards: tuple[Shard, ...]
     vocabulary_size: int | None
     left_out: int = 0
+    sources: tuple[SourceShare, ...] = ()
 
     @property
     def examples(self) -> int:
         return sum(shard.examples for shard in self.shards)
 
     @property
+    def file_rows(self) -> list[tuple[str, int]]:
+        """The name of each shard and its rows: its packed rows, or its examples."""
+        return [(one.name, one.examples if one.rows is None else one.rows) for one in self.shards]
+
+    @property
+    def examples_before(self) -> tuple[int, ...]:
+        """For each shard the examples of the shards before it, of a mixture those of its source."""
+        ends = [*accumulate(source.shards for source in self.sources)] or [len(self.shards)]
+        sizes = [[shard.examples for shard in self.shards[start:end]] for start, end in pairwise([0, *ends])]
+        return tuple(number for source in sizes for number in accumulate(source[:-1], initial=0))
+
+    @property
     def digest(self) -> str:
-        """A digest of the shards' names, sizes and md5s. Equal for the same dataset at another path."""
+        """A digest of shards' names, sizes, md5s, and of weights. Equal for the same dataset elsewhere."""
         found = [f"{shard.name} {shard.examples} {shard.md5}\n" for shard in self.shards]
+        found += [f"{source.weight} parts of {source.shards}\n" for source in self.sources]
         return hashlib.blake2b("".join(found).encode(), digest_size=16).hexdigest()
 
     @property
@@ -155,7 +180,9 @@ class OpenedDataset:
             reader = make_reader(
                 file, shard.path, objective=self.layout.objective, padding_id=self.layout.padding_id
             )
-            _check_layout(shard.path, reader.layout, self.layout)
+            if reader.is_measured:
+                reader.layout = self.layout
+            check_layout(shard.path, reader.layout, self.layout)
             yield reader
 
     def run(self, numbers: range) -> Iterator[ExampleBatch]:
@@ -174,6 +201,10 @@ class OpenedDataset:
                     if first >= numbers.stop:
                         break
             start += shard.examples
+
+    def changed(self, change: "Callable[[OpenedDataset], OpenedDataset]") -> "OpenedDataset":
+        """The dataset changed, of a mixture each source."""
+        return change(self)
 
     @contextmanager
     def _opened(self, shard: Shard) -> Iterator[BinaryIO]:
@@ -229,7 +260,7 @@ def open_dataset(
         raise DatasetError(f"{name}: holds no examples")
     layout = layouts[0][1]
     for path, found in layouts:
-        _check_layout(path, found, layout)
+        check_layout(path, found, layout)
     check_objective(name, layout.objective, objective)
     return OpenedDataset(
         name=name,
@@ -318,9 +349,20 @@ def _unverified(paths: list[str], objective: str | None, split: Split | None) ->
     files = {file.path: file for shards, _ in found for file in shards if not _is_empty_of_deal(file)}
     with ThreadPoolExecutor(_THREADS) as pool:
         counted = list(pool.map(partial(_count, objective), sorted(files)))
-    layouts = [(path, layout) for path, layout, *_ in counted]
+    layouts = _common_sizes([(path, layout, measured) for path, layout, _, _, measured in counted])
     left_out = sum(number for _, number in found)
-    return layouts, [(files[path], examples, rows) for path, _, examples, rows in counted], None, left_out
+    return layouts, [(files[path], examples, rows) for path, _, examples, rows, _ in counted], None, left_out
+
+
+def _common_sizes(found: list[tuple[str, ShardLayout, bool]]) -> list[tuple[str, ShardLayout]]:
+    """The layouts by path. Those of files that do not tell their sizes get the largest of all such files."""
+    measured = [layout for _, layout, is_measured in found if is_measured]
+    names = {name for layout in measured for name in find_objective(layout.objective).batch_type.sizes()}
+    largest = {name: max(layout.size(name) for layout in measured) for name in sorted(names)}
+    return [
+        (path, ShardLayout.of_sizes(largest, objective=layout.objective) if is_measured else layout)
+        for path, layout, is_measured in found
+    ]
 
 
 def _is_empty_of_deal(file: FoundShard) -> bool:
@@ -345,10 +387,10 @@ def _shards_of_one_kind(path: str, split: Split | None) -> tuple[Sequence[FoundS
     return chosen, len(shards) - len(chosen)
 
 
-def _count(objective: str | None, path: str) -> tuple[str, ShardLayout, int, int | None]:
+def _count(objective: str | None, path: str) -> tuple[str, ShardLayout, int, int | None, bool]:
     with open_reader(path, objective=objective) as reader:
         rows = reader.rows if isinstance(reader, PackReader) else None
-        return path, reader.layout, len(reader), rows
+        return path, reader.layout, len(reader), rows, reader.is_measured
 
 
 def _check_number(path: str, found: int, expected: int, what: str) -> None:
@@ -356,7 +398,8 @@ def _check_number(path: str, found: int, expected: int, what: str) -> None:
         raise ShardError(f"{path}: holds {found} {what}, expected {expected}")
 
 
-def _check_layout(path: str, found: ShardLayout, expected: ShardLayout) -> None:
+def check_layout(path: str, found: ShardLayout, expected: ShardLayout) -> None:
+    """ShardError names the first size that is another one."""
     for field in fields(ShardLayout):
         ours, wanted = getattr(found, field.name), getattr(expected, field.name)
         if ours != wanted:

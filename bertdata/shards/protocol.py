@@ -31,6 +31,9 @@ class ShardReader(Protocol):
     layout: ShardLayout
     index: Any = None  # of the file, as ``piece`` needs it: found once, and of use to its next reader
 
+    is_measured: bool = False
+    """True where the container does not tell the layout's sizes: they are the largest of its examples."""
+
     def __len__(self) -> int: ...
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:

@@ -1,12 +1,14 @@
 """A dataset opened for reading, and its views."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
 from bertdata.dataset import reader
 from bertdata.dataset.discover import FoundDataset, find_datasets
+from bertdata.dataset.mixture.weights import Weight, whole_weights
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.dataset.views.by_number import ExamplesByNumber
 from bertdata.dataset.views.examples import check_rank, examples_of
@@ -17,24 +19,54 @@ from bertdata.records import ShardLayout, Vocabulary
 from bertdata.steps.values import AnyPath, AnyPaths, path_of, paths_of, whole_number
 
 if TYPE_CHECKING:
+    from bertdata.dataset.mixture.examples import StoppingStrategy
     from bertdata.dataset.views.torch_examples import Collator, TorchExamples, TorchExamplesByNumber
     from bertdata.examples.columns import Array
     from bertdata.loaders.modernbert.loader import ModernBertLoader
 
 
 def open_dataset(
-    paths: AnyPaths, *, unverified: bool = False, objective: str | None = None
+    paths: AnyPaths | Mapping[AnyPath, Weight],
+    *,
+    unverified: bool = False,
+    objective: str | None = None,
+    epoch: int | None = None,
+    stopping_strategy: "StoppingStrategy | None" = None,
+    examples: int | None = None,
 ) -> "ExampleDataset":
     """The dataset at the paths: directories, manifests, shards beside their manifest, patterns, or URLs.
 
-    Sizes are compared with the manifest now, md5s when a shard is read. unverified: take TFRecord, HDF5
-    or Parquet files of any tool without a manifest, and count their examples. objective: one of your own
-    that the examples have. MissingInputError, DatasetError, ManifestError or ShardError name the fault.
+    Sizes are compared with the manifest now, md5s when a shard is read. unverified: take TFRecord, HDF5,
+    Parquet or Arrow files of any tool without a manifest, or a .bin of fairseq's, and count their examples.
+    objective: one of your own that the examples have, or that of files which do not tell it.
+    MissingInputError, DatasetError, ManifestError or ShardError name the fault.
+
+    A mapping of paths to weights, ``{"A": 0.7, "B": 0.3}``, is a mixture: its examples come in the order
+    that ``bertdata.dataset.mixture.turns`` tells. stopping_strategy: an epoch ends when the first source has
+    given all its examples ("first_exhausted", the default), or the last one, the others beginning again
+    ("all_exhausted"). examples: it ends after so many instead. epoch: the one to read, from 0; each begins
+    where the one before has ended, in each source too.
     """
     need("numpy", "numpy", "reading examples")
     if objective is not None:
         find_objective(objective)
-    opened = reader.open_dataset(paths_of(paths), unverified=unverified, objective=objective)
+    of_mixture = {"epoch": epoch, "stopping_strategy": stopping_strategy, "examples": examples}
+    given: dict[str, Any] = {name: value for name, value in of_mixture.items() if value is not None}
+    opened: OpenedDataset
+    if isinstance(paths, Mapping):
+        from bertdata.dataset.mixture.examples import mix_examples
+        from bertdata.dataset.mixture.opening import open_sources
+
+        sources = [(path_of(path), weight) for path, weight in paths.items()]
+        if not sources:
+            raise SettingsError("the mixture has no sources; give paths with their weights")
+        weights = whole_weights(sources)
+        parts = open_sources([path for path, _ in sources], unverified=unverified, objective=objective)
+        opened = mix_examples(parts, weights, **given)
+    elif given:
+        raise SettingsError(f"{', '.join(given)}: for a mixture; give paths with weights, as {{'A': 0.7}}")
+    else:
+        opened = reader.open_dataset(paths_of(paths), unverified=unverified, objective=objective)
     return ExampleDataset(opened=opened, objective=objective)
 
 
@@ -80,6 +112,7 @@ class ExampleDataset:
 
         Random access takes bounded memory: 64 MiB of decoded examples are kept.
         """
+        self._refuse_mixture("examples by number")
         return self._by_number.get(index)
 
     def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
@@ -114,6 +147,7 @@ class ExampleDataset:
         shuffled by seed + epoch and dealt to the ranks in turn. Epochs count from 1. start: the batch to
         begin with. All ids are held in memory.
         """
+        self._refuse_mixture("fairseq_batches()")
         from bertdata.dataset.views.fairseq_batches import ordered_rows
 
         places = {"rank": rank, "world": world, "start": start}
@@ -158,7 +192,8 @@ class ExampleDataset:
         dataset = find_datasets(self.shards[0].path)[0]
         vocabulary = self._vocabulary(None if vocab is None else path_of(vocab), dataset)
         masker = masker_of(self.opened, dataset, vocabulary, settings, masking)
-        return replace(self, opened=masked_data(self.opened, masker, seed=seed, epoch=epoch))
+        masked = partial(masked_data, masker=masker, seed=seed, epoch=epoch)
+        return replace(self, opened=self.opened.changed(masked))
 
     def modernbert(
         self,
@@ -188,8 +223,14 @@ class ExampleDataset:
         which they have all. vocab: as of ``masked``. tensors: torch's in the place of NumPy's arrays.
         SettingsError, UsageError or DatasetError says what is wrong.
         """
+        self._refuse_mixture("modernbert()")
         from bertdata.loaders.modernbert.loader import ModernBertLoader
-        from bertdata.loaders.modernbert.settings import MASK_SEED, ORDER_SEED, ModernBertSettings, Warmup
+        from bertdata.loaders.modernbert.settings import (
+            MASK_SEED,
+            ORDER_SEED,
+            ModernBertSettings,
+            TokenWarmup,
+        )
         from bertdata.loaders.sequences import StoredSequences
 
         settings = ModernBertSettings(
@@ -204,7 +245,7 @@ class ExampleDataset:
             buffer_size=buffer_size,
             rank=rank,
             world=world,
-            warmup=None if warmup is None else Warmup(sequences=warmup[0], tokens=warmup[1]),
+            warmup=None if warmup is None else TokenWarmup(sequences=warmup[0], tokens=warmup[1]),
         )
         dataset = find_datasets(self.shards[0].path)[0]
         vocabulary = self._vocabulary(None if vocab is None else path_of(vocab), dataset)
@@ -231,6 +272,12 @@ class ExampleDataset:
             )
         return vocabulary
 
+    def _refuse_mixture(self, view: str) -> None:
+        if self.opened.sources:
+            raise SettingsError(
+                f"{self.opened.name}: a mixture has no {view}; iterate over it, or take numpy() or torch()"
+            )
+
     @overload
     def torch(
         self, *, rank: int = 0, world: int = 1, map_style: Literal[False] = False
@@ -255,6 +302,7 @@ class ExampleDataset:
             return TorchExamples(self.opened, self.objective, rank, world)
         if world > 1:
             raise SettingsError("rank and world go without map_style, whose examples a sampler shares out")
+        self._refuse_mixture("torch(map_style=True)")
         return TorchExamplesByNumber(self.opened, self.objective)
 
     def collator(self) -> "Collator":
@@ -272,6 +320,7 @@ class ExampleDataset:
         map-style ``datasets.Dataset`` of the same rows, which ``datasets`` writes into its cache once.
         """
         need("datasets", "datasets", ".datasets()")
+        self._refuse_mixture("datasets()")
         from bertdata.dataset.views.huggingface import iterable_dataset, map_dataset
 
         return (iterable_dataset if streaming else map_dataset)(self.opened, self.objective)

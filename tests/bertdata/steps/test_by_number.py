@@ -75,6 +75,9 @@ def test_cache_and_open_shards_are_bounded(dataset, monkeypatch):
     assert access is not None
     assert len(access._cache) == 1
     assert len(access._open) == 1
+    masked = data.masked(epoch=1)
+    wanted = list(masked)
+    assert [masked[number] for number in order] == [wanted[number] for number in order]
 
 
 def test_masked_examples_by_number_are_those_in_order(dataset):
