@@ -112,7 +112,6 @@ class ExampleDataset:
 
         Random access takes bounded memory: 64 MiB of decoded examples are kept.
         """
-        self._refuse_mixture("examples by number")
         return self._by_number.get(index)
 
     def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
@@ -302,7 +301,6 @@ class ExampleDataset:
             return TorchExamples(self.opened, self.objective, rank, world)
         if world > 1:
             raise SettingsError("rank and world go without map_style, whose examples a sampler shares out")
-        self._refuse_mixture("torch(map_style=True)")
         return TorchExamplesByNumber(self.opened, self.objective)
 
     def collator(self) -> "Collator":
@@ -320,7 +318,6 @@ class ExampleDataset:
         map-style ``datasets.Dataset`` of the same rows, which ``datasets`` writes into its cache once.
         """
         need("datasets", "datasets", ".datasets()")
-        self._refuse_mixture("datasets()")
         from bertdata.dataset.views.huggingface import iterable_dataset, map_dataset
 
         return (iterable_dataset if streaming else map_dataset)(self.opened, self.objective)

@@ -8,6 +8,7 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.examples.objectives import find_objective
 
 if TYPE_CHECKING:
+    from bertdata.dataset.mixture.by_number import MixedAccess
     from bertdata.dataset.random_access import RandomAccess
 
 
@@ -19,7 +20,7 @@ class ExamplesByNumber:
 
     def __init__(self, data: OpenedDataset, objective: str | None) -> None:
         self._data, self._objective = data, objective
-        self._access: RandomAccess | None = None
+        self._access: RandomAccess | MixedAccess | None = None
 
     def __reduce__(self) -> tuple[type["ExamplesByNumber"], tuple[OpenedDataset, str | None]]:
         return ExamplesByNumber, (self._data, self._objective)
@@ -41,11 +42,16 @@ class ExamplesByNumber:
         batch = self._opened().batch([number + size if number < 0 else number for number in numbers])
         return list(batch.examples())
 
-    def _opened(self) -> "RandomAccess":
+    def _opened(self) -> "RandomAccess | MixedAccess":
         if self._access is None:
+            from bertdata.dataset.mixture.by_number import MixedAccess
+            from bertdata.dataset.mixture.examples import MixedExamples
             from bertdata.dataset.random_access import RandomAccess
 
             if self._objective is not None:
                 find_objective(self._objective)  # this may be a new process
-            self._access = RandomAccess(self._data)
+            if isinstance(self._data, MixedExamples):
+                self._access = MixedAccess(self._data)
+            else:
+                self._access = RandomAccess(self._data)
         return self._access

@@ -4,10 +4,13 @@ Needs NumPy when it is imported, ``datasets`` when it is called.
 """
 
 from collections.abc import Iterator
+from itertools import accumulate, pairwise
 from typing import Any
 
-from bertdata.dataset.reader import OpenedDataset, Shard
+from bertdata.dataset.mixture.examples import MixedExamples
+from bertdata.dataset.reader import OpenedDataset
 from bertdata.dataset.views.epochs import SharedEpoch
+from bertdata.dataset.views.examples import numbers_of
 from bertdata.dataset.views.model_rows import model_rows
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
@@ -21,7 +24,7 @@ def iterable_dataset(data: OpenedDataset, objective: str | None) -> Any:
     from bertdata.dataset.views.epoch_dataset import EpochDataset
 
     epoch = SharedEpoch(data)
-    shares = {"shards": list(data.shards), "data": data, "objective": objective, "epoch": epoch}
+    shares = {"numbers": _shares(data), "data": data, "objective": objective, "epoch": epoch}
     view = datasets.IterableDataset.from_generator(rows, features=_features(data.layout), gen_kwargs=shares)
     return EpochDataset.of(view, epoch)
 
@@ -42,19 +45,28 @@ def all_rows(
     data: OpenedDataset, objective: str | None, versions: tuple[Any, ...]
 ) -> Iterator[dict[str, Any]]:
     """The rows of all shards' examples, one by one."""
-    return rows(list(data.shards), data, objective)
+    return rows([range(data.examples)], data, objective)
+
+
+def _shares(data: OpenedDataset) -> list[range]:
+    """The numbers of the examples of each shard, or equal shares where those of the shards are mixed."""
+    if isinstance(data, MixedExamples):
+        shares = len(data.shards)
+        return [numbers_of(data.examples, share, shares) for share in range(shares)]
+    ends = [0, *accumulate(shard.examples for shard in data.shards)]
+    return [range(start, stop) for start, stop in pairwise(ends)]
 
 
 def rows(
-    shards: list[Shard], data: OpenedDataset, objective: str | None, epoch: SharedEpoch | None = None
+    numbers: list[range], data: OpenedDataset, objective: str | None, epoch: SharedEpoch | None = None
 ) -> Iterator[dict[str, Any]]:
-    """The rows of the shards' examples, one by one. ``datasets`` hands each worker some of the list."""
+    """The rows of the examples of these numbers, one by one. ``datasets`` shares the list among workers."""
     if objective is not None:
         find_objective(objective)
     if epoch is not None:
         data = epoch.data()
-    for shard in shards:
-        for batch in data.batches(shard):
+    for share in numbers:
+        for batch in data.run(share):
             found = model_rows(batch, data.layout)
             for index in range(len(batch)):
                 yield {name: values[index] for name, values in found.items()}

@@ -13,7 +13,7 @@ from bertdata.config.recipes import RECIPES
 from bertdata.errors import SettingsError
 from bertdata.examples.objectives import find_objective
 from bertdata.io.toml_text import TomlFile
-from bertdata.steps.segment import settings_of
+from bertdata.steps.segment import settings_of, settings_with
 from bertdata.text.settings import SegmentSettings
 from tests.support.paths import ROOT
 
@@ -30,6 +30,12 @@ def files(directory: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()
     }
+
+
+def text_settings(config: Path, **flags: Any) -> SegmentSettings:
+    """The settings of the text stage as segment --config has them."""
+    with settings_with(str(config), flags) as given:
+        return settings_of(given)
 
 
 # --- there and back -------------------------------------------------------------------------------
@@ -56,8 +62,8 @@ def test_a_recipe_printed_as_toml_makes_the_recipes_bytes(name, corpus, tmp_path
 def test_the_text_of_a_recipe_printed_as_toml_has_the_settings_of_its_text_stage(name, tmp_path):
     config = written(tmp_path, recipe_toml(RECIPES[name]))
     wanted = SegmentSettings(recipe="nvidia" if name in ("nvidia", "habana") else "mlperf")
-    assert settings_of({}, str(config)) == wanted
-    assert settings_of({"language": "de"}, str(config)).prefix == "wikicorpus_de"
+    assert text_settings(config) == wanted
+    assert text_settings(config, language="de").prefix == "wikicorpus_de"
 
 
 FILE = """\
@@ -119,8 +125,8 @@ def test_a_phase_has_settings_of_its_own_under_those_of_flags(corpus, tmp_path):
 
 def test_segment_reads_its_table_of_the_file(tmp_path):
     config = written(tmp_path, FILE.format(vocab="v"))
-    assert settings_of({}, str(config)).eval_articles == 3
-    assert settings_of({"eval_articles": 4}, str(config)).eval_articles == 4
+    assert text_settings(config).eval_articles == 3
+    assert text_settings(config, eval_articles=4).eval_articles == 4
 
 
 # --- faults ---------------------------------------------------------------------------------------
@@ -178,7 +184,7 @@ def test_a_fault_is_one_line_with_file_and_line(text, line, message, corpus, tmp
 def test_a_fault_of_the_text_stage_is_named_by_its_line(tmp_path):
     config = written(tmp_path, "[text]\nrecipe = 'mlperf'\ntest_fraction = 2\n")
     with pytest.raises(SettingsError, match=f"{config}:3: test_fraction is 2.0, expected 0 to 1"):
-        settings_of({}, str(config))
+        text_settings(config)
 
 
 def test_a_fault_that_a_flag_makes_is_not_laid_on_the_file(corpus, tmp_path):

@@ -267,3 +267,23 @@ def test_transformers_trainer_takes_new_masks_each_epoch(training_set, map_style
         wanted = [(tuple(one.ids), tuple(one.positions)) for one in data.masked(epoch=epoch)]
         assert sorted(found) == sorted(wanted)
         assert (found == wanted) != map_style, "a map-style view is shuffled"
+
+
+def test_a_mixture_has_every_view(corpus, tmp_path):
+    for number in range(2):
+        bertdata.create(corpus[number], tmp_path / f"{number}", vocab=VOCABULARY, workers=1, **SIZES)
+    shares = {tmp_path / "0": 0.7, tmp_path / "1": 0.3}
+    mixed = bertdata.open_dataset(shares, examples=500)
+    for data in (mixed, mixed.masked()):
+        wanted = list(data)
+        order = list(range(-len(data), len(data)))
+        Random(4).shuffle(order)
+        assert len(wanted) == 500
+        assert [data[number] for number in order] == [wanted[number] for number in order]
+        assert data.__getitems__(order[:99]) == [wanted[number] for number in order[:99]]
+        rows = [row for batch in data.numpy() for row in batch["input_ids"].tolist()]
+        assert [list(row["input_ids"]) for row in data.datasets()] == rows
+        assert [list(row["input_ids"]) for row in data.datasets(streaming=False)] == rows
+    view = mixed.torch(map_style=True)
+    view.set_epoch(1)
+    assert view[:] == list(bertdata.open_dataset(shares, examples=500, epoch=1))
