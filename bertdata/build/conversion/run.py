@@ -7,12 +7,14 @@ from typing import Any
 
 from bertdata.build.conversion.chop import chop, chop_tasks
 from bertdata.build.conversion.cuts import shard_starts
+from bertdata.build.conversion.mds import mds_starts, refuse_source
 from bertdata.build.conversion.permute import PermutedShardTask, gather, sort_examples, sort_tasks
 from bertdata.build.conversion.settings import ConversionSettings
 from bertdata.build.conversion.shard import ConvertedShard, Job, kept_shard
 from bertdata.build.packs.source import CountTask, PackSource, count_shard, open_source
 from bertdata.build.sorting.scratch import forget_scratch, scratch_folder
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, corpus_entry
+from bertdata.dataset.mds_index import form_of
 from bertdata.dataset.num_samples import NUM_SAMPLES, num_samples
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import DataError, DatasetError, UsageError
@@ -20,7 +22,7 @@ from bertdata.examples.groups import PAIRS, check_groups
 from bertdata.examples.objectives import find_objective
 from bertdata.io.file_check import md5_of
 from bertdata.io.process_pool import ProcessPool
-from bertdata.shards.containers import LDDL
+from bertdata.shards.containers import LDDL, MDS
 from bertdata.tokens.files import file_of_record
 
 Told = Callable[[int, int, str], None]
@@ -28,12 +30,22 @@ Told = Callable[[int, int, str], None]
 
 
 def plan_conversion(
-    source: PackSource, settings: ConversionSettings, output: str, inputs: tuple[InputEntry, ...]
+    source: PackSource,
+    settings: ConversionSettings,
+    output: str,
+    inputs: tuple[InputEntry, ...],
+    pool: ProcessPool,
 ) -> Job:
     """The work of converting the source into the directory. inputs: of the manifest."""
     settings.check_bins(source.opened.layout.max_seq_length)
-    shards = settings.num_shards or len(source.opened.shards)
-    layout = replace(source.opened.layout, pad_position=None, padding_id=0)
+    layout = replace(source.opened.layout, pad_position=None)
+    if settings.to == MDS:
+        starts = mds_starts(source, settings.of_dataset(source.settings, 1), pool)
+        shards = len(starts) - 1
+    else:
+        layout = replace(layout, padding_id=0)
+        shards = settings.num_shards or len(source.opened.shards)
+        starts = shard_starts(source.opened.examples, shards)
     manifest = source.sources.dataset
     names = (*(entry.name for entry in inputs), *(entry.name for entry in source.skipped))
     plan = DatasetPlan(
@@ -49,11 +61,12 @@ def plan_conversion(
         format=settings.to,
         layout=layout,
         names=tuple(settings.names(number, shards, layout) for number in range(shards)),
-        starts=shard_starts(source.opened.examples, shards),
+        starts=starts,
         corpus=corpus_entry(inputs, source.skipped),
         tokenizer=file_of_record(source.settings.tokenizer, source.vocabulary_path()),
         has_masks=source.settings.objective.get("masks", True),
         bin_size=settings.bin_size,
+        form=form_of(plan.settings) if settings.to == MDS else None,
     )
 
 
@@ -82,7 +95,7 @@ def convert_dataset(
     _refuse(source, path, settings)
     with ProcessPool(workers) as pool:
         inputs = _inputs(source, pool)
-        job = plan_conversion(source, settings, output, inputs)
+        job = plan_conversion(source, settings, output, inputs, pool)
         with job.dataset.run():
             try:
                 found = _make(job, settings, pool, workers, told)
@@ -113,6 +126,8 @@ def _refuse(source: PackSource, path: str, settings: ConversionSettings) -> None
         found = f"packed rows, in the layout {layout.packing}; convert the dataset that it was made from"
     elif layout.remask:
         found = "examples in Graphcore's remasked order; make the dataset without --remask"
+    elif settings.to == MDS:
+        return refuse_source(source, path)
     else:
         return check_groups(f"{path}: {settings.to}", PAIRS, layout.objective, kind)
     raise DatasetError(f"{path}: holds {found}")

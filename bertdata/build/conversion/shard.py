@@ -6,15 +6,18 @@ from functools import partial
 
 import numpy as np
 
+from bertdata.build.conversion.mds import example_names
 from bertdata.dataset.manifest import InputEntry, ShardEntry
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.dataset.shard_group import write_shard_group
 from bertdata.dataset.writer import Dataset
 from bertdata.examples.bins import cut_bins
 from bertdata.examples.columns import arrays, cut
+from bertdata.io import storage
 from bertdata.io.file_check import HashingSink
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.containers import LDDL, make_writer
+from bertdata.shards.mds.index import ShardForm
 from bertdata.shards.protocol import ShardWriter
 from bertdata.shards.write import CountingWriter
 from bertdata.tokens.files import TokenizerFile
@@ -27,6 +30,7 @@ class Job:
 
     names: of each shard the file, or that of each bin; starts: the first example of each shard and the
     number of all; corpus: all inputs as one; tokenizer: of the source. has_masks: of the source's examples.
+    form: of MDS shards; None of any other.
     """
 
     source: OpenedDataset
@@ -39,6 +43,7 @@ class Job:
     tokenizer: TokenizerFile
     has_masks: bool = True
     bin_size: int = 0
+    form: ShardForm | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,14 +83,20 @@ def write_shard(job: Job, number: int, batches: Iterable[ExampleBatch]) -> Conve
             for which, examples in cut_bins(batch, job.bin_size) if job.bin_size else [(0, batch)]:
                 writers[which].write(_in_32_bits(examples))
 
-    writer = partial(_writer, job)
+    writer = partial(_writer, job, number)
     entries = write_shard_group(job.dataset, job.names[number], job.layout, writer, write)
     for entry in entries:
         job.dataset.record(job.corpus, entry)
     return ConvertedShard(number=number, entries=entries)
 
 
-def _writer(job: Job, which: int, sink: HashingSink) -> ShardWriter:
+def _writer(job: Job, number: int, which: int, sink: HashingSink) -> ShardWriter:
+    if job.form is not None:
+        from bertdata.shards.mds.container import MdsWriter
+
+        path = storage.join(job.dataset.directory, job.names[number][which])
+        names = example_names(job.source, job.starts[number])
+        return MdsWriter(sink, job.layout, path, names=names, form=job.form)
     if job.format != LDDL:
         return make_writer(job.format, sink, job.layout)
     from bertdata.shards.lddl import LddlWriter

@@ -5,7 +5,6 @@ The compressed bytes depend on the library, not on clock or machine: gzip's time
 
 import bz2
 import gzip
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,6 @@ from bertdata.errors import MissingExtraError, SettingsError, ShardError, instal
 
 _LEVELS = {"br": range(12), "bz2": range(1, 10), "gz": range(10), "snappy": range(0), "zstd": range(1, 23)}
 _DEFAULTS = {"br": 11, "bz2": 9, "gz": 9, "snappy": 0, "zstd": 3}
-_MDS_NAME = re.compile(r"\.mds(?:\.(" + "|".join(_LEVELS) + "))?$")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,17 +43,6 @@ def find_compression(name: str) -> Compression:
         known = f"{levels[0]} to {levels[-1]}" if levels else "none"
         raise SettingsError(f"compression {name!r}: level {digits or 'missing'}, expected {known}")
     return Compression(ending=ending, level=int(digits) if colon else _DEFAULTS[ending])
-
-
-def is_mds_name(path: str) -> bool:
-    """True for the name of an MDS shard, compressed or not."""
-    return _MDS_NAME.search(path) is not None
-
-
-def ending_of(path: str) -> str | None:
-    """The compression's ending in a shard's name. None where it has none."""
-    found = _MDS_NAME.search(path)
-    return found[1] if found else None
 
 
 def decompress(data: bytes, ending: str, name: str) -> bytes:

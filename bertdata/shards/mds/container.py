@@ -5,6 +5,7 @@ Needs NumPy when it is imported.
 
 from collections.abc import Iterator
 from io import BytesIO
+from itertools import count, islice
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -16,12 +17,13 @@ from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.records import ExampleBatch, ShardLayout
-from bertdata.shards.mds.compression import ending_of, find_compression
+from bertdata.shards.mds.compression import find_compression
 from bertdata.shards.mds.directory import checked_bytes, entry_beside, find_file
 from bertdata.shards.mds.fit import UNMASKED, check_kind
 from bertdata.shards.mds.ids import IdDecoder, encode_ids, id_form
-from bertdata.shards.mds.index import INDEX_NAME, LARGEST_SHARD, IndexEntry, ShardForm, parse_index
-from bertdata.shards.mds.shard_file import encode_head, read_head
+from bertdata.shards.mds.index import LARGEST_SHARD, IndexEntry, ShardForm, parse_index
+from bertdata.shards.mds.names import INDEX_NAME, ending_of, without_ending
+from bertdata.shards.mds.shard_file import encode_head, head_bytes, read_head
 from bertdata.shards.protocol import ShardReader, Sink
 from bertdata.shards.rows import RecordCheck, check_batch
 
@@ -33,8 +35,8 @@ class MdsWriter:
     """Writes one shard of unmasked examples. All of it is in memory until it is closed.
 
     names: of the examples in order; by default the shard's name without its ending and a number. form: of
-    the shard; by default that of ``create``, as wide as the ids of the batches, which have those of their
-    vocabulary.
+    the shard; by default that of ``create``, whose ids are as wide as those of the first batch:
+    a vocabulary of at most 65,536 ids asks for 16 bits.
     """
 
     def __init__(
@@ -48,41 +50,39 @@ class MdsWriter:
     ) -> None:
         check_kind(find_objective(layout.objective).batch_type, layout.objective, name)
         self._sink, self._layout, self._name, self._form = sink, layout, name, form
-        stem = storage.base_name(name).removesuffix(".mds")
-        self._names = names or (f"{stem}-{number}" for number in range(1 << 32))
-        self._held: list[ExampleBatch] = []
-        self._received = 0
+        stem = without_ending(storage.base_name(name))
+        self._names = names or (f"{stem}-{number}" for number in count())
+        self._data: list[bytes] = []
+        self._sizes: list[int] = []
 
     def write(self, batch: ExampleBatch) -> None:
         batch = arrays(batch)
-        record = RecordCheck(name=self._name, first=self._received)
+        record = RecordCheck(name=self._name, first=len(self._sizes))
         check_batch(batch, self._layout, record)
         if count_masks(batch):
             masked = lengths(getattr(batch, mask_names(type(batch)).ends)) > 0
             record.refuse(masked, lambda _: f"has masks, expected ids alone; {UNMASKED}")
-        self._held.append(batch)
-        self._received += len(batch)
+        form = self._form = self._form or id_form(wide=batch.ids.itemsize > 2, with_len=False)
+        names = islice(self._names, len(batch))
+        samples = encode_ids(
+            batch.ids, batch.ends, names, wide="ndarray:uint32" in form.types, with_len="len" in form.names
+        )
+        self._sizes += map(len, samples)
+        self._data.append(b"".join(samples))
 
     def close(self) -> None:
-        form = self._form or id_form(wide=any(batch.ids.itemsize > 2 for batch in self._held), with_len=False)
-        wide, with_len = "ndarray:uint32" in form.types, "len" in form.names
-        samples: list[bytes] = []
-        for batch in self._held:
-            samples += encode_ids(batch.ids, batch.ends, _next(self._names, batch), wide=wide, with_len=with_len)
-        sizes, head = np.fromiter(map(len, samples), np.int64, len(samples)), form.dump()
-        if sizes.sum() + 4 * len(sizes) + len(head) + 8 > LARGEST_SHARD:
+        form = self._form or id_form(wide=False, with_len=False)
+        head = form.dump()
+        if sum(self._sizes) + 4 * len(self._sizes) + head_bytes(head) > LARGEST_SHARD:
             raise ShardError(
-                f"{self._name}: passes 4 GiB, the most of an MDS shard; make smaller parts, or more shards with "
-                "--shuffle global --num-shards N"
+                f"{self._name}: passes 4 GiB, the most of an MDS shard; make smaller parts, or more shards "
+                "with --shuffle global --num-shards N"
             )
-        data = [encode_head(sizes, head), *samples]
+        data = [encode_head(np.array(self._sizes, np.int64), head), *self._data]
         if form.compression is not None:
             data = [find_compression(form.compression).compress(b"".join(data))]
-        self._sink.write(b"".join(data))
-
-
-def _next(names: Iterator[str], batch: ExampleBatch) -> Iterator[str]:
-    return (next(names) for _ in range(len(batch)))
+        for piece in data:
+            self._sink.write(piece)
 
 
 class MdsReader(ShardReader):
@@ -105,7 +105,9 @@ class MdsReader(ShardReader):
         self._file, self._name = _raw_file(file, name, entry), name
         self._head = read_head(self._file, name)
         if entry is not None and entry.samples != len(self._head):
-            raise ShardError(f"{name}: holds {len(self._head)} samples, expected {entry.samples} by {INDEX_NAME}")
+            raise ShardError(
+                f"{name}: holds {len(self._head)} samples, expected {entry.samples} by {INDEX_NAME}"
+            )
         try:
             self._decoder = IdDecoder(self._head.form)
         except ValueError as error:
@@ -143,7 +145,7 @@ class MdsReader(ShardReader):
 
 def layout_of_length(objective: Objective, longest: int) -> ShardLayout:
     """The layout of unmasked examples of which nothing is known but their length."""
-    sizes = {name: longest for name in objective.batch_type.sizes()}
+    sizes = dict.fromkeys(objective.batch_type.sizes(), longest)
     if has_group(objective.batch_type, MASKS):
         sizes[MASKS.size] = max(1, round(_MASK_SHARE * longest))
     return ShardLayout.of_sizes(sizes, objective=objective.name)
@@ -153,7 +155,9 @@ def _raw_file(file: BinaryIO, name: str, entry: IndexEntry | None) -> BinaryIO:
     """The shard without compression, held against its entry. A plain one without hashes stays on disk."""
     if ending_of(name) is None and (entry is None or not entry.raw.hashes):
         if entry is not None and (size := file.seek(0, 2)) != entry.raw.bytes:
-            raise ShardError(f"{name}: {size} bytes, expected {entry.raw.bytes} by {INDEX_NAME}; copy it again")
+            raise ShardError(
+                f"{name}: {size} bytes, expected {entry.raw.bytes} by {INDEX_NAME}; copy it again"
+            )
         return file
     file.seek(0)
     return BytesIO(checked_bytes(file.read(), name, entry))

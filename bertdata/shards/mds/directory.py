@@ -5,14 +5,14 @@ The readable twin of ``ids.py`` and ``container.py``, which handle examples of i
 
 from collections.abc import Iterable, Iterator, Mapping
 from io import BytesIO
+from itertools import pairwise
 from typing import Any
 
 from bertdata.errors import ShardError
 from bertdata.io import storage
-from bertdata.shards.mds.compression import decompress, ending_of, find_compression
+from bertdata.shards.mds.compression import decompress, find_compression
 from bertdata.shards.mds.hashes import hashes_of
 from bertdata.shards.mds.index import (
-    INDEX_NAME,
     LARGEST_SHARD,
     IndexEntry,
     ShardForm,
@@ -21,6 +21,7 @@ from bertdata.shards.mds.index import (
     find_entry,
     parse_index,
 )
+from bertdata.shards.mds.names import INDEX_NAME, ending_of
 from bertdata.shards.mds.shard_file import cut_by_size, decode_sample, encode_sample, join_shard, read_head
 
 
@@ -38,7 +39,7 @@ def write_directory(directory: str, form: ShardForm, samples: Iterable[Mapping[s
     except ValueError as error:
         raise ShardError(f"{directory}: {error}, over the limit of {form.size_limit}") from None
     entries = []
-    for number, (start, stop) in enumerate(zip(starts, starts[1:], strict=False)):
+    for number, (start, stop) in enumerate(pairwise(starts)):
         if sum(map(len, encoded[start:stop])) > LARGEST_SHARD - len(head) - 4 * (stop - start + 2):
             raise ShardError(f"{directory}: shard {number} passes 4 GiB; give a size limit")
         data = join_shard(encoded[start:stop], head)
@@ -93,13 +94,15 @@ def read_samples(path: str, entry: IndexEntry | None = None) -> Iterator[dict[st
 
 
 def find_file(directory: str, entry: IndexEntry) -> str:
-    """The path of a shard: as it was written, or what a loader has decompressed. ShardError without either."""
+    """The path of a shard as it was written, or as a loader has decompressed it. ShardError without."""
     for file in (entry.stored, entry.raw):
         path = storage.join(directory, file.basename)
         if storage.exists(path):
             return path
     missing = storage.join(directory, entry.stored.basename)
-    raise ShardError(f"{missing}: is missing, {INDEX_NAME} lists it with {entry.samples} samples; copy it again")
+    raise ShardError(
+        f"{missing}: is missing, {INDEX_NAME} lists it with {entry.samples} samples; copy it again"
+    )
 
 
 def entry_beside(path: str) -> IndexEntry | None:
@@ -123,7 +126,9 @@ def checked_bytes(data: bytes, path: str, entry: IndexEntry | None) -> bytes:
 
 def _check(data: bytes, path: str, expected: StoredFile) -> None:
     if len(data) != expected.bytes:
-        raise ShardError(f"{path}: {len(data)} bytes, expected {expected.bytes} by {INDEX_NAME}; copy it again")
+        raise ShardError(
+            f"{path}: {len(data)} bytes, expected {expected.bytes} by {INDEX_NAME}; copy it again"
+        )
     for name, found in hashes_of(data, expected.hashes).items():
         if found != expected.hashes[name]:
             raise ShardError(

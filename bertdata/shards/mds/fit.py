@@ -6,9 +6,7 @@ from typing import Any
 from bertdata.errors import SettingsError
 from bertdata.examples.groups import MASKS, WORD_STARTS, has_group
 from bertdata.records import IDS, ExampleBatch
-
-MDS = "mds"
-"""The container's name, and the ending of its files."""
+from bertdata.shards.mds.names import MDS
 
 UNMASKED = "make the dataset with bertdata create --objective mlm --no-masks"
 

@@ -43,7 +43,7 @@ def name_sizes(stem: str, start: int, stop: int) -> Array:
 def encode_ids(ids: Array, ends: Array, names: Iterable[str], *, wide: bool, with_len: bool) -> list[bytes]:
     """Each sample's bytes. ids: of all, ends: the end of each sample's."""
     width = 4 if wide else 2
-    data = memoryview(np.ascontiguousarray(ids, dtype=f"<u{width}")).cast("B")
+    data = memoryview(np.ascontiguousarray(ids, dtype=f"<u{width}").view(np.uint8).data)
     found, start = [], 0
     for name, end in zip(names, map(int, ends), strict=True):
         text, shape = name.encode(), encode_shape_of(end - start)

@@ -10,7 +10,6 @@ from bertdata.errors import ShardError
 from bertdata.io.file_check import is_inside
 from bertdata.shards.mds.types import ColumnType, find_type
 
-INDEX_NAME = "index.json"
 VERSION = 2
 LARGEST_SHARD = (1 << 32) - 1
 """Bytes of a shard at most: its offsets have 32 bits."""
@@ -97,7 +96,9 @@ def parse_index(data: bytes, where: str) -> tuple[IndexEntry, ...]:
     try:
         value = json.loads(data)
     except ValueError as error:
-        raise ShardError(f"{where}: is no JSON: {error}; copy it again from where the shards are from") from None
+        raise ShardError(
+            f"{where}: is no JSON: {error}; copy it again from where the shards are from"
+        ) from None
     if not isinstance(value, dict) or not isinstance(value.get("shards"), list):
         raise ShardError(f"{where}: holds no list of shards, expected an index of MDS shards")
     _check_version(value, where)
@@ -114,7 +115,9 @@ def parse_form(value: Any, where: str) -> ShardForm:
     _check_version(value, where)
     if (format := value.get("format")) != "mds":
         raise ShardError(f"{where}: format {format!r}, expected mds")
-    names, types, hashes = (_texts(value, key, where) for key in ("column_names", "column_encodings", "hashes"))
+    names, types, hashes = (
+        _texts(value, key, where) for key in ("column_names", "column_encodings", "hashes")
+    )
     compression, limit = value.get("compression"), value.get("size_limit")
     if len(names) != len(types) or not isinstance(compression, str | None):
         raise ShardError(f"{where}: {len(names)} columns of {len(types)} types, compression {compression!r}")
@@ -159,7 +162,9 @@ def _entry(value: Any, where: str) -> IndexEntry:
     if not isinstance(samples, int) or samples < 0:
         raise ShardError(f"{where}: samples is {_short(samples)}, expected 0 or more")
     zipped = None if value.get("zip_data") is None else _file(value["zip_data"], f"{where}: zip_data")
-    return IndexEntry(form=form, samples=samples, raw=_file(value.get("raw_data"), f"{where}: raw_data"), zipped=zipped)
+    return IndexEntry(
+        form=form, samples=samples, raw=_file(value.get("raw_data"), f"{where}: raw_data"), zipped=zipped
+    )
 
 
 def _file(value: Any, where: str) -> StoredFile:

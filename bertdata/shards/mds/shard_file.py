@@ -29,14 +29,11 @@ def head_bytes(form: bytes) -> int:
 
 
 def encode_head(sizes: Array, form: bytes) -> bytes:
-    """All that stands before the samples. sizes: bytes of each.
-
-    SettingsError's business is the caller's: the shard must not be larger than LARGEST_SHARD.
-    """
+    """All that stands before the samples. sizes: bytes of each, together at most LARGEST_SHARD."""
     offsets = np.cumsum(np.concatenate([[0], np.asarray(sizes, np.int64)]))
     offsets += head_bytes(form) + _WORD * len(sizes)
     assert offsets[-1] <= LARGEST_SHARD
-    return np.uint32(len(sizes)).astype("<u4").tobytes() + offsets.astype("<u4").tobytes() + form
+    return len(sizes).to_bytes(_WORD, "little") + offsets.astype("<u4").tobytes() + form
 
 
 def encode_sample(sample: Any, form: ShardForm) -> bytes:
@@ -101,7 +98,9 @@ def read_head(file: BinaryIO, name: str) -> ShardHead:
         before = offsets[at - 1] if at else place
         raise ShardError(f"{name}: record {at}: offset {offsets[at]}, expected {before} or more")
     if offsets[-1] != size:
-        raise ShardError(f"{name}: {size} bytes, expected {offsets[-1]} by its offsets; it is truncated or damaged")
+        raise ShardError(
+            f"{name}: {size} bytes, expected {offsets[-1]} by its offsets; it is truncated or damaged"
+        )
     try:
         value = json.loads(_read(file, int(offsets[0]) - place, name, size))
     except ValueError as error:

@@ -98,7 +98,7 @@ class ArrayType:
 
 
 def encode_shape(shape: tuple[int, ...]) -> bytes:
-    """A free shape: number of axes << 2 | code of the least type that holds them, and the lengths of the axes."""
+    """A shape: number of axes << 2 | code of the least type that holds their lengths, and the lengths."""
     code = next(code for code in range(4) if max(shape) < 1 << (8 << code))
     return bytes([len(shape) << 2 | code]) + np.array(shape, _SIZES[code]).tobytes()
 
@@ -123,7 +123,7 @@ def find_type(name: str) -> ColumnType:
     if kind == "ndarray":
         array = array_type(name)
         return ColumnType(name=name, size=array.size, encode=array.encode, decode=array.decode)
-    if arguments or kind not in _PLAIN and kind not in _CODES:
+    if arguments or (kind not in _PLAIN and kind not in _CODES):
         raise ValueError(f"unknown type {name!r}, expected one of {', '.join((*_PLAIN, *_CODES))}, ndarray")
     if kind in _CODES:
         return _scalar(kind, kind)
