@@ -8,6 +8,7 @@ from typing import Any
 
 from bertdata.errors import ShardError
 from bertdata.io.file_check import is_inside
+from bertdata.shards.mds.hashes import NAMES
 from bertdata.shards.mds.types import ColumnType, find_type
 
 VERSION = 2
@@ -172,6 +173,9 @@ def _file(value: Any, where: str) -> StoredFile:
     name, size, hashes = (found.get(key) for key in ("basename", "bytes", "hashes"))
     if not (isinstance(name, str) and isinstance(size, int) and isinstance(hashes, dict)):
         raise ShardError(f"{where}: is {_short(value)}, expected basename, bytes and hashes")
+    unknown = [hash for hash in hashes if hash not in NAMES]
+    if unknown:
+        raise ShardError(f"{where}: unknown hash {unknown[0]!r}, expected {', '.join(NAMES)}")
     return StoredFile(basename=name, bytes=size, hashes=hashes)
 
 

@@ -125,7 +125,7 @@ def cut_by_size(sizes: Sequence[int] | Array, form: bytes, limit: int | None) ->
     ends = np.cumsum(np.asarray(sizes, np.int64) + _WORD)
     starts = [0]
     if limit is None or not len(ends):
-        return [0, len(ends)]
+        return [0, len(ends)] if len(ends) else [0]
     room = limit - head_bytes(form)
     if int(ends[0]) > room:
         raise ValueError(f"the first sample alone makes a shard of {int(ends[0]) + head_bytes(form)} bytes")
