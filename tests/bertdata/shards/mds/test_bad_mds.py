@@ -119,7 +119,7 @@ CASES: dict[str, tuple[Change, str]] = {
         "shard.00000.mds: record 1: offset 5, expected",
     ),
     "a shape of two axes": (
-        without_index(lambda place: patch(place / "shard.00000.mds", -2 * 3 - 2, b"\x08")),
+        without_index(lambda place: patch(place / "shard.00000.mds", -18, b"\x08")),
         "expected 1",
     ),
     "no description": (
