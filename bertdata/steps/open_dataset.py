@@ -25,8 +25,8 @@ def open_dataset(
 ) -> "ExampleDataset":
     """The dataset at the paths: directories, manifests, shards beside their manifest, patterns, or URLs.
 
-    Sizes are compared with the manifest now, md5s when a shard is read. unverified: take TFRecord, HDF5
-    or Parquet files of any tool without a manifest, and count their examples. objective: one of your own
+    Sizes are compared with the manifest now, md5s when a shard is read. unverified: take TFRecord, HDF5,
+    Parquet or MDS files of any tool without a manifest, and count their examples. objective: one of your own
     that the examples have. MissingInputError, DatasetError, ManifestError or ShardError name the fault.
     """
     need("numpy", "numpy", "reading examples")
