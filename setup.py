@@ -10,6 +10,7 @@ EXTRAS = {
     "datasets": ["datasets>=2.15", "numpy"],
     "hdf5": ["h5py>=3.10", "numpy"],
     "parquet": ["pyarrow>=17", "numpy"],
+    "mds": ["numpy", "cramjam>=2.8", "xxhash>=3"],
     "pack": ["scipy>=1.11", "numpy"],
     "tf": [
         "tensorflow-cpu>=2.16; platform_machine == 'x86_64'",
@@ -39,6 +40,7 @@ EXTRAS["dev"] = [
     *EXTRAS["chinese"],
     *EXTRAS["dask"],
     *EXTRAS["gcp"],
+    *EXTRAS["mds"],
     *EXTRAS["mllog"],
     *EXTRAS["pack"],
     *EXTRAS["pictures"],
