@@ -97,6 +97,9 @@ def test_the_toolkit_needs_none_of_the_heavy_packages():
     users |= {"bertdata.dataset.views.torch_examples", "bertdata.dataset.views.huggingface"}
     packed = {name for name in SOURCES if name.startswith("bertdata.shards.packed.")}
     users |= packed - {f"bertdata.shards.packed.{name}" for name in ("fields", "layouts", "packs")}
+    mds = {name for name in SOURCES if name.startswith("bertdata.shards.mds.")}
+    light_mds = ("compression", "fit", "hashes", "layout", "listing", "names")
+    users |= mds - {f"bertdata.shards.mds.{name}" for name in light_mds}
     users |= {"bertdata.shards.hdf5_varlength", "bertdata.shards.lddl", "bertdata.build.sorting.runs"}
     users |= {name for name in SOURCES if name.startswith("bertdata.build.conversion.")}
     users |= {name for name in SOURCES if name.startswith(("bertdata.packing.", "bertdata.build.packs."))}
