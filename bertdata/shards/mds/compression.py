@@ -46,7 +46,7 @@ def find_compression(name: str) -> Compression:
 
 
 def decompress(data: bytes, ending: str, name: str) -> bytes:
-    """The bytes of a shard of that ending. ShardError where they are damaged; errors call it ``name``."""
+    """The bytes of a shard of that ending. ShardError, which calls it ``name``, where they are damaged."""
     try:
         if ending == "gz":
             return gzip.decompress(data)

@@ -64,11 +64,11 @@ class MdsWriter:
             record.refuse(masked, lambda _: f"has masks, expected ids alone; {UNMASKED}")
         form = self._form = self._form or id_form(wide=batch.ids.itemsize > 2, with_len=False)
         names = islice(self._names, len(batch))
-        samples = encode_ids(
+        data, sizes = encode_ids(
             batch.ids, batch.ends, names, wide="ndarray:uint32" in form.types, with_len="len" in form.names
         )
-        self._sizes += map(len, samples)
-        self._data.append(b"".join(samples))
+        self._sizes += sizes
+        self._data.append(data)
 
     def close(self) -> None:
         form = self._form or id_form(wide=False, with_len=False)

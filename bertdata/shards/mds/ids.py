@@ -40,18 +40,23 @@ def name_sizes(stem: str, start: int, stop: int) -> Array:
     return size
 
 
-def encode_ids(ids: Array, ends: Array, names: Iterable[str], *, wide: bool, with_len: bool) -> list[bytes]:
-    """Each sample's bytes. ids: of all, ends: the end of each sample's."""
+def encode_ids(
+    ids: Array, ends: Array, names: Iterable[str], *, wide: bool, with_len: bool
+) -> tuple[bytes, list[int]]:
+    """The samples' bytes, one behind the other, and the size of each. ends: the end of each one's ids."""
     width = 4 if wide else 2
     data = memoryview(np.ascontiguousarray(ids, dtype=f"<u{width}").view(np.uint8).data)
-    found, start = [], 0
-    for name, end in zip(names, map(int, ends), strict=True):
+    pieces: list[bytes | memoryview] = []
+    sizes, start = [], 0
+    for name, end in zip(names, np.asarray(ends).tolist(), strict=True):
         text, shape = name.encode(), encode_shape_of(end - start)
-        sizes = _ROW_SIZES.pack(len(text), len(shape) + width * (end - start))
-        tail = (end - start).to_bytes(8, "little") if with_len else b""
-        found.append(b"".join((sizes, text, shape, data[width * start : width * end], tail)))
+        body = len(shape) + width * (end - start)
+        pieces += (_ROW_SIZES.pack(len(text), body), text, shape, data[width * start : width * end])
+        if with_len:
+            pieces.append((end - start).to_bytes(8, "little"))
+        sizes.append(2 * _WORD + len(text) + body + (8 if with_len else 0))
         start = end
-    return found
+    return b"".join(pieces), sizes
 
 
 def encode_shape_of(length: int) -> bytes:

@@ -64,7 +64,7 @@ class StoredFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IndexEntry:
-    """A shard in an index. zipped: the compressed file; None where the shard is not compressed."""
+    """A shard in an index. zipped: the compressed file, None where the shard is not compressed."""
 
     form: ShardForm
     samples: int

@@ -40,7 +40,7 @@ _IMAGES = ("pil", "jpeg", "jpeg_array", "jpegarray", "png", "list[pil]", "list[j
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ColumnType:
-    """A column's type: bytes of each value, None where they vary; encoder and decoder of one value.
+    """Type of a column: encoder and decoder of one value, and the bytes of each, None where they vary.
 
     Both raise ValueError for a value, or bytes, of another type.
     """
@@ -53,7 +53,7 @@ class ColumnType:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArrayType:
-    """Type of an array's items and its shape; None where each value says its own."""
+    """Type of an array's items and its shape, None where each value says its own."""
 
     dtype: str | None
     shape: tuple[int, ...] | None

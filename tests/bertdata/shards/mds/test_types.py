@@ -157,7 +157,9 @@ def test_examples_in_bulk_are_samples_one_by_one(counts, wide, with_len, first):
     samples = [{"id": name, "input_ids": row, "len": len(row)} for name, row in zip(names, rows, strict=True)]
     expected = [encode_sample(sample, form) for sample in samples]
     ends = np.cumsum(counts)
-    assert encode_ids(np.concatenate(rows), ends, names, wide=wide, with_len=with_len) == expected
+    data, found = encode_ids(np.concatenate(rows), ends, names, wide=wide, with_len=with_len)
+    assert data == b"".join(expected)
+    assert found == list(map(len, expected))
     sizes = sample_sizes(
         np.array(counts), name_sizes("häuser", first, first + len(rows)), wide=wide, with_len=with_len
     )
