@@ -16,6 +16,7 @@ ALWAYS = (
     "scaling",
     "loader",
     "dynamic_masks",
+    "modernbert_loader",
     "fairseq_masks",
     "training",
     "flat_batches",

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from bertdata.errors import SettingsError
+from bertdata.examples.masking.settings import MASKINGS
 
 EXTENSIONS = "trainer.extensions"
 _SPLITTING = f"{EXTENSIONS}.splitting"
@@ -19,7 +20,6 @@ _VENDORS = f"{EXTENSIONS}.vendors"
 _LOADING = f"{EXTENSIONS}.loading"
 _LAUNCHERS = f"{EXTENSIONS}.launchers"
 _LOGGERS = f"{EXTENSIONS}.loggers"
-_MASKINGS = ("dynamic", "fairseq", "fairseq-0.12")
 _GLUE = ("mrpc", "cola", "sst-2", "sts-b", "qqp", "mnli", "mnli-mm", "qnli", "rte", "wnli")
 
 NAMES: Mapping[str, Mapping[str, str]] = {
@@ -98,16 +98,17 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "packed at load": f"{_LOADING}.load_packing:RowsPackedAtLoad",
         "of packs": f"{_LOADING}.packs:PackRows",
         "from length bins": f"{_LOADING}.bins:RowsFromBins",
-        **dict.fromkeys(_MASKINGS, f"{_LOADING}.dynamic_masks:masked_rows"),
+        **dict.fromkeys(MASKINGS, f"{_LOADING}.dynamic_masks:masked_rows"),
         "modernbert": f"{_LOADING}.modernbert_rows:modernbert_rows",
     },
+    "mixture": {"order": f"{_LOADING}.mixture:order_of", "epochs": f"{_LOADING}.mixture:tell_epochs"},
     "batches": {
         "of padded rows": f"{_LOADING}.padded_rows:row_form",
         "of padded examples": f"{_LOADING}.padded_rows:RowForm",
     },
     "examples": {"generated": "trainer.model.generated:generated_examples"},
     "masks": {
-        **dict.fromkeys(_MASKINGS, f"{_LOADING}.dynamic_masks:mask_at_load"),
+        **dict.fromkeys(MASKINGS, f"{_LOADING}.dynamic_masks:mask_at_load"),
         "modernbert": f"{_LOADING}.modernbert_rows:unmasked_source",
         "drawn once": f"{_LOADING}.dynamic_masks:mask_once",
     },

@@ -142,9 +142,9 @@ def vocabulary_record(vocabulary: Vocabulary) -> Record:
 
 
 def without_padding(container: Mapping[str, Any]) -> Record:
-    """A container's settings for shards made of its examples, in containers without padding, or with zeros.
+    """A container's settings without those that other containers of its examples do not have.
 
-    The id in empty places and the files that examples were dealt to are left out.
+    These are the id in empty places, and the number of files that the examples were dealt to.
     """
     return {name: value for name, value in container.items() if name not in ("padding_id", "dealt_files")}
 

@@ -84,8 +84,9 @@ ENCODERS = (
         summary="RoBERTa: blocks of 512 ids of whole sentences, 15 % to be masked at load, TFRecord",
         objective="mlm",
         phases=({**_UNMASKED, "blocks": "complete", "masked_lm_prob": 0.15},),
-        exact="where fairseq's mode complete ends a block, of text without blank lines whose sentences fit",
-        distribution="masks drawn at load, in every epoch anew",
+        exact="where fairseq's mode complete ends a block, of text without blank lines whose sentences fit; "
+        "masks with --masking fairseq at load",
+        distribution="the order of the blocks; masks with --masking dynamic at load",
         paper="batches of 8,192 blocks; fairseq's own base.yaml has 2,048",
     ),
     Recipe(
@@ -93,9 +94,9 @@ ENCODERS = (
         summary="ModernBERT: text of a document, 1,024 then 8,192 ids, 30 % to be masked at load, TFRecord",
         objective="mlm",
         phases=_two_lengths({**_UNMASKED, "masked_lm_prob": 0.3}, 1024, 8192),
-        exact=_NOTHING,
-        distribution="blocks of whole sentences of a document, a [SEP] behind each, where the original cuts "
-        "documents at the length and packs them; masks drawn at load",
+        exact="order, packing and masks of given sequences, with --masking modernbert at load",
+        distribution="the sequences: blocks of whole sentences of a document, a [SEP] behind each, where the "
+        "original cuts documents at the length; masks with --masking dynamic at load",
         paper=_NOTHING,
     ),
     Recipe(

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
+from bertdata._native import available, kernels
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError
 from bertdata.examples import columns
@@ -19,7 +20,7 @@ from bertdata.examples.groups import MASKS, has_group
 _NARROW_VOCABULARY = 1 << 16
 
 
-class Sequences(Protocol):
+class IndexedSequences(Protocol):
     """The ids of examples by number, counted over all shards in order."""
 
     @property
@@ -61,11 +62,13 @@ class StoredSequences:
 
     def take(self, numbers: Array, most: int) -> Array:
         ids, bounds = self._ids
+        if available():
+            taken: Array = np.asarray(kernels.take_sequences(ids, bounds, numbers, most))
+            return taken
         starts = bounds[numbers]
         ends = np.minimum(bounds[numbers + 1], starts + most)
         pieces = [ids[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-        taken: Array = np.concatenate(pieces) if pieces else ids[:0]
-        return taken
+        return np.concatenate(pieces) if pieces else ids[:0]
 
     @cached_property
     def _ids(self) -> tuple[Array, Array]:

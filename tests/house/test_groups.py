@@ -23,7 +23,7 @@ TRAINERS_WORDS = {*PLAIN_WORDS, "first_length"}
 EXCEPTIONS = {
     "bertdata/records.py": "declares which objective files are of that name none",
     "bertdata/config/settings.py": "declares which objective is made where none is named",
-    "bertdata/config/recipes.py": "the recipes are those of programs that make this objective alone",
+    "bertdata/config/recipes.py": "the recipes before those of other encoders are of this objective",
     "bertdata/cli/common/script_examples.py": "stands in for scripts that make this objective alone",
     "bertdata/examples/dynamic_masking/masker.py": "its drawn masks have fields of the same names",
     "bertdata/examples/objectives.py": "registers the package's objectives",
@@ -33,6 +33,7 @@ EXCEPTIONS = {
     "bertdata/examples/electra/": "its column of segments has the same name",
     "bertdata/examples/squad/": "its column of segments has the same name",
     "bertdata/examples/classification/": "its columns of segments have the same name",
+    "bertdata/loaders/modernbert/": "its batches have the names of ModernBERT's",
     "trainer/config/model.py": "the name is also that of a model's form in transformers",
     "trainer/extensions/like/": "other programs' directories have that name",
     "trainer/extensions/splitting/pieces.py": "the encoder of every model has that name",

@@ -101,6 +101,9 @@ def test_the_toolkit_needs_none_of_the_heavy_packages():
         "bertdata.dataset.views.torch_examples",
         "bertdata.dataset.views.huggingface",
     }
+    users |= {"bertdata.dataset.views.torch_examples", "bertdata.dataset.views.huggingface"}
+    users |= {"bertdata.dataset.views.epoch_dataset", "bertdata.dataset.views.tensorflow_rows"}
+    users |= {"bertdata.dataset.random_access"}
     packed = {name for name in SOURCES if name.startswith("bertdata.shards.packed.")}
     users |= packed - {f"bertdata.shards.packed.{name}" for name in ("fields", "layouts", "packs")}
     mds = {name for name in SOURCES if name.startswith("bertdata.shards.mds.")}
@@ -111,6 +114,7 @@ def test_the_toolkit_needs_none_of_the_heavy_packages():
     users |= {name for name in SOURCES if name.startswith("bertdata.shards.fairseq.")}
     users |= {name for name in SOURCES if name.startswith("bertdata.build.conversion.")}
     users |= {name for name in SOURCES if name.startswith(("bertdata.packing.", "bertdata.build.packs."))}
+    users |= {name for name in SOURCES if name.startswith("bertdata.loaders.")}
     light = {name for name in SOURCES if name.startswith("bertdata")} - users - {"bertdata.__main__"}
     code = f"""
 import importlib, sys

@@ -1,4 +1,4 @@
-"""Sequences of ids in a list, for loaders."""
+"""IndexedSequences of ids in a list, for loaders."""
 
 import hashlib
 
@@ -8,7 +8,7 @@ from bertdata.examples.columns import Array
 
 
 class ListedSequences:
-    """Sequences as ``bertdata.loaders.sequences.Sequences`` gives them."""
+    """Sequences as ``bertdata.loaders.sequences.IndexedSequences`` gives them."""
 
     def __init__(self, rows: list[list[int]]) -> None:
         self.rows = rows

@@ -18,8 +18,8 @@ class MaskingSection(Section):
     masking: str = setting(
         "static",
         "masks of the training examples: static, the dataset's own, or dynamic, drawn anew in each "
-        "epoch when examples are loaded; fairseq and fairseq-0.12 draw them as these releases do; modernbert: "
-        "order, packing and masks of its loader",
+        "epoch when examples are loaded; fairseq and fairseq-0.12 draw them as these releases do; "
+        "modernbert: order, packing and masks of its loader",
         ("static", *MASKINGS, "modernbert"),
         common=True,
     )

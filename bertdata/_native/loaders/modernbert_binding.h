@@ -6,6 +6,7 @@
 
 #include <numeric>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "buffers.h"
@@ -39,7 +40,7 @@ inline py::object pack_rows(ModernBertPacker& packer, size_t rows) {
 }
 
 template <class Id>
-int64_t draw_cells(PcgStream& stream, const py::buffer& ids, const py::buffer& row_ends, const py::buffer& made,
+std::pair<int64_t, int64_t> draw_cells(PcgStream& stream, const py::buffer& ids, const py::buffer& row_ends, const py::buffer& made,
                 const ModernBertRule& rule) {
   const Array<Id> given(ids, "ids");
   const Array<int64_t> ends(row_ends, "row_ends");
@@ -55,13 +56,45 @@ int64_t draw_cells(PcgStream& stream, const py::buffer& ids, const py::buffer& r
   if (!(rule.mask_prob > 0 && rule.mask_prob <= 1)) throw py::value_error("mask_prob: expected above 0, at most 1");
   if (rule.mask_id < 0 || rule.padding_id < 0) throw py::value_error("ids: expected 0 or more");
   py::gil_scoped_release released;
-  fill_rows(given.data, ends.data, rows, width, rule.padding_id, cells.out);
-  return mask_cells(stream, rule, count, {cells.out, cells.out + count, cells.out + 2 * count});
+  const ModernBertCells out{cells.out, cells.out + count, cells.out + 2 * count};
+  ModernBertMasking masking(stream, rule, out);
+  const int64_t redrawn = masking.mask(given.data, ends.data, rows, width);
+  return {redrawn, masking.real()};
+}
+
+template <class Id>
+py::object take_sequences_of(const py::buffer& ids, const py::buffer& bounds, const py::buffer& numbers, int64_t most) {
+  const Array<Id> given(ids, "ids");
+  const Array<int64_t> limits(bounds, "bounds"), chosen(numbers, "numbers");
+  if (most < 1) throw py::value_error("most: expected 1 or more");
+  for (size_t i = 0; i < chosen.size; ++i) {
+    const int64_t number = chosen.data[i];
+    if (number < 0 || static_cast<size_t>(number) + 1 >= limits.size)
+      throw py::value_error("numbers: names a sequence that is not there");
+    const int64_t start = limits.data[number], end = limits.data[number + 1];
+    if (start < 0 || end < start || static_cast<size_t>(end) > given.size)
+      throw py::value_error("bounds: a sequence is outside the ids");
+  }
+  Column<Id> found;
+  {
+    py::gil_scoped_release released;
+    found = taken_sequences(given.data, limits.data, chosen.data, chosen.size, most);
+  }
+  return view(std::move(found));
+}
+
+inline py::object take_sequences(const py::buffer& ids, const py::buffer& bounds, const py::buffer& numbers,
+                                 int64_t most) {
+  if (item_size(ids) == sizeof(uint16_t)) return take_sequences_of<uint16_t>(ids, bounds, numbers, most);
+  return take_sequences_of<uint32_t>(ids, bounds, numbers, most);
 }
 
 inline void bind_modernbert(py::module_& m) {
   m.def("dxsm_permutation", &dxsm_permutation, py::arg("seed"), py::arg("count"),
         "Generator(PCG64DXSM(seed)).permutation(count), as NumPy draws it");
+
+  m.def("take_sequences", &take_sequences, py::arg("ids"), py::arg("bounds"), py::arg("numbers"), py::arg("most"),
+        "The ids of these sequences one behind the other, at most so many of each");
 
   py::class_<ModernBertPacker>(m, "ModernBertPacker")
       .def(py::init([](const py::buffer& lengths, size_t batch_size, size_t buffer_size, uint32_t width) {
@@ -100,7 +133,7 @@ inline void bind_modernbert(py::module_& m) {
            },
            py::arg("ids"), py::arg("row_ends"), py::arg("made"), py::kw_only(), py::arg("mask_prob"),
            py::arg("mask_id"), py::arg("padding_id"),
-           "Rows of ids, masked, into ids, labels and attention mask one behind the other; the integers drawn anew");
+           "Rows of ids, masked, into ids, labels and attention mask one behind the other: (integers drawn anew, cells without padding)");
 }
 
 }  // namespace bertdata

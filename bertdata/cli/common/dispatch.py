@@ -27,10 +27,13 @@ def choose_command(words: list[str], usage: str, commands: Mapping[str, str]) ->
     return words[0]
 
 
-def end(program: str, work: Callable[[], int], *, interrupted: str, place: str = "") -> int:
+def end(
+    program: str, work: Callable[[], int], *, interrupted: str, place: str = "", has_parser: bool = True
+) -> int:
     """The exit status of the work. An error is told in one line, unless it has no message.
 
-    Settings are named as flags. interrupted: what to say after Ctrl-C; place: goes before each error.
+    interrupted: what to say after Ctrl-C; place: goes before each error; has_parser: settings are flags of
+    the Parser that the work uses, and errors name them so.
     """
 
     def report(message: str, status: int) -> int:
@@ -41,12 +44,13 @@ def end(program: str, work: Callable[[], int], *, interrupted: str, place: str =
         status = work()
         sys.stdout.flush()
         return status
-    except SettingsError as error:
-        from bertdata.cli.common.parser import with_flags  # needed for errors alone
-
-        return report(f"error: {place}{with_flags(str(error))}", error.exit_status)
     except BertDataError as error:
-        return report(f"error: {place}{error}", error.exit_status) if str(error) else error.exit_status
+        message = str(error)
+        if has_parser and isinstance(error, SettingsError):
+            from bertdata.cli.common.parser import with_flags  # needed for errors alone
+
+            message = with_flags(message)
+        return report(f"error: {place}{message}", error.exit_status) if message else error.exit_status
     except KeyboardInterrupt as stop:
         return report(interrupted, getattr(stop, "exit_status", 130))
     except MemoryError:

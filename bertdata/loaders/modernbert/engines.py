@@ -28,7 +28,7 @@ class EpochPacker(Protocol):
     def pack(self, rows: int) -> PackedRows | None: ...
 
 
-class Masks(Protocol):
+class EpochMasks(Protocol):
     """The masks of an epoch's batches."""
 
     state: StreamState
@@ -82,8 +82,8 @@ class _NativeMasks:
 
     def draw(self, ids: Array, row_ends: Array, width: int) -> MaskedCells:
         made = np.empty((3, len(row_ends), width), np.int64)
-        redrawn = self._masks.draw(ids, row_ends.astype(np.int64), made.reshape(-1), **self._rule)
-        return MaskedCells(made[0], made[1], made[2], redrawn)
+        redrawn, tokens = self._masks.draw(ids, row_ends.astype(np.int64), made.reshape(-1), **self._rule)
+        return MaskedCells(made[0], made[1], made[2], redrawn, tokens)
 
 
 class _PlainMasks:
@@ -106,7 +106,7 @@ class _PlainMasks:
             row[: len(own)] = own
         made = mask_cells(cells.ravel().tolist(), self._stream, **self._rule)
         ids, labels, attention = (np.array(one, np.int64).reshape(cells.shape) for one in made[:3])
-        return MaskedCells(ids, labels, attention, made.redrawn)
+        return MaskedCells(ids, labels, attention, made.redrawn, made.tokens)
 
 
 def make_packer(lengths: Array, settings: ModernBertSettings, engine: Engine | None) -> EpochPacker:
@@ -123,7 +123,7 @@ def make_packer(lengths: Array, settings: ModernBertSettings, engine: Engine | N
 
 def make_masks(
     epoch: int, settings: ModernBertSettings, *, mask_id: int, padding_id: int, engine: Engine | None
-) -> Masks:
+) -> EpochMasks:
     """The masks of an epoch."""
     rule = {"mask_prob": settings.mask_prob, "mask_id": mask_id, "padding_id": padding_id}
     make = _NativeMasks if use_native(engine or default_engine()) else _PlainMasks

@@ -9,11 +9,11 @@ import numpy as np
 
 from bertdata._native import Engine
 from bertdata.examples.columns import Array
-from bertdata.loaders.modernbert.engines import EpochPacker, Masks, make_masks, make_packer
+from bertdata.loaders.modernbert.engines import EpochMasks, EpochPacker, make_masks, make_packer
 from bertdata.loaders.modernbert.masks import MaskedCells
 from bertdata.loaders.modernbert.order import find_order
 from bertdata.loaders.modernbert.settings import ModernBertSettings
-from bertdata.loaders.sequences import Sequences
+from bertdata.loaders.sequences import IndexedSequences
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +43,7 @@ class ModernBertEpoch:
 
     def __init__(
         self,
-        sequences: Sequences,
+        sequences: IndexedSequences,
         settings: ModernBertSettings,
         ids: CellIds,
         epoch: int,
@@ -54,7 +54,7 @@ class ModernBertEpoch:
         self._order = find_order(len(sequences.lengths), epoch, settings, engine)
         self._lengths = np.minimum(sequences.lengths[self._order], settings.max_seq_len)
         self.packer: EpochPacker = make_packer(self._lengths, settings, engine)
-        self.masks: Masks = make_masks(
+        self.masks: EpochMasks = make_masks(
             epoch, settings, mask_id=ids.mask_id, padding_id=ids.padding_id, engine=engine
         )
 

@@ -16,7 +16,7 @@ from bertdata.loaders.modernbert.epoch import CellIds, ModernBertEpoch, PackedBa
 from bertdata.loaders.modernbert.packer import PackerState
 from bertdata.loaders.modernbert.settings import ModernBertSettings
 from bertdata.loaders.modernbert.warmup import BatchWarmup
-from bertdata.loaders.sequences import Sequences
+from bertdata.loaders.sequences import IndexedSequences
 
 Batch = dict[str, Any]
 """``input_ids``, ``labels``, ``attention_mask``: int64 [R, W]; ``cu_seqlens``: for each row an int32 array, 0
@@ -34,7 +34,7 @@ class ModernBertLoader(Iterator[Batch]):
 
     def __init__(
         self,
-        sequences: Sequences,
+        sequences: IndexedSequences,
         settings: ModernBertSettings,
         *,
         mask_id: int,
@@ -73,14 +73,14 @@ class ModernBertLoader(Iterator[Batch]):
 
     def _make(self, packed: PackedBatch) -> Batch:
         made = self._epoch.mask(packed, self._epoch.take(packed))
-        self._tokens += int(np.sum(made.attention))
-        spans = _spans(packed, self._settings.width)
+        self._tokens += made.tokens
+        spans, longest = find_spans(packed, self._settings.width)
         return {
             "input_ids": made.ids,
             "labels": made.labels,
             "attention_mask": made.attention,
             "cu_seqlens": spans,
-            "max_seqlen": [int(np.diff(own).max()) for own in spans],
+            "max_seqlen": longest,
         }
 
     def state_dict(self) -> dict[str, Any]:
@@ -125,12 +125,15 @@ def too_few(epoch: ModernBertEpoch, settings: ModernBertSettings) -> DatasetErro
     )
 
 
-def _spans(packed: PackedBatch, width: int) -> list[Array]:
-    """For each row 0 and the end of each sequence, then the width where padding is left."""
-    ends, found, start, first = np.cumsum(packed.lengths), [], 0, 0
-    for stop in packed.row_ends.tolist():
-        own = ends[start:stop] - first
-        start, first = stop, int(ends[stop - 1])
-        padding = [] if own[-1] == width else [width]
-        found.append(np.concatenate([[0], own, padding]).astype(np.int32))
-    return found
+def find_spans(packed: PackedBatch, width: int) -> tuple[list[Array], list[int]]:
+    """The spans of each row (0, each sequence's end, the width where padding is left), and its longest."""
+    tokens, counts = np.diff(packed.token_ends, prepend=0), np.diff(packed.row_ends, prepend=0)
+    ends = np.cumsum(counts + 1 + (tokens < width))  # behind each row's numbers
+    firsts = np.insert(ends[:-1], 0, 0)
+    numbers = np.zeros(int(ends[-1]), np.int32)
+    numbers[ends - 1] = width
+    places = np.arange(len(packed.lengths)) + np.repeat(firsts + 1 - (packed.row_ends - counts), counts)
+    numbers[places] = np.cumsum(packed.lengths) - np.repeat(packed.token_ends - tokens, counts)
+    longest = np.maximum.reduceat(np.diff(numbers, prepend=0), firsts)
+    rows = [numbers[first:end] for first, end in zip(firsts.tolist(), ends.tolist(), strict=True)]
+    return rows, longest.tolist()

@@ -16,13 +16,14 @@ IGNORED = -100
 class MaskedCells(NamedTuple):
     """The cells of a batch, row after row: masked ids, labels, and 1 where a cell held no padding.
 
-    redrawn: integers that were drawn anew, as they would not be uniform.
+    redrawn: integers that were drawn anew, as they would not be uniform. tokens: cells that held no padding.
     """
 
     ids: Buffer
     labels: Buffer
     attention: Buffer
     redrawn: int
+    tokens: int
 
 
 def mask_cells(
@@ -47,7 +48,8 @@ def mask_cells(
         found if draw < mask_prob and found != padding_id else IGNORED
         for found, draw in zip(cells, draws, strict=True)
     ]
-    return MaskedCells(ids, labels, [int(found != padding_id) for found in cells], redrawn)
+    attention = [int(found != padding_id) for found in cells]
+    return MaskedCells(ids, labels, attention, redrawn, sum(attention))
 
 
 def stream_state(seed: int, cells: int, redrawn: int) -> tuple[int, int | None]:

@@ -12,7 +12,7 @@ _MOST_SEED = (1 << 63) - 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Warmup:
+class TokenWarmup:
     """The batch warm-up: from ``sequences`` a batch to all of them over ``tokens`` of all ranks."""
 
     sequences: int
@@ -21,7 +21,7 @@ class Warmup:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModernBertSettings:
-    """ModernBERT's configuration of one rank; its names are in brackets.
+    """ModernBERT's configuration of one rank, its own names in brackets.
 
     batch_size: sequences that are read at a time (``device_train_batch_size``). micro_batch_size: sequences
     of full length that a row has room for (``device_train_microbatch_size``). buffer_size: most sequences
@@ -41,7 +41,7 @@ class ModernBertSettings:
     buffer_size: int | None = None
     rank: int = 0
     world: int = 1
-    warmup: Warmup | None = None
+    warmup: TokenWarmup | None = None
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "micro_batch_size", "max_seq_len", "world"):
@@ -63,7 +63,7 @@ class ModernBertSettings:
         if self.warmup is not None:
             self._check_warmup(self.warmup)
 
-    def _check_warmup(self, warmup: Warmup) -> None:
+    def _check_warmup(self, warmup: TokenWarmup) -> None:
         least, size = warmup.sequences, self.micro_batch_size
         _check(
             least % size == 0 and size <= least < self.batch_size,

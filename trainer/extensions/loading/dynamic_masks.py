@@ -2,23 +2,23 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.masked_data import MaskedData, masked_data, masker_of
+from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array
 from bertdata.examples.dynamic_masking.masker import Draws, Masker, unmask
 from bertdata.examples.groups import WORD_STARTS, has_group, only_column
+from bertdata.examples.masking.settings import MASKINGS
 from bertdata.examples.objectives import find_objective
 from bertdata.records import Buffer, ExampleBatch
 from bertdata.shards.packed.packs import PackBatch
-from trainer.config.data import split_paths
 from trainer.config.settings import Config
 from trainer.data.dealing import OwnRows, Rows
 from trainer.data.examples import GatheredExamples, Piece
@@ -109,8 +109,7 @@ def mask_at_load(config: Config, data: OpenedDataset) -> UnmaskedData:
     masker = _configured_masker(config, source, str(config.data.train_data), rate.largest)
     masked = masked_data(source, masker, seed=config.data.seed, rate=rate.largest)
     own: dict[str, Any] = {item.name: getattr(masked, item.name) for item in fields(OpenedDataset)}
-    before = tuple(accumulate((shard.examples for shard in masked.shards[:-1]), initial=0))
-    return UnmaskedData(**own, masked=masked, before=before, rate=rate)
+    return UnmaskedData(**own, masked=masked, before=masked.examples_before, rate=rate)
 
 
 def mask_once(config: Config, data: OpenedDataset, paths: str, held_out: bool) -> MaskedData:
@@ -128,7 +127,8 @@ def _configured_masker(config: Config, data: OpenedDataset, paths: str, rate: fl
 
     rate: the largest. SettingsError where there is no vocabulary.
     """
-    masking = config.masking.masking
+    keys = config.masking
+    masking = keys.masking if keys.is_dynamic else MASKINGS[0]  # of data that are masked once
     dataset = find_datasets(split_paths(paths)[0])[0]
     vocabulary = known_vocabulary(config.masking.vocab, dataset)
     if vocabulary is None:

@@ -17,10 +17,10 @@ class ModernBertBatch(OwnRows):
     """A worker's rows of one update. stream: its masks, at the point before this batch."""
 
     packed: PackedBatch
-    stream: "MaskStream"
+    stream: "EpochMaskStream"
 
 
-class MaskStream:
+class EpochMaskStream:
     """The masks of an epoch, batch after batch. redrawn: integers that were drawn anew so far."""
 
     def __init__(self, epoch: ModernBertEpoch) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.masked_data import MaskedData
+from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import SettingsError
@@ -24,13 +25,12 @@ from bertdata.loaders.modernbert.masks import stream_state
 from bertdata.loaders.modernbert.settings import ModernBertSettings
 from bertdata.loaders.sequences import StoredSequences
 from bertdata.records import IDS, IDS_ENDS, ExampleBatch, ShardLayout
-from trainer.config.data import split_paths
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes
 from trainer.data.dealing import Deal, Dealer, OwnRows, Rows
 from trainer.data.examples import CompactExamples, Piece, width_of
 from trainer.data.order import Position
-from trainer.extensions.loading.modernbert_masks import MaskStream, ModernBertBatch, ModernBertMasks
+from trainer.extensions.loading.modernbert_masks import EpochMaskStream, ModernBertBatch, ModernBertMasks
 
 ROW_LAYOUT = "modernbert"
 """The name of these rows in a ShardLayout."""
@@ -73,7 +73,7 @@ class ModernBertRows(Rows):
 
     @property
     def layout(self) -> ShardLayout:
-        """Any token may be masked; a row of S ids holds no more examples than the shortest ones."""
+        """Any token may be masked. A row of S ids holds no more examples than the shortest ones."""
         longest = self.data.layout.max_seq_length
         shortest = int(self._stored.lengths.min())
         return replace(
@@ -137,12 +137,12 @@ class ModernBertRows(Rows):
             world=deal.micro_batches // accumulation,
         )
 
-    def _begin(self, settings: ModernBertSettings, number: int) -> tuple[ModernBertEpoch, MaskStream]:
+    def _begin(self, settings: ModernBertSettings, number: int) -> tuple[ModernBertEpoch, EpochMaskStream]:
         assert self.ids is not None
         epoch = ModernBertEpoch(self._stored, settings, self.ids, number)
-        return epoch, MaskStream(epoch)
+        return epoch, EpochMaskStream(epoch)
 
-    def go_to(self, settings: ModernBertSettings, start: Position) -> tuple[ModernBertEpoch, MaskStream]:
+    def go_to(self, settings: ModernBertSettings, start: Position) -> tuple[ModernBertEpoch, EpochMaskStream]:
         """The epoch of the position, behind its batches. Packing depends on lengths alone."""
         epoch, stream = self._begin(settings, start.epoch)
         redrawn = start.examples - 1 if settings.rank == 0 else -1
@@ -176,6 +176,10 @@ def modernbert_rows(config: Config, data: OpenedDataset) -> ModernBertRows:
     keys, objective = config.data, find_objective(data.layout.objective)
     if keys.bins or keys.pack_on_load or keys.rows:
         raise SettingsError("masking modernbert packs its rows itself: without bins, pack_on_load and rows")
+    if data.sources:
+        raise SettingsError(
+            f"{data.name}: masking modernbert has its own order; unite them as A+B, unweighted"
+        )
     if data.layout.packing is not None:
         raise SettingsError(f"{data.name}: its rows are packed; masking modernbert needs single examples")
     if others := [

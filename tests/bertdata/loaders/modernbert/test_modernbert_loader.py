@@ -13,7 +13,7 @@ import torch
 import bertdata
 from bertdata.errors import DatasetError, SettingsError
 from bertdata.loaders.modernbert.loader import ModernBertLoader
-from bertdata.loaders.modernbert.settings import ModernBertSettings, Warmup
+from bertdata.loaders.modernbert.settings import ModernBertSettings, TokenWarmup
 from bertdata.loaders.modernbert.warmup import BatchWarmup
 from bertdata.loaders.sequences import StoredSequences
 from bertdata.steps.open_dataset import ExampleDataset
@@ -39,7 +39,7 @@ def as_values(batch: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("warmup", [None, Warmup(sequences=2, tokens=3000)])
+@pytest.mark.parametrize("warmup", [None, TokenWarmup(sequences=2, tokens=3000)])
 def test_it_goes_on_from_the_state_behind_every_batch(engine, warmup):
     """Over the ends of epochs too, and through JSON."""
     settings = replace(SETTINGS, warmup=warmup)
@@ -84,7 +84,7 @@ def test_ranks_have_their_own_sequences_and_the_same_masks():
 
 
 def test_the_warmup_adds_a_row_where_the_tokens_reach_its_limit():
-    settings = replace(SETTINGS, batch_size=10, warmup=Warmup(sequences=4, tokens=1801), world=2)
+    settings = replace(SETTINGS, batch_size=10, warmup=TokenWarmup(sequences=4, tokens=1801), world=2)
     warmup = BatchWarmup(settings)  # 901 tokens: rows 2, 3, 4 of 9, then 5
     limits = [201, 501, 901]
     assert [warmup.rows(limit - 1) for limit in limits] == [2, 3, 4]
@@ -108,9 +108,9 @@ def test_too_few_examples_for_a_batch_are_an_error_and_no_endless_loop():
         ({"rank": 2, "world": 2}, "rank is 2"),
         ({"buffer_size": 8}, "buffer_size is 8"),
         ({"order_seed": -1}, "order_seed is -1"),
-        ({"warmup": Warmup(sequences=3, tokens=9)}, "starts from 3"),
-        ({"warmup": Warmup(sequences=8, tokens=9)}, "starts from 8"),
-        ({"warmup": Warmup(sequences=2, tokens=0)}, "takes 0 tokens"),
+        ({"warmup": TokenWarmup(sequences=3, tokens=9)}, "starts from 3"),
+        ({"warmup": TokenWarmup(sequences=8, tokens=9)}, "starts from 8"),
+        ({"warmup": TokenWarmup(sequences=2, tokens=0)}, "takes 0 tokens"),
     ],
 )
 def test_a_setting_out_of_range_is_named(changed, said):
@@ -127,7 +127,7 @@ def test_a_state_of_other_data_or_settings_is_refused():
     with pytest.raises(SettingsError, match="of epoch 0"):
         loader_of(epoch=1).load_state_dict(state)
     with pytest.raises(SettingsError, match="warm-up counts"):
-        loader_of(replace(SETTINGS, warmup=Warmup(sequences=2, tokens=9)), epoch=1)
+        loader_of(replace(SETTINGS, warmup=TokenWarmup(sequences=2, tokens=9)), epoch=1)
 
 
 @pytest.fixture(scope="module", params=["tfrecord", "parquet"])

@@ -11,7 +11,7 @@ import pytest
 
 from bertdata.loaders.modernbert.loader import ModernBertLoader
 from bertdata.loaders.modernbert.order import find_order
-from bertdata.loaders.modernbert.settings import ModernBertSettings, Warmup
+from bertdata.loaders.modernbert.settings import ModernBertSettings, TokenWarmup
 from tests.support.listed_sequences import ListedSequences
 
 CASES = (
@@ -54,7 +54,7 @@ def settings_of(given: dict[str, Any]) -> ModernBertSettings:
         "shuffle",
         "buffer_size",
     )
-    warmup = given["warmup"] and Warmup(sequences=given["warmup"][0], tokens=given["warmup"][1])
+    warmup = given["warmup"] and TokenWarmup(sequences=given["warmup"][0], tokens=given["warmup"][1])
     seeds = {"order_seed": given["seed"], "mask_seed": given["seed"]}
     return ModernBertSettings(**{name: given[name] for name in taken}, **seeds, warmup=warmup)
 

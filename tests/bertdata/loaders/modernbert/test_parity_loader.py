@@ -84,7 +84,7 @@ def test_the_kernel_masks_as_its_twin_and_leaves_the_stream_at_the_same_point(
         native, python = (masks.draw(ids, ends, 9) for masks in both)
         for one, other in zip(native[:3], python[:3], strict=True):
             assert one.tolist() == other.tolist()
-        assert native.redrawn == python.redrawn
+        assert (native.redrawn, native.tokens) == (python.redrawn, python.tokens)
         cells, redrawn = cells + 9 * len(rows), redrawn + native.redrawn
         assert both[0].state == both[1].state == stream_state(seed + 1, cells, redrawn)
         both[0].state = both[0].state
@@ -174,3 +174,44 @@ def test_the_kernel_refuses_lengths_and_states_that_do_not_fit():
     for state in ((3, []), (1, [2])):
         with pytest.raises(ValueError, match="state"):
             packer.set_state(*state)
+
+
+@pytest.mark.parametrize("largest", [50_000, 2**31, 2**32 - 2])
+def test_rows_of_several_chunks_are_masked_as_by_the_twin_with_integers_redrawn(largest):
+    settings = ModernBertSettings(batch_size=2, micro_batch_size=1, max_seq_len=1533, mask_seed=2)
+    ids = np.arange(1, 3001, dtype=np.uint32)
+    drawn = []
+    for engine in ENGINES:
+        masks = make_masks(0, settings, mask_id=largest, padding_id=0, engine=engine)
+        for _ in range(2):
+            made = masks.draw(ids, np.array([1500, 3000]), 1533)
+            drawn.append([*(one.tolist() for one in made[:3]), made.redrawn, made.tokens, masks.state])
+    assert drawn[:2] == drawn[2:]
+    assert (drawn[0][3] > 100) == (largest == 2**31)
+
+
+@given(st.lists(st.lists(st.integers(0, 60_000), max_size=8), min_size=1, max_size=20), st.data())
+def test_the_kernel_takes_sequences_in_any_order(rows, data):
+    numbers = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=30))
+    most, kind = data.draw(st.integers(1, 9)), data.draw(st.sampled_from([np.uint16, np.uint32]))
+    ids = np.array([id for row in rows for id in row], kind)
+    bounds = np.cumsum([0, *map(len, rows)])
+    found = np.asarray(kernels.take_sequences(ids, bounds, np.array(numbers, np.int64), most))
+    assert found.dtype == kind
+    assert found.tolist() == [id for number in numbers for id in rows[number][:most]]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "number", "most", "said"),
+    [
+        ([0, 2, 3], 2, 1, "not there"),
+        ([0, 2, 3], -1, 1, "not there"),
+        ([0, 2, 4], 1, 1, "outside"),
+        ([0, 2, 1], 1, 1, "outside"),
+        ([0, 2, 3], 1, 0, "most"),
+        ([], 0, 1, "not there"),
+    ],
+)
+def test_the_kernel_takes_no_sequences_outside_the_ids(bounds, number, most, said):
+    with pytest.raises(ValueError, match=said):
+        kernels.take_sequences(np.zeros(3, np.uint16), np.array(bounds, np.int64), np.array([number]), most)
