@@ -10,6 +10,8 @@ EXTRAS = {
     "datasets": ["datasets>=2.15", "numpy"],
     "hdf5": ["h5py>=3.10", "numpy"],
     "parquet": ["pyarrow>=17", "numpy"],
+    "json": ["orjson>=3.9"],
+    "zstd": ["zstandard>=0.19"],
     "pack": ["scipy>=1.11", "numpy"],
     "tf": [
         "tensorflow-cpu>=2.16; platform_machine == 'x86_64'",
@@ -33,6 +35,7 @@ EXTRAS["all"] = sorted({requirement for extra in EXTRAS.values() for requirement
 EXTRAS["dev"] = [
     *EXTRAS["datasets"],
     *EXTRAS["hdf5"],
+    *EXTRAS["json"],
     *EXTRAS["parquet"],
     *EXTRAS["tf"],
     *EXTRAS["beam"],
@@ -47,8 +50,10 @@ EXTRAS["dev"] = [
     *EXTRAS["vocab"],
     *EXTRAS["wandb"],
     *EXTRAS["wiki"],
+    *EXTRAS["zstd"],
     *EXTRAS["gcs"],
     *EXTRAS["s3"],
+    "accelerate",
     "gcp-storage-emulator",
     "hypothesis",
     "jsonschema>=4.17",
@@ -115,7 +120,7 @@ setup(
         "bertdata._native": ["**/*.h", "**/*.cpp"],
     },
     ext_modules=extensions(),
-    install_requires=["fsspec>=2023.6", "rich>=13"],
+    install_requires=["fsspec>=2023.6", "rich>=13", "tomli>=2; python_version < '3.11'"],
     extras_require=EXTRAS,
     entry_points={
         "console_scripts": [

@@ -39,13 +39,31 @@ class MaskedData(OpenedDataset):
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
         """The shard's examples, masked."""
-        before, first = self.source.examples_before[self.shards.index(shard)], 0
+        first = 0
         for batch in self.source.batches(shard):
-            of_shard = np.arange(first, first + len(batch), dtype=np.uint64)
-            keys, numbers = self.masker.streams(self.seed, self.epoch, shard.name, before, of_shard)
-            draws = Draws(keys=keys, numbers=numbers, rates=np.full(len(batch), self.rate))
-            yield columns.compact(self.masker.mask_batch(batch, draws))
+            yield self._masked(batch, shard, first)
             first += len(batch)
+
+    @property
+    def stored(self) -> OpenedDataset:
+        """The examples with the masks that they have."""
+        return self.source.stored
+
+    def altered(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
+        """The stored examples, masked."""
+        return self._masked(self.source.altered(batch, shard, first), shard, first)
+
+    def at_epoch(self, epoch: int) -> "MaskedData":
+        """The same examples with the masks of another epoch, counted from 0."""
+        return replace(self, source=self.source.at_epoch(epoch), epoch=epoch + self.masker.first_epoch)
+
+    def _masked(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
+        before = self.source.examples_before[self.shards.index(shard)]
+        of_shard = np.arange(first, first + len(batch), dtype=np.uint64)
+        keys, numbers = self.masker.streams(self.seed, self.epoch, shard.name, before, of_shard)
+        draws = Draws(keys=keys, numbers=numbers, rates=np.full(len(batch), self.rate))
+        masked: ExampleBatch = columns.compact(self.masker.mask_batch(batch, draws))
+        return masked
 
 
 def masked_data(

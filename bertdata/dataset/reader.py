@@ -125,16 +125,34 @@ class OpenedDataset:
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
         """The shard's examples as NumPy columns. ShardError where they differ from the manifest or layout."""
+        found = 0
+        with self.open_shard(shard) as reader:
+            for batch in reader.batches(_ROWS):
+                yield self.checked(batch, shard, found)
+                found += len(batch)
+        _check_number(shard.path, found, shard.examples, "examples")
+
+    @property
+    def stored(self) -> "OpenedDataset":
+        """The examples as they are in the files, where this dataset gives altered ones."""
+        return self
+
+    def altered(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
+        """Stored examples of the shard, from number ``first`` on, as this dataset gives them."""
+        return batch
+
+    def at_epoch(self, epoch: int) -> "OpenedDataset":
+        """The dataset of another epoch, where its examples change from one to the next."""
+        return self
+
+    def checked(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
+        """A reader's batch as NumPy columns, its ids checked. first: the number of its first example."""
         from bertdata.examples import columns
         from bertdata.shards.rows import RecordCheck
 
-        found = 0
-        with self._reader(shard) as reader:
-            for batch in map(columns.arrays, reader.batches(_ROWS)):
-                self._check_ids(batch, RecordCheck(name=shard.path, first=found))
-                found += len(batch)
-                yield columns.compact(batch)
-        _check_number(shard.path, found, shard.examples, "examples")
+        batch = columns.arrays(batch)
+        self._check_ids(batch, RecordCheck(name=shard.path, first=first))
+        return columns.compact(batch)
 
     def packs(self, shard: Shard) -> Iterator[PackBatch]:
         """The packed rows of a shard that has some, in order. Their examples and errors as from batches."""
@@ -142,7 +160,7 @@ class OpenedDataset:
         from bertdata.shards.rows import RecordCheck
 
         examples = rows = 0
-        with self._reader(shard) as reader:
+        with self.open_shard(shard) as reader:
             if not isinstance(reader, PackReader):
                 raise ShardError(f"{shard.path}: holds no packed rows")
             for packs in reader.packs(_ROWS):
@@ -154,7 +172,7 @@ class OpenedDataset:
         _check_number(shard.path, rows, shard.rows or 0, "packed rows")
 
     @contextmanager
-    def _reader(self, shard: Shard) -> Iterator[ShardReader]:
+    def open_shard(self, shard: Shard) -> Iterator[ShardReader]:
         """A reader of the shard, whose md5 and layout fit."""
         # the process that opened the dataset trusts its objective; this may be another one
         find_objective(self.layout.objective)
@@ -162,6 +180,8 @@ class OpenedDataset:
             reader = make_reader(
                 file, shard.path, objective=self.layout.objective, padding_id=self.layout.padding_id
             )
+            if reader.is_measured:
+                reader.layout = self.layout
             check_layout(shard.path, reader.layout, self.layout)
             yield reader
 
@@ -329,9 +349,20 @@ def _unverified(paths: list[str], objective: str | None, split: Split | None) ->
     files = {file.path: file for shards, _ in found for file in shards if not _is_empty_of_deal(file)}
     with ThreadPoolExecutor(_THREADS) as pool:
         counted = list(pool.map(partial(_count, objective), sorted(files)))
-    layouts = [(path, layout) for path, layout, *_ in counted]
+    layouts = _common_sizes([(path, layout, measured) for path, layout, _, _, measured in counted])
     left_out = sum(number for _, number in found)
-    return layouts, [(files[path], examples, rows) for path, _, examples, rows in counted], None, left_out
+    return layouts, [(files[path], examples, rows) for path, _, examples, rows, _ in counted], None, left_out
+
+
+def _common_sizes(found: list[tuple[str, ShardLayout, bool]]) -> list[tuple[str, ShardLayout]]:
+    """The layouts by path. Those of files that do not tell their sizes get the largest of all such files."""
+    measured = [layout for _, layout, is_measured in found if is_measured]
+    names = {name for layout in measured for name in find_objective(layout.objective).batch_type.sizes()}
+    largest = {name: max(layout.size(name) for layout in measured) for name in sorted(names)}
+    return [
+        (path, ShardLayout.of_sizes(largest, objective=layout.objective) if is_measured else layout)
+        for path, layout, is_measured in found
+    ]
 
 
 def _is_empty_of_deal(file: FoundShard) -> bool:
@@ -356,10 +387,10 @@ def _shards_of_one_kind(path: str, split: Split | None) -> tuple[Sequence[FoundS
     return chosen, len(shards) - len(chosen)
 
 
-def _count(objective: str | None, path: str) -> tuple[str, ShardLayout, int, int | None]:
+def _count(objective: str | None, path: str) -> tuple[str, ShardLayout, int, int | None, bool]:
     with open_reader(path, objective=objective) as reader:
         rows = reader.rows if isinstance(reader, PackReader) else None
-        return path, reader.layout, len(reader), rows
+        return path, reader.layout, len(reader), rows, reader.is_measured
 
 
 def _check_number(path: str, found: int, expected: int, what: str) -> None:

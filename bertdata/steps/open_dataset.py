@@ -1,25 +1,26 @@
 """A dataset opened for reading, and its views."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
 from bertdata.dataset import reader
 from bertdata.dataset.discover import FoundDataset, find_datasets
 from bertdata.dataset.mixture.weights import Weight, whole_weights
 from bertdata.dataset.reader import OpenedDataset, Shard
+from bertdata.dataset.views.by_number import ExamplesByNumber
 from bertdata.dataset.views.examples import check_rank, examples_of
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import MissingExtraError, SettingsError, install_extra
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ShardLayout, Vocabulary
-from bertdata.steps.values import AnyPath, AnyPaths, path_of, paths_of
+from bertdata.steps.values import AnyPath, AnyPaths, path_of, paths_of, whole_number
 
 if TYPE_CHECKING:
     from bertdata.dataset.mixture.examples import StoppingStrategy
-    from bertdata.dataset.views.torch_examples import Collator, TorchExamples
+    from bertdata.dataset.views.torch_examples import Collator, TorchExamples, TorchExamplesByNumber
     from bertdata.examples.columns import Array
     from bertdata.loaders.modernbert.loader import ModernBertLoader
 
@@ -35,9 +36,10 @@ def open_dataset(
 ) -> "ExampleDataset":
     """The dataset at the paths: directories, manifests, shards beside their manifest, patterns, or URLs.
 
-    Sizes are compared with the manifest now, md5s when a shard is read. unverified: take TFRecord, HDF5
-    or Parquet files of any tool without a manifest, and count their examples. objective: one of your own
-    that the examples have. MissingInputError, DatasetError, ManifestError or ShardError name the fault.
+    Sizes are compared with the manifest now, md5s when a shard is read. unverified: take TFRecord, HDF5,
+    Parquet or Arrow files of any tool without a manifest, or a .bin of fairseq's, and count their examples.
+    objective: one of your own that the examples have, or that of files which do not tell it.
+    MissingInputError, DatasetError, ManifestError or ShardError name the fault.
 
     A mapping of paths to weights, ``{"A": 0.7, "B": 0.3}``, is a mixture: its examples come in the order
     that ``bertdata.dataset.mixture.turns`` tells. stopping_strategy: an epoch ends when the first source has
@@ -78,6 +80,10 @@ class ExampleDataset:
 
     opened: OpenedDataset
     objective: str | None = None
+    _by_number: "ExamplesByNumber" = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_number", ExamplesByNumber(self.opened, self.objective))
 
     @property
     def layout(self) -> ShardLayout:
@@ -94,6 +100,24 @@ class ExampleDataset:
 
     def __iter__(self) -> Iterator[Any]:
         return examples_of(self.opened, range(len(self)), self.objective)
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Any: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Any]: ...
+
+    def __getitem__(self, index: SupportsIndex | slice) -> Any:
+        """The example of that number, or a list of those of a slice, as of a list. IndexError beyond the end.
+
+        Random access takes bounded memory: 64 MiB of decoded examples are kept.
+        """
+        self._refuse_mixture("examples by number")
+        return self._by_number.get(index)
+
+    def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
+        """The examples of several numbers, as a torch DataLoader asks for those of a batch."""
+        return self._by_number.several(numbers)
 
     def numpy(self, *, batch_size: int = 1024, padded: bool = True) -> Iterator[dict[str, "Array"]]:
         """All examples as NumPy arrays, ``batch_size`` at a time.
@@ -254,17 +278,32 @@ class ExampleDataset:
                 f"{self.opened.name}: a mixture has no {view}; iterate over it, or take numpy() or torch()"
             )
 
-    def torch(self, *, rank: int = 0, world: int = 1) -> "TorchExamples":
+    @overload
+    def torch(
+        self, *, rank: int = 0, world: int = 1, map_style: Literal[False] = False
+    ) -> "TorchExamples": ...
+
+    @overload
+    def torch(self, *, map_style: Literal[True]) -> "TorchExamplesByNumber": ...
+
+    def torch(self, *, rank: int = 0, world: int = 1, map_style: bool = False) -> Any:
         """A ``torch.utils.data.IterableDataset`` of the examples, for a DataLoader with ``collator()``.
 
         Each example comes once, however many workers the DataLoader has. rank, world: only this one of
-        ``world`` processes' examples; the shares differ by one example at most.
+        ``world`` processes' examples; the shares differ by one example at most. map_style: a ``Dataset`` with
+        ``len`` and examples by number instead, for a DataLoader with ``shuffle=True`` or a sampler, which
+        then shares the examples out. ``set_epoch(e)`` of either draws the masks of ``masked()`` anew.
         """
         need("torch", "train", ".torch()")
-        from bertdata.dataset.views.torch_examples import TorchExamples
+        from bertdata.dataset.views.torch_examples import TorchExamples, TorchExamplesByNumber
 
         check_rank(rank, world)
-        return TorchExamples(self.opened, self.objective, rank, world)
+        if not map_style:
+            return TorchExamples(self.opened, self.objective, rank, world)
+        if world > 1:
+            raise SettingsError("rank and world go without map_style, whose examples a sampler shares out")
+        self._refuse_mixture("torch(map_style=True)")
+        return TorchExamplesByNumber(self.opened, self.objective)
 
     def collator(self) -> "Collator":
         """The ``collate_fn`` that makes of examples a batch of tensors under Hugging Face's names."""
@@ -273,16 +312,38 @@ class ExampleDataset:
 
         return Collator(layout=self.layout, objective=self.objective)
 
-    def datasets(self) -> Any:
+    def datasets(self, *, streaming: bool = True) -> Any:
         """A ``datasets.IterableDataset`` of padded rows under Hugging Face's names.
 
-        The shards are read as it is iterated; it has as many shards as there are files.
+        The shards are read as it is iterated; it has as many shards as there are files. Its ``set_epoch(e)``
+        draws the masks of ``masked()`` anew, of what ``map`` or ``filter`` made of it too. streaming=False: a
+        map-style ``datasets.Dataset`` of the same rows, which ``datasets`` writes into its cache once.
         """
         need("datasets", "datasets", ".datasets()")
         self._refuse_mixture("datasets()")
-        from bertdata.dataset.views.huggingface import iterable_dataset
+        from bertdata.dataset.views.huggingface import iterable_dataset, map_dataset
 
-        return iterable_dataset(self.opened, self.objective)
+        return (iterable_dataset if streaming else map_dataset)(self.opened, self.objective)
+
+    def tensorflow(self, *, batch_size: int | None = None) -> Any:
+        """A ``tf.data.Dataset`` of padded rows under the names of TFRecord's fields, whatever the container.
+
+        Each element is what ``tf.io.parse_example`` with ``feature_spec()`` makes of the example's TFRecord:
+        a dict of int64 and float32 tensors [S], [P] or [1]; with batch_size [N, S] and so on.
+        """
+        need("tensorflow", "tf", ".tensorflow()")
+        from bertdata.dataset.views.tensorflow_rows import tensorflow_dataset
+
+        if batch_size is not None:
+            whole_number("batch_size", batch_size)
+        return tensorflow_dataset(self.opened, self.objective, batch_size)
+
+    def feature_spec(self) -> dict[str, Any]:
+        """The features of the dataset's TFRecord shards, by field, for ``tf.io.parse_example``."""
+        need("tensorflow", "tf", ".feature_spec()")
+        from bertdata.dataset.views.tensorflow_rows import feature_spec
+
+        return feature_spec(self.opened)
 
     def __repr__(self) -> str:
         layout = self.layout

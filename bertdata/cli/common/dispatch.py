@@ -32,8 +32,8 @@ def end(
 ) -> int:
     """The exit status of the work. An error is told in one line, unless it has no message.
 
-    interrupted: what to say after Ctrl-C; place: goes before each error; has_parser: settings are flags of the
-    Parser that the work uses, and errors name them so.
+    interrupted: what to say after Ctrl-C; place: goes before each error; has_parser: settings are flags of
+    the Parser that the work uses, and errors name them so.
     """
 
     def report(message: str, status: int) -> int:

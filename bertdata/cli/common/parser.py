@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, NoReturn
 
@@ -174,9 +175,24 @@ def add_shuffle(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_tokenizer(parser: argparse.ArgumentParser) -> None:
+def add_config(parser: argparse._ActionsContainer, tables: str) -> None:
+    """A file of settings. tables: those of it that the command reads."""
+    parser.add_argument(
+        "--config",
+        metavar="FILE.toml",
+        help=f"settings in a file ({tables}), as bertdata recipes NAME --as toml prints them; flags win over "
+        "it",
+    )
+
+
+def names_config(arguments: Sequence[str]) -> bool:
+    """True where a command line names a file of settings."""
+    return any(word == "--config" or word.startswith("--config=") for word in arguments)
+
+
+def add_tokenizer(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """The tokeniser: a WordPiece vocabulary or a tokenizer.json, and the roles of its tokens."""
-    kinds = parser.add_mutually_exclusive_group(required=True)
+    kinds = parser.add_mutually_exclusive_group(required=required)
     kinds.add_argument(
         "--vocab",
         metavar="FILE|NAME",
