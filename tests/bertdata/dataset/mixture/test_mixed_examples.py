@@ -143,6 +143,13 @@ def test_a_view_that_has_an_order_of_its_own_is_refused(sets, view):
         list(getattr(bertdata.open_dataset({sets[0]: 1}), view)(**sizes.get(view, {})))
 
 
+def test_examples_of_a_mixture_have_no_numbers(sets):
+    data = bertdata.open_dataset({sets[0]: 1})
+    for ask in (lambda: data[0], lambda: data[:2], lambda: data.__getitems__([0])):
+        with pytest.raises(SettingsError, match="a mixture has no examples by number; iterate over it"):
+            ask()
+
+
 def test_sources_must_fit_each_other_as_united_ones_do(sets, corpus, tmp_path):
     other = make(corpus[:1], tmp_path / "long", length=96)
     with pytest.raises(ShardError, match="max_seq_length is 96, expected 64"):
