@@ -117,6 +117,7 @@ class ExampleDataset:
 
     def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
         """The examples of several numbers, as a torch DataLoader asks for those of a batch."""
+        self._refuse_mixture("examples by number")
         return self._by_number.several(numbers)
 
     def numpy(self, *, batch_size: int = 1024, padded: bool = True) -> Iterator[dict[str, "Array"]]:

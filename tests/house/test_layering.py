@@ -96,6 +96,7 @@ def test_the_toolkit_needs_none_of_the_heavy_packages():
     users |= {"bertdata.examples.dynamic_masking.masker", "bertdata.dataset.masked_data"}
     users |= {"bertdata.examples.sop.load_masker", "bertdata.examples.span.load_masker"}
     users |= {f"bertdata.examples.fairseq.{name}" for name in ("blocks", "load_masker", "order", "seeds")}
+    users |= {"bertdata.dataset.mixture.examples", "bertdata.dataset.mixture.turns"}
     users |= {
         "bertdata.dataset.views.fairseq_batches",
         "bertdata.dataset.views.torch_examples",

@@ -55,6 +55,10 @@ class MixedExamples(OpenedDataset):
             )
             given = given + counts
 
+    def at_epoch(self, epoch: int) -> "MixedExamples":
+        """The examples of that epoch of the mixture. Masks that are drawn anew go with the passes."""
+        return replace(self, first=epoch * self.length)
+
     def changed(self, change: Callable[[OpenedDataset], OpenedDataset]) -> "MixedExamples":
         """The same mixture with each source changed."""
         parts = tuple(change(part) for part in self.parts)
