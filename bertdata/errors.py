@@ -3,6 +3,7 @@
     BertDataError
     ├── UsageError            exit status 2: the call is wrong
     │   ├── SettingsError     a setting out of its range, or two that exclude each other
+    │   │   └── SettingsFileError  the same of a file, with the line
     │   ├── MissingInputError a path that is not there, or is not a file
     │   ├── DatasetError      a dataset directory is not one that this run may write to or read
     │   └── MissingExtraError an optional package is not installed
@@ -33,6 +34,10 @@ class UsageError(BertDataError):
 
 class SettingsError(UsageError):
     """A setting is out of range, or two settings exclude each other."""
+
+
+class SettingsFileError(SettingsError):
+    """A setting in a file is at fault. The message begins with ``FILE:LINE`` and has the file's names."""
 
 
 class MissingInputError(UsageError):

@@ -24,7 +24,7 @@ from bertdata.build.plan import SHUFFLES
 from bertdata.config.declared import schema_of
 from bertdata.config.recipes import RECIPES, find_recipe
 from bertdata.config.value_check import check_names, check_values
-from bertdata.errors import SettingsError
+from bertdata.errors import SettingsError, SettingsFileError
 from bertdata.examples.objectives import OBJECTIVES, find_objective
 from bertdata.io.toml_text import TomlFile
 from bertdata.sources.settings import RecordSettings
@@ -70,7 +70,7 @@ class GivenSettings:
 def with_file(path: str | None, flags: GivenSettings) -> Iterator[GivenSettings]:
     """The settings of the file at the path under those of the flags, or the flags' alone without a path.
 
-    A SettingsError inside names the file's line where it speaks of one.
+    A SettingsError inside becomes a SettingsFileError with the line where it speaks of one.
     """
     if path is None:
         yield flags
@@ -84,7 +84,7 @@ def with_file(path: str | None, flags: GivenSettings) -> Iterator[GivenSettings]
 
 
 class DatasetFile:
-    """The settings in a file. SettingsError, as ``FILE:LINE: ...``, for the first key at fault."""
+    """The settings in a file. SettingsFileError, as ``FILE:LINE: ...``, for the first key at fault."""
 
     def __init__(self, path: str, objective: str | None = None, recipe: str | None = None) -> None:
         """objective, recipe: those of flags, which win."""
@@ -130,9 +130,11 @@ class DatasetFile:
 
     @contextmanager
     def naming(self, flags: Collection[str]) -> Iterator[None]:
-        """Say ``FILE:LINE`` in a SettingsError that speaks of a key of the file which no flag changes."""
+        """Put ``FILE:LINE`` before a SettingsError that speaks of a key of the file which no flag changes."""
         try:
             yield
+        except SettingsFileError:
+            raise
         except SettingsError as error:
             places = []
             for keys in self._keys():
@@ -140,9 +142,9 @@ class DatasetFile:
                 words = re.compile(rf"\b{flag.replace('_', '[_-]')}\b")
                 if keys[-1] not in flags and (found := words.search(str(error))):
                     places.append((found.start(), keys))
-            if not places or str(error).startswith(self._toml.path):
+            if not places:
                 raise
-            raise SettingsError(f"{self._toml.where(min(places)[1])}: {error}") from None
+            raise SettingsFileError(f"{self._toml.where(min(places)[1])}: {error}") from None
 
     def _keys(self) -> Iterator[tuple[str, ...]]:
         for name, table in self._toml.tables.items():
@@ -229,4 +231,4 @@ class DatasetFile:
         try:
             yield
         except SettingsError as error:
-            raise SettingsError(f"{self._toml.where(keys)}: {error}") from None
+            raise SettingsFileError(f"{self._toml.where(keys)}: {error}") from None

@@ -1,7 +1,7 @@
 """A recipe as the TOML file that ``create --config`` and ``segment --config`` read."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -29,7 +29,8 @@ def recipe_toml(recipe: Recipe) -> str:
     for record in _RECORDS:
         lines.append(f"\n[{record}]\n")
         lines += [_VOCABULARY] if record == "tokenizer" else []
-        lines += _lines(kind, shared, record)
+        named = {name for phase in recipe.phases for name in phase} if record == "tokenizer" else None
+        lines += _lines(kind, shared, record, named)
         lines += [_SHUFFLE] if record == "container" else []
     for number, phase in enumerate([first, *others] if others else [], 1):
         own = {item.name: getattr(phase, item.name) for item in fields(kind) if item.name not in shared}
@@ -39,9 +40,18 @@ def recipe_toml(recipe: Recipe) -> str:
     return "".join(lines)
 
 
-def _lines(kind: type[Any], values: Mapping[str, Any], record: str | None = None) -> Iterator[str]:
-    """The settings that belong to the record, or all, each behind its help. None is not given."""
+def _lines(
+    kind: type[Any],
+    values: Mapping[str, Any],
+    record: str | None = None,
+    named: Collection[str] | None = None,
+) -> Iterator[str]:
+    """The settings that belong to the record, or all, each behind its help. None is not given.
+
+    named: those that count; others are comments, as a tokenizer.json goes without settings of a vocabulary.
+    """
     for item in fields(kind):
         if values.get(item.name) is not None and record in (None, item.metadata["record"]):
             name = "name" if record and item.name == "objective" else item.name
-            yield f"# {item.metadata['help']}\n{name} = {json.dumps(values[item.name])}\n"
+            mark = "" if named is None or item.name in named else "# "
+            yield f"# {item.metadata['help']}\n{mark}{name} = {json.dumps(values[item.name])}\n"

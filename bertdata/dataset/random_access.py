@@ -102,7 +102,7 @@ class RandomAccess:
         shard = self._data.shards[number]
         version = storage.version(shard.path)
         if self._versions.get(number) == version != ():
-            opened = _open(self._data, replace(shard, checked=version), self._indexes[number])
+            opened = _open(self._data, shard, version, self._indexes[number])
         else:
             opened = _open(self._data, shard)
         self._versions[number], self._indexes[number] = version, opened.index
@@ -148,12 +148,19 @@ class _OpenShard:
         self.files.close()
 
 
-def _open(data: OpenedDataset, shard: Shard, index: Any = None) -> _OpenShard:
-    """The shard, opened. index: that of the same file when it was open before. ShardError as from reading."""
+def _open(
+    data: OpenedDataset, shard: Shard, checked: tuple[int, ...] | None = None, index: Any = None
+) -> _OpenShard:
+    """The shard, opened. ShardError as from reading.
+
+    checked, index: the version of the file and its reader's index, where it was open before.
+    """
     with ExitStack() as stack:
         kind, ends, is_altered = type(data), None, False
         if kind.batches is OpenedDataset.batches or kind.altered is not OpenedDataset.altered:
-            reader = stack.enter_context(data.stored.open_shard(shard))
+            reader = stack.enter_context(
+                data.stored.open_shard(replace(shard, checked=checked or shard.checked))
+            )
             reader.index = index
             pieces: _Pieces = reader
             ends, index = reader.piece_ends(), reader.index

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bertdata.errors import SettingsError
+from bertdata.errors import SettingsFileError
 from bertdata.io.storage import read_bytes
 
 if sys.version_info >= (3, 11):
@@ -15,22 +15,22 @@ else:
 
 
 class TomlFile:
-    """The tables of a TOML file. SettingsError names the file, and the line that is not TOML."""
+    """The tables of a TOML file. SettingsFileError names the file, and the line that is not TOML."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         try:
             self._text = read_bytes(path).decode()
         except UnicodeDecodeError:
-            raise SettingsError(f"{path}: is not TOML: not UTF-8") from None
+            raise SettingsFileError(f"{path}: is not TOML: not UTF-8") from None
         try:
             self.tables: Mapping[str, Any] = tomllib.loads(self._text)
         except tomllib.TOMLDecodeError as error:
             line = re.search(r"at line (\d+)", str(error))
             number = int(line[1]) if line else self._text.count("\n") + 1
-            raise SettingsError(f"{path}:{number}: is not TOML: {error}") from None
+            raise SettingsFileError(f"{path}:{number}: is not TOML: {error}") from None
         except RecursionError:
-            raise SettingsError(f"{path}: is not TOML: its values are nested too deeply") from None
+            raise SettingsFileError(f"{path}: is not TOML: its values are nested too deeply") from None
 
     def where(self, keys: Sequence[str]) -> str:
         """``FILE:LINE`` of the key or table that these lead to, or of the file where it is not there."""

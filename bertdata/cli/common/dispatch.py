@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from bertdata.errors import BertDataError, SettingsError, UsageError
+from bertdata.errors import BertDataError, SettingsError, SettingsFileError, UsageError
 from bertdata.io.terminal import say_error, say_text
 
 
@@ -46,7 +46,7 @@ def end(
         return status
     except BertDataError as error:
         message = str(error)
-        if has_parser and isinstance(error, SettingsError):
+        if has_parser and isinstance(error, SettingsError) and not isinstance(error, SettingsFileError):
             from bertdata.cli.common.parser import with_flags  # needed for errors alone
 
             message = with_flags(message)

@@ -21,6 +21,7 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError, ShardError
 from bertdata.examples import columns
 from tests.support.paths import ROOT
+from tests.support.tokenizer_files import train_bpe
 
 VOCABULARY = ROOT / "golden" / "vocab.txt"
 SIZES = {"max_seq_length": 64, "max_predictions_per_seq": 10, "dupe_factor": 1}
@@ -74,6 +75,9 @@ def test_cache_and_open_shards_are_bounded(dataset, monkeypatch):
     assert access is not None
     assert len(access._cache) == 1
     assert len(access._open) == 1
+    masked = data.masked(epoch=1)
+    wanted = list(masked)
+    assert [masked[number] for number in order] == [wanted[number] for number in order]
 
 
 def test_masked_examples_by_number_are_those_in_order(dataset):
@@ -158,6 +162,21 @@ def test_set_epoch_draws_the_masks_of_that_epoch(training_set, map_style, worker
         view.set_epoch(epoch)
         assert labels(loader) == wanted_labels(data, epoch)
     assert wanted_labels(data, 0) != wanted_labels(data, 1)
+
+
+def test_set_epoch_counts_fairseqs_epochs_from_0_as_training_loops_do(corpus, tmp_path):
+    sizes: dict[str, Any] = {"max_seq_length": 64, "masks": False, "workers": 1}
+    text = corpus[0].read_text(encoding="utf-8").splitlines()
+    tokenizer = train_bpe(tmp_path / "tokenizer.json", text, 600)
+    bertdata.create(corpus[:1], tmp_path / "set", tokenizer=tokenizer, objective="mlm", **sizes)
+    data = bertdata.open_dataset(tmp_path / "set")
+    view = data.masked(masking="fairseq").torch(map_style=True)
+    for number in (0, 1):
+        view.set_epoch(number)
+        wanted = list(data.masked(masking="fairseq", epoch=number + 1))
+        order = list(range(len(data)))
+        Random(number).shuffle(order)
+        assert [view[place] for place in order] == [wanted[place] for place in order]
 
 
 def test_set_epoch_leaves_stored_masks_as_they_are(training_set):
