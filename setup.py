@@ -53,6 +53,7 @@ EXTRAS["dev"] = [
     *EXTRAS["zstd"],
     *EXTRAS["gcs"],
     *EXTRAS["s3"],
+    "accelerate",
     "gcp-storage-emulator",
     "hypothesis",
     "jsonschema>=4.17",

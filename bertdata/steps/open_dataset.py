@@ -18,6 +18,7 @@ from bertdata.steps.values import AnyPath, AnyPaths, path_of, paths_of
 if TYPE_CHECKING:
     from bertdata.dataset.views.torch_examples import Collator, TorchExamples
     from bertdata.examples.columns import Array
+    from bertdata.loaders.modernbert.loader import ModernBertLoader
 
 
 def open_dataset(
@@ -25,9 +26,10 @@ def open_dataset(
 ) -> "ExampleDataset":
     """The dataset at the paths: directories, manifests, shards beside their manifest, patterns, or URLs.
 
-    Sizes are compared with the manifest now, md5s when a shard is read. unverified: take TFRecord, HDF5
-    or Parquet files of any tool without a manifest, and count their examples. objective: one of your own
-    that the examples have. MissingInputError, DatasetError, ManifestError or ShardError name the fault.
+    Sizes are compared with the manifest now, md5s when a shard is read. unverified: take TFRecord, HDF5,
+    Parquet or Arrow files of any tool without a manifest, or a .bin of fairseq's, and count their examples.
+    objective: one of your own that the examples have, or that of files which do not tell it.
+    MissingInputError, DatasetError, ManifestError or ShardError name the fault.
     """
     need("numpy", "numpy", "reading examples")
     if objective is not None:
@@ -75,10 +77,32 @@ class ExampleDataset:
             raise SettingsError(f"batch_size is {batch_size}, expected 1 or more")
         return (row_batches if padded else column_batches)(self.opened, batch_size)
 
+    def fairseq_batches(
+        self,
+        *,
+        batch_size: int,
+        seed: int = 42,
+        epoch: int = 1,
+        rank: int = 0,
+        world: int = 1,
+        start: int = 0,
+    ) -> Iterator[dict[str, "Array"]]:
+        """One rank's batches of an epoch in fairseq's order, as padded rows of ``numpy()``.
+
+        Neighbours in length are a batch of ``batch_size``, 1 to 8 or a multiple of 8. The batches are
+        shuffled by seed + epoch and dealt to the ranks in turn. Epochs count from 1. start: the batch to
+        begin with. All ids are held in memory.
+        """
+        from bertdata.dataset.views.fairseq_batches import ordered_rows
+
+        places = {"rank": rank, "world": world, "start": start}
+        return ordered_rows(self.opened, batch_size=batch_size, seed=seed, epoch=epoch, **places)
+
     def masked(
         self,
         *,
-        epoch: int = 0,
+        masking: str = "dynamic",
+        epoch: int | None = None,
         seed: int = 42,
         vocab: AnyPath | None = None,
         masked_lm_prob: float = 0.15,
@@ -91,8 +115,10 @@ class ExampleDataset:
     ) -> "ExampleDataset":
         """The same examples with masks drawn anew: a function of seed, epoch and example alone.
 
-        Masks that the examples have do not count; they may have none (``create --no-masks``). vocab: a file
-        or a name; by default the copy beside the data. max_predictions_per_seq: by default the dataset's. The
+        Masks that the examples have do not count; they may have none (``create --no-masks``). masking:
+        dynamic for our own stream, fairseq or fairseq-0.12 for the masks of that program. epoch: by default
+        the first, which is 0 for our own and 1 for fairseq's. vocab: a file or a name; by default the copy
+        beside the data. max_predictions_per_seq: by default the dataset's, or no limit for fairseq's. The
         other settings are the trainer's keys of these names. SettingsError or UsageError says what is wrong.
         """
         from bertdata.dataset.masked_data import check_masks, masked_data, masker_of
@@ -101,7 +127,7 @@ class ExampleDataset:
         check_masks(self.opened)
         settings = MaskingSettings(
             masked_lm_prob=masked_lm_prob,
-            max_predictions_per_seq=max_predictions_per_seq or self.layout.max_predictions_per_seq,
+            max_predictions_per_seq=max_predictions_per_seq or 0,
             mask_share=mask_share,
             random_share=random_share,
             kept_share=kept_share,
@@ -110,8 +136,75 @@ class ExampleDataset:
         )
         dataset = find_datasets(self.shards[0].path)[0]
         vocabulary = self._vocabulary(None if vocab is None else path_of(vocab), dataset)
-        masker = masker_of(self.opened, dataset, vocabulary, settings)
+        masker = masker_of(self.opened, dataset, vocabulary, settings, masking)
         return replace(self, opened=masked_data(self.opened, masker, seed=seed, epoch=epoch))
+
+    def modernbert(
+        self,
+        *,
+        batch_size: int,
+        micro_batch_size: int,
+        max_seq_len: int | None = None,
+        seed: int | None = None,
+        mask_prob: float = 0.3,
+        shuffle: bool = True,
+        drop_last: bool = True,
+        buffer_size: int | None = None,
+        rank: int = 0,
+        world: int = 1,
+        warmup: tuple[int, int] | None = None,
+        epoch: int | None = None,
+        vocab: AnyPath | None = None,
+        tensors: bool = False,
+    ) -> "ModernBertLoader":
+        """Batches as ModernBERT's loader makes them of these sequences, packed and masked, to the bit.
+
+        An iterator of dicts: ``input_ids labels attention_mask`` (int64, [rows, micro_batch_size *
+        max_seq_len]), ``cu_seqlens`` and ``max_seqlen`` (a list, an item a row), of epoch after epoch, or of
+        one. Its ``state_dict()`` and ``load_state_dict()`` go on behind any batch. Masks that the examples
+        have do not count. max_seq_len: by default the dataset's. seed: of order and masks; None: 9176 and
+        42. buffer_size: by default 5 batches. warmup: sequences of the first batches, and the tokens after
+        which they have all. vocab: as of ``masked``. tensors: torch's in the place of NumPy's arrays.
+        SettingsError, UsageError or DatasetError says what is wrong.
+        """
+        from bertdata.loaders.modernbert.loader import ModernBertLoader
+        from bertdata.loaders.modernbert.settings import (
+            MASK_SEED,
+            ORDER_SEED,
+            ModernBertSettings,
+            TokenWarmup,
+        )
+        from bertdata.loaders.sequences import StoredSequences
+
+        settings = ModernBertSettings(
+            batch_size=batch_size,
+            micro_batch_size=micro_batch_size,
+            max_seq_len=self.layout.max_seq_length if max_seq_len is None else max_seq_len,
+            mask_prob=mask_prob,
+            order_seed=ORDER_SEED if seed is None else seed,
+            mask_seed=MASK_SEED if seed is None else seed,
+            shuffle=shuffle,
+            drop_last=drop_last,
+            buffer_size=buffer_size,
+            rank=rank,
+            world=world,
+            warmup=None if warmup is None else TokenWarmup(sequences=warmup[0], tokens=warmup[1]),
+        )
+        dataset = find_datasets(self.shards[0].path)[0]
+        vocabulary = self._vocabulary(None if vocab is None else path_of(vocab), dataset)
+        loader = ModernBertLoader(
+            StoredSequences(self.opened),
+            settings,
+            mask_id=vocabulary.role("mask"),
+            padding_id=vocabulary.role("pad"),
+            epoch=epoch,
+        )
+        if tensors:
+            need("torch", "train", "modernbert(tensors=True)")
+            from bertdata.loaders.modernbert.tensors import as_tensors
+
+            loader.form = as_tensors
+        return loader
 
     def _vocabulary(self, path_or_name: str | None, dataset: FoundDataset) -> Vocabulary:
         vocabulary = known_vocabulary(path_or_name, dataset)

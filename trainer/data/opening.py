@@ -63,10 +63,8 @@ def open_configured(
 
 def for_training(config: Config, data: OpenedDataset) -> OpenedDataset:
     """The opened training data as the loader takes it: without masks where they are drawn at load."""
-    if not config.draws_masks:
-        return data
-    unmasked: OpenedDataset = find("masks", "dynamic")(config, data)
-    return unmasked
+    found: OpenedDataset = find("masks", config.masking.masking)(config, data) if config.draws_masks else data
+    return found
 
 
 def has_masks(data: OpenedDataset) -> bool:
