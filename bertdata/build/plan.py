@@ -16,6 +16,8 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.assets import name_warnings
 from bertdata.records import Vocabulary
+from bertdata.shards.mds.fit import check_unmasked
+from bertdata.shards.mds.names import MDS
 from bertdata.tokens.files import TokenizerFile, VocabularyFile
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import vocabulary_of
@@ -116,7 +118,7 @@ def plan_targets(
     vocabulary, targets = vocabulary_of(tokenizer), []
     record = None if isinstance(tokenizer, VocabularyFile) else tokenizer.record(vocabulary)
     for number, (place, given) in enumerate(settings.items(), 1):
-        chosen = _with_word_starts(given, vocabulary)
+        chosen = _fitting(given, vocabulary)
         if chosen.files_of_run and num_shards is not None:
             raise SettingsError("--as-original deals the examples to files of its own; leave out --shuffle")
         plan = DatasetPlan(
@@ -129,6 +131,18 @@ def plan_targets(
         dataset = Dataset(directory, plan, within=output if place else None)
         targets.append(Target(dataset=dataset, settings=chosen))
     return tuple(targets)
+
+
+def _fitting(settings: ExampleSettings, vocabulary: Vocabulary) -> ExampleSettings:
+    """The settings, with word starts where examples need and the container holds them.
+
+    SettingsError for examples that the container does not hold.
+    """
+    if settings.format != MDS:
+        return _with_word_starts(settings, vocabulary)
+    kind = find_objective(settings.objective).batch_type
+    check_unmasked(kind, settings.objective, {"masks": getattr(settings, "masks", False)})
+    return settings
 
 
 def _with_word_starts(settings: ExampleSettings, vocabulary: Vocabulary) -> ExampleSettings:

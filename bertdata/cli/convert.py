@@ -15,6 +15,7 @@ from bertdata.shards.containers import (
     ARROW,
     FAIRSEQ,
     LDDL,
+    MDS,
     NVIDIA_MLPERF,
     format_of_name,
     make_writer,
@@ -29,22 +30,35 @@ EXAMPLE = """\
   bertdata convert shards varlength --to nvidia-mlperf --num-shards 4320 --shuffled
   bertdata convert eval_10k part_eval_10k.hdf5 --to nvidia-mlperf
   bertdata convert shards lddl --to lddl --bin-size 64
+  bertdata convert blocks mds --to mds --compression zstd:9 --hashes sha1,xxh64
   bertdata convert shards arrow --to arrow
   bertdata convert parts data-bin --to fairseq --tokenizer roberta"""
 
 SUMMARY = """\
-Without --to, one shard: the containers' names end in .tfrecord, .hdf5 or .parquet. No example loses
+Without --to, one shard: the containers' names end in .tfrecord, .hdf5, .parquet or .mds. No example loses
 anything: weights and padding follow from the rest, and a file whose examples hold more is refused.
 Graphcore's remasked order exists in TFRecord only; its examples come out in their usual order. Packed
 rows are unpacked, one sequence after the other; bertdata pack makes them.
 With --to, a dataset's directory to a directory with a manifest: NVIDIA's MLPerf shards in rows of varying
-length (also one file to one, whose name ends in .hdf5), LDDL's Parquet, or the Arrow files that
-datasets.load_from_disk reads. Run again after a crash, it makes only what is missing.
+length (also one file to one, whose name ends in .hdf5), LDDL's Parquet, Mosaic's MDS, or the Arrow files that
+datasets.load_from_disk reads. Run again after a crash, it makes only what is missing. A directory of MDS
+shards is read as one shard too.
 --to fairseq makes train.bin, train.idx and dict.txt: with --tokenizer of text, each line an item and
 blank lines kept, as fairseq-preprocess does; else of a dataset of unmasked blocks, each an item."""
 
 _BATCH = 512
-_OF_DATASETS = ("num_shards", "shuffled", "bin_size", "unverified", "workers", "tokenizer")
+_OF_DATASETS = (
+    "num_shards",
+    "shuffled",
+    "bin_size",
+    "size_limit",
+    "compression",
+    "hashes",
+    "len",
+    "unverified",
+    "workers",
+    "tokenizer",
+)
 """Flags that go with --to alone."""
 
 
@@ -52,9 +66,8 @@ def make_parser() -> Parser:
     parser = Parser("bertdata convert", EXAMPLE, SUMMARY)
     parser.add_argument("source", metavar="SRC", help="shard to read, whatever tool wrote it, or a dataset")
     parser.add_argument("target", metavar="DST", help="shard to write, or directory of the dataset")
-    parser.add_argument(
-        "--to", choices=(NVIDIA_MLPERF, LDDL, ARROW, FAIRSEQ), help="layout of the dataset to make"
-    )
+    layouts = (NVIDIA_MLPERF, LDDL, MDS, ARROW, FAIRSEQ)
+    parser.add_argument("--to", choices=layouts, help="layout of the dataset to make")
     group = parser.add_argument_group("with --to")
     group.add_argument(
         "--num-shards",
@@ -73,6 +86,17 @@ def make_parser() -> Parser:
         metavar="N",
         help="lddl: cut each shard by length: examples of 1 to N ids, N + 1 to 2 N, ...",
     )
+    group.add_argument(
+        "--size-limit",
+        type=positive,
+        metavar="BYTES",
+        help="mds: bytes of a shard at most, before compression (default: 67108864)",
+    )
+    group.add_argument(
+        "--compression", metavar="KIND", help="mds: zstd, gz, bz2, br or snappy, with a level as in zstd:9"
+    )
+    group.add_argument("--hashes", metavar="NAME,...", help="mds: hashes in index.json, as sha1,xxh64")
+    group.add_argument("--len", action="store_true", help="mds: a column len with the number of ids")
     group.add_argument(
         "--unverified", action="store_true", help="take files of any tool without a manifest; needs --vocab"
     )
@@ -133,6 +157,10 @@ def _convert_dataset(args: argparse.Namespace) -> int:
             num_shards=args.num_shards,
             shuffled=args.shuffled,
             bin_size=args.bin_size,
+            size_limit=args.size_limit,
+            compression=args.compression,
+            hashes=args.hashes.split(",") if args.hashes else (),
+            with_len=args.len,
             unverified=args.unverified,
             vocab=args.vocab,
             objective=args.objective,

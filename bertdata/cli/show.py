@@ -33,7 +33,9 @@ _Titled = tuple[str, Any, ShardLayout]
 
 def make_parser() -> Parser:
     parser = Parser("bertdata show", EXAMPLE, SUMMARY)
-    parser.add_argument("shard", metavar="SHARD", help="TFRecord, HDF5 or Parquet file")
+    parser.add_argument(
+        "shard", metavar="SHARD", help="TFRecord, HDF5, Parquet or MDS file, or a directory of MDS shards"
+    )
     parser.add_argument(
         "--index", type=int, default=0, metavar="I", help="first example, or packed row, to show (default: 0)"
     )

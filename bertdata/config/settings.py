@@ -8,7 +8,7 @@ from bertdata.config.dialects import DIALECTS, Dialect, find_dialect
 from bertdata.errors import SettingsError
 from bertdata.records import ShardLayout
 
-FORMATS = ("tfrecord", "hdf5", "parquet")
+FORMATS = ("tfrecord", "hdf5", "parquet", "mds")
 LONGEST_SEQUENCE = 65_535
 
 SettingsKind = TypeVar("SettingsKind", bound="ExampleSettings")
@@ -34,7 +34,9 @@ class ExampleSettings:
     chinese_words: bool = setting(
         False, "words of Chinese are those of the segmenter jieba, for whole words", record="tokenizer"
     )
-    format: str = setting("tfrecord", "container: tfrecord, hdf5 or parquet", FORMATS, record="container")
+    format: str = setting(
+        "tfrecord", "container: tfrecord, hdf5, parquet or mds", FORMATS, record="container"
+    )
     bin_size: int = setting(
         0,
         "cut each shard by length: examples of 1 to N ids, N + 1 to 2 N, ...; 0 (default): do not cut",

@@ -10,6 +10,7 @@ from bertdata.io.file_check import Misfit, check_file, file_md5
 from bertdata.shards.containers import open_reader
 from bertdata.shards.content import content_md5
 from bertdata.shards.framing import FrameCounter
+from bertdata.shards.mds.names import is_mds_name
 from bertdata.shards.packed.packs import PackReader
 
 Depth = Literal["size", "bytes", "counted", "examples"]
@@ -40,9 +41,9 @@ def check_shard(
 
 def _check_counted(path: str, entry: ShardEntry, objective: str | None) -> Misfit | None:
     frames = FrameCounter()
-    is_framed = not path.rsplit(".", 1)[-1].startswith(
-        ("hdf5", "parquet", "arrow", "bin")
-    )  # LDDL's are parquet_3 too
+    ending = path.rsplit(".", 1)[-1]
+    is_plain = not ending.startswith(("hdf5", "parquet", "arrow", "bin"))  # LDDL's are parquet_3 too
+    is_framed = is_plain and not is_mds_name(path)
     misfit = check_file(path, entry.bytes, entry.md5, also=frames.feed if is_framed else None)
     if misfit is not None:
         return misfit

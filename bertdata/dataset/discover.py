@@ -13,6 +13,8 @@ from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, md5sums, pars
 from bertdata.records import DEFAULT_OBJECTIVE
 from bertdata.shards.arrow_fields import ARROW_INFO, ARROW_SPLITS, ARROW_STATE, arrow_files
 from bertdata.shards.containers import is_shard_name
+from bertdata.shards.mds.listing import mds_shards
+from bertdata.shards.mds.names import INDEX_NAME
 from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME
 
 
@@ -70,13 +72,26 @@ def find_datasets(path: str, *, exact: bool = False, objective: str | None = Non
 def find_shard(path: str, objective: str | None = None) -> tuple[FoundDataset, FoundShard]:
     """One file of examples, and its dataset. objective: as for check_objective."""
     if storage.is_directory(path):
-        raise MissingInputError(f"{path}: is a directory, expected a file")
+        return _find_mds(path, objective)
     [dataset] = find_datasets(path, objective=objective)
     if len(dataset.shards) != 1:
         raise MissingInputError(f"{path}: names {len(dataset.shards)} files, expected one")
     [shard] = dataset.shards
     if dataset.manifest is not None:
         check_objective(path, shard.objective or DEFAULT_OBJECTIVE, objective)
+    return dataset, shard
+
+
+def _find_mds(path: str, objective: str | None) -> tuple[FoundDataset, FoundShard]:
+    """The directory of MDS shards, its index in place of a file. MissingInputError for any other."""
+    index = storage.join(path, INDEX_NAME)
+    if not storage.exists(index):
+        raise MissingInputError(f"{path}: is a directory, expected a file, or a directory of MDS shards")
+    [dataset] = find_datasets(path, objective=objective)
+    if dataset.manifest is not None:
+        check_objective(path, dataset.manifest.plan.objective or DEFAULT_OBJECTIVE, objective)
+        objective = dataset.manifest.plan.objective
+    shard = FoundShard(path=index, name=INDEX_NAME, bytes=storage.size(index), objective=objective)
     return dataset, shard
 
 
@@ -96,7 +111,8 @@ def find_shards(path: str) -> list[FoundShard]:
     theirs). Manifests are not looked at. DatasetError if there are none.
     """
     if storage.is_directory(path):
-        names = _shard_names(path, storage.list_files(path))
+        all_names = storage.list_files(path)
+        names = mds_shards(path, all_names) or _shard_names(path, all_names)
         files = [storage.join(path, name) for name in names]
     else:
         files = storage.expand([path])
@@ -212,6 +228,6 @@ def _shard_names(path: str, names: list[str]) -> list[str]:
     if not found:
         raise DatasetError(
             f"{path}: holds no dataset: neither {MANIFEST_NAME}, here or below, nor any file that is named "
-            "as a shard: .tfrecord, .hdf5 or .parquet"
+            "as a shard: .tfrecord, .hdf5, .parquet or .mds"
         )
     return found

@@ -25,6 +25,7 @@ from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.records import DEFAULT_OBJECTIVE, Buffer, ExampleBatch, ShardLayout
 from bertdata.shards.containers import make_reader, open_reader
+from bertdata.shards.mds.layout import of_longest_shard
 from bertdata.shards.packed.packs import PackBatch, PackReader
 from bertdata.shards.protocol import ShardReader
 from bertdata.text.held_out import held_out
@@ -178,7 +179,11 @@ class OpenedDataset:
         find_objective(self.layout.objective)
         with self._opened(shard) as file:
             reader = make_reader(
-                file, shard.path, objective=self.layout.objective, padding_id=self.layout.padding_id
+                file,
+                shard.path,
+                objective=self.layout.objective,
+                padding_id=self.layout.padding_id,
+                layout=self.layout,
             )
             if reader.is_measured:
                 reader.layout = self.layout
@@ -351,6 +356,7 @@ def _unverified(paths: list[str], objective: str | None, split: Split | None) ->
         counted = list(pool.map(partial(_count, objective), sorted(files)))
     layouts = _common_sizes([(path, layout, measured) for path, layout, _, _, measured in counted])
     left_out = sum(number for _, number in found)
+    layouts = of_longest_shard(layouts)
     return layouts, [(files[path], examples, rows) for path, _, examples, rows, _ in counted], None, left_out
 
 

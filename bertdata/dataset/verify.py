@@ -29,6 +29,7 @@ from bertdata.dataset.manifest import (
     ShardEntry,
     lengths_name,
 )
+from bertdata.dataset.mds_index import mds_index
 from bertdata.dataset.sources import DATASET_COPY, PARTS_COPY
 from bertdata.errors import BertDataError, ManifestError, MissingInputError, ShardError
 from bertdata.io import storage
@@ -37,6 +38,7 @@ from bertdata.io.file_check import FileEntry, check_file, file_md5, is_inside, m
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, Listed, md5sums, parse_json
 from bertdata.shards.containers import FAIRSEQ
 from bertdata.shards.content import check_readable, content_md5
+from bertdata.shards.mds.names import INDEX_NAME, MDS, is_mds_name
 from bertdata.shards.packed.record_index import INDEX_ENDING, index_name
 from bertdata.text.manifest import ARTICLES_COPY, TextManifest
 from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME
@@ -109,6 +111,8 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
     if isinstance(manifest, Manifest):
         findings += [finding for shard in manifest.shards for finding in _check_lengths(directory, shard)]
         findings += [finding for shard in manifest.shards for finding in _check_index(directory, shard)]
+        if not any(finding.is_fault for finding in findings):
+            findings += _check_mds_index(directory, manifest)
         findings += [
             Finding(file=entry.name, status=LEFT_OUT, detail=entry.reason, is_fault=False)
             for entry in manifest.skipped
@@ -135,6 +139,8 @@ def _companions(manifest: AnyManifest) -> Iterable[tuple[str, str | None, bool]]
             yield DATASET_COPY, manifest.plan.packed_from, True
         if manifest.plan.settings.container["format"] == FAIRSEQ:
             yield DICTIONARY_NAME, None, True
+        if manifest.plan.settings.container["format"] == MDS:
+            yield INDEX_NAME, None, True
         for name, data in layout_files(manifest.plan.settings, manifest.shards).items():
             yield name, md5_of(data), True
         if manifest.parts_manifest is not None:
@@ -206,6 +212,24 @@ def _check_index(directory: str, shard: ShardEntry) -> list[Finding]:
     return [of_misfit(storage.join(directory, index_name(shard.name)), misfit)] if misfit else []
 
 
+def _check_mds_index(directory: str, manifest: Manifest) -> list[Finding]:
+    """The fault of the index of sound MDS shards, if there is one."""
+    if manifest.plan.settings.container["format"] != MDS:
+        return []
+    path = storage.join(directory, INDEX_NAME)
+    try:
+        expected = mds_index(directory, manifest.plan.settings, manifest.shards)
+    except BertDataError as error:
+        return [Finding(file=path, status="unreadable", detail=_without(path, error))]
+    if storage.read_bytes(path) == expected:
+        return []
+    return [
+        Finding(
+            file=path, status="differs", detail=f"it does not say what the shards and {MANIFEST_NAME} say"
+        )
+    ]
+
+
 def _check_plain(directory: str, entry: FileEntry) -> Finding:
     path = storage.join(directory, entry.name)
     try:
@@ -241,7 +265,7 @@ def _damage(path: str, objective: str | None = None) -> str:
 
 
 def _named_as_shard(path: str) -> bool:
-    return path.rpartition(".")[2] in FORMATS
+    return path.rpartition(".")[2] in FORMATS or is_mds_name(path)
 
 
 def _without(path: str, error: Exception) -> str:

@@ -25,6 +25,7 @@ from bertdata.dataset.manifest import (
     lengths_name,
     parse_manifest,
 )
+from bertdata.dataset.mds_index import mds_index
 from bertdata.dataset.sources import NO_SOURCES, SOURCE_NAMES, Sources
 from bertdata.errors import DatasetError, InputError, ManifestError
 from bertdata.io import storage
@@ -33,6 +34,7 @@ from bertdata.io.entry_json import parse_entry
 from bertdata.io.file_check import md5_of
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.shards.containers import FAIRSEQ
+from bertdata.shards.mds.names import INDEX_NAME, MDS
 from bertdata.shards.packed.record_index import index_name
 from bertdata.tokens.files import name_in_dataset
 from bertdata.tokens.tokenizer_json import tokenizer_bytes
@@ -251,6 +253,8 @@ class Dataset:
                 storage.remove(self.commit.path(name), missing_ok=True)
         own_name = name_in_dataset(settings.tokenizer)
         others = {own_name: tokenizer_bytes(vocabulary), **cited, **(also or {})}
+        if settings.container["format"] == MDS:
+            others[INDEX_NAME] = mds_index(self.directory, settings, manifest.shards)
         self.commit.finish(manifest.dump(), manifest.md5sums(), others)
         return manifest
 

@@ -17,6 +17,7 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.records import ShardLayout
 from bertdata.report.count import ShardCounts, count_shard, merged
+from bertdata.shards.mds.layout import of_longest_shard
 
 _BINS = 64
 
@@ -181,18 +182,18 @@ def _input_amounts(dataset: FoundDataset) -> tuple[int | None, int | None]:
 
 def _common_layout(shards: list[ShardCounts], path: str) -> ShardLayout:
     """The layout of all shards. UsageError if they differ, ShardError if there is no example."""
-    first: ShardCounts | None = None
-    for shard in shards:
-        if not shard.examples or shard.layout is None:
-            continue
-        first = first or shard
+    layouts = of_longest_shard(
+        (shard.name, shard.layout) for shard in shards if shard.examples and shard.layout is not None
+    )
+    if not layouts:
+        raise ShardError(f"{path}: {len(shards)} shards without any example")
+    first, common = layouts[0]
+    for name, layout in layouts:
         for what in ("objective", "packing", "max_seq_length", "max_predictions_per_seq", "sizes"):
-            found, expected = getattr(shard.layout, what), getattr(first.layout, what)
+            found, expected = getattr(layout, what), getattr(common, what)
             if found != expected:
                 raise UsageError(
-                    f"{path}: {shard.name} has {what} {found}, {first.name} has {expected}; "
+                    f"{path}: {name} has {what} {found}, {first} has {expected}; "
                     "they are no one dataset: name one file, or a directory of one kind"
                 )
-    if first is None or first.layout is None:
-        raise ShardError(f"{path}: {len(shards)} shards without any example")
-    return first.layout
+    return common

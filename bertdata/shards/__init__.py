@@ -1,4 +1,4 @@
-"""Containers of examples (TFRecord, HDF5, Parquet) behind one writer and one reader."""
+"""Containers of examples (TFRecord, HDF5, Parquet, MDS) behind one writer and one reader."""
 
 from bertdata.shards.containers import open_reader
 

@@ -1,4 +1,4 @@
-"""Containers of examples: TFRecord, HDF5, Parquet. One module each, one Writer and Reader protocol.
+"""Containers of examples: TFRecord, HDF5, Parquet, MDS. One module each, one Writer and Reader protocol.
 
 Files of packed rows are read here too, as their examples; ``bertdata.shards.packed`` writes them.
 """
@@ -13,12 +13,15 @@ from bertdata._native import Engine
 from bertdata.config.manifest_versions import parse_dataset_json
 from bertdata.config.settings import FORMATS
 from bertdata.errors import ShardError
+from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import objective_of_file
 from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.records import ShardLayout, Vocabulary
-from bertdata.shards.fairseq import OBJECTIVE, load_numpy
+from bertdata.shards import fairseq
+from bertdata.shards.mds.layout import layout_in_manifest
+from bertdata.shards.mds.names import INDEX_NAME, MDS, is_mds_name, load_numpy
 from bertdata.shards.packed.layouts import make_pack_reader
 from bertdata.shards.parquet_file import is_lddl, load_pyarrow
 from bertdata.shards.protocol import ShardReader, ShardWriter, Sink
@@ -45,7 +48,7 @@ def make_writer(
 ) -> ShardWriter:
     """A writer of one of FORMATS or of NVIDIA_MLPERF. Errors call the shard ``name``.
 
-    HDF5 and Parquet need their extras; they are imported only here.
+    HDF5, Parquet and MDS need their extras; they are imported only here.
     """
     name = name or f"{format} shard"
     if format == "hdf5":
@@ -60,16 +63,23 @@ def make_writer(
         from bertdata.shards.parquet import ParquetWriter
 
         return ParquetWriter(sink, layout, name)
+    if format == MDS:
+        load_numpy()
+        from bertdata.shards.mds.container import MdsWriter
+
+        return MdsWriter(sink, layout, name)
     from bertdata.shards.tfrecord import TFRecordWriter
 
     return TFRecordWriter(sink, layout, engine, name)
 
 
-def format_of(file: BinaryIO, name: str = "") -> str:
-    """The container's format by its first bytes. TFRecord has no mark, so it is what is left.
+def format_of(file: BinaryIO, name: str) -> str:
+    """The container's format: MDS and fairseq's .bin by its name, others by their first bytes.
 
-    name: its ending tells a .bin of fairseq's, whose mark is in the .idx beside it.
+    TFRecord is what is left.
     """
+    if is_mds_name(name) or storage.base_name(name) == INDEX_NAME:
+        return MDS
     if name.endswith(".bin"):
         return FAIRSEQ
     magic = file.read(4)
@@ -84,10 +94,13 @@ def make_reader(
     objective: str | None = None,
     vocabulary: str | None = None,
     padding_id: int | None = None,
+    layout: ShardLayout | None = None,
 ) -> ShardReader:
     """A reader of whatever container the file is. Errors call it ``name``.
 
     padding_id: the id in the empty places of a TFRecord, where it is known; else that of the first record.
+    layout: that of the shard's dataset, for MDS, whose files do not say it; None: as the manifest beside it
+    tells, else as its longest example. An index of MDS is read as all its shards.
     vocabulary: path or name of that which LDDL's words need; None: vocab.txt beside the shard.
 
     A PackReader where the rows are packed. objective: the name of that of its examples, where it is
@@ -96,8 +109,10 @@ def make_reader(
     """
     format = format_of(file, name)
     known = objective_of_file(objective, name) if objective else None
+    if format == MDS:
+        return _mds_reader(file, name, known, layout)
     if format == FAIRSEQ:
-        load_numpy()
+        fairseq.load_numpy()
         from bertdata.shards.fairseq.blocks import FairseqReader
 
         return FairseqReader(file, name, known, _sizes_of(name))
@@ -148,7 +163,20 @@ def _sizes_of(shard: str) -> dict[str, int] | None:
     if manifest is None:
         return None
     settings = manifest["settings"]["objective"]
-    return {what: settings[what] for what in objective_of_file(OBJECTIVE, shard).batch_type.sizes()}
+    return {what: settings[what] for what in objective_of_file(fairseq.OBJECTIVE, shard).batch_type.sizes()}
+
+
+def _mds_reader(
+    file: BinaryIO, name: str, objective: Objective | None, layout: ShardLayout | None
+) -> ShardReader:
+    load_numpy()
+    from bertdata.shards.mds.container import MdsDirectoryReader, MdsReader
+
+    if layout is None and (manifest := _manifest_of(name)) is not None:
+        layout = layout_in_manifest(manifest, name)
+    if storage.base_name(name) == INDEX_NAME:
+        return MdsDirectoryReader(name, file.read(), objective, layout)
+    return MdsReader(file, name, objective, layout)
 
 
 def _words_of(shard: str, vocabulary: str | None) -> Vocabulary:
@@ -183,7 +211,7 @@ def _manifest_of(shard: str) -> dict[str, Any] | None:
     if value.get("kind") != "dataset":
         return None
     value = parse_dataset_json(storage.read_bytes(path), path).value
-    names = {entry["name"] for entry in value["shards"]}
+    names = {INDEX_NAME, *(entry["name"] for entry in value["shards"])}
     return value if storage.base_name(shard) in names else None
 
 
@@ -202,6 +230,8 @@ def format_of_name(path: str) -> str:
     """The format that a file name's ending says. ShardError for any other ending."""
     ending = re.sub(r"parquet_\d+$", "parquet", path.rsplit(".", 1)[-1].lower())  # LDDL's bins
     ending = re.sub(r"^tfrecord-\d+-of-\d+$", "tfrecord", ending)  # ELECTRA's files
+    if is_mds_name(path):
+        return MDS
     aliases = {"h5": "hdf5", "tfrecords": "tfrecord", "pq": "parquet"}
     format = aliases.get(ending, ending)
     if format not in FORMATS:
@@ -214,6 +244,7 @@ __all__ = [
     "FAIRSEQ",
     "FORMATS",
     "LDDL",
+    "MDS",
     "NVIDIA_MLPERF",
     "format_of",
     "format_of_name",

@@ -99,6 +99,8 @@ def _check_size(sizes: Array, what: str, lowest: int, highest: int, record: Reco
 
 def _check_items(items: Array, ends: Array, column: Column, lowest: int, record: RecordCheck) -> None:
     most = min(column.most, LARGEST_ID)
+    if items.dtype.kind == "u" and lowest <= 0 and np.iinfo(items.dtype).max <= most:
+        return  # the type allows no other
     record.refuse_items(
         (items < lowest) | (items > most),
         ends,

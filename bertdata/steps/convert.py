@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,10 @@ def convert(
     num_shards: int | None = None,
     shuffled: bool = False,
     bin_size: int | None = None,
+    size_limit: int | None = None,
+    compression: str | None = None,
+    hashes: Sequence[str] = (),
+    with_len: bool = False,
     unverified: bool = False,
     vocab: AnyPath | None = None,
     objective: str | None = None,
@@ -39,10 +44,11 @@ def convert(
 ) -> ConvertedDataset:
     """Convert the dataset in ``source`` into the directory ``target``, as ``bertdata convert --to`` does.
 
-    to: nvidia-mlperf, which needs num_shards and may be shuffled, lddl, which may have bins of bin_size
-    ids, arrow or fairseq. unverified: take files of any tool without a manifest; vocab: theirs, or that
-    of a dataset which has lost it. objective: one of your own that the examples have. Shards that an
-    earlier run finished are kept.
+    to: nvidia-mlperf, which needs num_shards and may be shuffled; lddl, which may have bins of bin_size ids;
+    mds, of size_limit bytes a shard at most (2^26), with compression as ``"zstd:9"``, hashes as ``["sha1"]``
+    and, with_len, the number of ids in a column len; arrow; fairseq. unverified: take files of any tool
+    without a manifest; vocab: theirs, or that of a dataset which has lost it. objective: one of your own that
+    the examples have. Shards that an earlier run finished are kept.
     """
     need("numpy", "numpy", "converting a dataset")
     from bertdata.build.conversion.run import convert_dataset
@@ -53,6 +59,10 @@ def convert(
         num_shards=None if num_shards is None else whole_number("num_shards", num_shards),
         shuffled=shuffled,
         bin_size=0 if bin_size is None else whole_number("bin_size", bin_size),
+        size_limit=None if size_limit is None else whole_number("size_limit", size_limit),
+        compression=compression,
+        hashes=tuple(hashes),
+        with_len=with_len,
     )
     tell = progress or silent
 

@@ -92,7 +92,15 @@ def create(
     num_shards: int | None = None,
     config: AnyPath | None = None,
     skip_bad_inputs: bool = False,
-    source_settings: Mapping[str, Any] | None = None,
+    input_kind: str | None = None,
+    language: str | None = None,
+    part_size: float | None = None,
+    sentences: str | None = None,
+    text_field: str | None = None,
+    id_field: str | None = None,
+    language_field: str | None = None,
+    max_record_bytes: int | None = None,
+    skip_bad_records: bool | None = None,
     workers: int | None = None,
     engine: Engine | None = None,
     progress: OnProgress | None = None,
@@ -101,8 +109,8 @@ def create(
     """Make one shard of each part, and the manifest, in ``output``, as ``bertdata create`` does.
 
     Of a directory that ``segment`` made, its parts to train on are taken. Of sources of records (JSON lines,
-    Parquet, Arrow; others by source_settings) parts are made first, in ``output.text``; source_settings: of
-    segment, as ``{"input_kind": "csv", "text_field": "body"}``. Exactly one of vocab, a WordPiece
+    Parquet, Arrow; others by input_kind) parts are made first, in ``output.text``, with segment's input_kind,
+    language and settings of records. Exactly one of vocab, a WordPiece
     vocabulary, and tokenizer, a tokenizer.json or a model's directory, is given; roles: of the latter, the
     tokens that its files do not tell, as ``{"mask": "<mask>"}``.
     A setting that is None is that of config, a TOML file (docs/commands.md), else the recipe's; the recipe's
@@ -141,7 +149,19 @@ def create(
         **own_settings,
     }
     changes = {name: value for name, value in settings.items() if value is not None}
-    of_sources, directory = dict(source_settings or {}), path_of(output)
+    directory = path_of(output)
+    given_of_sources = {
+        "input_kind": input_kind,
+        "language": language,
+        "part_size": part_size,
+        "sentences": sentences,
+        "text_field": text_field,
+        "id_field": id_field,
+        "language_field": language_field,
+        "max_record_bytes": max_record_bytes,
+        "skip_bad_records": skip_bad_records,
+    }
+    of_sources = {name: value for name, value in given_of_sources.items() if value is not None}
     if holds_records(given, of_sources):
         chosen_settings(recipe, phase, changes)  # a wrong one is told before parts are made
         given = make_parts(

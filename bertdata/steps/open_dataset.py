@@ -37,8 +37,8 @@ def open_dataset(
     """The dataset at the paths: directories, manifests, shards beside their manifest, patterns, or URLs.
 
     Sizes are compared with the manifest now, md5s when a shard is read. unverified: take TFRecord, HDF5,
-    Parquet or Arrow files of any tool without a manifest, or a .bin of fairseq's, and count their examples.
-    objective: one of your own that the examples have, or that of files which do not tell it.
+    Parquet, MDS or Arrow files of any tool without a manifest, or a .bin of fairseq's, and count their
+    examples. objective: one of your own that the examples have, or that of files which do not tell it.
     MissingInputError, DatasetError, ManifestError or ShardError name the fault.
 
     A mapping of paths to weights, ``{"A": 0.7, "B": 0.3}``, is a mixture: its examples come in the order

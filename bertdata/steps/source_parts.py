@@ -11,21 +11,17 @@ from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.sources.find import find_files
 from bertdata.sources.kinds import HEAD_BYTES, RECORD_KINDS, recognise
 from bertdata.steps.progress import OnProgress
-from bertdata.steps.record_source import OPTIONS, part_settings, preview_records, run_records
+from bertdata.steps.record_source import part_settings, preview_records, run_records
 
 _BY_BYTES = ("jsonl", "parquet", "arrow")
-SOURCE_OPTIONS = ("input_kind", "language", *OPTIONS)
-"""Settings of ``segment`` that ``create`` takes too, for sources."""
 
 
 def holds_records(paths: Sequence[str], given: Mapping[str, Any]) -> bool:
     """True where the paths are sources of records: by their settings, or by the first file's bytes.
 
+    given: settings of ``segment`` that ``create`` takes too.
     A text that is read as a part without these settings is never taken for one.
     """
-    unknown = sorted(set(given) - set(SOURCE_OPTIONS))
-    if unknown:
-        raise SettingsError(f"{unknown[0]} is no setting of sources, which are {', '.join(SOURCE_OPTIONS)}")
     if given:
         return True
     try:

@@ -9,7 +9,7 @@ import pytest
 from tests.support.house import ORDER, circles, draw, packages, read_sources, room, upward
 from tests.support.paths import ROOT
 
-MOST_ROOMS = 27
+MOST_ROOMS = 28
 MOST_ROOMS_OF_THE_TRAINER = 13
 LOOSE_MODULES = {"__init__.py", "__main__.py", "errors.py", "records.py"}
 KERNEL_NAMES = {"kernels", "_kernels"}
@@ -96,6 +96,7 @@ def test_the_toolkit_needs_none_of_the_heavy_packages():
     users |= {"bertdata.examples.dynamic_masking.masker", "bertdata.dataset.masked_data"}
     users |= {"bertdata.examples.sop.load_masker", "bertdata.examples.span.load_masker"}
     users |= {f"bertdata.examples.fairseq.{name}" for name in ("blocks", "load_masker", "order", "seeds")}
+    users |= {"bertdata.dataset.mixture.examples", "bertdata.dataset.mixture.turns"}
     users |= {
         "bertdata.dataset.views.fairseq_batches",
         "bertdata.dataset.views.torch_examples",
@@ -106,6 +107,9 @@ def test_the_toolkit_needs_none_of_the_heavy_packages():
     users |= {"bertdata.dataset.random_access", "bertdata.dataset.mixture.by_number"}
     packed = {name for name in SOURCES if name.startswith("bertdata.shards.packed.")}
     users |= packed - {f"bertdata.shards.packed.{name}" for name in ("fields", "layouts", "packs")}
+    mds = {name for name in SOURCES if name.startswith("bertdata.shards.mds.")}
+    light_mds = ("compression", "fit", "hashes", "layout", "listing", "names")
+    users |= mds - {f"bertdata.shards.mds.{name}" for name in light_mds}
     users |= {"bertdata.shards.hdf5_varlength", "bertdata.shards.lddl", "bertdata.build.sorting.runs"}
     users |= {"bertdata.shards.arrow", "bertdata.shards.arrow_reader", "bertdata.build.binarise"}
     users |= {name for name in SOURCES if name.startswith("bertdata.shards.fairseq.")}

@@ -6,6 +6,7 @@ from bertdata.dataset.manifest import InputEntry, ShardEntry
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.dataset.writer import Dataset
 from bertdata.records import ShardLayout
+from bertdata.shards.mds.index import ShardForm
 from bertdata.tokens.files import TokenizerFile
 
 
@@ -15,6 +16,7 @@ class Job:
 
     names: of each shard the file, or that of each bin; starts: the first example of each shard and the
     number of all; corpus: all inputs as one; tokenizer: of the source. has_masks: of the source's examples.
+    form: of MDS shards; None of any other.
     """
 
     source: OpenedDataset
@@ -27,6 +29,7 @@ class Job:
     tokenizer: TokenizerFile
     has_masks: bool = True
     bin_size: int = 0
+    form: ShardForm | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

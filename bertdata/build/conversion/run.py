@@ -9,6 +9,7 @@ from bertdata.build.conversion.chop import chop, chop_tasks
 from bertdata.build.conversion.cuts import shard_starts
 from bertdata.build.conversion.data_bin import check_for_fairseq
 from bertdata.build.conversion.job import ConvertedShard, Job
+from bertdata.build.conversion.mds import mds_starts, refuse_source
 from bertdata.build.conversion.permute import PermutedShardTask, gather, sort_examples, sort_tasks
 from bertdata.build.conversion.settings import ConversionSettings
 from bertdata.build.conversion.shard import kept_shard
@@ -16,6 +17,7 @@ from bertdata.build.packs.source import CountTask, PackSource, count_shard, open
 from bertdata.build.sorting.scratch import forget_scratch, scratch_folder
 from bertdata.dataset.layout_files import layout_files
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, corpus_entry
+from bertdata.dataset.mds_index import form_of
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import DataError, DatasetError, UsageError
 from bertdata.examples.groups import MASKS, PAIRS, check_groups, has_group
@@ -24,7 +26,7 @@ from bertdata.io.file_check import md5_of
 from bertdata.io.process_pool import ProcessPool
 from bertdata.records import ExampleBatch
 from bertdata.shards.arrow_fields import arrow_fields
-from bertdata.shards.containers import ARROW, FAIRSEQ
+from bertdata.shards.containers import ARROW, FAIRSEQ, MDS
 from bertdata.shards.fairseq import OBJECTIVE
 from bertdata.tokens.files import file_of_record
 from bertdata.tokens.load import vocabulary_of
@@ -34,12 +36,22 @@ Told = Callable[[int, int, str], None]
 
 
 def plan_conversion(
-    source: PackSource, settings: ConversionSettings, output: str, inputs: tuple[InputEntry, ...]
+    source: PackSource,
+    settings: ConversionSettings,
+    output: str,
+    inputs: tuple[InputEntry, ...],
+    pool: ProcessPool,
 ) -> Job:
     """The work of converting the source into the directory. inputs: of the manifest."""
     settings.check_bins(source.opened.layout.max_seq_length)
-    shards = 1 if settings.to == FAIRSEQ else settings.num_shards or len(source.opened.shards)
-    layout = replace(source.opened.layout, pad_position=None, padding_id=0)
+    layout = replace(source.opened.layout, pad_position=None)
+    if settings.to == MDS:
+        starts = mds_starts(source, settings.of_dataset(source.settings, 1), pool)
+        shards = len(starts) - 1
+    else:
+        layout = replace(layout, padding_id=0)
+        shards = 1 if settings.to == FAIRSEQ else settings.num_shards or len(source.opened.shards)
+        starts = shard_starts(source.opened.examples, shards)
     if settings.to == FAIRSEQ:
         layout = replace(layout, objective=OBJECTIVE)
     manifest = source.sources.dataset
@@ -57,11 +69,12 @@ def plan_conversion(
         format=settings.to,
         layout=layout,
         names=tuple(settings.names(number, shards, layout) for number in range(shards)),
-        starts=shard_starts(source.opened.examples, shards),
+        starts=starts,
         corpus=corpus_entry(inputs, source.skipped),
         tokenizer=file_of_record(source.settings.tokenizer, source.vocabulary_path()),
         has_masks=source.settings.objective.get("masks", True),
         bin_size=settings.bin_size,
+        form=form_of(plan.settings) if settings.to == MDS else None,
     )
 
 
@@ -102,7 +115,7 @@ def convert_dataset(
     _refuse(source, path, settings)
     with ProcessPool(workers) as pool:
         source, inputs = _inputs(source, settings.to, pool)
-        job = plan_conversion(source, settings, output, inputs)
+        job = plan_conversion(source, settings, output, inputs, pool)
         with job.dataset.run():
             try:
                 found = _make(job, settings, pool, workers, told)
@@ -138,6 +151,8 @@ def _refuse(source: PackSource, path: str, settings: ConversionSettings) -> None
         vocabulary = vocabulary_of(file_of_record(source.settings.tokenizer, source.vocabulary_path()))
         has_masks = source.settings.objective.get("masks", "unverified" not in source.settings.objective)
         return check_for_fairseq(layout.objective, path, has_masks, vocabulary)
+    elif settings.to == MDS:
+        return refuse_source(source, path)
     else:
         return check_groups(f"{path}: {settings.to}", PAIRS, layout.objective, kind)
     raise DatasetError(f"{path}: holds {found}")

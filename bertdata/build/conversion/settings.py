@@ -7,11 +7,16 @@ from bertdata.config.dataset_settings import DatasetSettings, shuffled_into, wit
 from bertdata.config.settings import check
 from bertdata.examples.bins import bin_count
 from bertdata.records import ShardLayout
-from bertdata.shards.containers import ARROW, FAIRSEQ, LDDL, NVIDIA_MLPERF
+from bertdata.shards.containers import ARROW, FAIRSEQ, LDDL, MDS, NVIDIA_MLPERF
 from bertdata.shards.fairseq import OBJECTIVE
+from bertdata.shards.mds.compression import find_compression
+from bertdata.shards.mds.hashes import check_hashes
 
-TARGETS = (NVIDIA_MLPERF, LDDL, ARROW, FAIRSEQ)
+TARGETS = (NVIDIA_MLPERF, LDDL, ARROW, FAIRSEQ, MDS)
 """The layouts that ``convert --to`` writes."""
+
+SIZE_LIMIT = 1 << 26
+"""Bytes of an MDS shard at most where none are given: MDSWriter's default."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,13 +24,18 @@ class ConversionSettings:
     """What, besides the source, decides the bytes of a converted dataset.
 
     to: one of TARGETS; num_shards: None: as many as the source has; shuffled: by NVIDIA's permutation;
-    bin_size: ids of LDDL's bins, 0: no bins.
+    bin_size: ids of LDDL's bins, 0: no bins. Of MDS: size_limit, bytes of a shard at most; compression, as
+    zstd:9, None: none; hashes of each shard, in any order; with_len: the number of ids in a column len.
     """
 
     to: str
     num_shards: int | None = None
     shuffled: bool = False
     bin_size: int = 0
+    size_limit: int | None = None
+    compression: str | None = None
+    hashes: tuple[str, ...] = ()
+    with_len: bool = False
 
     def __post_init__(self) -> None:
         check(self.to in TARGETS, f"to is {self.to!r}, expected one of {', '.join(TARGETS)}")
@@ -40,6 +50,20 @@ class ConversionSettings:
         )
         check(self.bin_size >= 0, f"bin_size is {self.bin_size}, expected 1 or more")
         check(not self.bin_size or self.to == LDDL, f"bin_size goes with {LDDL}")
+        for name in ("size_limit", "compression", "hashes", "with_len"):
+            flag = "len" if name == "with_len" else name
+            check(not getattr(self, name) or self.to == MDS, f"{flag} goes with {MDS}")
+        check(
+            self.num_shards is None or self.to != MDS,
+            f"num_shards does not go with {MDS}; size_limit cuts it",
+        )
+        check(
+            self.size_limit is None or 1 <= self.size_limit < 1 << 32,
+            f"size_limit is {self.size_limit}, expected 1 to {(1 << 32) - 1}",
+        )
+        check_hashes(self.hashes)
+        if self.compression is not None:
+            find_compression(self.compression)
 
     def check_bins(self, max_seq_length: int) -> None:
         """SettingsError for bins that do not cut examples of up to max_seq_length ids."""
@@ -50,6 +74,9 @@ class ConversionSettings:
 
     def names(self, number: int, shards: int, layout: ShardLayout) -> tuple[str, ...]:
         """The file name of a shard, or that of each of its bins, as the layout's programs look for them."""
+        if self.to == MDS:
+            ending = f".{find_compression(self.compression).ending}" if self.compression else ""
+            return (f"shard.{number:05}.mds{ending}",)
         if self.to == NVIDIA_MLPERF:
             return (f"part_{number:05}_of_{shards:05}.hdf5",)
         if self.to == FAIRSEQ:
@@ -63,6 +90,8 @@ class ConversionSettings:
 
     def of_dataset(self, source: DatasetSettings, num_shards: int) -> DatasetSettings:
         """The settings in the manifest of so many shards, from the source's."""
+        if self.to == MDS:
+            return replace(source, container={**self._of_mds(source), **shuffled_into(num_shards)})
         found = {
             name: value for name, value in without_padding(source.container).items() if name != "bin_size"
         }
@@ -74,3 +103,16 @@ class ConversionSettings:
         if self.to == FAIRSEQ:
             source = replace(source, objective={**source.objective, "name": OBJECTIVE})
         return replace(source, container={**found, **own, **shuffled_into(num_shards)})
+
+    def _of_mds(self, source: DatasetSettings) -> dict[str, Any]:
+        """The container's settings of MDS. The padding id is the source's, so that content md5s are too."""
+        own: dict[str, Any] = {"format": MDS, "size_limit": self.size_limit or SIZE_LIMIT}
+        if (padding_id := source.container.get("padding_id")) is not None:
+            own["padding_id"] = padding_id
+        if self.compression is not None:
+            own["compression"] = self.compression
+        if self.hashes:
+            own["hashes"] = sorted(set(self.hashes))
+        if self.with_len:
+            own["len"] = True
+        return own

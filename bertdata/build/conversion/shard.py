@@ -7,9 +7,11 @@ from functools import partial
 import numpy as np
 
 from bertdata.build.conversion.job import ConvertedShard, Job
+from bertdata.build.conversion.mds import example_names
 from bertdata.dataset.shard_group import write_shard_group
 from bertdata.examples.bins import cut_bins
 from bertdata.examples.columns import arrays, cut
+from bertdata.io import storage
 from bertdata.io.file_check import HashingSink
 from bertdata.records import ExampleBatch
 from bertdata.shards.containers import ARROW, FAIRSEQ, LDDL, make_writer
@@ -39,14 +41,20 @@ def write_shard(job: Job, number: int, batches: Iterable[ExampleBatch]) -> Conve
             for which, examples in cut_bins(batch, job.bin_size) if job.bin_size else [(0, batch)]:
                 writers[which].write(_in_32_bits(examples))
 
-    writer = partial(_writer, job)
+    writer = partial(_writer, job, number)
     entries = write_shard_group(job.dataset, job.names[number], job.layout, writer, write)
     for entry in entries:
         job.dataset.record(job.corpus, entry)
     return ConvertedShard(number=number, entries=entries)
 
 
-def _writer(job: Job, which: int, sink: HashingSink) -> ShardWriter:
+def _writer(job: Job, number: int, which: int, sink: HashingSink) -> ShardWriter:
+    if job.form is not None:
+        from bertdata.shards.mds.container import MdsWriter
+
+        path = storage.join(job.dataset.directory, job.names[number][which])
+        names = example_names(job.source, job.starts[number])
+        return MdsWriter(sink, job.layout, path, names=names, form=job.form)
     if job.format == ARROW:
         from bertdata.shards.arrow import ArrowWriter
 

@@ -56,7 +56,7 @@ class MixedExamples(OpenedDataset):
             given = given + counts
 
     def at_epoch(self, epoch: int) -> "MixedExamples":
-        """The mixture of another epoch of this length, from 0."""
+        """The examples of that epoch of the mixture. Masks that are drawn anew go with the passes."""
         return replace(self, first=epoch * self.length)
 
     def changed(self, change: Callable[[OpenedDataset], OpenedDataset]) -> "MixedExamples":

@@ -169,7 +169,7 @@ def test_create_takes_sources_and_makes_the_shards_of_segment(
     assert contents(tmp_path / "direct") == contents(tmp_path / "two")
     python = tmp_path / "python"
     settings = {"max_seq_length": 64, "max_predictions_per_seq": 10, "dupe_factor": 1, "workers": 1}
-    create([path], python, vocab=small_vocabulary_file, source_settings=SOURCE, **settings)
+    create([path], python, vocab=small_vocabulary_file, **SOURCE, **settings)
     assert contents(python) == contents(tmp_path / "two")
 
 

@@ -1,5 +1,8 @@
 """The same documents give the same parts, whatever files they come from and whoever makes them."""
 
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from bertdata.text.segment_records import segment_records
 from bertdata.text.settings import SegmentCounts
 from tests.support.commands import contents
 from tests.support.fake_splitters import load_period_splitter, split_at_periods
+from tests.support.paths import ROOT
 from tests.support.record_files import FILES, kind_of, make_documents, write
 
 DOCUMENTS = make_documents(300)
@@ -190,3 +194,20 @@ def test_the_longest_record_does_not_depend_on_the_kind(tmp_path: Path) -> None:
             write(tmp_path / name, name, documents), tmp_path / name / "out", kind_of(name), records=records
         )
         assert (counts.articles, counts.too_long) == (3, 1), name
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.zst", "a.parquet"])
+def test_a_process_that_was_killed_is_taken_up_by_the_same_command(name: str, tmp_path: Path) -> None:
+    path, out = write(tmp_path, name, make_documents(8000)), tmp_path / "out"
+    command = [sys.executable, "-m", "bertdata", "segment", str(path), "--part-size", "0.1"]
+    with subprocess.Popen([*command, "--output", str(out), "--workers", "2"], cwd=ROOT) as process:
+        while process.poll() is None and not (out / "part-00001.txt").exists():
+            time.sleep(0.001)
+        process.kill()
+    assert not (out / "manifest.json").exists()
+    kept = (out / "part-00001.txt").stat().st_ino
+    subprocess.run([*command, "--output", str(out), "--workers", "1"], cwd=ROOT, check=True)
+    subprocess.run([*command, "--output", str(tmp_path / "whole")], cwd=ROOT, check=True)
+    assert contents(out) == contents(tmp_path / "whole")
+    assert (out / "part-00001.txt").stat().st_ino == kept

@@ -77,7 +77,7 @@ def order_of(sources: Sequence[SourceShare]) -> partial[MixedOrder]:
 
 
 def tell_epochs(planned: PlannedUpdates, state: State) -> None:
-    """Log the epochs of each source before a state's next update; for the first one also what is to come.
+    """Log the epochs of each source before a state's next update, and those to come when a run starts.
 
     Packed at load, the examples of a window that has begun count by the average of a row.
     """

@@ -2,15 +2,25 @@
 
 import json
 import signal
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import bertdata
 from tests.support.sample_sets import create
 from tests.support.training_runs import Trainer, errors, losses, refuse, start_workers, tensors, words
 from trainer.checkpoint.state import find_checkpoints
+from trainer.config.settings import Config
+from trainer.data.dealing import find_rows
+from trainer.data.flat import make_form
+from trainer.data.loader import Loader
+from trainer.data.opening import for_training, open_configured
+from trainer.data.order import Position
+from trainer.extensions.loading.mixture import MixedOrder
 
 
 @pytest.fixture(scope="module")
@@ -131,3 +141,34 @@ def test_a_mixture_that_cannot_be_is_refused_in_one_line(trainer, sets, tmp_path
 def test_data_to_evaluate_on_have_no_weights(trainer, sets, tmp_path):
     run = words(sets[0], tmp_path / "run", f"--eval-data={mixed(sets, 1, 2)}")
     refuse(trainer(*run), 2, "data to evaluate on have no weights; give them as A+B")
+
+
+@pytest.mark.thorough
+def test_masks_at_load_are_those_of_each_source_alone_in_its_own_epoch(sets):
+    config = Config.of(train_data=mixed(sets, 1, 3), masking="dynamic", seed=42)
+    data = for_training(config, open_configured(config, config.data.train_data))
+    rows = find_rows(config, data)
+    loader = Loader(
+        rows, form=make_form(rows, batch_size=8, padded=True), batch_size=8, seed=42, open_files=2
+    )
+    order = MixedOrder(data.file_rows, sources=data.sources, seed=42, open_files=2)
+    masked = {
+        (path, epoch): list(bertdata.open_dataset(path).masked(seed=42, epoch=epoch))
+        for path in sets
+        for epoch in range(3)
+    }
+    first_of_b, before, position, seen = data.sources[0].shards, data.examples_before, Position(), set()
+    for _ in range(70):
+        wanted = Counter[str]()
+        for part in order.find(position, np.arange(8)):
+            path = sets[part.file >= first_of_b]
+            for row in part.rows.tolist():
+                wanted[str(masked[path, part.epoch][before[part.file] + row].ids)] += 1
+                seen.add((path, part.epoch))
+        update = next(loader)
+        (batch,) = update.batches
+        own = zip(batch.input_ids, batch.attention_mask, strict=True)
+        assert Counter(str(ids[used > 0].tolist()) for ids, used in own) == wanted
+        position = update.position
+    loader.close()
+    assert {(sets[1], 2), (sets[0], 0)} <= seen

@@ -1,0 +1,137 @@
+"""MDS written and read beside mosaicml-streaming, CPU seconds of one thread in one run.
+
+The peer is optional: without it, ours alone is measured. ``--peer-python`` names the Python of an environment
+that has it; both sides then run there, on the same samples.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bertdata.examples.mlm.batch import MlmBatch
+from bertdata.io import storage
+from bertdata.records import ShardLayout
+from bertdata.shards.mds.container import MdsDirectoryReader, MdsWriter
+from bertdata.shards.mds.directory import write_directory
+from bertdata.shards.mds.ids import id_form
+
+LENGTHS = (128, 1024)
+IDS = 4_000_000
+BATCH = 512
+REPEATS = 5
+
+
+def rows_of(length: int) -> list[np.ndarray[Any, Any]]:
+    generator = np.random.Generator(np.random.PCG64(1))
+    return [generator.integers(0, 50_000, length, dtype=np.uint16) for _ in range(IDS // length)]
+
+
+def batches_of(rows: list[Any]) -> list[MlmBatch]:
+    """The rows as the examples' columns."""
+    found, none = [], np.zeros(0, np.uint16)
+    for start in range(0, len(rows), BATCH):
+        some = rows[start : start + BATCH]
+        ends = np.cumsum([len(row) for row in some]).astype(np.uint32)
+        masks = {"positions": none, "labels": none, "mask_ends": np.zeros(len(some), np.uint32)}
+        found.append(MlmBatch(ids=np.concatenate(some), ends=ends, **masks))
+    return found
+
+
+def write_ours(batches: list[MlmBatch], length: int, path: str) -> None:
+    """One shard, through the container's writer, with its checks."""
+    with open(path, "wb") as sink:
+        writer = MdsWriter(sink, ShardLayout(objective="mlm", max_seq_length=length), "shard.00000.mds")
+        for batch in batches:
+            writer.write(batch)
+        writer.close()
+
+
+def read_ours(directory: str, length: int) -> int:
+    index = storage.join(directory, "index.json")
+    layout = ShardLayout(objective="mlm", max_seq_length=length, max_predictions_per_seq=1)
+    reader = MdsDirectoryReader(index, storage.read_bytes(index), None, layout)
+    return sum(len(batch.ids) for batch in reader.batches(BATCH))
+
+
+def write_theirs(rows: list[Any], directory: str) -> None:
+    from streaming import MDSWriter
+
+    with MDSWriter(
+        out=directory, columns={"input_ids": "ndarray:uint16", "id": "str"}, exist_ok=True
+    ) as writer:
+        for number, row in enumerate(rows):
+            writer.write({"input_ids": row, "id": f"shard.00000-{number}"})
+
+
+def read_theirs(directory: str) -> int:
+    from streaming import LocalDataset
+
+    return sum(len(row["input_ids"]) for row in LocalDataset(local=directory))
+
+
+def seconds(function: Callable[[], object]) -> float:
+    """The least CPU seconds of some repeats."""
+    found = []
+    for _ in range(REPEATS):
+        start = time.process_time()
+        function()
+        found.append(time.process_time() - start)
+    return min(found)
+
+
+def measure() -> None:
+    try:
+        import streaming  # noqa: F401
+    except ImportError:
+        print("mosaicml-streaming is not installed: ours alone")
+        has_peer = False
+    else:
+        has_peer = True
+    for length in LENGTHS:
+        rows = rows_of(length)
+        batches = batches_of(rows)
+        with tempfile.TemporaryDirectory() as place:
+            directory = str(Path(place) / "data")
+            ours = {
+                "write": seconds(
+                    lambda given=batches, n=length, d=place: write_ours(given, n, f"{d}/shard.mds")
+                )
+            }
+            Path(directory).mkdir()
+            samples = ({"input_ids": row, "id": f"shard.00000-{n}"} for n, row in enumerate(rows))
+            write_directory(directory, id_form(wide=False, with_len=False, size_limit=1 << 26), samples)
+            theirs = {}
+            if has_peer:
+                theirs["write"] = seconds(lambda rows=rows, d=directory: write_theirs(rows, d))
+                theirs["read"] = seconds(lambda d=directory: read_theirs(d))
+            ours["read"] = seconds(lambda d=directory, n=length: read_ours(d, n))
+        for what, cost in ours.items():
+            beside = (
+                f", theirs {theirs[what] / IDS * 1e9:.1f}: {theirs[what] / cost:.1f} times" if theirs else ""
+            )
+            print(
+                f"{what}, {length} ids an example: ours {cost / IDS * 1e9:.2f} ns an id{beside}", flush=True
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--peer-python", metavar="PATH", help="Python of an environment with mosaicml-streaming"
+    )
+    args = parser.parse_args()
+    if args.peer_python is None:
+        measure()
+    else:
+        subprocess.run([args.peer_python, "-m", "benchmarks.mds"], check=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""MDS, the shards of Mosaic's Streaming: types, shard files, index, and the container of unmasked ids."""

@@ -1,0 +1,211 @@
+"""Shards of unmasked ids as MDS: our writer, and a reader of any shard with a column of ids.
+
+Needs NumPy when it is imported.
+"""
+
+from collections.abc import Iterator
+from io import BytesIO
+from itertools import count, islice
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from bertdata.errors import ShardError
+from bertdata.examples.columns import Array, arrays, lengths, narrow, regroup
+from bertdata.examples.groups import MASKS, count_masks, has_group, mask_names
+from bertdata.examples.objective import Objective
+from bertdata.examples.objectives import find_objective
+from bertdata.io import storage
+from bertdata.records import ExampleBatch, ShardLayout
+from bertdata.shards.mds.compression import find_compression
+from bertdata.shards.mds.directory import checked_bytes, entry_beside, find_file
+from bertdata.shards.mds.fit import UNMASKED, check_kind
+from bertdata.shards.mds.ids import IdDecoder, encode_ids, id_form
+from bertdata.shards.mds.index import LARGEST_SHARD, IndexEntry, ShardForm, parse_index
+from bertdata.shards.mds.names import INDEX_NAME, ending_of, without_ending
+from bertdata.shards.mds.shard_file import encode_head, head_bytes, read_head
+from bertdata.shards.protocol import ShardReader, Sink
+from bertdata.shards.rows import RecordCheck, check_batch
+
+_MEASURED = 4096
+_MASK_SHARE = 0.15
+
+
+class MdsWriter:
+    """Writes one shard of unmasked examples. All of it is in memory until it is closed.
+
+    names: of the examples in order; by default the shard's name without its ending and a number. form: of
+    the shard; by default that of ``create``, whose ids are as wide as those of the first batch:
+    a vocabulary of at most 65,536 ids asks for 16 bits.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        layout: ShardLayout,
+        name: str,
+        *,
+        names: Iterator[str] | None = None,
+        form: ShardForm | None = None,
+    ) -> None:
+        check_kind(find_objective(layout.objective).batch_type, layout.objective, name)
+        self._sink, self._layout, self._name, self._form = sink, layout, name, form
+        stem = without_ending(storage.base_name(name))
+        self._names = names or (f"{stem}-{number}" for number in count())
+        self._data: list[bytes] = []
+        self._sizes: list[int] = []
+
+    def write(self, batch: ExampleBatch) -> None:
+        batch = arrays(batch)
+        record = RecordCheck(name=self._name, first=len(self._sizes))
+        check_batch(batch, self._layout, record)
+        if count_masks(batch):
+            masked = lengths(getattr(batch, mask_names(type(batch)).ends)) > 0
+            record.refuse(masked, lambda _: f"has masks, expected ids alone; {UNMASKED}")
+        form = self._form = self._form or id_form(wide=batch.ids.itemsize > 2, with_len=False)
+        names = islice(self._names, len(batch))
+        data, sizes = encode_ids(
+            batch.ids, batch.ends, names, wide="ndarray:uint32" in form.types, with_len="len" in form.names
+        )
+        self._sizes += sizes
+        self._data.append(data)
+
+    def close(self) -> None:
+        form = self._form or id_form(wide=False, with_len=False)
+        head = form.dump()
+        if sum(self._sizes) + 4 * len(self._sizes) + head_bytes(head) > LARGEST_SHARD:
+            raise ShardError(
+                f"{self._name}: passes 4 GiB, the most of an MDS shard; make smaller parts, or more shards "
+                "with --shuffle global --num-shards N"
+            )
+        data = [encode_head(np.array(self._sizes, np.int64), head), *self._data]
+        if form.compression is not None:
+            data = [find_compression(form.compression).compress(b"".join(data))]
+        for piece in data:
+            self._sink.write(piece)
+
+
+class MdsReader(ShardReader):
+    """Reads the ids of a shard, whatever tool wrote it, from a seekable file.
+
+    layout: that of its dataset, where one is known. A shard by itself does not say how long examples may
+    be: then its longest is the measure. It is held against the index beside it, unless it is known.
+    """
+
+    layout: ShardLayout
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        name: str,
+        objective: Objective | None = None,
+        layout: ShardLayout | None = None,
+    ) -> None:
+        entry = entry_beside(name) if layout is None else None
+        self._file, self._name = _raw_file(file, name, entry), name
+        self._head = read_head(self._file, name)
+        if entry is not None and entry.samples != len(self._head):
+            raise ShardError(
+                f"{name}: holds {len(self._head)} samples, expected {entry.samples} by {INDEX_NAME}"
+            )
+        try:
+            self._decoder = IdDecoder(self._head.form)
+        except ValueError as error:
+            raise ShardError(f"{name}: {error}") from None
+        self._objective = objective or find_objective(layout.objective if layout else "mlm")
+        check_kind(self._objective.batch_type, self._objective.name, name)
+        self.layout = layout or self._measured()
+
+    def __len__(self) -> int:
+        return len(self._head)
+
+    def batches(self, size: int) -> Iterator[ExampleBatch]:
+        for first, data, bounds in self._blocks(size):
+            record = RecordCheck(name=self._name, first=first)
+            batch = _unmasked(self._objective, *self._decoder.decode(data, bounds, record.refuse))
+            check_batch(batch, self.layout, record)
+            yield narrow(batch)
+
+    def _blocks(self, size: int) -> Iterator[tuple[int, bytes, Array]]:
+        """The bytes of ``size`` samples: number of the first, data, bounds of the samples in them."""
+        offsets = self._head.offsets
+        self._file.seek(int(offsets[0]))
+        for first in range(0, len(self), size):
+            bounds = offsets[first : first + size + 1]
+            yield first, self._file.read(int(bounds[-1] - bounds[0])), bounds - bounds[0]
+
+    def _measured(self) -> ShardLayout:
+        """The layout whose limits are the shard's longest example, and its masks at the usual rate."""
+        longest = 1
+        for first, data, bounds in self._blocks(_MEASURED):
+            record = RecordCheck(name=self._name, first=first)
+            longest = max(longest, int(self._decoder.lengths(data, bounds, record.refuse).max()))
+        return layout_of_length(self._objective, longest)
+
+
+def layout_of_length(objective: Objective, longest: int) -> ShardLayout:
+    """The layout of unmasked examples of which nothing is known but their length."""
+    sizes = dict.fromkeys(objective.batch_type.sizes(), longest)
+    if has_group(objective.batch_type, MASKS):
+        sizes[MASKS.size] = max(1, round(_MASK_SHARE * longest))
+    return ShardLayout.of_sizes(sizes, objective=objective.name)
+
+
+def _raw_file(file: BinaryIO, name: str, entry: IndexEntry | None) -> BinaryIO:
+    """The shard without compression, held against its entry. A plain one without hashes stays on disk."""
+    if ending_of(name) is None and (entry is None or not entry.raw.hashes):
+        if entry is not None and (size := file.seek(0, 2)) != entry.raw.bytes:
+            raise ShardError(
+                f"{name}: {size} bytes, expected {entry.raw.bytes} by {INDEX_NAME}; copy it again"
+            )
+        return file
+    file.seek(0)
+    return BytesIO(checked_bytes(file.read(), name, entry))
+
+
+def _unmasked(objective: Objective, ids: Array, ends: Array) -> Any:
+    """The examples, without a mask, as a batch of the objective's type."""
+    found: dict[str, Array] = {"ids": ids, "ends": ends}
+    for item in objective.batch_type.columns():
+        if item.name not in found:
+            is_ends = item.name in objective.batch_type.ragged()
+            found[item.name] = np.zeros(len(ends) if is_ends else 0, np.int64)
+    return objective.batch_type(**found)
+
+
+class MdsDirectoryReader(ShardReader):
+    """Reads all shards that an index lists, one after the other, as one."""
+
+    layout: ShardLayout
+
+    def __init__(
+        self, index: str, data: bytes, objective: Objective | None = None, layout: ShardLayout | None = None
+    ) -> None:
+        """index: the path of the index, data: its bytes."""
+        entries = parse_index(data, index)
+        if not entries:
+            raise ShardError(f"{index}: lists no shards")
+        self._paths = [find_file(storage.parent(index), entry) for entry in entries]
+        self._objective, self._known = objective, layout
+        self._length = sum(entry.samples for entry in entries)
+        self.layout = layout or self._longest()
+
+    def __len__(self) -> int:
+        return self._length
+
+    def batches(self, size: int) -> Iterator[ExampleBatch]:
+        return regroup(self._all_batches(size), size)
+
+    def _all_batches(self, size: int) -> Iterator[ExampleBatch]:
+        for path in self._paths:
+            with storage.open_input(path) as file:
+                reader = MdsReader(file, path, self._objective, self._known)
+                reader.layout = self.layout
+                yield from reader.batches(size)
+
+    def _longest(self) -> ShardLayout:
+        found = []
+        for path in self._paths:
+            with storage.open_input(path) as file:
+                found.append(MdsReader(file, path, self._objective).layout)
+        return max(found, key=lambda layout: layout.max_seq_length)

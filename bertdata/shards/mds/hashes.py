@@ -1,0 +1,40 @@
+"""Hashes of shards by name: those of hashlib, and of the package xxhash."""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from bertdata.errors import MissingExtraError, SettingsError, install_extra
+
+_XXHASHES = ("xxh128", "xxh32", "xxh3_128", "xxh3_64", "xxh64")
+NAMES = (
+    *sorted(name for name in hashlib.algorithms_guaranteed if not name.startswith("shake_")),
+    *_XXHASHES,
+)
+"""The hashes that an index may hold."""
+
+
+def check_hashes(names: Iterable[str]) -> tuple[str, ...]:
+    """The names, sorted. SettingsError for an unknown one, MissingExtraError without its package."""
+    found = tuple(sorted(set(names)))
+    for name in found:
+        _function(name)
+    return found
+
+
+def hashes_of(data: bytes | memoryview, names: Iterable[str]) -> dict[str, str]:
+    """The hashes of the bytes by name, in hexadecimal digits."""
+    return {name: str(_function(name)(data).hexdigest()) for name in names}
+
+
+def _function(name: str) -> Callable[..., Any]:
+    if name not in NAMES:
+        raise SettingsError(f"unknown hash {name!r}, expected {', '.join(NAMES)}")
+    if name not in _XXHASHES:
+        return lambda data: hashlib.new(name, data, usedforsecurity=False)
+    try:
+        import xxhash
+    except ModuleNotFoundError:
+        raise MissingExtraError(f"hash {name} needs the package xxhash: {install_extra('mds')}") from None
+    found: Callable[..., Any] = getattr(xxhash, name)
+    return found

@@ -1,0 +1,182 @@
+"""Examples of ids as MDS samples, many at a time: columns id, input_ids and, where asked for, len."""
+
+import struct
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from bertdata.examples.columns import Array
+from bertdata.shards.mds.index import ShardForm
+from bertdata.shards.mds.types import DTYPES, ArrayType, array_type, encode_shape
+
+ID_COLUMNS = ("input_ids", "tokens")
+"""The columns that hold a sample's ids, the first that is there: ModernBERT's and Ettin's, EuroBERT's."""
+TEXT_COLUMN = "text"
+
+_WORD = 4
+_ROW_SIZES = struct.Struct("<II")
+Refuse = Callable[[Array, Callable[[int], str]], None]
+"""Raises an error for the first sample that is wrong, with a description by its index."""
+
+
+def id_form(*, wide: bool, with_len: bool, **others: object) -> ShardForm:
+    """The form of shards of ids. wide: 32 bits, else 16."""
+    columns = {"id": "str", "input_ids": f"ndarray:uint{32 if wide else 16}"}
+    return ShardForm.of({**columns, **({"len": "int"} if with_len else {})}, **others)
+
+
+def sample_sizes(counts: Array, name_sizes: Array, *, wide: bool, with_len: bool) -> Array:
+    """The bytes of each sample, from its number of ids (1 to 65535) and the length of its name."""
+    ids = counts.astype(np.int64)
+    shape = np.where(ids < 1 << 8, 2, 3)
+    return 2 * _WORD + name_sizes + shape + ids * (4 if wide else 2) + (8 if with_len else 0)
+
+
+def name_sizes(stem: str, start: int, stop: int) -> Array:
+    """The bytes of the names ``<stem>-<index>`` of those indexes."""
+    numbers, size = np.arange(start, stop), np.full(stop - start, len(stem.encode()) + 2)
+    for digits in range(1, len(str(max(stop, 1))) + 1):
+        size += numbers >= 10**digits
+    return size
+
+
+def encode_ids(
+    ids: Array, ends: Array, names: Iterable[str], *, wide: bool, with_len: bool
+) -> tuple[bytes, list[int]]:
+    """The samples' bytes, one behind the other, and the size of each. ends: the end of each one's ids."""
+    width = 4 if wide else 2
+    data = memoryview(np.ascontiguousarray(ids, dtype=f"<u{width}").view(np.uint8).data)
+    pieces: list[bytes | memoryview] = []
+    sizes, start = [], 0
+    for name, end in zip(names, np.asarray(ends).tolist(), strict=True):
+        text, shape = name.encode(), encode_shape_of(end - start)
+        body = len(shape) + width * (end - start)
+        pieces += (_ROW_SIZES.pack(len(text), body), text, shape, data[width * start : width * end])
+        if with_len:
+            pieces.append((end - start).to_bytes(8, "little"))
+        sizes.append(2 * _WORD + len(text) + body + (8 if with_len else 0))
+        start = end
+    return b"".join(pieces), sizes
+
+
+def encode_shape_of(length: int) -> bytes:
+    """The shape of a row of so many items, as ``encode_shape`` has it."""
+    if length < 1 << 8:
+        return bytes((4, length))
+    return b"\x05" + length.to_bytes(2, "little") if length < 1 << 16 else encode_shape((length,))
+
+
+def id_column(form: ShardForm) -> str:
+    """The column of ids. ValueError where there is none, or not one of whole numbers."""
+    for name in ID_COLUMNS:
+        if name in form.names:
+            kind = form.types[form.names.index(name)]
+            if kind.split(":")[0] == "ndarray" and "float" not in kind:
+                return name
+            raise ValueError(f"column {name} is of the type {kind}, expected ndarray of whole numbers")
+    if TEXT_COLUMN in form.names:
+        raise ValueError(f"holds text (column {TEXT_COLUMN}), not ids; expected the column {ID_COLUMNS[0]}")
+    raise ValueError(f"has the columns {', '.join(form.names)}, expected {' or '.join(ID_COLUMNS)}")
+
+
+class IdDecoder:
+    """Decodes the ids of many samples of a form at once."""
+
+    def __init__(self, form: ShardForm) -> None:
+        """ValueError for a form without a column of ids."""
+        name = id_column(form)
+        self._at = form.names.index(name)
+        self._sizes = [kind.size for kind in form.column_types()]
+        self._array: ArrayType = array_type(form.types[self._at])
+        if self._array.shape is not None and len(self._array.shape) != 1:
+            raise ValueError(f"column {name} has the shape {self._array.shape}, expected one axis")
+
+    def decode(self, data: bytes, bounds: Array, refuse: Refuse) -> tuple[Array, Array]:
+        """The ids of all samples, and the end of each one's. bounds: of the samples in the data."""
+        buffer = np.frombuffer(data, np.uint8)
+        starts, stops = self._spans(buffer, bounds, refuse)
+        counts, items = self._counts(buffer, starts, stops, refuse)
+        kinds = np.unique(items).tolist()
+        if len(kinds) == 1:
+            dtype = np.dtype(DTYPES[kinds[0]]).newbyteorder("<")
+            begins = (stops - counts * dtype.itemsize).tolist()
+            view = memoryview(data)
+            joined = b"".join([view[a:b] for a, b in zip(begins, stops.tolist(), strict=True)])
+            return np.frombuffer(joined, dtype), np.cumsum(counts)
+        return self._mixed(data, stops, counts, items), np.cumsum(counts)
+
+    def lengths(self, data: bytes, bounds: Array, refuse: Refuse) -> Array:
+        """The number of ids of each sample."""
+        buffer = np.frombuffer(data, np.uint8)
+        return self._counts(buffer, *self._spans(buffer, bounds, refuse), refuse)[0]
+
+    def _spans(self, buffer: Array, bounds: Array, refuse: Refuse) -> tuple[Array, Array]:
+        """The place of each sample's value of ids in the data."""
+        varying = [number for number, size in enumerate(self._sizes) if size is None]
+        found = np.diff(bounds)
+        least = _WORD * len(varying)
+        refuse(found < least, lambda i: f"{found[i]} bytes, expected {least} or more")
+        starts = bounds[:-1]
+        free = _numbers(buffer, starts, _WORD * len(varying)).view("<u4").astype(np.int64)
+        sizes = [
+            free[:, varying.index(number)] if size is None else np.full(len(starts), size)
+            for number, size in enumerate(self._sizes)
+        ]
+        due = sum(sizes, np.full(len(starts), least))
+        refuse(found != due, lambda i: f"{found[i]} bytes, expected {due[i]} by the sizes of its columns")
+        begins = starts + least + sum(sizes[: self._at], np.zeros(len(starts), np.int64))
+        return begins, begins + sizes[self._at]
+
+    def _counts(self, buffer: Array, starts: Array, stops: Array, refuse: Refuse) -> tuple[Array, Array]:
+        """The number of ids of each sample, and the code of their type."""
+        place = starts
+        if self._array.dtype is None:
+            refuse(stops <= place, lambda _: "an array of no bytes")
+            items, place = buffer[place].astype(np.int64), place + 1
+            known = [code for code, name in DTYPES.items() if "float" not in name]
+            refuse(~np.isin(items, known), lambda i: f"item type {items[i]}, expected one of whole numbers")
+        else:
+            codes = {name: code for code, name in DTYPES.items()}
+            items = np.full(len(place), codes[self._array.dtype])
+        if self._array.shape is not None:
+            counts = np.full(len(place), self._array.shape[0])
+        else:
+            refuse(stops <= place, lambda _: "an array without a shape")
+            shapes = buffer[place]
+            refuse(shapes >> 2 != 1, lambda i: f"ids of {shapes[i] >> 2} axes, expected 1")
+            counts, place = _shape_lengths(buffer, place, stops, refuse)
+        widths = np.maximum(items >> 3, 1)  # 8 and 9 stand for one byte, 64 to 66 for eight
+        due = place + counts * widths
+        refuse(stops != due, lambda i: f"{stops[i] - place[i]} bytes of ids, expected {due[i] - place[i]}")
+        return counts, items
+
+    def _mixed(self, data: bytes, stops: Array, counts: Array, items: Array) -> Array:
+        """The ids where samples have different item types."""
+        rows = []
+        for stop, count, code in zip(stops.tolist(), counts.tolist(), items.tolist(), strict=True):
+            kind = np.dtype(DTYPES[code]).newbyteorder("<")
+            rows.append(np.frombuffer(data, kind, count, stop - count * kind.itemsize))
+        return np.concatenate([_signed(row) for row in rows])
+
+
+def _shape_lengths(buffer: Array, place: Array, stops: Array, refuse: Refuse) -> tuple[Array, Array]:
+    """The one length of each shape, and the place behind it."""
+    codes = buffer[place] & 3
+    behind = place + 1 + (1 << codes.astype(np.int64))
+    refuse(behind > stops, lambda _: "an array that ends in its shape")
+    counts = np.zeros(len(place), np.int64)
+    for code in np.unique(codes).tolist():
+        chosen = codes == code
+        found = _numbers(buffer, place[chosen] + 1, 1 << code).view(f"<u{1 << code}")[:, 0]
+        counts[chosen] = np.minimum(_signed(found), 1 << 40)  # no product below overflows
+    return counts, behind
+
+
+def _numbers(buffer: Array, places: Array, width: int) -> Array:
+    """Rows of ``width`` bytes from each place on."""
+    return np.ascontiguousarray(buffer[places[:, np.newaxis] + np.arange(width)])
+
+
+def _signed(values: Array) -> Array:
+    """The numbers in 64 bits, those too large for it as the largest."""
+    return (np.minimum(values, (1 << 63) - 1) if values.dtype.itemsize == 8 else values).astype(np.int64)

@@ -1,0 +1,36 @@
+"""The shards that the indexes below a directory list."""
+
+from collections.abc import Sequence
+
+from bertdata.errors import ShardError
+from bertdata.io import storage
+from bertdata.shards.mds.names import INDEX_NAME, is_mds_name, load_numpy
+
+
+def mds_shards(directory: str, names: Sequence[str]) -> list[str]:
+    """The names of the shards of all indexes among the names of a directory's files. Empty without an index.
+
+    An index of a directory whose files are of another kind is none of MDS. ShardError for a damaged index,
+    and for a shard that is missing.
+    """
+    indexes = [name for name in names if storage.base_name(name) == INDEX_NAME]
+    others = [name for name in names if name.endswith((".tfrecord", ".hdf5", ".h5", ".parquet"))]
+    if not indexes or (others and not any(map(is_mds_name, names))):
+        return []
+    load_numpy()
+    from bertdata.shards.mds.index import parse_index
+
+    there, found = set(names), []
+    for index in indexes:
+        where, folder = storage.join(directory, index), index.removesuffix(INDEX_NAME)
+        for entry in parse_index(storage.read_bytes(where), where):
+            files = [folder + entry.stored.basename, folder + entry.raw.basename]
+            present = [name for name in files if name in there]
+            if not present:
+                missing = storage.join(directory, files[0])
+                raise ShardError(
+                    f"{missing}: is missing, {INDEX_NAME} lists it with {entry.samples} samples; "
+                    "copy it again"
+                )
+            found.append(present[0])
+    return found

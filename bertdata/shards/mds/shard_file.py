@@ -1,0 +1,142 @@
+"""An MDS shard's file: number of samples, their offsets, the form as JSON, and the samples.
+
+::
+
+    u32 n; u32 offsets[n + 1] from the file's start; JSON; samples
+    a sample: the u32 size of each column whose size varies, then the columns
+
+Integers are little-endian.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from bertdata.errors import ShardError
+from bertdata.examples.columns import Array
+from bertdata.shards.mds.index import LARGEST_SHARD, ShardForm, parse_form
+
+_WORD = 4
+
+
+def head_bytes(form: bytes) -> int:
+    """Bytes of a shard without samples, as a writer counts them against its limit."""
+    return 2 * _WORD + len(form)
+
+
+def encode_head(sizes: Array, form: bytes) -> bytes:
+    """All that stands before the samples. sizes: bytes of each, together at most LARGEST_SHARD."""
+    offsets = np.cumsum(np.concatenate([[0], np.asarray(sizes, np.int64)]))
+    offsets += head_bytes(form) + _WORD * len(sizes)
+    assert offsets[-1] <= LARGEST_SHARD
+    return len(sizes).to_bytes(_WORD, "little") + offsets.astype("<u4").tobytes() + form
+
+
+def encode_sample(sample: Any, form: ShardForm) -> bytes:
+    """A sample's bytes, from its values by column. ValueError names a column that does not fit."""
+    kinds, sizes, data = form.column_types(), [], []
+    for name, kind in zip(form.names, kinds, strict=True):
+        try:
+            datum = kind.encode(sample[name])
+        except KeyError:
+            raise ValueError(f"column {name} is missing") from None
+        except ValueError as error:
+            raise ValueError(f"column {name}: {error}") from None
+        if kind.size is None:
+            sizes.append(len(datum))
+        data.append(datum)
+    return np.array(sizes, "<u4").tobytes() + b"".join(data)
+
+
+def decode_sample(data: bytes, form: ShardForm) -> dict[str, Any]:
+    """The values by column of a sample's bytes. ValueError names a column that does not fit."""
+    kinds = form.column_types()
+    varying = sum(kind.size is None for kind in kinds)
+    if len(data) < _WORD * varying:
+        raise ValueError(f"{len(data)} bytes, expected {_WORD * varying} or more")
+    free = iter(np.frombuffer(data, "<u4", varying).tolist())
+    sizes = [next(free) if kind.size is None else kind.size for kind in kinds]
+    ends = list(accumulate(sizes, initial=_WORD * varying))
+    if ends[-1] != len(data):
+        raise ValueError(f"{len(data)} bytes, expected {ends[-1]} by the sizes of its columns")
+    found = {}
+    for name, kind, start, stop in zip(form.names, kinds, ends, ends[1:], strict=False):
+        try:
+            found[name] = kind.decode(data[start:stop])
+        except ValueError as error:
+            raise ValueError(f"column {name}: {error}") from None
+    return found
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShardHead:
+    """What a shard's file says before its samples. offsets: of each sample, and the file's end."""
+
+    form: ShardForm
+    offsets: Array
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+
+def read_head(file: BinaryIO, name: str) -> ShardHead:
+    """The head of a seekable file. ShardError where it is damaged or truncated."""
+    size = file.seek(0, 2)
+    file.seek(0)
+    number = int.from_bytes(_read(file, _WORD, name, size), "little")
+    if _WORD * (number + 2) > size:
+        raise ShardError(f"{name}: {size} bytes, too few for its {number} samples; it is truncated or no MDS")
+    offsets = np.frombuffer(_read(file, _WORD * (number + 1), name, size), "<u4").astype(np.int64)
+    place = _WORD * (number + 2)
+    falls = np.flatnonzero(np.diff(offsets, prepend=place) < 0)
+    if len(falls):
+        at = int(falls[0])
+        before = offsets[at - 1] if at else place
+        raise ShardError(f"{name}: record {at}: offset {offsets[at]}, expected {before} or more")
+    if offsets[-1] != size:
+        raise ShardError(
+            f"{name}: {size} bytes, expected {offsets[-1]} by its offsets; it is truncated or damaged"
+        )
+    try:
+        value = json.loads(_read(file, int(offsets[0]) - place, name, size))
+    except ValueError as error:
+        raise ShardError(f"{name}: its description is no JSON: {error}; it is damaged, or no MDS") from None
+    return ShardHead(form=parse_form(value, name), offsets=offsets)
+
+
+def _read(file: BinaryIO, count: int, name: str, size: int) -> bytes:
+    data = file.read(count)
+    if len(data) != count:
+        raise ShardError(f"{name}: {size} bytes, expected {count} more at its start; it is truncated")
+    return data
+
+
+def cut_by_size(sizes: Sequence[int] | Array, form: bytes, limit: int | None) -> list[int]:
+    """The number of the first sample of each shard, and of all samples, where MDSWriter cuts them.
+
+    sizes: bytes of each sample. A shard ends before the sample with which it would pass the limit. One that
+    is larger by itself gets a shard of its own. ValueError where that is the first, for which MDSWriter would
+    write an empty shard.
+    """
+    ends = np.cumsum(np.asarray(sizes, np.int64) + _WORD)
+    starts = [0]
+    if limit is None or not len(ends):
+        return [0, len(ends)] if len(ends) else [0]
+    room = limit - head_bytes(form)
+    if int(ends[0]) > room:
+        raise ValueError(f"the first sample alone makes a shard of {int(ends[0]) + head_bytes(form)} bytes")
+    while starts[-1] < len(ends):
+        done = int(ends[starts[-1] - 1]) if starts[-1] else 0
+        stop = int(np.searchsorted(ends, done + room, side="right"))
+        starts.append(max(stop, starts[-1] + 1))
+    return starts
+
+
+def join_shard(samples: Iterable[bytes], form: bytes) -> bytes:
+    """The file of a few samples, plainly."""
+    held = list(samples)
+    return encode_head(np.array([len(sample) for sample in held], np.int64), form) + b"".join(held)

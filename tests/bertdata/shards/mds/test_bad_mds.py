@@ -1,0 +1,185 @@
+"""Damaged and unsafe MDS directories: one line each, which names file and fault."""
+
+import json
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bertdata.shards.mds.directory import write_directory
+from bertdata.shards.mds.index import ShardForm
+
+Change = Callable[[Path], None]
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> Path:
+    """Two shards with hashes, as ModernBERT's trainer reads them."""
+    form = ShardForm.of({"id": "str", "input_ids": "ndarray:uint16"}, hashes=("sha1",), size_limit=400)
+    rows = [np.arange(3 + number, dtype=np.uint16) for number in range(12)]
+    place = tmp_path / "foreign"
+    place.mkdir()
+    write_directory(str(place), form, [{"id": f"x-{i}", "input_ids": row} for i, row in enumerate(rows)])
+    return place
+
+
+def edit(place: Path, change: Callable[[Any], None]) -> None:
+    value = json.loads((place / "index.json").read_text())
+    change(value)
+    (place / "index.json").write_text(json.dumps(value))
+
+
+def patch(path: Path, place: int, data: bytes) -> None:
+    held = bytearray(path.read_bytes())
+    place %= len(held)
+    held[place : place + len(data)] = data
+    path.write_bytes(held)
+
+
+def without_index(change: Change) -> Change:
+    def changed(place: Path) -> None:
+        (place / "index.json").unlink()
+        change(place)
+
+    return changed
+
+
+CASES: dict[str, tuple[Change, str]] = {
+    "no JSON": (lambda place: (place / "index.json").write_text("{"), "index.json: is no JSON"),
+    "no shards": (
+        lambda place: (place / "index.json").write_text("[]"),
+        "index.json: holds no list of shards",
+    ),
+    "version 3": (lambda place: edit(place, lambda value: value.update(version=3)), "version 3, expected 2"),
+    "version 3 of a shard": (
+        lambda place: edit(place, lambda value: value["shards"][1].update(version=3)),
+        "shard 1: version 3, expected 2",
+    ),
+    "pkl": (
+        lambda place: edit(
+            place, lambda value: value["shards"][0].update(column_encodings=["pkl", "ndarray"])
+        ),
+        "column id: type pkl runs code when it is read, and is refused",
+    ),
+    "unknown type": (
+        lambda place: edit(
+            place, lambda value: value["shards"][0].update(column_encodings=["str", "complex"])
+        ),
+        "column input_ids: unknown type 'complex'",
+    ),
+    "sizes": (
+        lambda place: edit(place, lambda value: value["shards"][0].update(column_sizes=[None, 4])),
+        "column_sizes [None, 4], expected [None, None]",
+    ),
+    "no raw_data": (
+        lambda place: edit(place, lambda value: value["shards"][0].pop("raw_data")),
+        "shard 0: raw_data: is None, expected basename, bytes and hashes",
+    ),
+    "outside": (
+        lambda place: edit(place, lambda value: value["shards"][0]["raw_data"].update(basename="../a.mds")),
+        "lists '../a.mds', expected a file in its own directory",
+    ),
+    "unknown hash": (
+        lambda place: edit(place, lambda value: value["shards"][0]["raw_data"].update(hashes={"crc": "1"})),
+        "unknown hash 'crc'",
+    ),
+    "samples": (
+        lambda place: edit(place, lambda value: value["shards"][0].update(samples=2)),
+        "samples, expected 2 by index.json",
+    ),
+    "missing shard": (
+        lambda place: (place / "shard.00001.mds").unlink(),
+        "shard.00001.mds: is missing, index.json lists it with",
+    ),
+    "wrong hash": (
+        lambda place: patch(place / "shard.00000.mds", -1, b"\x09"),
+        "shard.00000.mds: sha1",
+    ),
+    "truncated": (
+        lambda place: (place / "shard.00000.mds").write_bytes((place / "shard.00000.mds").read_bytes()[:-3]),
+        "by index.json; copy it again",
+    ),
+    "truncated, without an index": (
+        without_index(
+            lambda place: (place / "shard.00000.mds").write_bytes(
+                (place / "shard.00000.mds").read_bytes()[:-3]
+            )
+        ),
+        "by its offsets; it is truncated or damaged",
+    ),
+    "a few bytes": (
+        without_index(lambda place: (place / "shard.00000.mds").write_bytes(b"\x07\0\0")),
+        "3 bytes, expected 4 more at its start; it is truncated",
+    ),
+    "offsets that fall": (
+        without_index(lambda place: patch(place / "shard.00000.mds", 8, struct.pack("<I", 5))),
+        "shard.00000.mds: record 1: offset 5, expected",
+    ),
+    "a shape of two axes": (
+        without_index(lambda place: patch(place / "shard.00000.mds", -18, b"\x08")),
+        "expected 1",
+    ),
+    "no description": (
+        without_index(lambda place: patch(place / "shard.00000.mds", 40, b"\0" * 40)),
+        "shard.00000.mds: ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bad_directories_are_one_line(bertdata, foreign, name):
+    change, problem = CASES[name]
+    first = foreign / "shard.00000.mds"
+    change(foreign)
+    source = foreign if (foreign / "index.json").exists() else first
+    outcome = bertdata("convert", source, foreign.parent / "out.tfrecord")
+    assert outcome.status in (1, 2)
+    assert problem in outcome.err
+    outcome.assert_one_error(outcome.status, str(foreign))
+    assert not (foreign.parent / "out.tfrecord").exists()
+
+
+def test_the_sound_directory_is_read(bertdata, foreign):
+    assert bertdata("convert", foreign, foreign.parent / "out.tfrecord").out.endswith("12 examples\n")
+
+
+def write(place: Path, columns: dict[str, str], samples: list[dict[str, Any]]) -> Path:
+    place.mkdir()
+    write_directory(str(place), ShardForm.of(columns), samples)
+    return place
+
+
+def test_a_negative_id_is_refused_by_record(bertdata, tmp_path):
+    rows = [np.array(row, np.int32) for row in ([5, 6], [7, -1])]
+    columns = {"tokens": "ndarray:int32", "metadata": "json"}
+    place = write(tmp_path / "in", columns, [{"tokens": row, "metadata": {}} for row in rows])
+    outcome = bertdata("convert", place, tmp_path / "out.tfrecord")
+    outcome.assert_one_error(1, "shard.00000.mds: record 1: id -1, expected 0 to")
+
+
+def test_a_text_column_is_told_from_ids(bertdata, tmp_path):
+    place = write(tmp_path / "in", {"text": "str"}, [{"text": "plain words"}])
+    outcome = bertdata("convert", place, tmp_path / "out.tfrecord")
+    outcome.assert_one_error(1, "holds text (column text), not ids; expected the column input_ids")
+
+
+def test_other_columns_are_named(bertdata, tmp_path):
+    place = write(tmp_path / "in", {"image": "jpeg", "label": "int"}, [{"image": b"\0", "label": 3}])
+    outcome = bertdata("show", place / "shard.00000.mds")
+    outcome.assert_one_error(1, "has the columns image, label, expected input_ids or tokens")
+    place = write(
+        tmp_path / "floats", {"input_ids": "ndarray:float32"}, [{"input_ids": np.ones(2, np.float32)}]
+    )
+    outcome = bertdata("show", place / "shard.00000.mds")
+    outcome.assert_one_error(
+        1, "column input_ids is of the type ndarray:float32, expected ndarray of whole numbers"
+    )
+
+
+@pytest.mark.parametrize("objective", ["bert", "sop", "span"])
+def test_other_objectives_are_refused_when_ids_are_read(bertdata, foreign, objective):
+    outcome = bertdata("convert", foreign, foreign.parent / "out.tfrecord", f"--objective={objective}")
+    outcome.assert_one_error(2, f"holds ids alone; objective {objective} has")
