@@ -49,6 +49,7 @@ EXTRAS["dev"] = [
     *EXTRAS["wiki"],
     *EXTRAS["gcs"],
     *EXTRAS["s3"],
+    "accelerate",
     "gcp-storage-emulator",
     "hypothesis",
     "jsonschema>=4.17",

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bertdata._native import Engine
+from bertdata.build.binarised_part import ENDING as BINARISED
+from bertdata.build.binarised_part import BinarisedPart
 from bertdata.build.documents import CorpusSource, DocumentSource, LoadedDocuments, PartSource
 from bertdata.build.part_names import shard_stem
 from bertdata.build.shuffle.keys import shard_seed
@@ -70,8 +72,10 @@ class TaskPlan:
         source = self.source(path)
         return ShardTask(plan=self, stem=shard_stem(source.name), source=source, inputs=(path,))
 
-    def source(self, path: str) -> PartSource:
+    def source(self, path: str) -> DocumentSource:
         """The part as a source of documents."""
+        if path.endswith(BINARISED):
+            return BinarisedPart(path, self.tokenizer, self.names.get(path))
         return PartSource(path, self.tokenizer, self.engine, self.names.get(path))
 
     def shuffled(

@@ -40,7 +40,9 @@ def check_shard(
 
 def _check_counted(path: str, entry: ShardEntry, objective: str | None) -> Misfit | None:
     frames = FrameCounter()
-    is_framed = not path.rsplit(".", 1)[-1].startswith(("hdf5", "parquet"))  # LDDL's are parquet_3 too
+    is_framed = not path.rsplit(".", 1)[-1].startswith(
+        ("hdf5", "parquet", "arrow", "bin")
+    )  # LDDL's are parquet_3 too
     misfit = check_file(path, entry.bytes, entry.md5, also=frames.feed if is_framed else None)
     if misfit is not None:
         return misfit

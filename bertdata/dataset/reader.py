@@ -136,6 +136,8 @@ class OpenedDataset:
             reader = make_reader(
                 file, shard.path, objective=self.layout.objective, padding_id=self.layout.padding_id
             )
+            if reader.is_measured:
+                reader.layout = self.layout
             _check_layout(shard.path, reader.layout, self.layout)
             yield reader
 
@@ -299,9 +301,20 @@ def _unverified(paths: list[str], objective: str | None, split: Split | None) ->
     files = {file.path: file for shards, _ in found for file in shards}
     with ThreadPoolExecutor(_THREADS) as pool:
         counted = list(pool.map(partial(_count, objective), sorted(files)))
-    layouts = [(path, layout) for path, layout, *_ in counted]
+    layouts = _common_sizes([(path, layout, measured) for path, layout, _, _, measured in counted])
     left_out = sum(number for _, number in found)
-    return layouts, [(files[path], examples, rows) for path, _, examples, rows in counted], None, left_out
+    return layouts, [(files[path], examples, rows) for path, _, examples, rows, _ in counted], None, left_out
+
+
+def _common_sizes(found: list[tuple[str, ShardLayout, bool]]) -> list[tuple[str, ShardLayout]]:
+    """The layouts by path. Those of files that do not tell their sizes get the largest of all such files."""
+    measured = [layout for _, layout, is_measured in found if is_measured]
+    names = {name for layout in measured for name in find_objective(layout.objective).batch_type.sizes()}
+    largest = {name: max(layout.size(name) for layout in measured) for name in sorted(names)}
+    return [
+        (path, ShardLayout.of_sizes(largest, objective=layout.objective) if is_measured else layout)
+        for path, layout, is_measured in found
+    ]
 
 
 def _shards_of_one_kind(path: str, split: Split | None) -> tuple[Sequence[FoundShard], int]:
@@ -321,10 +334,10 @@ def _shards_of_one_kind(path: str, split: Split | None) -> tuple[Sequence[FoundS
     return chosen, len(shards) - len(chosen)
 
 
-def _count(objective: str | None, path: str) -> tuple[str, ShardLayout, int, int | None]:
+def _count(objective: str | None, path: str) -> tuple[str, ShardLayout, int, int | None, bool]:
     with open_reader(path, objective=objective) as reader:
         rows = reader.rows if isinstance(reader, PackReader) else None
-        return path, reader.layout, len(reader), rows
+        return path, reader.layout, len(reader), rows, reader.is_measured
 
 
 def _check_number(path: str, found: int, expected: int, what: str) -> None:

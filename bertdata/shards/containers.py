@@ -18,6 +18,7 @@ from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.records import ShardLayout, Vocabulary
+from bertdata.shards.fairseq import OBJECTIVE
 from bertdata.shards.packed.layouts import make_pack_reader
 from bertdata.shards.parquet_file import is_lddl
 from bertdata.shards.protocol import ShardReader, ShardWriter, Sink
@@ -30,7 +31,13 @@ NVIDIA_MLPERF = "nvidia-mlperf"
 LDDL = "lddl"
 """LDDL's Parquet, as ``convert --to lddl`` writes it."""
 
-_MAGIC = {b"\x89HDF": "hdf5", b"PAR1": "parquet"}
+ARROW = "arrow"
+"""Arrow streams of Hugging Face's ``datasets``, as ``convert --to arrow`` writes them."""
+
+FAIRSEQ = "fairseq"
+"""A .bin of fairseq's with its .idx, as ``convert --to fairseq`` writes them."""
+
+_MAGIC = {b"\x89HDF": "hdf5", b"PAR1": "parquet", b"\xff\xff\xff\xff": ARROW, b"ARRO": ARROW}
 
 
 def make_writer(
@@ -58,8 +65,13 @@ def make_writer(
     return TFRecordWriter(sink, layout, engine, name)
 
 
-def format_of(file: BinaryIO) -> str:
-    """The container's format by its first bytes. TFRecord has no mark, so it is what is left."""
+def format_of(file: BinaryIO, name: str = "") -> str:
+    """The container's format by its first bytes. TFRecord has no mark, so it is what is left.
+
+    name: its ending tells a .bin of fairseq's, whose mark is in the .idx beside it.
+    """
+    if name.endswith(".bin"):
+        return FAIRSEQ
     magic = file.read(4)
     file.seek(0)
     return _MAGIC.get(magic, "tfrecord")
@@ -82,8 +94,12 @@ def make_reader(
     known; else the file names it, or has exactly the fields of one of ours. One of somebody else's must be
     loaded already (``find_objective``): no file imports code.
     """
-    format = format_of(file)
+    format = format_of(file, name)
     known = objective_of_file(objective, name) if objective else None
+    if format == FAIRSEQ:
+        from bertdata.shards.fairseq.blocks import FairseqReader
+
+        return FairseqReader(file, name, known, _sizes_of(name))
     packed = make_pack_reader(file, name, format, engine, known)
     if packed is not None:
         return packed
@@ -101,6 +117,10 @@ def make_reader(
 
             return LddlReader(file, name, _words_of(name, vocabulary), known)
         return ParquetReader(file, name, known)
+    if format == ARROW:
+        from bertdata.shards.arrow_reader import ArrowReader
+
+        return ArrowReader(file, name, known)
     from bertdata.shards.tfrecord import TFRecordReader
 
     return TFRecordReader(file, name, engine, known, padding_id)
@@ -118,6 +138,15 @@ def open_reader(
     name = os.fspath(path)
     with storage.open_input(name) as file:
         yield make_reader(file, name, engine, objective, vocabulary, padding_id)
+
+
+def _sizes_of(shard: str) -> dict[str, int] | None:
+    """The sizes of the examples in the manifest beside the shard. None where none lists it."""
+    manifest = _manifest_of(shard)
+    if manifest is None:
+        return None
+    settings = manifest["settings"]["objective"]
+    return {what: settings[what] for what in objective_of_file(OBJECTIVE, shard).batch_type.sizes()}
 
 
 def _words_of(shard: str, vocabulary: str | None) -> Vocabulary:
@@ -156,6 +185,17 @@ def _manifest_of(shard: str) -> dict[str, Any] | None:
     return value if storage.base_name(shard) in names else None
 
 
+def is_shard_name(path: str) -> bool:
+    """True for a file name that ends as one of a container that is read here."""
+    if path.endswith(f".{ARROW}"):
+        return True
+    try:
+        format_of_name(path)
+    except ShardError:
+        return False
+    return True
+
+
 def format_of_name(path: str) -> str:
     """The format that a file name's ending says. ShardError for any other ending."""
     ending = re.sub(r"parquet_\d+$", "parquet", path.rsplit(".", 1)[-1].lower())  # LDDL's bins
@@ -167,11 +207,14 @@ def format_of_name(path: str) -> str:
 
 
 __all__ = [
+    "ARROW",
+    "FAIRSEQ",
     "FORMATS",
     "LDDL",
     "NVIDIA_MLPERF",
     "format_of",
     "format_of_name",
+    "is_shard_name",
     "make_reader",
     "make_writer",
     "open_reader",

@@ -44,4 +44,4 @@ def check_readable(path: str, engine: Engine | None = None, objective: str | Non
 
 def is_plain_tfrecord(file: BinaryIO, name: str) -> bool:
     """True for TFRecords whose records are no packed rows. The file is back at its start."""
-    return format_of(file) == "tfrecord" and make_pack_reader(file, name, "tfrecord") is None
+    return format_of(file, name) == "tfrecord" and make_pack_reader(file, name, "tfrecord") is None

@@ -22,7 +22,7 @@ class ParquetOutput:
     """A Parquet file that is written to a sink, a row group a table."""
 
     def __init__(self, sink: Sink, schema: Any, zstd_level: int = ZSTD_LEVEL) -> None:
-        file = _SinkFile(sink)
+        file = SinkFile(sink)
         weakref.finalize(self, file.abandon)
         self._parquet = import_module("pyarrow.parquet").ParquetWriter(
             file,
@@ -92,7 +92,7 @@ class ParquetInput:
             )
 
 
-class _SinkFile:
+class SinkFile:
     """A sink as the file that pyarrow wants: it counts what it passes on, and never closes the sink."""
 
     closed = False

@@ -30,6 +30,9 @@ class ShardReader(Protocol):
 
     layout: ShardLayout
 
+    is_measured: bool = False
+    """True where the container does not tell the layout's sizes: they are the largest of its examples."""
+
     def __len__(self) -> int: ...
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:

@@ -39,9 +39,10 @@ def convert(
 ) -> ConvertedDataset:
     """Convert the dataset in ``source`` into the directory ``target``, as ``bertdata convert --to`` does.
 
-    to: nvidia-mlperf, which needs num_shards and may be shuffled, or lddl, which may have bins of bin_size
-    ids. unverified: take files of any tool without a manifest; vocab: theirs, or that of a dataset which has
-    lost it. objective: one of your own that the examples have. Shards that an earlier run finished are kept.
+    to: nvidia-mlperf, which needs num_shards and may be shuffled, lddl, which may have bins of bin_size
+    ids, arrow or fairseq. unverified: take files of any tool without a manifest; vocab: theirs, or that
+    of a dataset which has lost it. objective: one of your own that the examples have. Shards that an
+    earlier run finished are kept.
     """
     need("numpy", "numpy", "converting a dataset")
     from bertdata.build.conversion.run import convert_dataset
