@@ -21,15 +21,28 @@ if TYPE_CHECKING:
 
 
 def open_dataset(
-    paths: AnyPaths, *, unverified: bool = False, objective: str | None = None
+    paths: AnyPaths,
+    *,
+    unverified: bool = False,
+    objective: str | None = None,
+    blocks: str | None = None,
+    tokens_per_sample: int = 512,
 ) -> "ExampleDataset":
     """The dataset at the paths: directories, manifests, shards beside their manifest, patterns, or URLs.
 
     Sizes are compared with the manifest now, md5s when a shard is read. unverified: take TFRecord, HDF5
     or Parquet files of any tool without a manifest, and count their examples. objective: one of your own
-    that the examples have. MissingInputError, DatasetError, ManifestError or ShardError name the fault.
+    that the examples have. blocks, tokens_per_sample: of a ``.bin`` of fairseq's, the blocks that fairseq
+    makes in this break mode and size, in its order. MissingInputError, DatasetError, ManifestError or
+    ShardError name the fault.
     """
     need("numpy", "numpy", "reading examples")
+    if blocks is not None:
+        from bertdata.dataset.binarised_blocks import open_blocks
+
+        if len(files := paths_of(paths)) != 1:
+            raise SettingsError(f"blocks are cut of one .bin, found {len(files)} paths")
+        return ExampleDataset(opened=open_blocks(files[0], blocks, tokens_per_sample))
     if objective is not None:
         find_objective(objective)
     opened = reader.open_dataset(paths_of(paths), unverified=unverified, objective=objective)
