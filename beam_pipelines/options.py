@@ -59,7 +59,7 @@ NVIDIA_TEXT = ("nvidia", "habana")
 
 def make_parser(arguments: Sequence[str] = ()) -> Parser:
     """The parser of the pipeline's own flags."""
-    parser = Parser(PROGRAM, EXAMPLE, SUMMARY)
+    parser = Parser(PROGRAM, EXAMPLE, SUMMARY, has_others=True)
     parser.add_argument(
         "--input",
         required=True,

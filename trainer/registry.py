@@ -19,6 +19,7 @@ _VENDORS = f"{EXTENSIONS}.vendors"
 _LOADING = f"{EXTENSIONS}.loading"
 _LAUNCHERS = f"{EXTENSIONS}.launchers"
 _LOGGERS = f"{EXTENSIONS}.loggers"
+_MASKINGS = ("dynamic", "fairseq", "fairseq-0.12")
 _GLUE = ("mrpc", "cola", "sst-2", "sts-b", "qqp", "mnli", "mnli-mm", "qnli", "rte", "wnli")
 
 NAMES: Mapping[str, Mapping[str, str]] = {
@@ -97,6 +98,8 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "packed at load": f"{_LOADING}.load_packing:RowsPackedAtLoad",
         "of packs": f"{_LOADING}.packs:PackRows",
         "from length bins": f"{_LOADING}.bins:RowsFromBins",
+        **dict.fromkeys(_MASKINGS, f"{_LOADING}.dynamic_masks:masked_rows"),
+        "modernbert": f"{_LOADING}.modernbert_rows:modernbert_rows",
     },
     "batches": {
         "of padded rows": f"{_LOADING}.padded_rows:row_form",
@@ -104,9 +107,9 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "examples": {"generated": "trainer.model.generated:generated_examples"},
     "masks": {
-        "dynamic": f"{_LOADING}.dynamic_masks:mask_at_load",
+        **dict.fromkeys(_MASKINGS, f"{_LOADING}.dynamic_masks:mask_at_load"),
+        "modernbert": f"{_LOADING}.modernbert_rows:unmasked_source",
         "drawn once": f"{_LOADING}.dynamic_masks:mask_once",
-        "of the data": f"{_LOADING}.dynamic_masks:masks_of",
     },
     "task": {
         "pretraining": "trainer.model.pretraining:Pretraining",

@@ -37,9 +37,9 @@ def chosen_settings(
         check_without_recipe(objective, recipe_name, phase)
         return None, {"": _settings(objective, changes)}
     selected = recipe.select(phase)
-    shape = {"max_seq_length", "max_predictions_per_seq"} & set(changes)
+    shape = recipe.varied & set(changes)
     if len(selected) > 1 and shape:
-        if len(shape) == 1:
+        if shape != recipe.varied:
             raise SettingsError(
                 f"recipe {recipe.name} has two phases: give --phase to change one of them, or both "
                 "--max-seq-length and --max-predictions-per-seq for one data set of that length"
@@ -102,6 +102,8 @@ def plan_targets(
     record = None if isinstance(tokenizer, VocabularyFile) else tokenizer.record(vocabulary)
     for number, (place, given) in enumerate(settings.items(), 1):
         chosen = _with_word_starts(given, vocabulary)
+        if chosen.files_of_run and num_shards is not None:
+            raise SettingsError("--as-original deals the examples to files of its own; leave out --shuffle")
         plan = DatasetPlan(
             recipe=recipe.name if recipe else None,
             phase=number if numbered else phase if recipe and len(recipe.phases) > 1 else None,

@@ -31,6 +31,7 @@ def run(arguments: list[str]) -> int:
     value = {
         "name": recipe.name,
         "summary": recipe.summary,
+        **recipe.fidelity,
         "phases": [settings_type(**phase).as_json() for phase in recipe.phases],
     }
     say_text(json.dumps(value, indent=1))

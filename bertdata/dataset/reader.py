@@ -5,6 +5,7 @@ Needs NumPy once examples are read.
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
@@ -298,7 +299,7 @@ def _of_split(
 
 def _unverified(paths: list[str], objective: str | None, split: Split | None) -> _Contents:
     found = [_shards_of_one_kind(path, split) for path in paths]
-    files = {file.path: file for shards, _ in found for file in shards}
+    files = {file.path: file for shards, _ in found for file in shards if not _is_empty_of_deal(file)}
     with ThreadPoolExecutor(_THREADS) as pool:
         counted = list(pool.map(partial(_count, objective), sorted(files)))
     layouts = _common_sizes([(path, layout, measured) for path, layout, _, _, measured in counted])
@@ -315,6 +316,11 @@ def _common_sizes(found: list[tuple[str, ShardLayout, bool]]) -> list[tuple[str,
         (path, ShardLayout.of_sizes(largest, objective=layout.objective) if is_measured else layout)
         for path, layout, is_measured in found
     ]
+
+
+def _is_empty_of_deal(file: FoundShard) -> bool:
+    """True for an empty one of the files to which a program dealt its examples in turn, as ELECTRA's."""
+    return not file.bytes and re.search(r"-\d+-of-\d+$", file.name) is not None
 
 
 def _shards_of_one_kind(path: str, split: Split | None) -> tuple[Sequence[FoundShard], int]:

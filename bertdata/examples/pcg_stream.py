@@ -22,6 +22,17 @@ class PcgStream:
     def __init__(self, seed: int) -> None:
         self._state, self._increment = _seeded(seed)
         self._half: int | None = None
+        self.words = 0
+        """Words drawn, those among them that a rejection threw away."""
+
+    @property
+    def state(self) -> tuple[int, int | None]:
+        """The generator's 128 bits, and the half of an output that is kept. Set, it goes on from there."""
+        return self._state, self._half
+
+    @state.setter
+    def state(self, state: tuple[int, int | None]) -> None:
+        self._state, self._half = state
 
     def long(self) -> int:
         """The next output, 64 bits."""
@@ -29,8 +40,18 @@ class PcgStream:
         mixed, turn = (self._state >> 64 ^ self._state) & _LONG, self._state >> 122
         return (mixed >> turn | mixed << (64 - turn)) & _LONG
 
+    def advance(self, outputs: int) -> None:
+        """Skip so many outputs. Halves that are kept stay."""
+        factor, step = _MULTIPLIER, self._increment
+        while outputs:
+            if outputs & 1:
+                self._state = (self._state * factor + step) & _HUGE
+            factor, step = factor * factor & _HUGE, (factor + 1) * step & _HUGE
+            outputs >>= 1
+
     def word(self) -> int:
         """The low half of an output. The next call gives its high half, whatever is drawn between the two."""
+        self.words += 1
         if self._half is not None:
             found, self._half = self._half, None
             return found

@@ -199,6 +199,7 @@ def is_shard_name(path: str) -> bool:
 def format_of_name(path: str) -> str:
     """The format that a file name's ending says. ShardError for any other ending."""
     ending = re.sub(r"parquet_\d+$", "parquet", path.rsplit(".", 1)[-1].lower())  # LDDL's bins
+    ending = re.sub(r"^tfrecord-\d+-of-\d+$", "tfrecord", ending)  # ELECTRA's files
     aliases = {"h5": "hdf5", "tfrecords": "tfrecord", "pq": "parquet"}
     format = aliases.get(ending, ending)
     if format not in FORMATS:

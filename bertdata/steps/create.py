@@ -18,6 +18,7 @@ from bertdata.dataset.sources import Sources, find_sources
 from bertdata.errors import MissingInputError
 from bertdata.io import storage
 from bertdata.io.process_pool import run_all_telling
+from bertdata.steps.deal import make_dealt
 from bertdata.steps.progress import OnProgress, StepProgress, silent, telling_first
 from bertdata.steps.shuffle import MadeShards, make_shuffled
 from bertdata.steps.values import (
@@ -180,6 +181,8 @@ class ShardRun:
         )
 
     def _make_shards(self, workers: int, progress: OnProgress) -> MadeShards:
+        if self.plan.targets[0].settings.files_of_run:
+            return make_dealt(self.plan, self.parts, workers, progress)
         shards = self.plan.targets[0].dataset.plan.settings.num_shards
         if shards is None:
             results = run_tasks([self.plan.part(part) for part in self.parts], workers, progress)

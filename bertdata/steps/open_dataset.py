@@ -18,6 +18,7 @@ from bertdata.steps.values import AnyPath, AnyPaths, path_of, paths_of
 if TYPE_CHECKING:
     from bertdata.dataset.views.torch_examples import Collator, TorchExamples
     from bertdata.examples.columns import Array
+    from bertdata.loaders.modernbert.loader import ModernBertLoader
 
 
 def open_dataset(
@@ -149,6 +150,68 @@ class ExampleDataset:
         vocabulary = self._vocabulary(None if vocab is None else path_of(vocab), dataset)
         masker = masker_of(self.opened, dataset, vocabulary, settings, masking)
         return replace(self, opened=masked_data(self.opened, masker, seed=seed, epoch=epoch))
+
+    def modernbert(
+        self,
+        *,
+        batch_size: int,
+        micro_batch_size: int,
+        max_seq_len: int | None = None,
+        seed: int | None = None,
+        mask_prob: float = 0.3,
+        shuffle: bool = True,
+        drop_last: bool = True,
+        buffer_size: int | None = None,
+        rank: int = 0,
+        world: int = 1,
+        warmup: tuple[int, int] | None = None,
+        epoch: int | None = None,
+        vocab: AnyPath | None = None,
+        tensors: bool = False,
+    ) -> "ModernBertLoader":
+        """Batches as ModernBERT's loader makes them of these sequences, packed and masked, to the bit.
+
+        An iterator of dicts: ``input_ids labels attention_mask`` (int64, [rows, micro_batch_size *
+        max_seq_len]), ``cu_seqlens`` and ``max_seqlen`` (a list, an item a row), of epoch after epoch, or of
+        one. Its ``state_dict()`` and ``load_state_dict()`` go on behind any batch. Masks that the examples
+        have do not count. max_seq_len: by default the dataset's. seed: of order and masks; None: 9176 and
+        42. buffer_size: by default 5 batches. warmup: sequences of the first batches, and the tokens after
+        which they have all. vocab: as of ``masked``. tensors: torch's in the place of NumPy's arrays.
+        SettingsError, UsageError or DatasetError says what is wrong.
+        """
+        from bertdata.loaders.modernbert.loader import ModernBertLoader
+        from bertdata.loaders.modernbert.settings import MASK_SEED, ORDER_SEED, ModernBertSettings, Warmup
+        from bertdata.loaders.sequences import StoredSequences
+
+        settings = ModernBertSettings(
+            batch_size=batch_size,
+            micro_batch_size=micro_batch_size,
+            max_seq_len=self.layout.max_seq_length if max_seq_len is None else max_seq_len,
+            mask_prob=mask_prob,
+            order_seed=ORDER_SEED if seed is None else seed,
+            mask_seed=MASK_SEED if seed is None else seed,
+            shuffle=shuffle,
+            drop_last=drop_last,
+            buffer_size=buffer_size,
+            rank=rank,
+            world=world,
+            warmup=None if warmup is None else Warmup(sequences=warmup[0], tokens=warmup[1]),
+        )
+        dataset = find_datasets(self.shards[0].path)[0]
+        vocabulary = self._vocabulary(None if vocab is None else path_of(vocab), dataset)
+        loader = ModernBertLoader(
+            StoredSequences(self.opened),
+            settings,
+            mask_id=vocabulary.role("mask"),
+            padding_id=vocabulary.role("pad"),
+            epoch=epoch,
+        )
+        if tensors:
+            need("torch", "train", "modernbert(tensors=True)")
+            from bertdata.loaders.modernbert.tensors import as_tensors
+
+            loader.form = as_tensors
+        return loader
 
     def _vocabulary(self, path_or_name: str | None, dataset: FoundDataset) -> Vocabulary:
         vocabulary = known_vocabulary(path_or_name, dataset)

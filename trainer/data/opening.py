@@ -65,7 +65,7 @@ def for_training(config: Config, data: OpenedDataset) -> OpenedDataset:
     """The opened training data as the loader takes it: without masks where they are drawn at load."""
     if not config.draws_masks:
         return data
-    unmasked: OpenedDataset = find("masks", "dynamic")(config, data)
+    unmasked: OpenedDataset = find("masks", config.masking.masking)(config, data)
     return unmasked
 
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from bertdata.errors import BertDataError, UsageError
+from bertdata.errors import BertDataError, SettingsError, UsageError
 from bertdata.io.terminal import say_error, say_text
 
 
@@ -30,7 +30,7 @@ def choose_command(words: list[str], usage: str, commands: Mapping[str, str]) ->
 def end(program: str, work: Callable[[], int], *, interrupted: str, place: str = "") -> int:
     """The exit status of the work. An error is told in one line, unless it has no message.
 
-    interrupted: what to say after Ctrl-C; place: goes before each error.
+    Settings are named as flags. interrupted: what to say after Ctrl-C; place: goes before each error.
     """
 
     def report(message: str, status: int) -> int:
@@ -41,6 +41,10 @@ def end(program: str, work: Callable[[], int], *, interrupted: str, place: str =
         status = work()
         sys.stdout.flush()
         return status
+    except SettingsError as error:
+        from bertdata.cli.common.parser import with_flags  # needed for errors alone
+
+        return report(f"error: {place}{with_flags(str(error))}", error.exit_status)
     except BertDataError as error:
         return report(f"error: {place}{error}", error.exit_status) if str(error) else error.exit_status
     except KeyboardInterrupt as stop:

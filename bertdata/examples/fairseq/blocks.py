@@ -7,6 +7,7 @@ import numpy as np
 
 from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array, lengths
+from bertdata.examples.groups import mask_names
 from bertdata.examples.mlm.batch import MlmBatch
 from bertdata.examples.mlm.blocks import BLANK, BREAKS, cut_blocks
 
@@ -36,11 +37,6 @@ def fairseq_blocks(ids: Array, ends: Array, breaks: str, tokens_per_sample: int)
     places = np.repeat(spans[:, 0] - 1 - firsts, sizes) + np.arange(sizes.sum())
     made = np.asarray(ids)[np.maximum(places, 0)].astype(np.uint32)
     made[firsts] = START
-    none = np.zeros(0, np.uint32)
-    return MlmBatch(
-        ids=made,
-        ends=block_ends.astype(np.uint32),
-        positions=none.astype(np.uint16),
-        labels=none,
-        mask_ends=np.zeros(len(sizes), np.uint32),
-    )
+    none = np.zeros(0, np.uint16), np.zeros(0, np.uint32), np.zeros(len(sizes), np.uint32)
+    masks = dict(zip(mask_names(MlmBatch), none, strict=True))
+    return MlmBatch(ids=made, ends=block_ends.astype(np.uint32), **masks)

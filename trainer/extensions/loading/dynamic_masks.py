@@ -20,7 +20,7 @@ from bertdata.records import Buffer, ExampleBatch
 from bertdata.shards.packed.packs import PackBatch
 from trainer.config.data import split_paths
 from trainer.config.settings import Config
-from trainer.data.dealing import OwnRows
+from trainer.data.dealing import OwnRows, Rows
 from trainer.data.examples import GatheredExamples, Piece
 from trainer.extensions.loading.mask_rate import MaskRate
 
@@ -139,6 +139,6 @@ def _configured_masker(config: Config, data: OpenedDataset, paths: str, rate: fl
     return masker_of(data, dataset, vocabulary, settings, masking)
 
 
-def masks_of(data: OpenedDataset) -> UnmaskedData | None:
-    """The masks to draw for a dataset, None for one that keeps those it has."""
-    return data if isinstance(data, UnmaskedData) else None
+def masked_rows(config: Config, data: OpenedDataset) -> Rows:
+    """The rows of a dataset with masks to draw, if it does not keep those it has."""
+    return Rows(data, data if isinstance(data, UnmaskedData) else None)
