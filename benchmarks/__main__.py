@@ -21,6 +21,7 @@ ALWAYS = (
     "flat_batches",
     "packed_training",
     "optimiser_step",
+    "arrow",
 )
 WITH_THE_KIT = (
     "punkt",

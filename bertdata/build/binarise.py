@@ -80,7 +80,9 @@ def encode_lines(task: LinesTask) -> EncodedLines:
 def binarise_text(
     paths: Sequence[str], output: str, tokenizer: TokenizerFile, *, workers: int, told: Told
 ) -> BinarisedText:
-    """Write the directory of the files' lines, in the files' order; the same bytes for any workers.
+    """Write the directory of the files' lines, in the files' order.
+
+    The bytes are the same for any number of workers.
 
     DatasetError where the directory holds anything else, SettingsError for a tokeniser that fairseq's
     dictionary cannot hold, InputError for a file that cannot be read.

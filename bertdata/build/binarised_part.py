@@ -13,6 +13,7 @@ from bertdata.dataset.manifest import InputEntry, SkippedEntry
 from bertdata.errors import InputError, ShardError
 from bertdata.io import storage
 from bertdata.records import Documents, Vocabulary
+from bertdata.shards.fairseq import load_numpy
 from bertdata.tokens.fairseq_dictionary import END, fairseq_ids
 from bertdata.tokens.files import TokenizerFile
 from bertdata.tokens.load import vocabulary_of
@@ -61,6 +62,7 @@ class BinarisedPart:
         return SkippedEntry(name=self.name, bytes=size, md5=self.input_md5(), reason=error.reason(self.path))
 
     def _documents(self, vocabulary: Vocabulary) -> Documents:
+        load_numpy()
         import numpy as np
 
         from bertdata.shards.fairseq.lines import read_lines
@@ -101,9 +103,9 @@ class BinarisedPart:
 
 
 def _word_starts(ids: Any, vocabulary: Vocabulary) -> bytes | None:
-    """For each id 1 where its token begins with a blank, as tokens of BPE and Unigram do; or else all 1.
+    """For each id 1 where its token begins with a blank, as tokens of BPE and Unigram do.
 
-    None where the vocabulary tells them.
+    All are 1 where no token has a blank. None where the vocabulary tells word starts.
     """
     import numpy as np
 

@@ -114,7 +114,7 @@ class ArrowReader(ShardReader):
         return has_group(kind, MASKS) and self._columns[field.of].ends == mask_columns(kind).ends.name
 
     def _measure(self) -> tuple[int, dict[str, int]]:
-        """The number of rows; where the file does not tell sizes, the largest of each."""
+        """The number of rows, and the largest of each size where the file does not tell it."""
         rows, largest = 0, dict.fromkeys(self._kind.sizes(), 0)
         for records in self._records():
             if self.is_measured:

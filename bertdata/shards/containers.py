@@ -18,9 +18,9 @@ from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.records import ShardLayout, Vocabulary
-from bertdata.shards.fairseq import OBJECTIVE
+from bertdata.shards.fairseq import OBJECTIVE, load_numpy
 from bertdata.shards.packed.layouts import make_pack_reader
-from bertdata.shards.parquet_file import is_lddl
+from bertdata.shards.parquet_file import is_lddl, load_pyarrow
 from bertdata.shards.protocol import ShardReader, ShardWriter, Sink
 from bertdata.tokens.files import VocabularyFile, file_of_record, name_in_dataset
 from bertdata.tokens.load import vocabulary_of
@@ -97,6 +97,7 @@ def make_reader(
     format = format_of(file, name)
     known = objective_of_file(objective, name) if objective else None
     if format == FAIRSEQ:
+        load_numpy()
         from bertdata.shards.fairseq.blocks import FairseqReader
 
         return FairseqReader(file, name, known, _sizes_of(name))
@@ -118,6 +119,7 @@ def make_reader(
             return LddlReader(file, name, _words_of(name, vocabulary), known)
         return ParquetReader(file, name, known)
     if format == ARROW:
+        load_pyarrow()
         from bertdata.shards.arrow_reader import ArrowReader
 
         return ArrowReader(file, name, known)

@@ -31,11 +31,11 @@ def open_dataset(
 ) -> "ExampleDataset":
     """The dataset at the paths: directories, manifests, shards beside their manifest, patterns, or URLs.
 
-    Sizes are compared with the manifest now, md5s when a shard is read. unverified: take TFRecord, HDF5
-    or Parquet files of any tool without a manifest, and count their examples. objective: one of your own
-    that the examples have. blocks, tokens_per_sample: of a ``.bin`` of fairseq's, the blocks that fairseq
-    makes in this break mode and size, in its order. MissingInputError, DatasetError, ManifestError or
-    ShardError name the fault.
+    Sizes are compared with the manifest now, md5s when a shard is read. unverified: take TFRecord, HDF5,
+    Parquet or Arrow files of any tool without a manifest, or a .bin of fairseq's, and count their examples.
+    objective: one of your own that the examples have, or that of files which do not tell it. blocks,
+    tokens_per_sample: of a .bin of fairseq's, the blocks that fairseq makes in this break mode and size, in
+    its order. MissingInputError, DatasetError, ManifestError or ShardError name the fault.
     """
     need("numpy", "numpy", "reading examples")
     if blocks is not None:

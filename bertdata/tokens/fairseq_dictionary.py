@@ -1,4 +1,4 @@
-"""fairseq's ``dict.txt``: a symbol and its count a line; its ids; and the tokenizer.json that it stands for.
+"""fairseq's ``dict.txt``, a symbol and its count a line: its ids, and a tokenizer.json of the same ids.
 
 fairseq's ids: ``<s>`` 0, ``<pad>`` 1, ``</s>`` 2, ``<unk>`` 3, the symbols of the file in order, ``<mask>``.
 """
@@ -101,8 +101,7 @@ def check_order(vocabulary: Vocabulary) -> None:
     if fairseq_ids(vocabulary) != list(range(vocabulary.size)):
         raise SettingsError(
             f"{vocabulary.name}: its ids are not in fairseq's order (<s> <pad> </s> <unk> first, <mask> "
-            "last); from or to text they are renumbered: bertdata create FILE.bin, and bertdata convert TEXT DIR "
-            "--to fairseq --tokenizer FILE"
+            "last); create FILE.bin, and convert TEXT DIR --to fairseq --tokenizer FILE, renumber them"
         )
 
 

@@ -48,7 +48,7 @@ def is_json(path: str) -> bool:
 
 
 def tokenizer_bytes(path: str) -> bytes:
-    """The bytes of a tokeniser's file; of a ``dict.txt`` of fairseq's those of its tokenizer.json."""
+    """The bytes of a tokeniser's file. A ``dict.txt`` of fairseq's becomes its tokenizer.json."""
     data = storage.read_bytes(path)
     return dictionary_json(data, path) if storage.base_name(path) == DICTIONARY_NAME else data
 

@@ -105,6 +105,8 @@ def test_the_toolkit_needs_none_of_the_heavy_packages():
     packed = {name for name in SOURCES if name.startswith("bertdata.shards.packed.")}
     users |= packed - {f"bertdata.shards.packed.{name}" for name in ("fields", "layouts", "packs")}
     users |= {"bertdata.shards.hdf5_varlength", "bertdata.shards.lddl", "bertdata.build.sorting.runs"}
+    users |= {"bertdata.shards.arrow", "bertdata.shards.arrow_reader", "bertdata.build.binarise"}
+    users |= {name for name in SOURCES if name.startswith("bertdata.shards.fairseq.")}
     users |= {name for name in SOURCES if name.startswith("bertdata.build.conversion.")}
     users |= {name for name in SOURCES if name.startswith(("bertdata.packing.", "bertdata.build.packs."))}
     light = {name for name in SOURCES if name.startswith("bertdata")} - users - {"bertdata.__main__"}

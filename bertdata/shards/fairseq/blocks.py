@@ -1,4 +1,4 @@
-"""Lines of a ``.bin`` of fairseq's as unmasked blocks: ``<s>`` and the line; and blocks as lines.
+"""Lines of a ``.bin`` of fairseq's as unmasked blocks, ``<s>`` and the line, and blocks as lines.
 
 A blank line, which is the end token alone, ends a document and is no block. fairseq makes these blocks in its
 break mode ``eos``; ``bertdata create`` cuts the lines in all modes.

@@ -117,7 +117,7 @@ def _listed() -> str:
 
 @dataclass(kw_only=True, slots=True)
 class LinesWriter:
-    """Writes the ids of lines to a ``.bin``; its ``.idx`` is made at the end. kind: one of TYPES."""
+    """Writes the ids of lines to a ``.bin`` and makes its ``.idx`` at the end. kind: one of TYPES."""
 
     sink: Sink
     kind: str

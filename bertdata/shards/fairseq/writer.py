@@ -18,7 +18,7 @@ from bertdata.tokens.fairseq_dictionary import dictionary_of, fairseq_ids
 
 
 class FairseqWriter:
-    """Writes the ids of blocks to a ``.bin``; what lies beside it is made when all are written."""
+    """Writes the ids of blocks to a ``.bin``. What lies beside it is made when all are written."""
 
     def __init__(self, sink: Sink, layout: ShardLayout, vocabulary: Vocabulary) -> None:
         check_blocks(find_objective(layout.objective), "fairseq shard")

@@ -1,4 +1,4 @@
-"""``convert --to arrow``: a directory that ``datasets`` reads; and back to the same examples."""
+"""``convert --to arrow``: a directory that ``datasets`` reads, and back to the same examples."""
 
 import json
 from pathlib import Path
@@ -144,5 +144,5 @@ def test_packed_rows_are_refused(bertdata, training_set, tmp_path):
     words = ["convert", packed, tmp_path / "out", "--to=arrow", "--workers=1"]
     bertdata(*words).assert_one_error(2, "holds packed rows")
     bertdata("convert", training_set, tmp_path / "out", "--to=arrow", "--bin-size=64").assert_one_error(
-        2, "bin_size goes with lddl"
+        2, "goes with lddl"
     )

@@ -1,4 +1,4 @@
-"""Files that ``datasets`` saved, as unmasked blocks; the kit's directory; files that cannot be read."""
+"""Files that ``datasets`` saved, as unmasked blocks, the kit's directory, and files that cannot be read."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""fairseq's lines of ids beside the kit's files; files that do not fit each other."""
+"""fairseq's lines of ids beside the kit's files, and files that do not fit each other."""
 
 import io
 import struct
