@@ -51,6 +51,7 @@ EXTRAS["dev"] = [
     *EXTRAS["wiki"],
     *EXTRAS["gcs"],
     *EXTRAS["s3"],
+    "accelerate",
     "gcp-storage-emulator",
     "hypothesis",
     "jsonschema>=4.17",
@@ -117,7 +118,7 @@ setup(
         "bertdata._native": ["**/*.h", "**/*.cpp"],
     },
     ext_modules=extensions(),
-    install_requires=["fsspec>=2023.6", "rich>=13"],
+    install_requires=["fsspec>=2023.6", "rich>=13", "tomli>=2; python_version < '3.11'"],
     extras_require=EXTRAS,
     entry_points={
         "console_scripts": [

@@ -24,7 +24,7 @@ from bertdata.config.recipes import Recipe
 from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.steps.segment import settings_of
-from bertdata.text.settings import TEXT_RECIPES, SegmentSettings
+from bertdata.text.settings import NVIDIA_TEXT, TEXT_RECIPES, SegmentSettings
 from bertdata.wiki.settings import ExtractSettings
 
 PROGRAM = "beam_pipelines.prepare"
@@ -53,13 +53,11 @@ extract does"""
 
 DUMP_FLAGS = ("extractor", "date", "templates", "skip_page")
 TEXT_FLAGS = ("text", "text_recipe", "books", "punkt_tables")
-NVIDIA_TEXT = ("nvidia", "habana")
-"""The recipes with NVIDIA's text stage; all others have MLPerf's."""
 
 
 def make_parser(arguments: Sequence[str] = ()) -> Parser:
     """The parser of the pipeline's own flags."""
-    parser = Parser(PROGRAM, EXAMPLE, SUMMARY)
+    parser = Parser(PROGRAM, EXAMPLE, SUMMARY, has_others=True)
     parser.add_argument(
         "--input",
         required=True,

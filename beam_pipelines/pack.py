@@ -13,6 +13,7 @@ from bertdata.build.packs.planned import PlannedPack
 from bertdata.build.packs.settings import PackSettings
 from bertdata.build.packs.source import PackSource, find_source
 from bertdata.build.sorting.scratch import forget_scratch
+from bertdata.cli.common.dispatch import end
 from bertdata.cli.common.pack_flags import add_pack_settings, given_pack_settings
 from bertdata.cli.common.parser import Parser
 from bertdata.dataset.manifest import summary
@@ -41,19 +42,14 @@ UNKNOWN = ("packing_plan", "shuffle", "inputs")
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the pipeline. Returns the exit status: 0 done, 1 data at fault, 2 wrong usage, 130 interrupted."""
-    try:
-        return pack(sys.argv[1:] if arguments is None else arguments)
-    except BertDataError as error:
-        say_error(f"{PROGRAM}: error: {error}")
-        return error.exit_status
-    except KeyboardInterrupt:
-        say_error(f"{PROGRAM}: interrupted; finished shards are kept, run the same command to go on")
-        return 130
+    words = sys.argv[1:] if arguments is None else arguments
+    interrupted = "interrupted; finished shards are kept, run the same command to go on"
+    return end(PROGRAM, lambda: pack(words), interrupted=interrupted)
 
 
 def make_parser() -> Parser:
     """The parser of the pipeline's own flags."""
-    parser = Parser(PROGRAM, EXAMPLE, SUMMARY)
+    parser = Parser(PROGRAM, EXAMPLE, SUMMARY, has_others=True)
     parser.add_argument("path", metavar="DIR", help="dataset directory, or its URL; with --unverified files")
     parser.add_argument(
         "--output", required=True, metavar="DIR", help="directory of the packed dataset, or its URL"

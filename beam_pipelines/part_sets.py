@@ -9,6 +9,7 @@ from bertdata.build.plan import plan_targets
 from bertdata.build.task import Target, TaskPlan
 from bertdata.config.recipes import Recipe
 from bertdata.config.settings import ExampleSettings
+from bertdata.errors import SettingsError
 from bertdata.text.held_out import held_out
 
 
@@ -52,6 +53,8 @@ def plan_part_sets(
 
     Test shards are not shuffled: nobody trains on them.
     """
+    if any(given.files_of_run for given in settings.values()):
+        raise SettingsError("--as-original: one process deals the examples to files; use bertdata create")
     test_parts = held_out(parts) if has_test_shards else []
     training_parts = sorted(set(parts) - set(test_parts))
 

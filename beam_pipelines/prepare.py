@@ -25,11 +25,12 @@ from bertdata.build.given_parts import find_parts
 from bertdata.build.given_tokenizer import check_tokenizer, given_tokenizer
 from bertdata.build.plan import chosen_settings, plan_warnings
 from bertdata.build.task import Target
+from bertdata.cli.common.dispatch import end
 from bertdata.cli.common.example_flags import given_settings
 from bertdata.config.recipes import Recipe
 from bertdata.dataset.manifest import summary
 from bertdata.dataset.sources import find_sources
-from bertdata.errors import BertDataError, SettingsError, TooFewArticles
+from bertdata.errors import SettingsError, TooFewArticles
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error, say_text
@@ -46,14 +47,9 @@ SetsOf = Callable[[list[str]], tuple[PartSet, ...]]
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the pipeline. Returns the exit status: 0 done, 1 data at fault, 2 wrong usage, 130 interrupted."""
-    try:
-        return prepare(sys.argv[1:] if arguments is None else arguments)
-    except BertDataError as error:
-        say_error(f"{PROGRAM}: error: {error}")
-        return error.exit_status
-    except KeyboardInterrupt:
-        say_error(f"{PROGRAM}: interrupted; finished shards are kept, run the same command to go on")
-        return 130
+    words = sys.argv[1:] if arguments is None else arguments
+    interrupted = "interrupted; finished shards are kept, run the same command to go on"
+    return end(PROGRAM, lambda: prepare(words), interrupted=interrupted)
 
 
 def prepare(arguments: list[str]) -> int:

@@ -16,10 +16,13 @@ ALWAYS = (
     "scaling",
     "loader",
     "dynamic_masks",
+    "modernbert_loader",
+    "fairseq_masks",
     "training",
     "flat_batches",
     "packed_training",
     "optimiser_step",
+    "arrow",
 )
 WITH_THE_KIT = (
     "punkt",

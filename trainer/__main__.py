@@ -13,7 +13,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command. Returns the exit status: 0 done, 1 data or training at fault, 2 wrong usage."""
     words = sys.argv[1:] if arguments is None else arguments
     interrupted = "interrupted; --resume continues from the last checkpoint"
-    return end("trainer", lambda: _run(words), interrupted=interrupted, place=_place())
+    return end("trainer", lambda: _run(words), interrupted=interrupted, place=_place(), has_parser=False)
 
 
 def _run(words: list[str]) -> int:

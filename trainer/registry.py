@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from bertdata.errors import SettingsError
+from bertdata.examples.masking.settings import MASKINGS
 
 EXTENSIONS = "trainer.extensions"
 _SPLITTING = f"{EXTENSIONS}.splitting"
@@ -97,16 +98,19 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "packed at load": f"{_LOADING}.load_packing:RowsPackedAtLoad",
         "of packs": f"{_LOADING}.packs:PackRows",
         "from length bins": f"{_LOADING}.bins:RowsFromBins",
+        **dict.fromkeys(MASKINGS, f"{_LOADING}.dynamic_masks:masked_rows"),
+        "modernbert": f"{_LOADING}.modernbert_rows:modernbert_rows",
     },
+    "mixture": {"order": f"{_LOADING}.mixture:order_of", "epochs": f"{_LOADING}.mixture:tell_epochs"},
     "batches": {
         "of padded rows": f"{_LOADING}.padded_rows:row_form",
         "of padded examples": f"{_LOADING}.padded_rows:RowForm",
     },
     "examples": {"generated": "trainer.model.generated:generated_examples"},
     "masks": {
-        "dynamic": f"{_LOADING}.dynamic_masks:mask_at_load",
+        **dict.fromkeys(MASKINGS, f"{_LOADING}.dynamic_masks:mask_at_load"),
+        "modernbert": f"{_LOADING}.modernbert_rows:unmasked_source",
         "drawn once": f"{_LOADING}.dynamic_masks:mask_once",
-        "of the data": f"{_LOADING}.dynamic_masks:masks_of",
     },
     "task": {
         "pretraining": "trainer.model.pretraining:Pretraining",

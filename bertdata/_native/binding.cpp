@@ -12,12 +12,15 @@
 #include "buffers.h"
 #include "examples/bert_binding.h"
 #include "examples/dynamic_masking_binding.h"
+#include "examples/electra_binding.h"
+#include "examples/fairseq_binding.h"
 #include "examples/mlm_binding.h"
 #include "examples/mt19937.h"
 #include "examples/sop_binding.h"
 #include "examples/span_binding.h"
 #include "examples/take_binding.h"
 #include "io/md5_binding.h"
+#include "loaders/modernbert_binding.h"
 #include "shards/crc32c.h"
 #include "shards/example_decoder.h"
 #include "shards/example_encoder.h"
@@ -346,7 +349,10 @@ PYBIND11_MODULE(_kernels, m) {
 
   bind_bert(m);
   bind_dynamic_masking(m);
+  bind_electra(m);
+  bind_fairseq(m);
   bind_mlm(m);
+  bind_modernbert(m);
   bind_sop(m);
   bind_span(m);
   bind_take(m);

@@ -110,7 +110,8 @@ def _previews_of(
         dataset = target.dataset
         reasons = [dataset.why_made(name, input_md5, dataset.read_entry(name)) for name in names]
     if any(reasons):
-        reasons = [why or "its part's other bins are made anew" for why in reasons]
+        others = "the run's other files" if target.settings.files_of_run else "its part's other bins"
+        reasons = [why or f"{others} are made anew" for why in reasons]
     left_out = task.number is None and sources[0] in bad
     if left_out:
         reasons = [bad[sources[0]]] * len(names)
@@ -148,9 +149,11 @@ def _bad_parts(run: TaskPlan, parts: Sequence[str]) -> dict[str, str]:
 def plan_tasks(run: TaskPlan, parts: Sequence[str]) -> list[ShardTask]:
     """All tasks of a run on these parts, not to be run: what a shuffle gathers is not known yet."""
     shards = run.targets[0].dataset.plan.settings.num_shards
+    unknown = InputEntry(name="", bytes=0, md5="", documents=0, sentences=0, tokens=0)
+    if run.targets[0].settings.files_of_run:
+        return [run.of_run(unknown, parts)]
     if shards is None:
         return [run.part(part) for part in parts]
-    unknown = InputEntry(name="", bytes=0, md5="", documents=0, sentences=0, tokens=0)
     return [run.shuffled(number, shards, unknown, inputs=parts) for number in range(shards)]
 
 

@@ -1,5 +1,6 @@
 """The plan of a run: settings, parts, and the dataset of each phase."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from bertdata.build.part_names import name_parts
@@ -25,9 +26,12 @@ SHUFFLES = ("none", "global")
 
 
 def chosen_settings(
-    recipe_name: str | None, phase: int | None, changes: dict[str, Any]
+    recipe_name: str | None,
+    phase: int | None,
+    changes: dict[str, Any],
+    of_phases: Mapping[int, dict[str, Any]] | None = None,
 ) -> tuple[Recipe | None, dict[str, ExampleSettings]]:
-    """The recipe and its settings by output sub-directory, the changes applied.
+    """The recipe and its settings by output sub-directory, the changes applied. of_phases: a phase's own.
 
     A dialect without a recipe takes the recipe of its name. A length given for a recipe of two
     phases makes it one data set, in the output directory itself. An objective that no recipe is for has its
@@ -37,17 +41,28 @@ def chosen_settings(
     objective = changes.get("objective", recipe.objective)
     if objective != recipe.objective:
         check_without_recipe(objective, recipe_name, phase)
+        check(not of_phases, f"the objective {objective} has no recipe, so no settings of phase1 or phase2")
         return None, {"": _settings(objective, changes)}
     selected = recipe.select(phase)
-    shape = {"max_seq_length", "max_predictions_per_seq"} & set(changes)
+    check(
+        not of_phases or len(recipe.phases) > 1,
+        f"recipe {recipe.name} has one phase, so no settings of phase1 or phase2",
+    )
+    shape = recipe.varied & set(changes)
     if len(selected) > 1 and shape:
-        if len(shape) == 1:
+        if shape != recipe.varied:
             raise SettingsError(
                 f"recipe {recipe.name} has two phases: give --phase to change one of them, or both "
                 "--max-seq-length and --max-predictions-per-seq for one data set of that length"
             )
         selected = {"": recipe.phases[0]}
-    return recipe, {place: _settings(objective, {**own, **changes}) for place, own in selected.items()}
+        of_phases = None
+    numbers = range(1, 3) if phase is None else [phase]
+    own_changes = [(of_phases or {}).get(number, {}) for number in numbers]
+    return recipe, {
+        place: _settings(objective, {**own, **changes, **more})
+        for (place, own), more in zip(selected.items(), own_changes, strict=False)
+    }
 
 
 def check_without_recipe(objective: str, recipe: str | None, phase: int | None) -> None:
@@ -104,6 +119,8 @@ def plan_targets(
     record = None if isinstance(tokenizer, VocabularyFile) else tokenizer.record(vocabulary)
     for number, (place, given) in enumerate(settings.items(), 1):
         chosen = _fitting(given, vocabulary)
+        if chosen.files_of_run and num_shards is not None:
+            raise SettingsError("--as-original deals the examples to files of its own; leave out --shuffle")
         plan = DatasetPlan(
             recipe=recipe.name if recipe else None,
             phase=number if numbered else phase if recipe and len(recipe.phases) > 1 else None,

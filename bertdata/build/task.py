@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bertdata._native import Engine
+from bertdata.build.binarised_part import ENDING as BINARISED
+from bertdata.build.binarised_part import BinarisedPart
 from bertdata.build.documents import CorpusSource, DocumentSource, LoadedDocuments, PartSource
 from bertdata.build.part_names import shard_stem
 from bertdata.build.shuffle.keys import shard_seed
@@ -70,8 +72,10 @@ class TaskPlan:
         source = self.source(path)
         return ShardTask(plan=self, stem=shard_stem(source.name), source=source, inputs=(path,))
 
-    def source(self, path: str) -> PartSource:
+    def source(self, path: str) -> DocumentSource:
         """The part as a source of documents."""
+        if path.endswith(BINARISED):
+            return BinarisedPart(path, self.tokenizer, self.names.get(path))
         return PartSource(path, self.tokenizer, self.engine, self.names.get(path))
 
     def shuffled(
@@ -87,10 +91,17 @@ class TaskPlan:
         stem = f"shard-{number:05}-of-{shards:05}"
         return ShardTask(plan=self, stem=stem, source=source, inputs=tuple(inputs), number=number)
 
+    def of_run(self, corpus: InputEntry, inputs: Sequence[str]) -> "ShardTask":
+        """The files of a whole run, which one process makes. corpus: the entry of all inputs together."""
+        source = CorpusSource(corpus, self.tokenizer, tuple)
+        return ShardTask(plan=self, stem="", source=source, inputs=tuple(inputs), number=0)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardTask:
     """Make one shard of the source's documents for each target of the plan, or one for each bin of lengths.
+
+    Of a whole run whose settings name its files it tells these, and ``bertdata.build.deal`` makes them.
 
     stem: the shards' name without bin and container's ending; inputs: paths of the parts behind the source;
     number: of a global shuffle's shard, whose random stream has a seed of its own.
@@ -105,6 +116,8 @@ class ShardTask:
     def shards(self, target: Target) -> tuple[str, ...]:
         """The file names in the target's dataset: of the one shard, or of each bin's."""
         settings = target.settings
+        if settings.files_of_run:
+            return settings.files_of_run
         names = bin_names(self.stem, settings.max_seq_length, settings.bin_size)
         return tuple(f"{name}.{settings.format}" for name in names)
 

@@ -11,8 +11,18 @@ from bertdata.dataset.manifest import summary
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from bertdata.io.terminal import say
-from bertdata.shards.containers import LDDL, MDS, NVIDIA_MLPERF, format_of_name, make_writer, open_reader
+from bertdata.shards.containers import (
+    ARROW,
+    FAIRSEQ,
+    LDDL,
+    MDS,
+    NVIDIA_MLPERF,
+    format_of_name,
+    make_writer,
+    open_reader,
+)
 from bertdata.shards.packed.packs import unpacked
+from bertdata.steps.binarise import binarise
 from bertdata.steps.convert import convert
 
 EXAMPLE = """\
@@ -20,7 +30,9 @@ EXAMPLE = """\
   bertdata convert shards varlength --to nvidia-mlperf --num-shards 4320 --shuffled
   bertdata convert eval_10k part_eval_10k.hdf5 --to nvidia-mlperf
   bertdata convert shards lddl --to lddl --bin-size 64
-  bertdata convert blocks mds --to mds --compression zstd:9 --hashes sha1,xxh64"""
+  bertdata convert blocks mds --to mds --compression zstd:9 --hashes sha1,xxh64
+  bertdata convert shards arrow --to arrow
+  bertdata convert parts data-bin --to fairseq --tokenizer roberta"""
 
 SUMMARY = """\
 Without --to, one shard: the containers' names end in .tfrecord, .hdf5, .parquet or .mds. No example loses
@@ -28,8 +40,11 @@ anything: weights and padding follow from the rest, and a file whose examples ho
 Graphcore's remasked order exists in TFRecord only; its examples come out in their usual order. Packed
 rows are unpacked, one sequence after the other; bertdata pack makes them.
 With --to, a dataset's directory to a directory with a manifest: NVIDIA's MLPerf shards in rows of varying
-length (also one file to one, whose name ends in .hdf5), LDDL's Parquet, or Mosaic's MDS. Run again after a
-crash, it makes only what is missing. A directory of MDS shards is read as one shard too."""
+length (also one file to one, whose name ends in .hdf5), LDDL's Parquet, Mosaic's MDS, or the Arrow files that
+datasets.load_from_disk reads. Run again after a crash, it makes only what is missing. A directory of MDS
+shards is read as one shard too.
+--to fairseq makes train.bin, train.idx and dict.txt: with --tokenizer of text, each line an item and
+blank lines kept, as fairseq-preprocess does; else of a dataset of unmasked blocks, each an item."""
 
 _BATCH = 512
 _OF_DATASETS = (
@@ -42,6 +57,7 @@ _OF_DATASETS = (
     "len",
     "unverified",
     "workers",
+    "tokenizer",
 )
 """Flags that go with --to alone."""
 
@@ -50,13 +66,15 @@ def make_parser() -> Parser:
     parser = Parser("bertdata convert", EXAMPLE, SUMMARY)
     parser.add_argument("source", metavar="SRC", help="shard to read, whatever tool wrote it, or a dataset")
     parser.add_argument("target", metavar="DST", help="shard to write, or directory of the dataset")
-    parser.add_argument("--to", choices=(NVIDIA_MLPERF, LDDL, MDS), help="layout of the dataset to make")
+    parser.add_argument(
+        "--to", choices=(NVIDIA_MLPERF, LDDL, ARROW, FAIRSEQ, MDS), help="layout of the dataset to make"
+    )
     group = parser.add_argument_group("with --to")
     group.add_argument(
         "--num-shards",
         type=positive,
         metavar="N",
-        help="shards to make: 2048 and 4320 are NVIDIA's; lddl: as many as SRC has where none is given",
+        help="shards to make: 2048 and 4320 are NVIDIA's; others: as many as SRC has where none is given",
     )
     group.add_argument(
         "--shuffled",
@@ -83,6 +101,12 @@ def make_parser() -> Parser:
     group.add_argument(
         "--unverified", action="store_true", help="take files of any tool without a manifest; needs --vocab"
     )
+    group.add_argument(
+        "--tokenizer",
+        metavar="FILE|DIR",
+        help="fairseq: SRC is text (files, a pattern, the parts of segment), to be read with this "
+        "tokenizer.json, model's directory or dict.txt",
+    )
     add_workers(group)
     parser.add_argument(
         "--vocab",
@@ -106,7 +130,23 @@ def run(arguments: list[str]) -> int:
         if args.num_shards not in (None, 1) or args.shuffled:
             parser.error(f"{args.target} is one file, expected a directory for --num-shards and --shuffled")
         return _convert_shard(args, NVIDIA_MLPERF)
+    if args.tokenizer is not None:
+        if args.to != FAIRSEQ:
+            parser.error("--tokenizer goes with --to fairseq")
+        given = [name for name in ("num_shards", "unverified", "vocab", "objective") if getattr(args, name)]
+        if given:
+            parser.error(f"--{given[0].replace('_', '-')} goes with a dataset, --tokenizer with text")
+        return _binarise(args)
     return _convert_dataset(args)
+
+
+def _binarise(args: argparse.Namespace) -> int:
+    with ShownProgress() as progress:
+        made = binarise(
+            args.source, args.target, tokenizer=args.tokenizer, workers=args.workers, progress=progress
+        )
+    say(f"{made.directory}: {made.lines} lines, {made.tokens} tokens")
+    return 0
 
 
 def _convert_dataset(args: argparse.Namespace) -> int:

@@ -7,12 +7,14 @@ from bertdata.build.dry_run import show_previews
 from bertdata.cli.common.example_flags import add_settings, given_settings
 from bertdata.cli.common.parser import (
     Parser,
+    add_config,
     add_dry_run,
     add_engine,
     add_shuffle,
     add_skip_bad_inputs,
     add_tokenizer,
     add_workers,
+    names_config,
 )
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.dataset.manifest import summary
@@ -24,6 +26,7 @@ EXAMPLE = """\
   bertdata create results --output shards --vocab vocab.txt --recipe mlperf
   bertdata create results/part-* --output shards --vocab vocab.txt --recipe mlperf
   bertdata create results/part-* --output shards --vocab vocab.txt --recipe nvidia --phase 2
+  bertdata create results --output shards --vocab vocab.txt --config dataset.toml
   bertdata create results/part-* --output shards --tokenizer roberta-base/tokenizer.json --objective mlm
   bertdata create results/part-* --output shards --vocab vocab.txt --shuffle global --num-shards 500"""
 
@@ -42,8 +45,10 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
         "parts", nargs="+", metavar="PART", help="text file, pattern, URL, or directory made by segment"
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the dataset, or its URL")
-    add_tokenizer(parser)
+    add_config(parser, "container, objective, tokenizer")
+    add_tokenizer(parser, required=not names_config(arguments))
     add_shuffle(parser)
+    parser.set_defaults(shuffle=None)  # so that a file's counts where no flag is given
     add_settings(parser, arguments)
     add_skip_bad_inputs(parser)
     add_dry_run(parser)
@@ -84,6 +89,7 @@ def planned(args: argparse.Namespace) -> ShardRun:
         changes=given_settings(args),
         shuffle=args.shuffle,
         num_shards=args.num_shards,
+        config=args.config,
         skip_bad_inputs=args.skip_bad_inputs,
         engine=args.engine,
     )

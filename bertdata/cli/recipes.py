@@ -2,6 +2,7 @@
 
 import json
 
+from bertdata.build.recipe_toml import recipe_toml
 from bertdata.cli.common.parser import Parser
 from bertdata.config.recipes import RECIPES, find_recipe
 from bertdata.examples.objectives import find_objective
@@ -9,14 +10,21 @@ from bertdata.io.terminal import say, say_text
 
 EXAMPLE = """\
   bertdata recipes
-  bertdata recipes nvidia"""
+  bertdata recipes nvidia
+  bertdata recipes nvidia --as toml > dataset.toml"""
 
 
 def make_parser() -> Parser:
     parser = Parser(
-        "bertdata recipes", EXAMPLE, "Lists the recipes, or prints one with all its settings as JSON."
+        "bertdata recipes",
+        EXAMPLE,
+        "Lists the recipes, or prints one with all its settings: as JSON, or as the TOML file that create "
+        "--config and segment --config read.",
     )
     parser.add_argument("name", nargs="?", metavar="NAME", help="print this recipe")
+    parser.add_argument(
+        "--as", dest="form", choices=("json", "toml"), default="json", help="form (default: json)"
+    )
     return parser
 
 
@@ -27,10 +35,14 @@ def run(arguments: list[str]) -> int:
             say(f"{recipe.name:<10} {recipe.summary}")
         return 0
     recipe = find_recipe(args.name)
+    if args.form == "toml":
+        say_text(recipe_toml(recipe))
+        return 0
     settings_type = find_objective(recipe.objective).settings_type
     value = {
         "name": recipe.name,
         "summary": recipe.summary,
+        **recipe.fidelity,
         "phases": [settings_type(**phase).as_json() for phase in recipe.phases],
     }
     say_text(json.dumps(value, indent=1))

@@ -1,6 +1,13 @@
 """``bertdata segment``: extracted articles, or plain text, to parts with one sentence a line."""
 
-from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_punkt_tables, add_workers
+from bertdata.cli.common.parser import (
+    Parser,
+    add_config,
+    add_dry_run,
+    add_engine,
+    add_punkt_tables,
+    add_workers,
+)
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.cli.common.text_flags import (
     add_books,
@@ -36,6 +43,7 @@ def make_parser() -> Parser:
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the parts, or its URL")
     add_input_kind(parser)
     add_books(parser)
+    add_config(parser, "its table text")
     add_segment_settings(parser)
     add_punkt_tables(parser)
     add_dry_run(parser)
@@ -47,7 +55,7 @@ def make_parser() -> Parser:
 def run(arguments: list[str]) -> int:
     args = make_parser().parse_args(arguments)
     given = given_segment_settings(args)
-    settings = settings_of(given)
+    settings = settings_of(given, args.config)
     say(*language_notes(settings.language))
     if args.dry_run:
         preview = preview_segment(
@@ -68,6 +76,7 @@ def run(arguments: list[str]) -> int:
             books=args.books,
             **given,
             punkt_tables=args.punkt_tables,
+            config=args.config,
             workers=args.workers,
             engine=args.engine,
             progress=progress,

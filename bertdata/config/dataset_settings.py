@@ -30,7 +30,7 @@ class DatasetSettings:
 
     container: which file an example is in and how it lies there: format, order of a record's values (remask),
     bins, packed rows, padding_id (the id in empty places) where it is not 0, shuffle and num_shards of a
-    global shuffle.
+    global shuffle, dealt_files where the examples of all inputs are dealt to so many files.
 
     text: which sentences there are: punkt, the variant and tables of the splitter that the parts' manifest
     names, else None. Known when the dataset is finished; before, the record is empty.
@@ -58,6 +58,11 @@ class DatasetSettings:
     def num_shards(self) -> int | None:
         """Shards of documents mixed over the whole corpus. None: one shard for each input."""
         return self.container.get("num_shards")
+
+    @property
+    def is_of_all_inputs(self) -> bool:
+        """True where each shard is made of all inputs together."""
+        return self.num_shards is not None or "dealt_files" in self.container
 
     @property
     def by_name(self) -> Record:
@@ -121,6 +126,8 @@ def records_of(
     if vocabulary.padding_id:
         found["container"]["padding_id"] = vocabulary.padding_id
     found["container"] |= shuffled_into(num_shards)
+    if settings.files_of_run:
+        found["container"]["dealt_files"] = len(settings.files_of_run)
     return DatasetSettings(**found)
 
 
@@ -135,8 +142,11 @@ def vocabulary_record(vocabulary: Vocabulary) -> Record:
 
 
 def without_padding(container: Mapping[str, Any]) -> Record:
-    """A container's settings without the id in empty places, for containers that have none, or zeros."""
-    return {name: value for name, value in container.items() if name != "padding_id"}
+    """A container's settings without those that other containers of its examples do not have.
+
+    These are the id in empty places, and the number of files that the examples were dealt to.
+    """
+    return {name: value for name, value in container.items() if name not in ("padding_id", "dealt_files")}
 
 
 def shuffled_into(num_shards: int | None) -> Record:

@@ -12,12 +12,19 @@ Settings = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recipe:
-    """A published data set's settings, one entry a phase. objective: the one whose settings they are."""
+    """A published data set's settings, one entry a phase. objective: the one whose settings they are.
+
+    Of the encoders after BERT, in words: exact, what equals the original's data; distribution, what is only
+    drawn like it; paper, what is known from a publication alone.
+    """
 
     name: str
     summary: str
     phases: tuple[Settings, ...]
     objective: str = "bert"
+    exact: str = ""
+    distribution: str = ""
+    paper: str = ""
 
     def select(self, phase: int | None) -> dict[str, Settings]:
         """Settings by output sub-directory: one phase goes to the directory itself, two to phase1, phase2."""
@@ -27,6 +34,18 @@ class Recipe:
         if len(self.phases) == 1:
             return {"": self.phases[0]}
         return {f"phase{number}": settings for number, settings in enumerate(self.phases, 1)}
+
+    @property
+    def fidelity(self) -> dict[str, str]:
+        """What is exact, a distribution only, from a paper, as far as the recipe says it."""
+        found = {name: getattr(self, name) for name in ("exact", "distribution", "paper")}
+        return {name: words for name, words in found.items() if words}
+
+    @property
+    def varied(self) -> set[str]:
+        """The settings that differ between its phases."""
+        names = {name for phase in self.phases for name in phase}
+        return {name for name in names if any(p.get(name) != self.phases[0].get(name) for p in self.phases)}
 
     def _without_phase(self, phase: int) -> str:
         """The message for a phase that the recipe does not have."""
@@ -40,6 +59,10 @@ def _two_phases(first: Settings, length: int, predictions: int) -> tuple[Setting
     return first, {**first, "max_seq_length": length, "max_predictions_per_seq": predictions}
 
 
+def _two_lengths(first: Settings, *lengths: int) -> tuple[Settings, ...]:
+    return tuple({**first, "max_seq_length": length} for length in lengths)
+
+
 _NVIDIA_PHASES = _two_phases(
     {
         "dialect": "nvidia",
@@ -51,6 +74,85 @@ _NVIDIA_PHASES = _two_phases(
     512,
     80,
 )
+
+_UNMASKED = {"objective": "mlm", "masks": False}
+_NOTHING = "nothing"
+
+ENCODERS = (
+    Recipe(
+        name="roberta",
+        summary="RoBERTa: blocks of 512 ids of whole sentences, 15 % to be masked at load, TFRecord",
+        objective="mlm",
+        phases=({**_UNMASKED, "blocks": "complete", "masked_lm_prob": 0.15},),
+        exact="where fairseq's mode complete ends a block, of text without blank lines whose sentences fit; "
+        "masks with --masking fairseq at load",
+        distribution="the order of the blocks; masks with --masking dynamic at load",
+        paper="batches of 8,192 blocks; fairseq's own base.yaml has 2,048",
+    ),
+    Recipe(
+        name="modernbert",
+        summary="ModernBERT: text of a document, 1,024 then 8,192 ids, 30 % to be masked at load, TFRecord",
+        objective="mlm",
+        phases=_two_lengths({**_UNMASKED, "masked_lm_prob": 0.3}, 1024, 8192),
+        exact="order, packing and masks of given sequences, with --masking modernbert at load",
+        distribution="the sequences: blocks of whole sentences of a document, a [SEP] behind each, where the "
+        "original cuts documents at the length; masks with --masking dynamic at load",
+        paper=_NOTHING,
+    ),
+    Recipe(
+        name="ettin",
+        summary="Ettin: text of a document, 1,024 then 7,999 ids, 30 % to be masked at load, TFRecord",
+        objective="mlm",
+        phases=_two_lengths({**_UNMASKED, "masked_lm_prob": 0.3}, 1024, 7999),
+        exact=_NOTHING,
+        distribution="blocks of whole sentences of a document, a [SEP] behind each, where the original cuts "
+        "documents into pieces and fills the short last ones; masks drawn at load, of the last 50 billion "
+        "tokens 15 %",
+        paper=_NOTHING,
+    ),
+    Recipe(
+        name="mosaicbert",
+        summary="MosaicBERT: text of a document, 128 ids, 30 % to be masked at load, TFRecord",
+        objective="mlm",
+        phases=({**_UNMASKED, "max_seq_length": 128, "masked_lm_prob": 0.3},),
+        exact=_NOTHING,
+        distribution="blocks of whole sentences, where the original has text in MDS (column text), cut "
+        "and masked at load",
+        paper="128 ids and 30 %",
+    ),
+    Recipe(
+        name="neobert",
+        summary="NeoBERT: joined text, 1,024 then 4,096 ids, 20 % to become [MASK] at load, TFRecord",
+        objective="mlm",
+        phases=_two_lengths(
+            {
+                **_UNMASKED,
+                "blocks": "none",
+                "masked_lm_prob": 0.2,
+                "mask_share": 1.0,
+                "random_share": 0.0,
+                "kept_share": 0.0,
+            },
+            1024,
+            4096,
+        ),
+        exact=_NOTHING,
+        distribution="joined ids of a part, cut at the length, where the original joins a batch's; masks "
+        "drawn at load, all [MASK], no special token",
+        paper=_NOTHING,
+    ),
+    Recipe(
+        name="electra",
+        summary="ELECTRA: unmasked examples of one or two segments, 128 ids, TFRecord",
+        objective="electra",
+        phases=({"objective": "electra", "dialect": "google", "max_seq_length": 128},),
+        exact="every example, where random is seeded with --random-seed: those of each part by itself, "
+        "or with --as-original those of one process over all parts, and its files",
+        distribution="masks, which the program's trainer draws",
+        paper=_NOTHING,
+    ),
+)
+"""Encoders after BERT. Length and share of masks are those of their programs where no paper is named."""
 
 RECIPES = {
     recipe.name: recipe
@@ -90,6 +192,7 @@ RECIPES = {
                 58,
             ),
         ),
+        *ENCODERS,
     )
 }
 

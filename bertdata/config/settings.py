@@ -57,6 +57,14 @@ class ExampleSettings:
         )
 
     @property
+    def files_of_run(self) -> tuple[str, ...]:
+        """Names of the files that the examples of all inputs are dealt to in turn.
+
+        Empty: each input has a shard of its own.
+        """
+        return ()
+
+    @property
     def rules(self) -> Dialect:
         return find_dialect(self.dialect)
 

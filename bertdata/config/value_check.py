@@ -35,10 +35,10 @@ def check_names(given: Iterable[str], known: Collection[str], where: str = "") -
     """SettingsError for the first unknown name, with the nearest known one if one is near."""
     for name in given:
         if name not in known:
-            raise SettingsError(f"{where}{name} is not a known key{_hint(name, sorted(known))}")
+            raise SettingsError(f"{where}{name} is not a known key{nearest_known(name, sorted(known))}")
 
 
-def _hint(given: str, known: Sequence[str], likeness: float = 0.6) -> str:
+def nearest_known(given: str, known: Sequence[str], likeness: float = 0.6) -> str:
     """The nearest known name, as the end of a message. Empty where none has that likeness (0 to 1).
 
     The -- of a flag does not count.
@@ -64,7 +64,7 @@ def _told(fault: Fault) -> str:
     name, rule = ".".join(map(str, fault.path)), fault.rule
     if fault.keyword == "enum":
         choices = [value or "none" for value in rule]
-        expected = "one of " + ", ".join(choices) + _hint(str(fault.value), choices, 0.7)
+        expected = "one of " + ", ".join(choices) + nearest_known(str(fault.value), choices, 0.7)
     elif fault.keyword == "type":
         kinds = [rule] if isinstance(rule, str) else rule
         expected = " or ".join(_TYPES[kind] for kind in kinds if kind != "null")

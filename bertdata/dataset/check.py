@@ -41,8 +41,8 @@ def check_shard(
 
 def _check_counted(path: str, entry: ShardEntry, objective: str | None) -> Misfit | None:
     frames = FrameCounter()
-    is_plain = not path.rsplit(".", 1)[-1].startswith(("hdf5", "parquet"))  # LDDL's are parquet_3 too
-    is_framed = is_plain and not is_mds_name(path)
+    kind = path.rsplit(".", 1)[-1]  # LDDL's are parquet_3 too
+    is_framed = not (kind.startswith(("hdf5", "parquet", "arrow", "bin")) or is_mds_name(path))
     misfit = check_file(path, entry.bytes, entry.md5, also=frames.feed if is_framed else None)
     if misfit is not None:
         return misfit

@@ -11,9 +11,11 @@ from bertdata.io.commit import PLAN_NAME, UNFINISHED
 from bertdata.io.file_check import Misfit
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, md5sums, parse_json
 from bertdata.records import DEFAULT_OBJECTIVE
-from bertdata.shards.containers import format_of_name
+from bertdata.shards.arrow_fields import ARROW_INFO, ARROW_SPLITS, ARROW_STATE, arrow_files
+from bertdata.shards.containers import is_shard_name
 from bertdata.shards.mds.listing import mds_shards
 from bertdata.shards.mds.names import INDEX_NAME
+from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -198,9 +200,29 @@ def _fault(path: str, misfit: Misfit, entry: ShardEntry) -> str:
     return f"{path}: found {misfit.found}, expected {misfit.expected}"
 
 
+def _binarised(path: str, names: list[str]) -> list[str]:
+    """The .bin files of a directory of fairseq's: those to train on, where some are named so.
+
+    DatasetError where there are none.
+    """
+    found = [name for name in names if name.endswith(".bin") and f"{name.removesuffix('.bin')}.idx" in names]
+    if not found:
+        raise DatasetError(f"{path}: holds no .bin with its .idx beside it, as fairseq-preprocess makes them")
+    return [name for name in found if name.startswith("train")] or found
+
+
 def _shard_names(path: str, names: list[str]) -> list[str]:
+    if ARROW_STATE in names and ARROW_INFO in names:
+        state = storage.join(path, ARROW_STATE)
+        return arrow_files(storage.read_bytes(state), state)
+    if ARROW_SPLITS in names:
+        inner = sorted(storage.parent(name) for name in names if storage.base_name(name) == ARROW_STATE)
+        splits = ", ".join(storage.join(path, name) for name in inner)
+        raise DatasetError(f"{path}: holds several splits of datasets; name one of them: {splits}")
     candidates = [name for name in names if not storage.base_name(name).startswith((".", "_"))]
-    named = [name for name in candidates if _has_shard_ending(name)]
+    named = [name for name in candidates if is_shard_name(name)]
+    if DICTIONARY_NAME in names and not named:
+        return _binarised(path, names)
     plain = [name for name in candidates if "." not in storage.base_name(name)]
     found = named or [name for name in plain if storage.base_name(name) != MD5SUMS_NAME]
     if not found:
@@ -209,11 +231,3 @@ def _shard_names(path: str, names: list[str]) -> list[str]:
             "as a shard: .tfrecord, .hdf5, .parquet or .mds"
         )
     return found
-
-
-def _has_shard_ending(name: str) -> bool:
-    try:
-        format_of_name(name)
-    except ShardError:
-        return False
-    return True

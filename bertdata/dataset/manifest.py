@@ -188,11 +188,11 @@ class Manifest:
     def entries(self) -> dict[str, tuple[InputEntry, ShardEntry]]:
         """The entries of each shard and of what it is made of, by the shard's name.
 
-        What a shard of a global shuffle is made of is corpus_entry; a shard of a dataset that does not
+        What a shard of all inputs together is made of is corpus_entry; a shard of a dataset that does not
         say where it comes from, a converted one, is left out.
         """
         inputs = {entry.name: entry for entry in self.inputs}
-        if self.plan.settings.num_shards is not None:
+        if self.plan.settings.is_of_all_inputs:
             inputs[""] = corpus_entry(self.inputs, self.skipped)
         return {shard.name: (inputs[shard.input], shard) for shard in self.shards if shard.input in inputs}
 

@@ -12,10 +12,9 @@ from bertdata.dataset.discover import FoundDataset
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import SettingsError
 from bertdata.examples import columns
-from bertdata.examples.dynamic_masking.counter_stream import shard_key
 from bertdata.examples.dynamic_masking.masker import Draws, Masker
 from bertdata.examples.groups import MASKS, WORD_STARTS, has_group
-from bertdata.examples.masking.settings import MaskingSettings
+from bertdata.examples.masking.settings import MASKINGS, MaskingSettings
 from bertdata.examples.objectives import find_objective
 from bertdata.records import Buffer, ExampleBatch, ShardLayout, Vocabulary
 
@@ -40,27 +39,51 @@ class MaskedData(OpenedDataset):
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
         """The shard's examples, masked."""
-        key, first = shard_key(self.seed, self.epoch, shard.name), 0
+        first = 0
         for batch in self.source.batches(shard):
-            draws = Draws(
-                keys=np.full(len(batch), key, np.uint64),
-                numbers=np.arange(first, first + len(batch), dtype=np.uint64),
-                rates=np.full(len(batch), self.rate),
-            )
-            yield columns.compact(self.masker.mask_batch(batch, draws))
+            yield self._masked(batch, shard, first)
             first += len(batch)
+
+    @property
+    def stored(self) -> OpenedDataset:
+        """The examples with the masks that they have."""
+        return self.source.stored
+
+    def altered(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
+        """The stored examples, masked."""
+        return self._masked(self.source.altered(batch, shard, first), shard, first)
+
+    def at_epoch(self, epoch: int) -> "MaskedData":
+        """The same examples with the masks of another epoch, counted from 0."""
+        return replace(self, source=self.source.at_epoch(epoch), epoch=epoch + self.masker.first_epoch)
+
+    def _masked(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
+        before = self.source.examples_before[self.shards.index(shard)]
+        of_shard = np.arange(first, first + len(batch), dtype=np.uint64)
+        keys, numbers = self.masker.streams(self.seed, self.epoch, shard.name, before, of_shard)
+        draws = Draws(keys=keys, numbers=numbers, rates=np.full(len(batch), self.rate))
+        masked: ExampleBatch = columns.compact(self.masker.mask_batch(batch, draws))
+        return masked
 
 
 def masked_data(
-    source: OpenedDataset, masker: Masker, *, seed: int, epoch: int = 0, rate: float | None = None
+    source: OpenedDataset, masker: Masker, *, seed: int, epoch: int | None = None, rate: float | None = None
 ) -> MaskedData:
-    """The dataset with masks of one epoch. rate: the masker's by default."""
+    """The dataset with masks of one epoch, by default the first. rate: the masker's by default.
+
+    SettingsError for an epoch before the first one of another program's masks.
+    """
+    if epoch is None:
+        epoch = masker.first_epoch
+    elif epoch < masker.first_epoch and masker.first_epoch:  # dynamic masks have an epoch of any number
+        raise SettingsError(f"epoch is {epoch}, expected {masker.first_epoch} or more")
     return MaskedData(
         name=source.name,
         layout=masked_layout(source, masker),
         shards=source.shards,
         vocabulary_size=source.vocabulary_size,
         left_out=source.left_out,
+        sources=source.sources,
         source=source,
         masker=masker,
         seed=seed,
@@ -70,12 +93,26 @@ def masked_data(
 
 
 def masker_of(
-    source: OpenedDataset, dataset: FoundDataset, vocabulary: Vocabulary, settings: MaskingSettings
+    source: OpenedDataset,
+    dataset: FoundDataset,
+    vocabulary: Vocabulary,
+    settings: MaskingSettings,
+    masking: str = MASKINGS[0],
 ) -> Masker:
     """The masker of a dataset's examples, by its objective and the settings in its manifest.
 
-    dataset: the source as it was found, or a part of it. SettingsError where no masks can be drawn.
+    dataset: the source as it was found, or a part of it. max_predictions_per_seq 0 stands for the dataset's,
+    or for as many masks as another program draws. masking: one of MASKINGS. SettingsError where no masks can
+    be drawn.
     """
+    if masking not in MASKINGS:
+        raise SettingsError(f"masking is {masking!r}, expected one of {', '.join(MASKINGS)}")
+    if masking != MASKINGS[0]:
+        from bertdata.examples.fairseq.load_masker import make_fairseq_masker
+
+        return make_fairseq_masker(vocabulary, settings, source.layout, masking)
+    most = settings.max_predictions_per_seq or source.layout.max_predictions_per_seq
+    settings = replace(settings, max_predictions_per_seq=most)
     of_data = dataset.manifest.plan.settings.objective if dataset.manifest else {}
     return find_objective(source.layout.objective).masker(vocabulary, settings, of_data)
 

@@ -5,11 +5,13 @@ Needs NumPy once examples are read.
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from functools import partial
+from itertools import accumulate, pairwise
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
@@ -23,7 +25,6 @@ from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.records import DEFAULT_OBJECTIVE, Buffer, ExampleBatch, ShardLayout
 from bertdata.shards.containers import make_reader, open_reader
-from bertdata.shards.mds.layout import of_longest_shard
 from bertdata.shards.packed.packs import PackBatch, PackReader
 from bertdata.shards.protocol import ShardReader
 from bertdata.text.held_out import held_out
@@ -65,11 +66,21 @@ class Shard:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SourceShare:
+    """A source of a mixture: the path given for it, its whole weight, and how many shards are its own."""
+
+    name: str
+    weight: int
+    shards: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class OpenedDataset:
     """The shards of a dataset with their layout. Examples are decoded when they are asked for.
 
     vocabulary_size: every id must be below it; None: unknown, and ids are not checked. left_out: the number
-    of files that are not of the split, where one was asked for.
+    of files that are not of the split, where one was asked for. sources: those of a mixture, whose shards
+    follow each other.
     """
 
     name: str
@@ -77,15 +88,29 @@ class OpenedDataset:
     shards: tuple[Shard, ...]
     vocabulary_size: int | None
     left_out: int = 0
+    sources: tuple[SourceShare, ...] = ()
 
     @property
     def examples(self) -> int:
         return sum(shard.examples for shard in self.shards)
 
     @property
+    def file_rows(self) -> list[tuple[str, int]]:
+        """The name of each shard and its rows: its packed rows, or its examples."""
+        return [(one.name, one.examples if one.rows is None else one.rows) for one in self.shards]
+
+    @property
+    def examples_before(self) -> tuple[int, ...]:
+        """For each shard the examples of the shards before it, of a mixture those of its source."""
+        ends = [*accumulate(source.shards for source in self.sources)] or [len(self.shards)]
+        sizes = [[shard.examples for shard in self.shards[start:end]] for start, end in pairwise([0, *ends])]
+        return tuple(number for source in sizes for number in accumulate(source[:-1], initial=0))
+
+    @property
     def digest(self) -> str:
-        """A digest of the shards' names, sizes and md5s. Equal for the same dataset at another path."""
+        """A digest of shards' names, sizes, md5s, and of weights. Equal for the same dataset elsewhere."""
         found = [f"{shard.name} {shard.examples} {shard.md5}\n" for shard in self.shards]
+        found += [f"{source.weight} parts of {source.shards}\n" for source in self.sources]
         return hashlib.blake2b("".join(found).encode(), digest_size=16).hexdigest()
 
     @property
@@ -100,16 +125,34 @@ class OpenedDataset:
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
         """The shard's examples as NumPy columns. ShardError where they differ from the manifest or layout."""
+        found = 0
+        with self.open_shard(shard) as reader:
+            for batch in reader.batches(_ROWS):
+                yield self.checked(batch, shard, found)
+                found += len(batch)
+        _check_number(shard.path, found, shard.examples, "examples")
+
+    @property
+    def stored(self) -> "OpenedDataset":
+        """The examples as they are in the files, where this dataset gives altered ones."""
+        return self
+
+    def altered(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
+        """Stored examples of the shard, from number ``first`` on, as this dataset gives them."""
+        return batch
+
+    def at_epoch(self, epoch: int) -> "OpenedDataset":
+        """The dataset of another epoch, where its examples change from one to the next."""
+        return self
+
+    def checked(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
+        """A reader's batch as NumPy columns, its ids checked. first: the number of its first example."""
         from bertdata.examples import columns
         from bertdata.shards.rows import RecordCheck
 
-        found = 0
-        with self._reader(shard) as reader:
-            for batch in map(columns.arrays, reader.batches(_ROWS)):
-                self._check_ids(batch, RecordCheck(name=shard.path, first=found))
-                found += len(batch)
-                yield columns.compact(batch)
-        _check_number(shard.path, found, shard.examples, "examples")
+        batch = columns.arrays(batch)
+        self._check_ids(batch, RecordCheck(name=shard.path, first=first))
+        return columns.compact(batch)
 
     def packs(self, shard: Shard) -> Iterator[PackBatch]:
         """The packed rows of a shard that has some, in order. Their examples and errors as from batches."""
@@ -117,7 +160,7 @@ class OpenedDataset:
         from bertdata.shards.rows import RecordCheck
 
         examples = rows = 0
-        with self._reader(shard) as reader:
+        with self.open_shard(shard) as reader:
             if not isinstance(reader, PackReader):
                 raise ShardError(f"{shard.path}: holds no packed rows")
             for packs in reader.packs(_ROWS):
@@ -129,7 +172,7 @@ class OpenedDataset:
         _check_number(shard.path, rows, shard.rows or 0, "packed rows")
 
     @contextmanager
-    def _reader(self, shard: Shard) -> Iterator[ShardReader]:
+    def open_shard(self, shard: Shard) -> Iterator[ShardReader]:
         """A reader of the shard, whose md5 and layout fit."""
         # the process that opened the dataset trusts its objective; this may be another one
         find_objective(self.layout.objective)
@@ -141,7 +184,9 @@ class OpenedDataset:
                 padding_id=self.layout.padding_id,
                 layout=self.layout,
             )
-            _check_layout(shard.path, reader.layout, self.layout)
+            if reader.is_measured:
+                reader.layout = self.layout
+            check_layout(shard.path, reader.layout, self.layout)
             yield reader
 
     def run(self, numbers: range) -> Iterator[ExampleBatch]:
@@ -160,6 +205,10 @@ class OpenedDataset:
                     if first >= numbers.stop:
                         break
             start += shard.examples
+
+    def changed(self, change: "Callable[[OpenedDataset], OpenedDataset]") -> "OpenedDataset":
+        """The dataset changed, of a mixture each source."""
+        return change(self)
 
     @contextmanager
     def _opened(self, shard: Shard) -> Iterator[BinaryIO]:
@@ -215,7 +264,7 @@ def open_dataset(
         raise DatasetError(f"{name}: holds no examples")
     layout = layouts[0][1]
     for path, found in layouts:
-        _check_layout(path, found, layout)
+        check_layout(path, found, layout)
     check_objective(name, layout.objective, objective)
     return OpenedDataset(
         name=name,
@@ -301,13 +350,28 @@ def _of_split(
 
 def _unverified(paths: list[str], objective: str | None, split: Split | None) -> _Contents:
     found = [_shards_of_one_kind(path, split) for path in paths]
-    files = {file.path: file for shards, _ in found for file in shards}
+    files = {file.path: file for shards, _ in found for file in shards if not _is_empty_of_deal(file)}
     with ThreadPoolExecutor(_THREADS) as pool:
         counted = list(pool.map(partial(_count, objective), sorted(files)))
-    layouts = [(path, layout) for path, layout, *_ in counted]
+    layouts = _common_sizes([(path, layout, measured) for path, layout, _, _, measured in counted])
     left_out = sum(number for _, number in found)
-    layouts = of_longest_shard(layouts)
-    return layouts, [(files[path], examples, rows) for path, _, examples, rows in counted], None, left_out
+    return layouts, [(files[path], examples, rows) for path, _, examples, rows, _ in counted], None, left_out
+
+
+def _common_sizes(found: list[tuple[str, ShardLayout, bool]]) -> list[tuple[str, ShardLayout]]:
+    """The layouts by path. Those of files that do not tell their sizes get the largest of all such files."""
+    measured = [layout for _, layout, is_measured in found if is_measured]
+    names = {name for layout in measured for name in find_objective(layout.objective).batch_type.sizes()}
+    largest = {name: max(layout.size(name) for layout in measured) for name in sorted(names)}
+    return [
+        (path, ShardLayout.of_sizes(largest, objective=layout.objective) if is_measured else layout)
+        for path, layout, is_measured in found
+    ]
+
+
+def _is_empty_of_deal(file: FoundShard) -> bool:
+    """True for an empty one of the files to which a program dealt its examples in turn, as ELECTRA's."""
+    return not file.bytes and re.search(r"-\d+-of-\d+$", file.name) is not None
 
 
 def _shards_of_one_kind(path: str, split: Split | None) -> tuple[Sequence[FoundShard], int]:
@@ -327,10 +391,10 @@ def _shards_of_one_kind(path: str, split: Split | None) -> tuple[Sequence[FoundS
     return chosen, len(shards) - len(chosen)
 
 
-def _count(objective: str | None, path: str) -> tuple[str, ShardLayout, int, int | None]:
+def _count(objective: str | None, path: str) -> tuple[str, ShardLayout, int, int | None, bool]:
     with open_reader(path, objective=objective) as reader:
         rows = reader.rows if isinstance(reader, PackReader) else None
-        return path, reader.layout, len(reader), rows
+        return path, reader.layout, len(reader), rows, reader.is_measured
 
 
 def _check_number(path: str, found: int, expected: int, what: str) -> None:
@@ -338,7 +402,8 @@ def _check_number(path: str, found: int, expected: int, what: str) -> None:
         raise ShardError(f"{path}: holds {found} {what}, expected {expected}")
 
 
-def _check_layout(path: str, found: ShardLayout, expected: ShardLayout) -> None:
+def check_layout(path: str, found: ShardLayout, expected: ShardLayout) -> None:
+    """ShardError names the first size that is another one."""
     for field in fields(ShardLayout):
         ours, wanted = getattr(found, field.name), getattr(expected, field.name)
         if ours != wanted:

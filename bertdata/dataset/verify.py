@@ -21,6 +21,7 @@ from bertdata.dataset.findings import (
     of_misfit,
     right,
 )
+from bertdata.dataset.layout_files import layout_files
 from bertdata.dataset.lengths import check_lengths
 from bertdata.dataset.manifest import (
     LENGTHS_ENDING,
@@ -29,18 +30,18 @@ from bertdata.dataset.manifest import (
     lengths_name,
 )
 from bertdata.dataset.mds_index import mds_index
-from bertdata.dataset.num_samples import NUM_SAMPLES, num_samples
 from bertdata.dataset.sources import DATASET_COPY, PARTS_COPY
 from bertdata.errors import BertDataError, ManifestError, MissingInputError, ShardError
 from bertdata.io import storage
 from bertdata.io.commit import nested_directories
 from bertdata.io.file_check import FileEntry, check_file, file_md5, is_inside, md5_of
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, Listed, md5sums, parse_json
-from bertdata.shards.containers import LDDL
+from bertdata.shards.containers import FAIRSEQ
 from bertdata.shards.content import check_readable, content_md5
 from bertdata.shards.mds.names import INDEX_NAME, MDS, is_mds_name
 from bertdata.shards.packed.record_index import INDEX_ENDING, index_name
 from bertdata.text.manifest import ARTICLES_COPY, TextManifest
+from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME
 from bertdata.tokens.files import name_in_dataset
 
 _MD5SUM_LINE = re.compile(r"(\\?)([0-9a-fA-F]{32}) [ *](.+)")
@@ -136,10 +137,12 @@ def _companions(manifest: AnyManifest) -> Iterable[tuple[str, str | None, bool]]
         yield name_in_dataset(tokenizer), str(tokenizer["vocabulary"]["md5"]), True
         if manifest.plan.packed_from is not None:
             yield DATASET_COPY, manifest.plan.packed_from, True
-        if manifest.plan.settings.container["format"] == LDDL:
-            yield NUM_SAMPLES, md5_of(num_samples(manifest.shards)), True
         if manifest.plan.settings.container["format"] == MDS:
             yield INDEX_NAME, None, True
+        if manifest.plan.settings.container["format"] == FAIRSEQ:
+            yield DICTIONARY_NAME, None, True
+        for name, data in layout_files(manifest.plan.settings, manifest.shards).items():
+            yield name, md5_of(data), True
         if manifest.parts_manifest is not None:
             yield PARTS_COPY, manifest.parts_manifest, True
             yield ARTICLES_COPY, None, False

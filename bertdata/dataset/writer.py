@@ -33,9 +33,11 @@ from bertdata.io.commit import Commit, nested_directories
 from bertdata.io.entry_json import parse_entry
 from bertdata.io.file_check import md5_of
 from bertdata.io.manifest_file import MANIFEST_NAME
+from bertdata.shards.containers import FAIRSEQ
 from bertdata.shards.mds.names import INDEX_NAME, MDS
 from bertdata.shards.packed.record_index import index_name
 from bertdata.tokens.files import name_in_dataset
+from bertdata.tokens.tokenizer_json import tokenizer_bytes
 
 Entries = tuple[InputEntry, ShardEntry]
 
@@ -185,7 +187,8 @@ class Dataset:
     def _may_note(self, shard: str, entry: ShardEntry) -> bool:
         """True for what a run of this version notes: lengths, and rows where the shard is packed."""
         packed = self.plan.settings.container.get("packing") is not None
-        rows_fit = (entry.rows is not None) == packed and (packed or entry.index_md5 is None)
+        has_index = packed or self.plan.settings.container["format"] == FAIRSEQ
+        rows_fit = (entry.rows is not None) == packed and (has_index or entry.index_md5 is None)
         return entry.name == shard and entry.lengths_md5 is not None and rows_fit
 
     def _listed_entry(self, shard: str) -> Entries | None:
@@ -249,7 +252,7 @@ class Dataset:
             if name not in cited:  # copied by an earlier run, whose parts had a manifest
                 storage.remove(self.commit.path(name), missing_ok=True)
         own_name = name_in_dataset(settings.tokenizer)
-        others = {own_name: storage.read_bytes(vocabulary), **cited, **(also or {})}
+        others = {own_name: tokenizer_bytes(vocabulary), **cited, **(also or {})}
         if settings.container["format"] == MDS:
             others[INDEX_NAME] = mds_index(self.directory, settings, manifest.shards)
         self.commit.finish(manifest.dump(), manifest.md5sums(), others)

@@ -6,10 +6,10 @@ and what ``show`` and ``stats`` tell of them. Nothing else knows what is learned
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from bertdata._native import Engine
 from bertdata.config.settings import ExampleSettings
@@ -75,6 +75,19 @@ class ObjectiveCounts:
         return Findings()
 
 
+class RunMaker(Protocol):
+    """Maker of the examples of all inputs of a run, one input after another, by one random stream."""
+
+    @property
+    def order(self) -> Sequence[int]:
+        """The numbers of the sorted inputs, in the order in which ``make`` wants them."""
+        ...
+
+    def make(self, documents: Documents) -> ExampleSource:
+        """All examples of the next input."""
+        ...
+
+
 class Objective(ABC):
     """One objective: settings, columns, fields, making, describing, counting.
 
@@ -102,6 +115,12 @@ class Objective(ABC):
         self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None
     ) -> ExampleSource:
         """All examples of the documents, in final order, by the kernel or its readable twin."""
+
+    def run_maker(
+        self, inputs: int, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None
+    ) -> RunMaker:
+        """The maker of a whole run's examples, for settings that name its files (``files_of_run``)."""
+        raise NotImplementedError(f"objective {self.name}: makes no examples of a whole run")
 
     def masker(
         self,

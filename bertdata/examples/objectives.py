@@ -7,6 +7,7 @@ from importlib import import_module
 from bertdata.errors import SettingsError
 from bertdata.examples.bert.objective import BERT, BERT_OF_WORDS
 from bertdata.examples.classification.objective import CLASSIFICATION, REGRESSION
+from bertdata.examples.electra.objective import ELECTRA
 from bertdata.examples.mlm.objective import MLM, MLM_OF_WORDS
 from bertdata.examples.objective import Objective
 from bertdata.examples.sop.objective import SOP
@@ -19,6 +20,7 @@ OBJECTIVES: dict[str, Objective] = {
         BERT,
         MLM,
         SOP,
+        ELECTRA,
         SPAN,
         BERT_OF_WORDS,
         MLM_OF_WORDS,

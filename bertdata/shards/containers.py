@@ -19,10 +19,12 @@ from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.records import ShardLayout, Vocabulary
+from bertdata.shards.fairseq import OBJECTIVE, load_numpy
 from bertdata.shards.mds.layout import layout_in_manifest
-from bertdata.shards.mds.names import INDEX_NAME, MDS, is_mds_name, load_numpy
+from bertdata.shards.mds.names import INDEX_NAME, MDS, is_mds_name
+from bertdata.shards.mds.names import load_numpy as load_numpy_of_mds
 from bertdata.shards.packed.layouts import make_pack_reader
-from bertdata.shards.parquet_file import is_lddl
+from bertdata.shards.parquet_file import is_lddl, load_pyarrow
 from bertdata.shards.protocol import ShardReader, ShardWriter, Sink
 from bertdata.tokens.files import VocabularyFile, file_of_record, name_in_dataset
 from bertdata.tokens.load import vocabulary_of
@@ -33,7 +35,13 @@ NVIDIA_MLPERF = "nvidia-mlperf"
 LDDL = "lddl"
 """LDDL's Parquet, as ``convert --to lddl`` writes it."""
 
-_MAGIC = {b"\x89HDF": "hdf5", b"PAR1": "parquet"}
+ARROW = "arrow"
+"""Arrow streams of Hugging Face's ``datasets``, as ``convert --to arrow`` writes them."""
+
+FAIRSEQ = "fairseq"
+"""A .bin of fairseq's with its .idx, as ``convert --to fairseq`` writes them."""
+
+_MAGIC = {b"\x89HDF": "hdf5", b"PAR1": "parquet", b"\xff\xff\xff\xff": ARROW, b"ARRO": ARROW}
 
 
 def make_writer(
@@ -57,7 +65,7 @@ def make_writer(
 
         return ParquetWriter(sink, layout, name)
     if format == MDS:
-        load_numpy()
+        load_numpy_of_mds()
         from bertdata.shards.mds.container import MdsWriter
 
         return MdsWriter(sink, layout, name)
@@ -66,10 +74,15 @@ def make_writer(
     return TFRecordWriter(sink, layout, engine, name)
 
 
-def format_of(file: BinaryIO, name: str) -> str:
-    """The container's format: MDS by its name, others by their first bytes. TFRecord is what is left."""
+def format_of(file: BinaryIO, name: str = "") -> str:
+    """The container's format by its first bytes. TFRecord has no mark, so it is what is left.
+
+    name: tells MDS, which has no mark either, and a .bin of fairseq's, whose mark is in the .idx beside it.
+    """
     if is_mds_name(name) or storage.base_name(name) == INDEX_NAME:
         return MDS
+    if name.endswith(".bin"):
+        return FAIRSEQ
     magic = file.read(4)
     file.seek(0)
     return _MAGIC.get(magic, "tfrecord")
@@ -99,6 +112,11 @@ def make_reader(
     known = objective_of_file(objective, name) if objective else None
     if format == MDS:
         return _mds_reader(file, name, known, layout)
+    if format == FAIRSEQ:
+        load_numpy()
+        from bertdata.shards.fairseq.blocks import FairseqReader
+
+        return FairseqReader(file, name, known, _sizes_of(name))
     packed = make_pack_reader(file, name, format, engine, known)
     if packed is not None:
         return packed
@@ -116,6 +134,11 @@ def make_reader(
 
             return LddlReader(file, name, _words_of(name, vocabulary), known)
         return ParquetReader(file, name, known)
+    if format == ARROW:
+        load_pyarrow()
+        from bertdata.shards.arrow_reader import ArrowReader
+
+        return ArrowReader(file, name, known)
     from bertdata.shards.tfrecord import TFRecordReader
 
     return TFRecordReader(file, name, engine, known, padding_id)
@@ -138,7 +161,7 @@ def open_reader(
 def _mds_reader(
     file: BinaryIO, name: str, objective: Objective | None, layout: ShardLayout | None
 ) -> ShardReader:
-    load_numpy()
+    load_numpy_of_mds()
     from bertdata.shards.mds.container import MdsDirectoryReader, MdsReader
 
     if layout is None and (manifest := _manifest_of(name)) is not None:
@@ -146,6 +169,15 @@ def _mds_reader(
     if storage.base_name(name) == INDEX_NAME:
         return MdsDirectoryReader(name, file.read(), objective, layout)
     return MdsReader(file, name, objective, layout)
+
+
+def _sizes_of(shard: str) -> dict[str, int] | None:
+    """The sizes of the examples in the manifest beside the shard. None where none lists it."""
+    manifest = _manifest_of(shard)
+    if manifest is None:
+        return None
+    settings = manifest["settings"]["objective"]
+    return {what: settings[what] for what in objective_of_file(OBJECTIVE, shard).batch_type.sizes()}
 
 
 def _words_of(shard: str, vocabulary: str | None) -> Vocabulary:
@@ -184,11 +216,23 @@ def _manifest_of(shard: str) -> dict[str, Any] | None:
     return value if storage.base_name(shard) in names else None
 
 
+def is_shard_name(path: str) -> bool:
+    """True for a file name that ends as one of a container that is read here."""
+    if path.endswith(f".{ARROW}"):
+        return True
+    try:
+        format_of_name(path)
+    except ShardError:
+        return False
+    return True
+
+
 def format_of_name(path: str) -> str:
     """The format that a file name's ending says. ShardError for any other ending."""
     ending = re.sub(r"parquet_\d+$", "parquet", path.rsplit(".", 1)[-1].lower())  # LDDL's bins
     if is_mds_name(path):
         return MDS
+    ending = re.sub(r"^tfrecord-\d+-of-\d+$", "tfrecord", ending)  # ELECTRA's files
     aliases = {"h5": "hdf5", "tfrecords": "tfrecord", "pq": "parquet"}
     format = aliases.get(ending, ending)
     if format not in FORMATS:
@@ -197,12 +241,15 @@ def format_of_name(path: str) -> str:
 
 
 __all__ = [
+    "ARROW",
+    "FAIRSEQ",
     "FORMATS",
     "LDDL",
     "MDS",
     "NVIDIA_MLPERF",
     "format_of",
     "format_of_name",
+    "is_shard_name",
     "make_reader",
     "make_writer",
     "open_reader",

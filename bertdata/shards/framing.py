@@ -31,9 +31,12 @@ def frame(payload: bytes) -> bytes:
     )
 
 
-def read_payloads(file: ByteSource, name: str) -> Iterator[bytes]:
-    """The payloads of all records. ShardError names the file and the first record at fault."""
-    record = 0
+def read_payloads(file: ByteSource, name: str, first: int = 0) -> Iterator[bytes]:
+    """The payloads of all records. ShardError names the file and the first record at fault.
+
+    first: the number of the record at which the file stands.
+    """
+    record = first
     while header := file.read(12):
         where = f"{name}: record {record}"
         if len(header) < 12:
@@ -66,9 +69,15 @@ def _read_whole(file: ByteSource, size: int) -> bytes:
 
 def count_records(file: IO[bytes], name: str) -> int:
     """Number of records of a seekable file, from the frames' headers alone. The file stays where it is."""
+    return sum(1 for _ in record_starts(file, name)) - 1
+
+
+def record_starts(file: IO[bytes], name: str) -> Iterator[int]:
+    """Where each record of a seekable file starts, and at last its end. The file stays where it is."""
     before, place, count = file.tell(), 0, 0
     end = file.seek(0, 2)
     try:
+        yield place
         while place < end:
             file.seek(place)
             header = file.read(8)
@@ -76,7 +85,7 @@ def count_records(file: IO[bytes], name: str) -> int:
             count += 1
             if place > end or len(header) < 8:
                 raise truncated(f"{name}: record {count - 1}")
-        return count
+            yield place
     finally:
         file.seek(before)
 

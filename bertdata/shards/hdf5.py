@@ -3,7 +3,7 @@
 The first masked position 0 ends a row's masks, so position 0 itself cannot be masked.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import IO
 
@@ -92,19 +92,24 @@ class Hdf5Reader(ShardReader):
     def batches(self, size: int) -> Iterator[ExampleBatch]:
         from bertdata.examples.columns import regroup
 
-        return regroup(self._blocks(), size)
+        return regroup(map(self.piece, range(len(self.piece_ends()))), size)
 
-    def _blocks(self) -> Iterator[ExampleBatch]:
+    def piece_ends(self) -> Sequence[int]:
+        """The ends of blocks of rows."""
+        step = block_rows(self.layout.max_seq_length)
+        return [min(start + step, len(self)) for start in range(0, len(self), step)]
+
+    def piece(self, number: int) -> ExampleBatch:
         from bertdata.examples.columns import narrow
         from bertdata.shards.rows import RecordCheck, check_batch, unpad
 
-        step, lowest = block_rows(self.layout.max_seq_length), _lowest_items(self._fields)
-        for start in range(0, len(self), step):
-            record = RecordCheck(name=self._name, first=start)
-            found = self._file.read(start, min(start + step, len(self)))
-            block = unpad(found, self._fields, self._objective.batch_type, record)
-            check_batch(block, self.layout, record, lowest)
-            yield narrow(block)
+        step = block_rows(self.layout.max_seq_length)
+        start = number * step
+        record = RecordCheck(name=self._name, first=start)
+        found = self._file.read(start, min(start + step, len(self)))
+        block = unpad(found, self._fields, self._objective.batch_type, record)
+        check_batch(block, self.layout, record, _lowest_items(self._fields))
+        return narrow(block)
 
 
 def _find_objective(file: IO[bytes], names: set[str], name: str) -> Objective:

@@ -4,7 +4,8 @@ Every page carries a CRC-32, which the reader checks. Any Parquet tool reads the
 ``datasets.load_dataset("parquet", data_files="*.parquet")``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any
 
 from bertdata.examples.fields import Field, Fields, columns_by_name
@@ -95,13 +96,28 @@ class ParquetReader(ShardReader):
     def batches(self, size: int) -> Iterator[ExampleBatch]:
         from bertdata.examples.columns import regroup
 
-        return regroup(self._blocks(), size)
+        return regroup(self._blocks(self._parquet.records(list(self._fields), self._rows)), size)
 
-    def _blocks(self) -> Iterator[ExampleBatch]:
+    def piece_ends(self) -> Sequence[int] | None:
+        """The ends of the row groups. None where another tool made one too large to be kept in memory."""
+        found = self._parquet.group_ends
+        return found if all(b - a <= 2 * self._rows for a, b in pairwise([0, *found])) else None
+
+    def piece(self, number: int) -> ExampleBatch:
+        from bertdata.examples.columns import join
+
+        return join(list(self._blocks(self._parquet.records_of(number, list(self._fields), self._rows))))
+
+    @property
+    def _rows(self) -> int:
+        return group_rows(self.layout)
+
+    def _blocks(self, found: Iterable[tuple[int, Any]]) -> Iterator[ExampleBatch]:
+        """The examples of Arrow record batches, each given with the number of its first record."""
         from bertdata.examples.columns import narrow
         from bertdata.shards.rows import RecordCheck, check_batch
 
-        for start, records in self._parquet.records(list(self._fields), group_rows(self.layout)):
+        for start, records in found:
             record = RecordCheck(name=self._name, first=start)
             block = _decode(records, self._fields, self._batch_type, record)
             check_batch(block, self.layout, record)

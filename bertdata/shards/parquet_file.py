@@ -3,6 +3,7 @@
 import weakref
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from itertools import accumulate
 from typing import IO, TYPE_CHECKING, Any
 
 from bertdata.errors import MissingExtraError, ShardError, install_extra
@@ -22,7 +23,7 @@ class ParquetOutput:
     """A Parquet file that is written to a sink, a row group a table."""
 
     def __init__(self, sink: Sink, schema: Any, zstd_level: int = ZSTD_LEVEL) -> None:
-        file = _SinkFile(sink)
+        file = SinkFile(sink)
         weakref.finalize(self, file.abandon)
         self._parquet = import_module("pyarrow.parquet").ParquetWriter(
             file,
@@ -47,7 +48,7 @@ class ParquetOutput:
 class ParquetInput:
     """A Parquet file that is read from a seekable file. ShardError names the record that cannot be.
 
-    schema: Arrow's. metadata: the file's own, by key.
+    schema: Arrow's. metadata: the file's own, by key. group_ends: where each row group's records end.
     """
 
     def __init__(self, file: IO[bytes], name: str) -> None:
@@ -63,6 +64,7 @@ class ParquetInput:
             raise ShardError(f"{name}: not a readable Parquet file ({_one_line(error)})") from error
         if rows != sum(self._sizes):
             raise ShardError(f"{name}: {sum(self._sizes)} rows in the row groups, expected {rows}")
+        self.group_ends = list(accumulate(self._sizes))
         self.metadata: dict[bytes, bytes] = self.schema.metadata or {}
 
     def __len__(self) -> int:
@@ -70,12 +72,12 @@ class ParquetInput:
 
     def records(self, fields: list[str], size: int) -> Iterator[tuple[int, Any]]:
         """Arrow record batches of at most ``size`` rows, each with the number of its first record."""
-        first = 0
-        for group, rows in enumerate(self._sizes):
-            yield from self._records_of(group, first, fields, size)
-            first += rows
+        for group in range(len(self._sizes)):
+            yield from self.records_of(group, fields, size)
 
-    def _records_of(self, group: int, first: int, fields: list[str], size: int) -> Iterator[tuple[int, Any]]:
+    def records_of(self, group: int, fields: list[str], size: int) -> Iterator[tuple[int, Any]]:
+        """Those of one row group."""
+        first = self.group_ends[group] - self._sizes[group]
         start, stop = first, first + self._sizes[group]
         try:
             for records in self._parquet.iter_batches(size, [group], columns=fields, use_threads=False):
@@ -92,7 +94,7 @@ class ParquetInput:
             )
 
 
-class _SinkFile:
+class SinkFile:
     """A sink as the file that pyarrow wants: it counts what it passes on, and never closes the sink."""
 
     closed = False

@@ -45,10 +45,10 @@ def convert(
     """Convert the dataset in ``source`` into the directory ``target``, as ``bertdata convert --to`` does.
 
     to: nvidia-mlperf, which needs num_shards and may be shuffled; lddl, which may have bins of bin_size ids;
-    mds, of size_limit bytes a shard at most (2^26), with compression as ``"zstd:9"``, hashes as ``["sha1"]``
-    and, with_len, the number of ids in a column len. unverified: take files of any tool without a manifest;
-    vocab: theirs, or that of a dataset which has lost it. objective: one of your own that the examples have.
-    Shards that an earlier run finished are kept.
+    arrow; fairseq; mds, of size_limit bytes a shard at most (2^26), with compression as ``"zstd:9"``, hashes
+    as ``["sha1"]`` and, with_len, the number of ids in a column len. unverified: take files of any tool
+    without a manifest; vocab: theirs, or that of a dataset which has lost it. objective: one of your own that
+    the examples have. Shards that an earlier run finished are kept.
     """
     need("numpy", "numpy", "converting a dataset")
     from bertdata.build.conversion.run import convert_dataset

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertdata._native import Engine
+from bertdata.build.dataset_file import GivenSettings, with_file
 from bertdata.build.dry_run import Preview, preview
 from bertdata.build.estimate import estimate_lines
 from bertdata.build.given_parts import find_parts
@@ -18,6 +19,7 @@ from bertdata.dataset.sources import Sources, find_sources
 from bertdata.errors import MissingInputError
 from bertdata.io import storage
 from bertdata.io.process_pool import run_all_telling
+from bertdata.steps.deal import make_dealt
 from bertdata.steps.progress import OnProgress, StepProgress, silent, telling_first
 from bertdata.steps.shuffle import MadeShards, make_shuffled
 from bertdata.steps.values import (
@@ -79,8 +81,9 @@ def create(
     blocks: str | None = None,
     format: str | None = None,
     bin_size: int | None = None,
-    shuffle: str = "none",
+    shuffle: str | None = None,
     num_shards: int | None = None,
+    config: AnyPath | None = None,
     skip_bad_inputs: bool = False,
     workers: int | None = None,
     engine: Engine | None = None,
@@ -92,7 +95,8 @@ def create(
     Of a directory that ``segment`` made, its parts to train on are taken. Exactly one of vocab, a WordPiece
     vocabulary, and tokenizer, a tokenizer.json or a model's directory, is given; roles: of the latter, the
     tokens that its files do not tell, as ``{"mask": "<mask>"}``.
-    A setting that is None is the recipe's; the recipe's default is mlperf, or that of the dialect's name.
+    A setting that is None is that of config, a TOML file (docs/commands.md), else the recipe's; the recipe's
+    default is mlperf, or that of the dialect's name.
     A recipe of two phases writes ``output/phase1`` and ``output/phase2``. With shuffle "global" the
     documents of all parts are mixed into num_shards shards. own_settings: those of an objective that have
     no argument here. Shards that an earlier run finished are kept. A subclass of UsageError says
@@ -137,6 +141,7 @@ def create(
         changes={name: value for name, value in settings.items() if value is not None},
         shuffle=shuffle,
         num_shards=num_shards,
+        config=optional_path(config),
         skip_bad_inputs=skip_bad_inputs,
         engine=engine,
     )
@@ -180,6 +185,8 @@ class ShardRun:
         )
 
     def _make_shards(self, workers: int, progress: OnProgress) -> MadeShards:
+        if self.plan.targets[0].settings.files_of_run:
+            return make_dealt(self.plan, self.parts, workers, progress)
         shards = self.plan.targets[0].dataset.plan.settings.num_shards
         if shards is None:
             results = run_tasks([self.plan.part(part) for part in self.parts], workers, progress)
@@ -198,20 +205,36 @@ def plan_run(
     recipe: str | None,
     phase: int | None,
     changes: dict[str, Any],
-    shuffle: str,
+    shuffle: str | None,
     num_shards: int | None,
+    config: str | None = None,
     skip_bad_inputs: bool,
     engine: Engine | None,
 ) -> ShardRun:
-    """The run of ``create``. changes: the settings that differ from the recipe's."""
-    check_shuffle(shuffle, num_shards)
-    chosen, settings = chosen_settings(recipe, phase, changes)
-    found, all_settings = find_parts(parts), list(settings.values())
-    between = None if tokenizer is None else find_sources(found.parts).between
-    file = given_tokenizer(
-        all_settings[0], changes, vocab=vocab, tokenizer=tokenizer, roles=roles, between=between
+    """The run of ``create``. changes: the settings that differ from the recipe's, or from config's."""
+    flags = GivenSettings(
+        recipe=recipe,
+        changes=changes,
+        vocab=vocab,
+        tokenizer=tokenizer,
+        roles=tuple(roles),
+        shuffle=shuffle,
+        num_shards=num_shards,
     )
-    targets = plan_targets(output, chosen, phase, settings, found.parts, file, num_shards)
+    with with_file(config, flags) as given:
+        check_shuffle(given.shuffle or "none", given.num_shards)
+        chosen, settings = chosen_settings(given.recipe, phase, given.changes, given.of_phases)
+        found, all_settings = find_parts(parts), list(settings.values())
+        between = None if given.tokenizer is None else find_sources(found.parts).between
+        file = given_tokenizer(
+            all_settings[0],
+            given.changes,
+            vocab=given.vocab,
+            tokenizer=given.tokenizer,
+            roles=given.roles,
+            between=between,
+        )
+    targets = plan_targets(output, chosen, phase, settings, found.parts, file, given.num_shards)
     check_tokenizer(file, all_settings, engine)
     plan = TaskPlan(
         tokenizer=file,

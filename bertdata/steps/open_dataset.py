@@ -1,38 +1,72 @@
 """A dataset opened for reading, and its views."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
 from bertdata.dataset import reader
 from bertdata.dataset.discover import FoundDataset, find_datasets
+from bertdata.dataset.mixture.weights import Weight, whole_weights
 from bertdata.dataset.reader import OpenedDataset, Shard
+from bertdata.dataset.views.by_number import ExamplesByNumber
 from bertdata.dataset.views.examples import check_rank, examples_of
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import MissingExtraError, SettingsError, install_extra
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ShardLayout, Vocabulary
-from bertdata.steps.values import AnyPath, AnyPaths, path_of, paths_of
+from bertdata.steps.values import AnyPath, AnyPaths, path_of, paths_of, whole_number
 
 if TYPE_CHECKING:
-    from bertdata.dataset.views.torch_examples import Collator, TorchExamples
+    from bertdata.dataset.mixture.examples import StoppingStrategy
+    from bertdata.dataset.views.torch_examples import Collator, TorchExamples, TorchExamplesByNumber
     from bertdata.examples.columns import Array
+    from bertdata.loaders.modernbert.loader import ModernBertLoader
 
 
 def open_dataset(
-    paths: AnyPaths, *, unverified: bool = False, objective: str | None = None
+    paths: AnyPaths | Mapping[AnyPath, Weight],
+    *,
+    unverified: bool = False,
+    objective: str | None = None,
+    epoch: int | None = None,
+    stopping_strategy: "StoppingStrategy | None" = None,
+    examples: int | None = None,
 ) -> "ExampleDataset":
     """The dataset at the paths: directories, manifests, shards beside their manifest, patterns, or URLs.
 
     Sizes are compared with the manifest now, md5s when a shard is read. unverified: take TFRecord, HDF5,
-    Parquet or MDS files of any tool without a manifest, and count their examples. objective: one of your own
-    that the examples have. MissingInputError, DatasetError, ManifestError or ShardError name the fault.
+    Parquet, Arrow or MDS files of any tool without a manifest, or a .bin of fairseq's, and count their
+    examples. objective: one of your own that the examples have, or that of files which do not tell it.
+    MissingInputError, DatasetError, ManifestError or ShardError name the fault.
+
+    A mapping of paths to weights, ``{"A": 0.7, "B": 0.3}``, is a mixture: its examples come in the order
+    that ``bertdata.dataset.mixture.turns`` tells. stopping_strategy: an epoch ends when the first source has
+    given all its examples ("first_exhausted", the default), or the last one, the others beginning again
+    ("all_exhausted"). examples: it ends after so many instead. epoch: the one to read, from 0; each begins
+    where the one before has ended, in each source too.
     """
     need("numpy", "numpy", "reading examples")
     if objective is not None:
         find_objective(objective)
-    opened = reader.open_dataset(paths_of(paths), unverified=unverified, objective=objective)
+    of_mixture = {"epoch": epoch, "stopping_strategy": stopping_strategy, "examples": examples}
+    given: dict[str, Any] = {name: value for name, value in of_mixture.items() if value is not None}
+    opened: OpenedDataset
+    if isinstance(paths, Mapping):
+        from bertdata.dataset.mixture.examples import mix_examples
+        from bertdata.dataset.mixture.opening import open_sources
+
+        sources = [(path_of(path), weight) for path, weight in paths.items()]
+        if not sources:
+            raise SettingsError("the mixture has no sources; give paths with their weights")
+        weights = whole_weights(sources)
+        parts = open_sources([path for path, _ in sources], unverified=unverified, objective=objective)
+        opened = mix_examples(parts, weights, **given)
+    elif given:
+        raise SettingsError(f"{', '.join(given)}: for a mixture; give paths with weights, as {{'A': 0.7}}")
+    else:
+        opened = reader.open_dataset(paths_of(paths), unverified=unverified, objective=objective)
     return ExampleDataset(opened=opened, objective=objective)
 
 
@@ -46,6 +80,10 @@ class ExampleDataset:
 
     opened: OpenedDataset
     objective: str | None = None
+    _by_number: "ExamplesByNumber" = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_number", ExamplesByNumber(self.opened, self.objective))
 
     @property
     def layout(self) -> ShardLayout:
@@ -63,6 +101,24 @@ class ExampleDataset:
     def __iter__(self) -> Iterator[Any]:
         return examples_of(self.opened, range(len(self)), self.objective)
 
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Any: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Any]: ...
+
+    def __getitem__(self, index: SupportsIndex | slice) -> Any:
+        """The example of that number, or a list of those of a slice, as of a list. IndexError beyond the end.
+
+        Random access takes bounded memory: 64 MiB of decoded examples are kept.
+        """
+        self._refuse_mixture("examples by number")
+        return self._by_number.get(index)
+
+    def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
+        """The examples of several numbers, as a torch DataLoader asks for those of a batch."""
+        return self._by_number.several(numbers)
+
     def numpy(self, *, batch_size: int = 1024, padded: bool = True) -> Iterator[dict[str, "Array"]]:
         """All examples as NumPy arrays, ``batch_size`` at a time.
 
@@ -75,10 +131,33 @@ class ExampleDataset:
             raise SettingsError(f"batch_size is {batch_size}, expected 1 or more")
         return (row_batches if padded else column_batches)(self.opened, batch_size)
 
+    def fairseq_batches(
+        self,
+        *,
+        batch_size: int,
+        seed: int = 42,
+        epoch: int = 1,
+        rank: int = 0,
+        world: int = 1,
+        start: int = 0,
+    ) -> Iterator[dict[str, "Array"]]:
+        """One rank's batches of an epoch in fairseq's order, as padded rows of ``numpy()``.
+
+        Neighbours in length are a batch of ``batch_size``, 1 to 8 or a multiple of 8. The batches are
+        shuffled by seed + epoch and dealt to the ranks in turn. Epochs count from 1. start: the batch to
+        begin with. All ids are held in memory.
+        """
+        self._refuse_mixture("fairseq_batches()")
+        from bertdata.dataset.views.fairseq_batches import ordered_rows
+
+        places = {"rank": rank, "world": world, "start": start}
+        return ordered_rows(self.opened, batch_size=batch_size, seed=seed, epoch=epoch, **places)
+
     def masked(
         self,
         *,
-        epoch: int = 0,
+        masking: str = "dynamic",
+        epoch: int | None = None,
         seed: int = 42,
         vocab: AnyPath | None = None,
         masked_lm_prob: float = 0.15,
@@ -91,8 +170,10 @@ class ExampleDataset:
     ) -> "ExampleDataset":
         """The same examples with masks drawn anew: a function of seed, epoch and example alone.
 
-        Masks that the examples have do not count; they may have none (``create --no-masks``). vocab: a file
-        or a name; by default the copy beside the data. max_predictions_per_seq: by default the dataset's. The
+        Masks that the examples have do not count; they may have none (``create --no-masks``). masking:
+        dynamic for our own stream, fairseq or fairseq-0.12 for the masks of that program. epoch: by default
+        the first, which is 0 for our own and 1 for fairseq's. vocab: a file or a name; by default the copy
+        beside the data. max_predictions_per_seq: by default the dataset's, or no limit for fairseq's. The
         other settings are the trainer's keys of these names. SettingsError or UsageError says what is wrong.
         """
         from bertdata.dataset.masked_data import check_masks, masked_data, masker_of
@@ -101,7 +182,7 @@ class ExampleDataset:
         check_masks(self.opened)
         settings = MaskingSettings(
             masked_lm_prob=masked_lm_prob,
-            max_predictions_per_seq=max_predictions_per_seq or self.layout.max_predictions_per_seq,
+            max_predictions_per_seq=max_predictions_per_seq or 0,
             mask_share=mask_share,
             random_share=random_share,
             kept_share=kept_share,
@@ -110,8 +191,77 @@ class ExampleDataset:
         )
         dataset = find_datasets(self.shards[0].path)[0]
         vocabulary = self._vocabulary(None if vocab is None else path_of(vocab), dataset)
-        masker = masker_of(self.opened, dataset, vocabulary, settings)
-        return replace(self, opened=masked_data(self.opened, masker, seed=seed, epoch=epoch))
+        masker = masker_of(self.opened, dataset, vocabulary, settings, masking)
+        masked = partial(masked_data, masker=masker, seed=seed, epoch=epoch)
+        return replace(self, opened=self.opened.changed(masked))
+
+    def modernbert(
+        self,
+        *,
+        batch_size: int,
+        micro_batch_size: int,
+        max_seq_len: int | None = None,
+        seed: int | None = None,
+        mask_prob: float = 0.3,
+        shuffle: bool = True,
+        drop_last: bool = True,
+        buffer_size: int | None = None,
+        rank: int = 0,
+        world: int = 1,
+        warmup: tuple[int, int] | None = None,
+        epoch: int | None = None,
+        vocab: AnyPath | None = None,
+        tensors: bool = False,
+    ) -> "ModernBertLoader":
+        """Batches as ModernBERT's loader makes them of these sequences, packed and masked, to the bit.
+
+        An iterator of dicts: ``input_ids labels attention_mask`` (int64, [rows, micro_batch_size *
+        max_seq_len]), ``cu_seqlens`` and ``max_seqlen`` (a list, an item a row), of epoch after epoch, or of
+        one. Its ``state_dict()`` and ``load_state_dict()`` go on behind any batch. Masks that the examples
+        have do not count. max_seq_len: by default the dataset's. seed: of order and masks; None: 9176 and
+        42. buffer_size: by default 5 batches. warmup: sequences of the first batches, and the tokens after
+        which they have all. vocab: as of ``masked``. tensors: torch's in the place of NumPy's arrays.
+        SettingsError, UsageError or DatasetError says what is wrong.
+        """
+        self._refuse_mixture("modernbert()")
+        from bertdata.loaders.modernbert.loader import ModernBertLoader
+        from bertdata.loaders.modernbert.settings import (
+            MASK_SEED,
+            ORDER_SEED,
+            ModernBertSettings,
+            TokenWarmup,
+        )
+        from bertdata.loaders.sequences import StoredSequences
+
+        settings = ModernBertSettings(
+            batch_size=batch_size,
+            micro_batch_size=micro_batch_size,
+            max_seq_len=self.layout.max_seq_length if max_seq_len is None else max_seq_len,
+            mask_prob=mask_prob,
+            order_seed=ORDER_SEED if seed is None else seed,
+            mask_seed=MASK_SEED if seed is None else seed,
+            shuffle=shuffle,
+            drop_last=drop_last,
+            buffer_size=buffer_size,
+            rank=rank,
+            world=world,
+            warmup=None if warmup is None else TokenWarmup(sequences=warmup[0], tokens=warmup[1]),
+        )
+        dataset = find_datasets(self.shards[0].path)[0]
+        vocabulary = self._vocabulary(None if vocab is None else path_of(vocab), dataset)
+        loader = ModernBertLoader(
+            StoredSequences(self.opened),
+            settings,
+            mask_id=vocabulary.role("mask"),
+            padding_id=vocabulary.role("pad"),
+            epoch=epoch,
+        )
+        if tensors:
+            need("torch", "train", "modernbert(tensors=True)")
+            from bertdata.loaders.modernbert.tensors import as_tensors
+
+            loader.form = as_tensors
+        return loader
 
     def _vocabulary(self, path_or_name: str | None, dataset: FoundDataset) -> Vocabulary:
         vocabulary = known_vocabulary(path_or_name, dataset)
@@ -122,17 +272,38 @@ class ExampleDataset:
             )
         return vocabulary
 
-    def torch(self, *, rank: int = 0, world: int = 1) -> "TorchExamples":
+    def _refuse_mixture(self, view: str) -> None:
+        if self.opened.sources:
+            raise SettingsError(
+                f"{self.opened.name}: a mixture has no {view}; iterate over it, or take numpy() or torch()"
+            )
+
+    @overload
+    def torch(
+        self, *, rank: int = 0, world: int = 1, map_style: Literal[False] = False
+    ) -> "TorchExamples": ...
+
+    @overload
+    def torch(self, *, map_style: Literal[True]) -> "TorchExamplesByNumber": ...
+
+    def torch(self, *, rank: int = 0, world: int = 1, map_style: bool = False) -> Any:
         """A ``torch.utils.data.IterableDataset`` of the examples, for a DataLoader with ``collator()``.
 
         Each example comes once, however many workers the DataLoader has. rank, world: only this one of
-        ``world`` processes' examples; the shares differ by one example at most.
+        ``world`` processes' examples; the shares differ by one example at most. map_style: a ``Dataset`` with
+        ``len`` and examples by number instead, for a DataLoader with ``shuffle=True`` or a sampler, which
+        then shares the examples out. ``set_epoch(e)`` of either draws the masks of ``masked()`` anew.
         """
         need("torch", "train", ".torch()")
-        from bertdata.dataset.views.torch_examples import TorchExamples
+        from bertdata.dataset.views.torch_examples import TorchExamples, TorchExamplesByNumber
 
         check_rank(rank, world)
-        return TorchExamples(self.opened, self.objective, rank, world)
+        if not map_style:
+            return TorchExamples(self.opened, self.objective, rank, world)
+        if world > 1:
+            raise SettingsError("rank and world go without map_style, whose examples a sampler shares out")
+        self._refuse_mixture("torch(map_style=True)")
+        return TorchExamplesByNumber(self.opened, self.objective)
 
     def collator(self) -> "Collator":
         """The ``collate_fn`` that makes of examples a batch of tensors under Hugging Face's names."""
@@ -141,15 +312,38 @@ class ExampleDataset:
 
         return Collator(layout=self.layout, objective=self.objective)
 
-    def datasets(self) -> Any:
+    def datasets(self, *, streaming: bool = True) -> Any:
         """A ``datasets.IterableDataset`` of padded rows under Hugging Face's names.
 
-        The shards are read as it is iterated; it has as many shards as there are files.
+        The shards are read as it is iterated; it has as many shards as there are files. Its ``set_epoch(e)``
+        draws the masks of ``masked()`` anew, of what ``map`` or ``filter`` made of it too. streaming=False: a
+        map-style ``datasets.Dataset`` of the same rows, which ``datasets`` writes into its cache once.
         """
         need("datasets", "datasets", ".datasets()")
-        from bertdata.dataset.views.huggingface import iterable_dataset
+        self._refuse_mixture("datasets()")
+        from bertdata.dataset.views.huggingface import iterable_dataset, map_dataset
 
-        return iterable_dataset(self.opened, self.objective)
+        return (iterable_dataset if streaming else map_dataset)(self.opened, self.objective)
+
+    def tensorflow(self, *, batch_size: int | None = None) -> Any:
+        """A ``tf.data.Dataset`` of padded rows under the names of TFRecord's fields, whatever the container.
+
+        Each element is what ``tf.io.parse_example`` with ``feature_spec()`` makes of the example's TFRecord:
+        a dict of int64 and float32 tensors [S], [P] or [1]; with batch_size [N, S] and so on.
+        """
+        need("tensorflow", "tf", ".tensorflow()")
+        from bertdata.dataset.views.tensorflow_rows import tensorflow_dataset
+
+        if batch_size is not None:
+            whole_number("batch_size", batch_size)
+        return tensorflow_dataset(self.opened, self.objective, batch_size)
+
+    def feature_spec(self) -> dict[str, Any]:
+        """The features of the dataset's TFRecord shards, by field, for ``tf.io.parse_example``."""
+        need("tensorflow", "tf", ".feature_spec()")
+        from bertdata.dataset.views.tensorflow_rows import feature_spec
+
+        return feature_spec(self.opened)
 
     def __repr__(self) -> str:
         layout = self.layout

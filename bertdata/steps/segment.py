@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bertdata._native import Engine
+from bertdata.build.dataset_file import DatasetFile
 from bertdata.config.settings import typed_values
 from bertdata.io import storage
 from bertdata.steps.progress import OnProgress, StepProgress, silent
@@ -44,6 +45,7 @@ def segment(
     language: str | None = None,
     abbreviations: AnyPath | None = None,
     punkt_tables: AnyPath | None = None,
+    config: AnyPath | None = None,
     workers: int | None = None,
     engine: Engine | None = None,
     progress: OnProgress | None = None,
@@ -52,9 +54,9 @@ def segment(
 
     sources: extracted files, or directories of them; with input_kind "text", plain-text files, one
     document each, or directories of them. books: such text files beside the sources, read before them. A
-    setting that is None has its default: SegmentSettings says which and what each means; abbreviations: the
-    path of their file. punkt_tables: directory or URL of NLTK's punkt_tab tables of the language. What an
-    earlier run finished is kept.
+    setting that is None is that of config, a TOML file (docs/commands.md), else has its default:
+    SegmentSettings says which and what each means; abbreviations: the path of their file. punkt_tables:
+    directory or URL of NLTK's punkt_tab tables of the language. What an earlier run finished is kept.
     """
     processes = workers_of(workers)
     check_engine(engine)
@@ -70,7 +72,8 @@ def segment(
         "language": language,
         "abbreviations": optional_path(abbreviations),
     }
-    settings = settings_of({name: value for name, value in given.items() if value is not None})
+    given = {name: value for name, value in given.items() if value is not None}
+    settings = settings_of(given, optional_path(config))
     tables = optional_path(punkt_tables)
     given_books = [] if books is None else paths_of(books)
     files, kinds = find_text(
@@ -100,8 +103,19 @@ def segment(
     )
 
 
-def settings_of(given: Mapping[str, Any]) -> SegmentSettings:
-    """The settings, from values by field. Of abbreviations the path of their file."""
+def settings_of(given: Mapping[str, Any], config: str | None = None) -> SegmentSettings:
+    """The settings, from values by field, those that are not given by the file config.
+
+    Of abbreviations the path of their file.
+    """
+    if config is None:
+        return _made(given)
+    file = DatasetFile(config)
+    with file.naming(given):
+        return _made({**file.text, **given})
+
+
+def _made(given: Mapping[str, Any]) -> SegmentSettings:
     values = typed_values(SegmentSettings, dict(given))
     if (path := values.get("abbreviations")) is not None:
         values["abbreviations"] = read_abbreviations(path)

@@ -37,7 +37,7 @@ def make_shuffled(
     """
     with ProcessPool(min(workers, max(len(parts), shards))) as pool, ExitStack() as stack:
         kept: dict[int, TaskResult] = {}
-        if (listed := _listed_corpus(plan, parts, pool)) is not None:
+        if (listed := listed_corpus(plan, parts, pool)) is not None:
             kept = _kept(plan, listed, shards, pool)
             if len(kept) == shards:
                 return MadeShards(corpus=listed, results=list(_told(kept.values(), plan, shards, progress)))
@@ -63,7 +63,7 @@ def make_shuffled(
         )
 
 
-def _listed_corpus(plan: TaskPlan, parts: Sequence[str], pool: ProcessPool) -> Corpus | None:
+def listed_corpus(plan: TaskPlan, parts: Sequence[str], pool: ProcessPool) -> Corpus | None:
     """The corpus as the manifest of a finished dataset has it, where the parts are still the same."""
     manifests = (target.dataset.found_manifest() for target in plan.targets)
     manifest = next((found for found in manifests if found is not None), None)

@@ -11,6 +11,8 @@ from bertdata.text.punkt.variants import ALIASES, VARIANTS, variant_named
 
 TEXT_RECIPES = ("mlperf", "nvidia")
 PUNKT_NAMES = (*VARIANTS, *ALIASES)
+NVIDIA_TEXT = ("nvidia", "habana")
+"""The recipes of shards with NVIDIA's text stage; all others have MLPerf's."""
 _PREFIX = "wikicorpus_"
 _OF_RECIPE = {
     "mlperf": ("eval_articles", "block_size"),

@@ -8,6 +8,7 @@ from bertdata._native import Engine, available, default_engine, use_native
 from bertdata.config.dialects import find_dialect
 from bertdata.io import storage
 from bertdata.records import Vocabulary
+from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME
 from bertdata.tokens.files import TokenizerFile, TokenizerJson, VocabularyFile
 from bertdata.tokens.tokenizer import Tokenizer
 from bertdata.tokens.tokenizer_json import find_tokenizer_json, is_json, read_tokenizer_json
@@ -51,7 +52,7 @@ def engine_note(file: TokenizerFile, engine: Engine | None = None) -> str | None
 
 def file_at(path: str) -> TokenizerFile:
     """The tokeniser's file at a path, by its content: a tokenizer.json, else MLPerf's vocabulary."""
-    if storage.is_directory(path) or is_json(path):
+    if storage.is_directory(path) or is_json(path) or storage.base_name(path) == DICTIONARY_NAME:
         return find_tokenizer_json(path, {})
     return VocabularyFile(path=path, dialect="mlperf")
 

@@ -8,6 +8,7 @@ from typing import Any
 from bertdata.errors import MissingInputError, VocabularyError
 from bertdata.io import storage
 from bertdata.records import Vocabulary
+from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME, dictionary_json
 from bertdata.tokens.files import TOKENIZER_NAME, VOCABULARY_NAME, TokenizerJson
 from bertdata.tokens.roles import find_roles
 from bertdata.tokens.vocabulary import LARGEST_VOCABULARY, begins_as_json
@@ -46,11 +47,19 @@ def is_json(path: str) -> bool:
         return begins_as_json(file.read(_BEGINNING))
 
 
+def tokenizer_bytes(path: str) -> bytes:
+    """The bytes of a tokeniser's file. A ``dict.txt`` of fairseq's becomes its tokenizer.json."""
+    data = storage.read_bytes(path)
+    return dictionary_json(data, path) if storage.base_name(path) == DICTIONARY_NAME else data
+
+
 def _json_of(directory: str) -> str:
     """The directory's tokenizer.json. MissingInputError says what else to give."""
     path = storage.join(directory, TOKENIZER_NAME)
     if storage.exists(path):
         return path
+    if storage.exists(dictionary := storage.join(directory, DICTIONARY_NAME)):
+        return dictionary
     vocabulary = storage.join(directory, VOCABULARY_NAME)
     if storage.exists(vocabulary):
         remedy = f"give --vocab {vocabulary} instead"
@@ -67,7 +76,7 @@ def _read(path: str) -> bytes:
         raise VocabularyError(
             f"{path}: has {size} bytes, at most {LARGEST_BYTES} are read; {_EXPECTED}, without anything else"
         )
-    return storage.read_bytes(path)
+    return tokenizer_bytes(path)
 
 
 def read_tokenizer_json(file: TokenizerJson) -> tuple[dict[str, Any], Vocabulary]:

@@ -88,7 +88,7 @@ def test_a_finished_dataset_is_kept_and_a_lost_shard_made_again(place, tmp_path)
     ("flags", "status", "message"),
     [
         (("--layout", "best"), 2, "layout 'best' is not known"),
-        (("--num-shards", "100000"), 2, "num_shards is 100000, expected at most"),
+        (("--num-shards", "100000"), 2, "--num-shards is 100000, expected at most"),
         (("--seed", "7", "--no-such-flag", "x"), 2, "--no-such-flag"),
     ],
 )

@@ -46,7 +46,7 @@ def test_every_dialect_and_option_has_a_case():
     settings = [load_case(name).settings for name in case_names()]
     assert {s.dialect for s in settings} == DIALECTS
     assert {s.format for s in settings} == {"tfrecord", "hdf5", "parquet"}
-    assert {s.objective for s in settings} == {"bert", "mlm", "sop", "span"}
+    assert {s.objective for s in settings} == {"bert", "mlm", "sop", "span", "electra"}
     assert any(s.whole_word_mask for s in settings if s.objective == "bert")
     assert any(s.remask for s in settings if s.objective == "bert")
     assert {s.blocks for s in settings if s.objective == "mlm"} == set(BREAKS)

@@ -23,7 +23,14 @@ ORDER = (
     *("trainer.update", "trainer.report", "trainer.collectives", "trainer.devices", "trainer.model"),
     *("trainer.data", "trainer.config", "trainer.registry", "trainer.errors"),
     *("bertdata.__main__", "bertdata.cli", "bertdata", "bertdata.steps", "bertdata.report"),
-    *("bertdata.build", "bertdata.dataset", "bertdata.packing", "bertdata.shards", "bertdata.examples"),
+    *(
+        "bertdata.build",
+        "bertdata.loaders",
+        "bertdata.dataset",
+        "bertdata.packing",
+        "bertdata.shards",
+        "bertdata.examples",
+    ),
     *("bertdata.tokens", "bertdata.text", "bertdata.wiki", "bertdata.config", "bertdata.io"),
     *("bertdata._native", "bertdata.unicode", "bertdata.records", "bertdata.errors", "schemas"),
 )

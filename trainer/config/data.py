@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
-from bertdata.io import storage
 from trainer.config.section import Section, check
 
 
@@ -13,7 +12,7 @@ class DataSection(Section):
 
     train_data: str | None = setting(
         None,
-        "dataset directories, or files, to train on; several are united: A+B, or the flag repeated",
+        "dataset directories, or files, to train on; several: A+B, or the flag repeated; mixed: A*0.7+B*0.3",
         common=True,
         phases=True,
     )
@@ -45,8 +44,7 @@ class DataSection(Section):
     )
     token_budget: int | None = setting(
         None,
-        "tokens that a flat micro-batch is padded to a multiple of (default: from batch_size and the "
-        "lengths of the data)",
+        "tokens that a flat micro-batch is padded to a multiple of (default: from batch_size and lengths)",
         least=1,
         common=True,
         by_phase=True,
@@ -89,13 +87,3 @@ class DataSection(Section):
     def idle(self) -> list[str]:
         """The keys that count for packing at load, where there is none."""
         return [] if self.pack_on_load else ["pack_window", "sequences_per_row"]
-
-
-def split_paths(paths: str) -> list[str]:
-    """The paths that commas or ``+`` separate. A ``+`` in a path that exists separates nothing."""
-    pieces = [piece.strip() for piece in paths.split(",")]
-    return [
-        path
-        for piece in pieces
-        for path in ([piece] if "+" not in piece or storage.exists(piece) else piece.split("+"))
-    ]

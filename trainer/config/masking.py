@@ -3,22 +3,24 @@
 from dataclasses import dataclass
 
 from bertdata.config.declared import schema_of, setting, setting_of
-from bertdata.examples.masking.settings import MaskingSettings
+from bertdata.examples.masking.settings import MASKINGS, MaskingSettings
 from trainer.config.section import Section, check
 
 CONSTANT = "constant"
+_OF_MODERNBERT = ("vocab", "masked_lm_prob", "eval_masked_lm_prob")
 _AT_LOAD = ", in dynamic masks"
 
 
 @dataclass(frozen=True, kw_only=True)
 class MaskingSection(Section):
-    """Masks of the training examples. Every key but the first counts for dynamic masks only."""
+    """Masks of the training examples. Every key but the first counts for masks drawn at load only."""
 
     masking: str = setting(
         "static",
         "masks of the training examples: static, the dataset's own, or dynamic, drawn anew in each "
-        "epoch when examples are loaded",
-        ("static", "dynamic"),
+        "epoch when examples are loaded; fairseq and fairseq-0.12 draw them as these releases do; "
+        "modernbert: order, packing and masks of its loader",
+        ("static", *MASKINGS, "modernbert"),
         common=True,
     )
     vocab: str | None = setting(
@@ -54,6 +56,8 @@ class MaskingSection(Section):
     def __post_init__(self) -> None:
         super().__post_init__()
         changes = self.masked_lm_prob_schedule != CONSTANT
+        if self.masking == "modernbert":
+            check(not changes, "masking modernbert has one rate: without masked_lm_prob_schedule")
         if self.is_dynamic:
             self.settings(1)
             check(
@@ -65,7 +69,13 @@ class MaskingSection(Section):
 
     @property
     def is_dynamic(self) -> bool:
-        return self.masking == "dynamic"
+        """True where masks are drawn of each example by itself."""
+        return self.masking in MASKINGS
+
+    @property
+    def is_at_load(self) -> bool:
+        """True where masks are drawn when examples are loaded."""
+        return self.masking != "static"
 
     def settings(self, max_predictions_per_seq: int) -> MaskingSettings:
         """The settings of dynamic masks with so many slots."""
@@ -74,5 +84,8 @@ class MaskingSection(Section):
         return MaskingSettings(**known, max_predictions_per_seq=max_predictions_per_seq)
 
     def idle(self) -> list[str]:
-        """The keys that count for dynamic masks only, where masks are the dataset's own."""
-        return [] if self.is_dynamic else [name for name in self.values() if name != "masking"]
+        """The keys without effect: those of dynamic masks, but for the ones that the masks here have too."""
+        if self.is_dynamic:
+            return []
+        kept = ("masking", *_OF_MODERNBERT) if self.masking == "modernbert" else ("masking",)
+        return [name for name in self.values() if name not in kept]

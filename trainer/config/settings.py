@@ -140,7 +140,7 @@ class Config:
     @property
     def draws_masks(self) -> bool:
         """True if masks are drawn when examples are loaded."""
-        return "masking" in self.others and self.masking.is_dynamic
+        return "masking" in self.others and self.masking.is_at_load
 
     @property
     def schedule_name(self) -> str:

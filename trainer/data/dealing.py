@@ -222,9 +222,8 @@ class Rows:
 
 def find_rows(config: Config, data: OpenedDataset) -> Rows:
     """The configured rows of a dataset. SettingsError where it cannot have them."""
-    keys, rows = config.data, Rows(data)
-    if config.draws_masks:
-        rows = Rows(data, find("masks", "of the data")(data))
+    keys, draws = config.data, config.draws_masks
+    rows: Rows = find("rows", config.masking.masking)(config, data) if draws else Rows(data)
     if keys.bins is not None:
         rows = find("rows", "from length bins")(data, rows.masks, bins=keys.bins)
     elif keys.pack_on_load:

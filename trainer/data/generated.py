@@ -97,7 +97,9 @@ class GeneratedData(OpenedDataset):
 def configured_data(config: Config) -> OpenedDataset:
     """Random examples of the configured objective and sizes."""
     if config.draws_masks:
-        raise SettingsError("masking dynamic needs a dataset: generated examples have no vocabulary")
+        raise SettingsError(
+            f"masking {config.masking.masking} needs a dataset: generated examples have no vocabulary"
+        )
     keys = config.data
     layout = ShardLayout(
         max_seq_length=keys.max_seq_length or 128,

@@ -14,6 +14,7 @@ from trainer.data.dealing import Deal, Dealer, OwnRows, Rows
 from trainer.data.examples import Decoder, GatheredExamples, gather
 from trainer.data.flat import Form, Made
 from trainer.data.order import Order, Position
+from trainer.registry import find
 
 _ROWS_AT_ONCE = 1024  # small updates are gathered several at a time: a NumPy call costs a microsecond
 _PREFETCHED_UPDATES = 2
@@ -93,9 +94,10 @@ class Loader(Prefetcher[Update[Made]]):
     ) -> None:
         assert min(batch_size, accumulation, open_files) > 0 <= rank < workers
         data = rows.data
-        counts = [(one.name, one.examples if one.rows is None else one.rows) for one in data.shards]
-        order = Order(counts, seed=seed, open_files=open_files)
-        start, total, files = Position(*position), order.examples, sum(count > 0 for _, count in counts)
+        make_order = find("mixture", "order")(data.sources) if data.sources else Order
+        order = make_order(data.file_rows, seed=seed, open_files=open_files)
+        open_files *= max(1, len(data.sources))
+        start, total, files = Position(*position), order.examples, sum(rows > 0 for _, rows in data.file_rows)
         if not (start.epoch >= 0 and 0 <= start.examples < total):
             kind = "packed rows" if data.layout.packing else "examples"
             raise DatasetError(f"{data.name}: holds {total} {kind}, no position {tuple(position)}")

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bertdata.dataset.discover import FoundDataset, find_datasets
-from bertdata.dataset.reader import OpenedDataset, Split, open_dataset
+from bertdata.dataset.mixture.opening import open_weighted
+from bertdata.dataset.mixture.weights import split_paths
+from bertdata.dataset.reader import OpenedDataset, Split
 from bertdata.dataset.vocabulary import fit_warnings
 from bertdata.errors import SettingsError
 from bertdata.examples.groups import MASKS, count_masks, has_group
 from bertdata.examples.objectives import find_objective
-from trainer.config.data import split_paths
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.registry import find
@@ -39,7 +40,7 @@ def open_configured(
         return generated
     is_dynamic = config.draws_masks
     data = open_for_training(
-        split_paths(paths),
+        paths,
         unverified=config.data.unverified,
         max_seq_length=config.data.max_seq_length,
         max_predictions_per_seq=None if is_dynamic else config.data.max_predictions_per_seq,
@@ -63,10 +64,8 @@ def open_configured(
 
 def for_training(config: Config, data: OpenedDataset) -> OpenedDataset:
     """The opened training data as the loader takes it: without masks where they are drawn at load."""
-    if not config.draws_masks:
-        return data
-    unmasked: OpenedDataset = find("masks", "dynamic")(config, data)
-    return unmasked
+    found: OpenedDataset = find("masks", config.masking.masking)(config, data) if config.draws_masks else data
+    return found
 
 
 def has_masks(data: OpenedDataset) -> bool:
@@ -136,11 +135,10 @@ def open_for_training(
 ) -> OpenedDataset:
     """The dataset at the paths, with the model's vocabulary size, if given, in place of its own.
 
-    objective: the one that its examples must have; task: the one that learns them; None: any. split, and
-    errors about the dataset itself: as of ``bertdata.dataset.reader.open_dataset``. SettingsError where it
-    does not fit a given size.
+    objective: the one that its examples must have; task: the one that learns them; None: any. paths, split,
+    errors about the data: as of ``open_weighted``. SettingsError where the data do not fit a given size.
     """
-    data = open_dataset(paths, unverified=unverified, split=split)
+    data = open_weighted(paths, unverified=unverified, split=split)
     layout, tokens, size = data.layout, data.vocabulary_size, vocabulary_size
     own = find_objective(layout.objective).task
     ids, masks, longest = layout.max_seq_length, layout.max_predictions_per_seq, max_position_embeddings

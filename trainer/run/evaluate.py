@@ -8,13 +8,13 @@ from operator import call
 from pathlib import Path
 from typing import Any
 
+from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import open_dataset
 from bertdata.errors import BertDataError
 from bertdata.io import storage
 from trainer.checkpoint.reading import choose_checkpoint, read_state
 from trainer.checkpoint.source import find_own, open_checkpoint, read_weights_into
 from trainer.checkpoint.state import STATE, find_checkpoints
-from trainer.config.data import split_paths
 from trainer.config.flags import make_config
 from trainer.config.settings import Config
 from trainer.config.task_names import task_flags

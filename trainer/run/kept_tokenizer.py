@@ -11,6 +11,7 @@ Of a tokenizer.json that file, and in tokenizer_config.json the tokens with a ro
 from dataclasses import replace
 
 from bertdata.dataset.discover import FoundDataset, find_datasets
+from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.vocabulary import known_tokenizer
 from bertdata.errors import DatasetError, MissingInputError
 from bertdata.io import storage
@@ -18,7 +19,6 @@ from bertdata.tokens.files import VocabularyFile
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.kept_files import kept_files
 from bertdata.tokens.load import vocabulary_of
-from trainer.config.data import split_paths
 from trainer.config.settings import Config
 from trainer.data.opening import training_paths
 

@@ -6,12 +6,12 @@ The run checks again what matters to it, since others may change the paths meanw
 import os
 from collections.abc import Sequence
 
+from bertdata.dataset.mixture.weights import split_paths
 from bertdata.errors import DatasetError, StorageError
 from bertdata.io import storage
 from bertdata.io.commit import UNFINISHED
 from bertdata.io.directory_lock import LOCK_NAME, lock_directory
 from trainer.collectives.launchers import find_launcher
-from trainer.config.data import split_paths
 from trainer.config.settings import Config
 
 _RUN = ("checkpoints", "training.csv")

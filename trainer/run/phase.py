@@ -141,6 +141,7 @@ def announce(training: Training, planned: PlannedUpdates, form: Form[Batch], des
     """Log the start point, the planned updates, the micro-batches' sizes, the model and the device."""
     runtime, device = planned.runtime, planned.runtime.device
     runtime.log(f"{training.start_point}: {planned.describe()} out of {planned.rows.data.examples}")
+    planned.tell_epochs(training.state)
     runtime.log(f"micro-batches: {form.describe()}")
     if runtime.division.stages > 1 and form.sizes_vary:
         runtime.log("sequence lengths vary: micro-batches of an update are padded to the longest of them")
@@ -198,6 +199,7 @@ def make_updates(
             if evaluation and evaluates and evaluation.evaluate(training.strategy, training.state, report):
                 last = step
             if saves or evaluates:
+                planned.tell_epochs(training.state)
                 pending.restart_clock()
         stopping.check(exchanges=True)  # the request may have come in the last update
     except StopRequested:
@@ -205,4 +207,5 @@ def make_updates(
         pending.flush()
     if saved != training.state.step:
         training.save()
+        planned.tell_epochs(training.state)
     return stopped

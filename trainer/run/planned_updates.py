@@ -8,6 +8,7 @@ from trainer.data.dealing import Rows
 from trainer.data.flat import Form
 from trainer.data.loader import Loader
 from trainer.devices.device import Device
+from trainer.registry import find
 from trainer.run.runtime import Runtime
 
 
@@ -57,6 +58,11 @@ class PlannedUpdates:
             prepare=device.prepare,
             warn=warn,
         )
+
+    def tell_epochs(self, state: State) -> None:
+        """Log the epochs of a mixture's sources."""
+        if self.rows.data.sources:
+            find("mixture", "epochs")(self, state)
 
     def describe(self) -> str:
         """The numbers of the updates, and the micro-batches of each."""

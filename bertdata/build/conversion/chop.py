@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from bertdata.build.conversion.shard import ConvertedShard, Job, Supply, write_shard
+from bertdata.build.conversion.job import ConvertedShard, Job
+from bertdata.build.conversion.shard import Supply, write_shard
 
 RUNS_A_WORKER = 4
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bertdata.build.conversion.cuts import destinations
-from bertdata.build.conversion.shard import ConvertedShard, Job, write_shard
+from bertdata.build.conversion.job import ConvertedShard, Job
+from bertdata.build.conversion.shard import write_shard
 from bertdata.build.sorting.runs import Placed, SortedExamples, read_group, write_runs
 from bertdata.build.sorting.scratch import ScratchFiles
 from bertdata.dataset.reader import OpenedDataset

@@ -7,23 +7,29 @@ from typing import Any
 
 from bertdata.build.conversion.chop import chop, chop_tasks
 from bertdata.build.conversion.cuts import shard_starts
+from bertdata.build.conversion.data_bin import check_for_fairseq
+from bertdata.build.conversion.job import ConvertedShard, Job
 from bertdata.build.conversion.mds import mds_starts, refuse_source
 from bertdata.build.conversion.permute import PermutedShardTask, gather, sort_examples, sort_tasks
 from bertdata.build.conversion.settings import ConversionSettings
-from bertdata.build.conversion.shard import ConvertedShard, Job, kept_shard
+from bertdata.build.conversion.shard import kept_shard
 from bertdata.build.packs.source import CountTask, PackSource, count_shard, open_source
 from bertdata.build.sorting.scratch import forget_scratch, scratch_folder
+from bertdata.dataset.layout_files import layout_files
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, corpus_entry
 from bertdata.dataset.mds_index import form_of
-from bertdata.dataset.num_samples import NUM_SAMPLES, num_samples
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import DataError, DatasetError, UsageError
-from bertdata.examples.groups import PAIRS, check_groups
+from bertdata.examples.groups import MASKS, PAIRS, check_groups, has_group
 from bertdata.examples.objectives import find_objective
 from bertdata.io.file_check import md5_of
 from bertdata.io.process_pool import ProcessPool
-from bertdata.shards.containers import LDDL, MDS
+from bertdata.records import ExampleBatch
+from bertdata.shards.arrow_fields import arrow_fields
+from bertdata.shards.containers import ARROW, FAIRSEQ, MDS
+from bertdata.shards.fairseq import OBJECTIVE
 from bertdata.tokens.files import file_of_record
+from bertdata.tokens.load import vocabulary_of
 
 Told = Callable[[int, int, str], None]
 """Called with the examples in finished shards, all examples, and the shard that was just finished."""
@@ -44,8 +50,10 @@ def plan_conversion(
         shards = len(starts) - 1
     else:
         layout = replace(layout, padding_id=0)
-        shards = settings.num_shards or len(source.opened.shards)
+        shards = 1 if settings.to == FAIRSEQ else settings.num_shards or len(source.opened.shards)
         starts = shard_starts(source.opened.examples, shards)
+    if settings.to == FAIRSEQ:
+        layout = replace(layout, objective=OBJECTIVE)
     manifest = source.sources.dataset
     names = (*(entry.name for entry in inputs), *(entry.name for entry in source.skipped))
     plan = DatasetPlan(
@@ -70,13 +78,25 @@ def plan_conversion(
     )
 
 
-def _inputs(source: PackSource, pool: ProcessPool) -> tuple[InputEntry, ...]:
-    """The source's inputs. Of other tools' files, which have to be read for it, the files themselves."""
+def _inputs(source: PackSource, to: str, pool: ProcessPool) -> tuple[PackSource, tuple[InputEntry, ...]]:
+    """The source with its inputs. Of other tools' files, which have to be read for it, the files themselves.
+
+    Where none of their examples has a mask, the settings then say so, for layouts that can leave masks out.
+    """
     if source.inputs is not None:
-        return source.inputs
+        return source, source.inputs
     tasks = [CountTask(source=source.of_shards(at, at + 1)) for at in range(len(source.opened.shards))]
     counts = [found for _, found in pool.in_order(count_shard, tasks)]
-    return tuple(found.entry for found in counts if found.entry is not None)
+    entries = tuple(found.entry for found in counts if found.entry is not None)
+    has_masks = any(found.masks is not None and found.masks.any() for found in counts)
+    if has_masks or to not in (ARROW, FAIRSEQ) or not has_group(_kind(source), MASKS):
+        return source, entries
+    unmasked = replace(source.settings, objective={**source.settings.objective, "masks": False})
+    return replace(source, settings=unmasked), entries
+
+
+def _kind(source: PackSource) -> type[ExampleBatch]:
+    return find_objective(source.opened.layout.objective).batch_type
 
 
 def convert_dataset(
@@ -94,7 +114,7 @@ def convert_dataset(
     source = open_source(path, vocabulary, unverified, objective)
     _refuse(source, path, settings)
     with ProcessPool(workers) as pool:
-        inputs = _inputs(source, pool)
+        source, inputs = _inputs(source, settings.to, pool)
         job = plan_conversion(source, settings, output, inputs, pool)
         with job.dataset.run():
             try:
@@ -110,9 +130,7 @@ def _finish(
 ) -> Manifest:
     """Write the manifest and all that goes with it."""
     entries = [entry for shard in found for entry in shard.entries]
-    also = {}
-    if job.format == LDDL:
-        also[NUM_SAMPLES] = num_samples(entries)
+    also = layout_files(job.dataset.plan.settings, entries)
     return job.dataset.finish(
         inputs, entries, source.skipped, vocabulary=job.tokenizer.path, sources=source.sources, also=also
     )
@@ -128,6 +146,13 @@ def _refuse(source: PackSource, path: str, settings: ConversionSettings) -> None
         found = "examples in Graphcore's remasked order; make the dataset without --remask"
     elif settings.to == MDS:
         return refuse_source(source, path)
+    elif settings.to == ARROW:
+        arrow_fields(find_objective(layout.objective), has_masks=True)
+        return
+    elif settings.to == FAIRSEQ:
+        vocabulary = vocabulary_of(file_of_record(source.settings.tokenizer, source.vocabulary_path()))
+        has_masks = source.settings.objective.get("masks", "unverified" not in source.settings.objective)
+        return check_for_fairseq(layout.objective, path, has_masks, vocabulary)
     else:
         return check_groups(f"{path}: {settings.to}", PAIRS, layout.objective, kind)
     raise DatasetError(f"{path}: holds {found}")

@@ -7,11 +7,12 @@ from bertdata.config.dataset_settings import DatasetSettings, shuffled_into, wit
 from bertdata.config.settings import check
 from bertdata.examples.bins import bin_count
 from bertdata.records import ShardLayout
-from bertdata.shards.containers import LDDL, MDS, NVIDIA_MLPERF
+from bertdata.shards.containers import ARROW, FAIRSEQ, LDDL, MDS, NVIDIA_MLPERF
+from bertdata.shards.fairseq import OBJECTIVE
 from bertdata.shards.mds.compression import find_compression
 from bertdata.shards.mds.hashes import check_hashes
 
-TARGETS = (NVIDIA_MLPERF, LDDL, MDS)
+TARGETS = (NVIDIA_MLPERF, LDDL, ARROW, FAIRSEQ, MDS)
 """The layouts that ``convert --to`` writes."""
 
 SIZE_LIMIT = 1 << 26
@@ -43,6 +44,10 @@ class ConversionSettings:
             f"{NVIDIA_MLPERF} needs num_shards; the published data sets have 2048 and 4320",
         )
         check(not self.shuffled or self.to == NVIDIA_MLPERF, f"shuffled goes with {NVIDIA_MLPERF}")
+        check(
+            self.to != FAIRSEQ or self.num_shards in (None, 1),
+            f"num_shards is {self.num_shards}, expected none: {FAIRSEQ} has one file of all examples",
+        )
         check(self.bin_size >= 0, f"bin_size is {self.bin_size}, expected 1 or more")
         check(not self.bin_size or self.to == LDDL, f"bin_size goes with {LDDL}")
         for name in ("size_limit", "compression", "hashes", "with_len"):
@@ -74,6 +79,10 @@ class ConversionSettings:
             return (f"shard.{number:05}.mds{ending}",)
         if self.to == NVIDIA_MLPERF:
             return (f"part_{number:05}_of_{shards:05}.hdf5",)
+        if self.to == FAIRSEQ:
+            return ("train.bin",)
+        if self.to == ARROW:
+            return (f"data-{number:05}-of-{shards:05}.arrow",)
         if not self.bin_size:
             return (f"part.{number}.parquet",)
         bins = bin_count(layout.max_seq_length, self.bin_size)
@@ -91,6 +100,8 @@ class ConversionSettings:
             own["shuffled"] = self.shuffled
         if self.bin_size:
             own["bin_size"] = self.bin_size
+        if self.to == FAIRSEQ:
+            source = replace(source, objective={**source.objective, "name": OBJECTIVE})
         return replace(source, container={**found, **own, **shuffled_into(num_shards)})
 
     def _of_mds(self, source: DatasetSettings) -> dict[str, Any]:

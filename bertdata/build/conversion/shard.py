@@ -1,69 +1,23 @@
 """One converted shard, or one for each bin of lengths, written and noted as finished."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
+from bertdata.build.conversion.job import ConvertedShard, Job
 from bertdata.build.conversion.mds import example_names
-from bertdata.dataset.manifest import InputEntry, ShardEntry
-from bertdata.dataset.reader import OpenedDataset
 from bertdata.dataset.shard_group import write_shard_group
-from bertdata.dataset.writer import Dataset
 from bertdata.examples.bins import cut_bins
 from bertdata.examples.columns import arrays, cut
 from bertdata.io import storage
 from bertdata.io.file_check import HashingSink
-from bertdata.records import ExampleBatch, ShardLayout
-from bertdata.shards.containers import LDDL, make_writer
-from bertdata.shards.mds.index import ShardForm
+from bertdata.records import ExampleBatch
+from bertdata.shards.containers import ARROW, FAIRSEQ, LDDL, make_writer
 from bertdata.shards.protocol import ShardWriter
 from bertdata.shards.write import CountingWriter
-from bertdata.tokens.files import TokenizerFile
 from bertdata.tokens.load import vocabulary_of
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Job:
-    """A converted dataset to be made. Picklable, travels to workers.
-
-    names: of each shard the file, or that of each bin; starts: the first example of each shard and the
-    number of all; corpus: all inputs as one; tokenizer: of the source. has_masks: of the source's examples.
-    form: of MDS shards; None of any other.
-    """
-
-    source: OpenedDataset
-    dataset: Dataset
-    format: str
-    layout: ShardLayout
-    names: tuple[tuple[str, ...], ...] = field(repr=False)
-    starts: tuple[int, ...] = field(repr=False)
-    corpus: InputEntry
-    tokenizer: TokenizerFile
-    has_masks: bool = True
-    bin_size: int = 0
-    form: ShardForm | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ConvertedShard:
-    """A shard that was made or kept: an entry for each bin, or the one."""
-
-    number: int
-    entries: tuple[ShardEntry, ...]
-    is_kept: bool = False
-
-    @property
-    def examples(self) -> int:
-        return sum(entry.examples for entry in self.entries)
-
-    @property
-    def line(self) -> str:
-        """The shard's fate, for a person."""
-        bins = f" in {len(self.entries)} bins" if self.entries[1:] else ""
-        made = "kept" if self.is_kept else "made"
-        return f"{made} {self.entries[0].name} ({self.examples} examples{bins})"
 
 
 def kept_shard(job: Job, number: int) -> ConvertedShard | None:
@@ -77,6 +31,10 @@ def kept_shard(job: Job, number: int) -> ConvertedShard | None:
 
 def write_shard(job: Job, number: int, batches: Iterable[ExampleBatch]) -> ConvertedShard:
     """Write the shard's examples, in order."""
+    if job.format == FAIRSEQ:
+        from bertdata.build.conversion.data_bin import write_data_bin
+
+        return write_data_bin(job, number, map(_in_32_bits, batches))
 
     def write(writers: Sequence[CountingWriter]) -> None:
         for batch in batches:
@@ -97,6 +55,10 @@ def _writer(job: Job, number: int, which: int, sink: HashingSink) -> ShardWriter
         path = storage.join(job.dataset.directory, job.names[number][which])
         names = example_names(job.source, job.starts[number])
         return MdsWriter(sink, job.layout, path, names=names, form=job.form)
+    if job.format == ARROW:
+        from bertdata.shards.arrow import ArrowWriter
+
+        return ArrowWriter(sink, job.layout, has_masks=job.has_masks)
     if job.format != LDDL:
         return make_writer(job.format, sink, job.layout)
     from bertdata.shards.lddl import LddlWriter

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from bertdata.config.dataset_settings import WORDPIECE, DatasetSettings, vocabulary_record
+from bertdata.config.dataset_settings import WORDPIECE, DatasetSettings, Record, vocabulary_record
 from bertdata.dataset import reader
 from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.manifest import InputEntry, Manifest, SkippedEntry
@@ -22,10 +22,12 @@ from bertdata.io.file_check import file_md5
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.packing.histogram import count_lengths
 from bertdata.packing.plan import Histogram
+from bertdata.records import Vocabulary
 from bertdata.shards.packed.layouts import Layout
-from bertdata.tokens.files import file_of_record, name_in_dataset
+from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME, check_order
+from bertdata.tokens.files import TokenizerFile, TokenizerJson, file_of_record, name_in_dataset
 from bertdata.tokens.fit import casing_warnings
-from bertdata.tokens.load import load_vocabulary, vocabulary_of
+from bertdata.tokens.load import file_at, vocabulary_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,22 +120,22 @@ def _verified(path: str, given: str | None, objective: str | None) -> PackSource
 
 
 def _unverified(path: str, given: str | None, objective: str | None) -> PackSource:
+    beside = storage.join(path, DICTIONARY_NAME)
+    if given is None and storage.is_directory(path) and storage.exists(beside):
+        given = beside
     if given is None:
         raise SettingsError(
             "--unverified needs --vocab FILE|NAME, the vocabulary that the files were made with"
         )
-    vocabulary = find_vocabulary(given)
-    loaded = load_vocabulary(vocabulary, "mlperf")
+    file = file_at(find_vocabulary(given))
+    vocabulary, loaded = file.path, vocabulary_of(file)
     found = reader.open_dataset(path, unverified=True, objective=objective)
+    if any(shard.path.endswith(".bin") for shard in found.shards):
+        check_order(loaded)
     opened = replace(found, vocabulary_size=loaded.size)
     sizes = find_objective(opened.layout.objective).batch_type.sizes()
     settings = DatasetSettings(
-        tokenizer={
-            "kind": WORDPIECE,
-            "dialect": "mlperf",
-            "lower_case": not casing_warnings(loaded, True),
-            "vocabulary": vocabulary_record(loaded),
-        },
+        tokenizer=_tokenizer_record(file, loaded),
         objective={
             "name": opened.layout.objective,
             **{name: opened.layout.size(name) for name in sizes},
@@ -149,6 +151,17 @@ def _unverified(path: str, given: str | None, objective: str | None) -> PackSour
         vocabulary=vocabulary,
         inputs=None,
     )
+
+
+def _tokenizer_record(file: TokenizerFile, vocabulary: Vocabulary) -> Record:
+    if isinstance(file, TokenizerJson):
+        return file.record(vocabulary)
+    return {
+        "kind": WORDPIECE,
+        "dialect": "mlperf",
+        "lower_case": not casing_warnings(vocabulary, True),
+        "vocabulary": vocabulary_record(vocabulary),
+    }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bertdata.build.documents import PartSource
+from bertdata.build.documents import DocumentSource
 from bertdata.build.shuffle.keys import SortedDocuments, sort_documents
 from bertdata.build.task import TaskPlan, left_out
 from bertdata.dataset.manifest import InputEntry, SkippedEntry
@@ -21,7 +21,7 @@ class SortedPart:
     documents: SortedDocuments | None = None
 
 
-def sort_part(plan: TaskPlan, path: str, source: PartSource | None = None) -> SortedPart:
+def sort_part(plan: TaskPlan, path: str, source: DocumentSource | None = None) -> SortedPart:
     """Tokenise a part and sort its documents. source: the part where it is already at hand."""
     source = source or plan.source(path)
     try:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from bertdata.errors import BertDataError, UsageError
+from bertdata.errors import BertDataError, SettingsError, UsageError
 from bertdata.io.terminal import say_error, say_text
 
 
@@ -27,10 +27,13 @@ def choose_command(words: list[str], usage: str, commands: Mapping[str, str]) ->
     return words[0]
 
 
-def end(program: str, work: Callable[[], int], *, interrupted: str, place: str = "") -> int:
+def end(
+    program: str, work: Callable[[], int], *, interrupted: str, place: str = "", has_parser: bool = True
+) -> int:
     """The exit status of the work. An error is told in one line, unless it has no message.
 
-    interrupted: what to say after Ctrl-C; place: goes before each error.
+    interrupted: what to say after Ctrl-C; place: goes before each error; has_parser: settings are flags of
+    the Parser that the work uses, and errors name them so.
     """
 
     def report(message: str, status: int) -> int:
@@ -42,7 +45,12 @@ def end(program: str, work: Callable[[], int], *, interrupted: str, place: str =
         sys.stdout.flush()
         return status
     except BertDataError as error:
-        return report(f"error: {place}{error}", error.exit_status) if str(error) else error.exit_status
+        message = str(error)
+        if has_parser and isinstance(error, SettingsError):
+            from bertdata.cli.common.parser import with_flags  # needed for errors alone
+
+            message = with_flags(message)
+        return report(f"error: {place}{message}", error.exit_status) if message else error.exit_status
     except KeyboardInterrupt as stop:
         return report(interrupted, getattr(stop, "exit_status", 130))
     except MemoryError:

@@ -35,11 +35,13 @@ def _settings_types(arguments: Sequence[str]) -> list[type[Any]]:
     """The settings of the package's objectives.
 
     Of settings with one name the last one's form counts: that of the objective which the command line names,
-    else of the package's first.
+    by itself or by a recipe, else of the package's first.
     """
     finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     finder.add_argument("--objective")
-    named = finder.parse_known_args(list(arguments))[0].objective
+    finder.add_argument("--recipe")
+    given = finder.parse_known_args(list(arguments))[0]
+    named = given.objective or (RECIPES[given.recipe].objective if given.recipe in RECIPES else None)
     types = [objective.settings_type for objective in OBJECTIVES.values()]
     chosen = types[0] if named is None else find_objective(named).settings_type
     return [*types, chosen]

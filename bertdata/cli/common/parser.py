@@ -3,22 +3,36 @@
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from functools import cache
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from bertdata.io.terminal import printable
 
+_last_used: list["Parser"] = []
+
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser. Its description (the example) comes first, its errors are one line, exit 2."""
+    """An argument parser. Its description (the example) comes first, its errors are one line, exit 2.
 
-    def __init__(self, prog: str, example: str, summary: str) -> None:
+    has_others: flags that it does not know may be another program's.
+    """
+
+    def __init__(self, prog: str, example: str, summary: str, *, has_others: bool = False) -> None:
         super().__init__(
             prog=prog,
             description=f"Example:\n{example}\n\n{summary}",
             formatter_class=_HelpFormatter,
             allow_abbrev=False,
         )
+        self._words: list[str] = []
+        self._has_others = has_others
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self._words = list(sys.argv[1:] if args is None else args)
+        _last_used.clear()
+        _last_used.append(self)
+        return super().parse_known_args(self._words, namespace)
 
     def format_help(self) -> str:
         formatter = self._get_formatter()
@@ -33,7 +47,42 @@ class Parser(argparse.ArgumentParser):
         return formatter.format_help()
 
     def error(self, message: str) -> NoReturn:
+        """End with the message. Where a flag is unknown or missing, the unknown ones are told instead."""
+        if message.startswith(("unrecognized arguments", "the following arguments are required")):
+            message = self._unknown_flags(message)
         self.exit(2, f"{self.prog}: error: {printable(message)} (see {self.prog} --help)\n")
+
+    def _unknown_flags(self, message: str) -> str:
+        """The unknown flags, each with the nearest known one, and the message where there are none."""
+        from bertdata.config.value_check import nearest_known  # slow to import, and needed for errors alone
+
+        flags = self._words[: self._words.index("--")] if "--" in self._words else self._words
+        names = [word.partition("=")[0] for word in flags if word.startswith("--") and " " not in word]
+        known = [name for name in self._option_string_actions if name.startswith("--")]
+        near = {name: nearest_known(name, known) for name in names if name not in known}
+        told = [
+            f"{name} is not a known flag{near[name]}" for name in near if near[name] or not self._has_others
+        ]
+        return "; ".join(told) or message
+
+
+def with_flags(message: str) -> str:
+    """The message with settings named as the flags of the parser that was used last: --bin-size for bin_size.
+
+    Of settings without an underscore only the message's first word, since others may be meant as words.
+    """
+    flags = {
+        action.dest: next(name for name in action.option_strings if name.startswith("--"))
+        for parser in _last_used
+        for action in parser._actions
+        if action.option_strings
+    }
+    words = message.split(" ")
+    for place, word in enumerate(words):
+        name = word.rstrip(",;:.")
+        if name in flags and ("_" in name or (place == 0 and name == word)):
+            words[place] = flags[name] + word[len(name) :]
+    return " ".join(words)
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -126,9 +175,24 @@ def add_shuffle(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_tokenizer(parser: argparse.ArgumentParser) -> None:
+def add_config(parser: argparse._ActionsContainer, tables: str) -> None:
+    """A file of settings. tables: those of it that the command reads."""
+    parser.add_argument(
+        "--config",
+        metavar="FILE.toml",
+        help=f"settings in a file ({tables}), as bertdata recipes NAME --as toml prints them; flags win over "
+        "it",
+    )
+
+
+def names_config(arguments: Sequence[str]) -> bool:
+    """True where a command line names a file of settings."""
+    return any(word == "--config" or word.startswith("--config=") for word in arguments)
+
+
+def add_tokenizer(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """The tokeniser: a WordPiece vocabulary or a tokenizer.json, and the roles of its tokens."""
-    kinds = parser.add_mutually_exclusive_group(required=True)
+    kinds = parser.add_mutually_exclusive_group(required=required)
     kinds.add_argument(
         "--vocab",
         metavar="FILE|NAME",

@@ -5,12 +5,14 @@ Needs torch and NumPy when it is imported.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsIndex
 
 import torch
-from torch.utils.data import IterableDataset, get_worker_info
+from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
 from bertdata.dataset.reader import OpenedDataset
+from bertdata.dataset.views.by_number import ExamplesByNumber
+from bertdata.dataset.views.epochs import SharedEpoch
 from bertdata.dataset.views.examples import examples_of, numbers_of
 from bertdata.dataset.views.model_rows import model_rows
 from bertdata.examples import columns
@@ -27,12 +29,47 @@ class TorchExamples(IterableDataset[Any]):
         self._objective = objective
         self._rank = rank
         self._world = world
+        self._epoch = SharedEpoch(data)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Take the masks of that epoch from the next iteration on, as transformers' Trainer asks for."""
+        self._epoch.set(epoch)
 
     def __iter__(self) -> Iterator[Any]:
         worker = get_worker_info()
         number, workers = (0, 1) if worker is None else (worker.id, worker.num_workers)
         numbers = numbers_of(self._data.examples, self._rank * workers + number, self._world * workers)
-        return examples_of(self._data, numbers, self._objective)
+        return examples_of(self._epoch.data(), numbers, self._objective)
+
+
+class TorchExamplesByNumber(Dataset[Any]):
+    """The examples by number, for a DataLoader that shuffles them or has a sampler. Picklable."""
+
+    def __init__(self, data: OpenedDataset, objective: str | None) -> None:
+        super().__init__()
+        self._data = data
+        self._objective = objective
+        self._epoch = SharedEpoch(data)
+        self._found = -1, ExamplesByNumber(data, objective)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Take the masks of that epoch from now on, as transformers' Trainer asks for."""
+        self._epoch.set(epoch)
+
+    def __len__(self) -> int:
+        return self._data.examples
+
+    def __getitem__(self, index: SupportsIndex | slice) -> Any:
+        return self._examples().get(index)
+
+    def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
+        """The examples of a batch."""
+        return self._examples().several(numbers)
+
+    def _examples(self) -> ExamplesByNumber:
+        if self._found[0] != (number := self._epoch.number):
+            self._found = number, ExamplesByNumber(self._epoch.data(), self._objective)
+        return self._found[1]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,7 +13,7 @@ from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.errors import DatasetError
 from bertdata.examples import columns
 from bertdata.examples.columns import Array
-from bertdata.examples.dynamic_masking.counter_stream import CounterStream
+from bertdata.examples.dynamic_masking.counter_stream import CounterStream, shard_key
 from bertdata.examples.groups import Masks, masks_of, with_masks, word_starts_of
 from bertdata.examples.masking.reference import Masked, Starts, mask_at_load
 from bertdata.examples.masking.rules import MaskingRules, masking_rules
@@ -44,7 +44,12 @@ class DrawnMasks:
 
 
 class Masker:
-    """Draws masks by the rules of one vocabulary. Picklable."""
+    """Draws masks by the rules of one vocabulary. Picklable.
+
+    first_epoch: number of a training's first epoch.
+    """
+
+    first_epoch = 0
 
     def __init__(self, rules: MaskingRules, engine: Engine) -> None:
         self._rules, self._engine = rules, engine
@@ -61,9 +66,22 @@ class Masker:
         return self._rules.settings
 
     @property
+    def counts_vary(self) -> bool:
+        """True where the rate alone does not tell the number of an example's masks."""
+        return self.settings.mask_counts == "drawn"
+
+    @property
     def needs_starts(self) -> bool:
         """True where the examples must tell where words start: whole words of ids that do not tell it."""
         return self._rules.needs_starts
+
+    def streams(self, seed: int, epoch: int, shard: str, before: int, numbers: Array) -> tuple[Array, Array]:
+        """Keys and numbers of the streams (``Draws``) of a shard's examples, uint64 (N,).
+
+        shard: its name. before: examples in the shards before it. numbers: of the examples in the shard,
+        uint64.
+        """
+        return np.full(len(numbers), shard_key(seed, epoch, shard), np.uint64), numbers
 
     def mask(
         self, ids: Array, starts: Array, lengths: Array, draws: Draws, word_starts: Array | None = None

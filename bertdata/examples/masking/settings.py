@@ -9,6 +9,8 @@ from bertdata.config.declared import setting
 from bertdata.config.settings import check
 
 COUNTS = ("fixed", "drawn")
+MASKINGS = ("dynamic", "fairseq", "fairseq-0.12")
+"""The ways to draw masks at load: ours, and those of other programs, by release."""
 SHARES = ("mask_share", "random_share", "kept_share")
 """Settings whose sum is 1."""
 SPECIAL_ROLES = ("cls", "sep", "mask", "unk", "pad")

@@ -114,6 +114,7 @@ class MdsReader(ShardReader):
             raise ShardError(f"{name}: {error}") from None
         self._objective = objective or find_objective(layout.objective if layout else "mlm")
         check_kind(self._objective.batch_type, self._objective.name, name)
+        self.is_measured = layout is None
         self.layout = layout or self._measured()
 
     def __len__(self) -> int:

@@ -10,6 +10,8 @@ INDEX_ENDING = ".index"
 
 def index_name(shard: str) -> str:
     """The name of a shard's index: its own with another ending."""
+    if shard.endswith(".bin"):
+        return shard.removesuffix(".bin") + ".idx"
     return shard.removesuffix(".tfrecord") + INDEX_ENDING
 
 

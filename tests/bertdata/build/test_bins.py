@@ -117,7 +117,7 @@ def test_another_bin_size_is_another_dataset(bertdata, corpus, small_vocabulary_
 @pytest.mark.parametrize("size", [-1, 64, 512])
 def test_a_size_that_makes_no_bins_is_refused(bertdata, corpus, small_vocabulary_file, tmp_path, size):
     bertdata(*words(corpus, small_vocabulary_file, tmp_path / "out", f"--bin-size={size}")).assert_one_error(
-        2, f"bin_size is {size}, expected 0 (no bins) to 63, below max_seq_length"
+        2, f"--bin-size is {size}, expected 0 (no bins) to 63, below --max-seq-length"
     )
     assert not (tmp_path / "out").exists()
 

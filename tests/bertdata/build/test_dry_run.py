@@ -136,7 +136,7 @@ def test_both_phases_of_a_recipe_are_told(
     ("flags", "message"),
     [
         (("--dupe-factor", "7"), "was made with other settings: dupe_factor 1, now 7"),
-        (("--max-seq-length", "3"), "max_seq_length"),
+        (("--max-seq-length", "3"), "--max-seq-length is 3"),
         (("--output", "STRANGE"), "is not empty and no dataset of ours"),
         (("--output", "FILE"), "is a file, expected a directory or nothing"),
     ],

@@ -203,7 +203,7 @@ def test_what_is_missing_is_made_again(bertdata, training_set, tmp_path):
 def test_settings_that_make_no_sense_are_refused(bertdata, training_set, tmp_path):
     words = ["convert", training_set, tmp_path / "out", "--to=lddl"]
     bertdata(*words, "--shuffled").assert_one_error(2, "shuffled goes with nvidia-mlperf")
-    bertdata(*words, "--bin-size=64").assert_one_error(2, "bin_size is 64, expected 1 to 63")
+    bertdata(*words, "--bin-size=64").assert_one_error(2, "--bin-size is 64, expected 1 to 63")
     assert not (tmp_path / "out").exists()
 
 

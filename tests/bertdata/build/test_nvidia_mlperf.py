@@ -197,10 +197,10 @@ def test_one_file_becomes_one_file(bertdata, training_set, tmp_path):
 @pytest.mark.parametrize(
     ("words", "status", "told"),
     [
-        (["--num-shards=100000"], 2, "num_shards is 100000, expected 1 to "),
+        (["--num-shards=100000"], 2, "--num-shards is 100000, expected 1 to "),
         (["--num-shards=0"], 2, "'0' is not a number of 1 or more"),
-        ([], 2, "nvidia-mlperf needs num_shards; the published data sets have 2048 and 4320"),
-        (["--num-shards=3", "--bin-size=8"], 2, "bin_size goes with lddl"),
+        ([], 2, "nvidia-mlperf needs --num-shards; the published data sets have 2048 and 4320"),
+        (["--num-shards=3", "--bin-size=8"], 2, "--bin-size goes with lddl"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(bertdata, training_set, tmp_path, words, status, told):

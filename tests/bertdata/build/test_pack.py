@@ -321,8 +321,8 @@ def test_plan_only_says_how_full_the_rows_would_be(bertdata, made, tmp_path):
         (("--layout", "best"), "layout 'best' is not known, expected one of "),
         (("--format", "csv"), "format is 'csv', layout flat has parquet"),
         (("--method", "best"), "method is 'best', expected one of lp, lpfhp, nnls"),
-        (("--max-sequences-per-pack", "65"), "max_sequences_per_pack is 65, expected at most 64"),
-        (("--num-shards", "100000"), "num_shards is 100000, expected at most "),
+        (("--max-sequences-per-pack", "65"), "--max-sequences-per-pack is 65, expected at most 64"),
+        (("--num-shards", "100000"), "--num-shards is 100000, expected at most "),
         (("--unverified",), "--unverified needs --vocab"),
     ],
 )

@@ -263,25 +263,26 @@ def test_a_vocabulary_with_windows_line_ends_makes_the_same_shards(
     [
         (
             ["--max-predictions-per-seq=65"],
-            "max_predictions_per_seq is 65, expected 1 to max_seq_length (64)",
+            "--max-predictions-per-seq is 65, expected 1 to --max-seq-length (64)",
         ),
-        (["--max-predictions-per-seq=0"], "max_predictions_per_seq is 0"),
-        (["--max-seq-length=4", "--max-predictions-per-seq=2"], "max_seq_length is 4, expected 5 to 65535"),
-        (["--max-seq-length=65536"], "max_seq_length is 65536"),
-        (["--masked-lm-prob=-0.1"], "masked_lm_prob is -0.1, expected a probability from 0 to 1"),
-        (["--masked-lm-prob=1.1"], "masked_lm_prob is 1.1"),
-        (["--masked-lm-prob=nan"], "masked_lm_prob is nan"),
-        (["--short-seq-prob=-1e-9"], "short_seq_prob is -1e-09"),
-        (["--short-seq-prob=1.1"], "short_seq_prob is 1.1"),
-        (["--short-seq-prob=nan"], "short_seq_prob is nan"),
-        (["--short-seq-prob=inf"], "short_seq_prob is inf"),
-        (["--dupe-factor=0"], "dupe_factor is 0, expected 1 or more"),
+        (["--max-predictions-per-seq=0"], "--max-predictions-per-seq is 0"),
+        (["--max-seq-length=4", "--max-predictions-per-seq=2"], "--max-seq-length is 4, expected 5 to 65535"),
+        (["--max-seq-length=65536"], "--max-seq-length is 65536"),
+        (["--masked-lm-prob=-0.1"], "--masked-lm-prob is -0.1, expected a probability from 0 to 1"),
+        (["--masked-lm-prob=1.1"], "--masked-lm-prob is 1.1"),
+        (["--masked-lm-prob=nan"], "--masked-lm-prob is nan"),
+        (["--short-seq-prob=-1e-9"], "--short-seq-prob is -1e-09"),
+        (["--short-seq-prob=1.1"], "--short-seq-prob is 1.1"),
+        (["--short-seq-prob=nan"], "--short-seq-prob is nan"),
+        (["--short-seq-prob=inf"], "--short-seq-prob is inf"),
+        (["--dupe-factor=0"], "--dupe-factor is 0, expected 1 or more"),
         (["--dupe-factor=many"], "--dupe-factor: invalid int value: 'many'"),
         (["--random-seed=1.5"], "--random-seed: invalid int value: '1.5'"),
         (["--workers=0"], "--workers: '0' is not a number of 1 or more"),
         (
             ["--phase=3"],
-            "recipe mlperf has one phase, phase 3 was asked for; nvidia, habana, graphcore have two",
+            "recipe mlperf has one phase, phase 3 was asked for; nvidia, habana, graphcore, "
+            "modernbert, ettin, neobert have two",
         ),
         (["--recipe=nvidia", "--phase=0"], "recipe nvidia has phases 1 and 2; phase 0 was asked for"),
         (["--recipe=nvidai"], "--recipe: invalid choice: 'nvidai' (choose from"),
@@ -290,7 +291,7 @@ def test_a_vocabulary_with_windows_line_ends_makes_the_same_shards(
         (["--remask", "--format=hdf5"], "remask needs the container tfrecord"),
         (["--remask"], "remask needs the dialect graphcore"),
         (["--recipe=graphcore", "--phase=1", "--remask", "--no-masks"], "remask orders masked positions"),
-        (["--max-seq=64"], "unrecognized arguments: --max-seq=64"),
+        (["--max-seq=64"], "--max-seq is not a known flag; the nearest known is --max-seq-length"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -1002,3 +1003,17 @@ def test_an_interrupted_run_that_finished_nothing_leaves_the_directory_free(
         assert create(part(SOUND)).status == 130
     assert files_below(tmp_path / "out") == []
     assert create(part(SOUND), "--dupe-factor=2").status == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["create", "--fomat=hdf5"], "--fomat is not a known flag; the nearest known is --format"),
+        (["segment", "--ouput", "x", "--zzz"], "nearest known is --output; --zzz is not a known flag"),
+        (["md5", "--contnt"], "--contnt is not a known flag; the nearest known is --content"),
+        (["stats"], "the following arguments are required: DIR"),
+        (["md5", "-q", "x"], "unrecognized arguments: -q"),
+    ],
+)
+def test_an_unknown_flag_is_named_though_a_required_one_is_missing(words, told, bertdata):
+    bertdata(*words).assert_one_error(2, told)

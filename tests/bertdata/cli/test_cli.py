@@ -105,9 +105,60 @@ def test_the_version_names_the_engine(bertdata):
 
 def test_recipes_are_listed_and_printed_as_json(bertdata):
     names = [line.split()[0] for line in bertdata("recipes").out.splitlines()]
-    assert names == ["mlperf", "google", "nvidia", "habana", "graphcore"]
+    assert names == ["mlperf", "google", "nvidia", "habana", "graphcore", *ENCODERS]
     nvidia = json.loads(bertdata("recipes", "nvidia").out)
     assert [phase["max_seq_length"] for phase in nvidia["phases"]] == [128, 512]
+
+
+ENCODERS = {
+    "roberta": [(512, 0.15, 0.8)],
+    "modernbert": [(1024, 0.3, 0.8), (8192, 0.3, 0.8)],
+    "ettin": [(1024, 0.3, 0.8), (7999, 0.3, 0.8)],
+    "mosaicbert": [(128, 0.3, 0.8)],
+    "neobert": [(1024, 0.2, 1.0), (4096, 0.2, 1.0)],
+    "electra": [(128, None, None)],
+}
+"""Length, share of masks and of [MASK] among them of each phase, as FACTS of the encoders have them."""
+
+
+@pytest.mark.parametrize("recipe", ENCODERS)
+def test_a_recipe_of_an_encoder_has_its_programs_figures_and_unmasked_examples(recipe, bertdata):
+    found = json.loads(bertdata("recipes", recipe).out)
+    names = ("max_seq_length", "masked_lm_prob", "mask_share")
+    assert [tuple(phase.get(name) for name in names) for phase in found["phases"]] == ENCODERS[recipe]
+    assert all(found[name] for name in ("exact", "distribution", "paper"))
+    assert {phase.get("masks", False) for phase in found["phases"]} == {False}
+
+
+@pytest.mark.parametrize("recipe", ["roberta", "neobert", "electra"])
+def test_a_recipe_of_an_encoder_is_made_with_a_vocabulary(
+    recipe, bertdata, corpus, small_vocabulary_file, tmp_path
+):
+    given = ("create", corpus[0], "--vocab", small_vocabulary_file, "--workers=1", "--recipe", recipe)
+    assert bertdata(*given, "--output", tmp_path).status == 0
+    manifests = [json.loads(path.read_text()) for path in sorted(tmp_path.glob("**/manifest.json"))]
+    assert [one["settings"]["objective"]["max_seq_length"] for one in manifests] == [
+        length for length, *_ in ENCODERS[recipe]
+    ]
+    assert {one["recipe"] for one in manifests} == {recipe}
+    assert {one["totals"]["masked_tokens"] for one in manifests} == {0}
+
+
+def test_roberta_is_made_with_a_tokenizer_json(kit, bertdata, corpus, tmp_path):
+    pytest.importorskip("tokenizers")
+    path = kit / "encoders" / "tokenizers" / "bpe-roberta.json"
+    given = ("create", corpus[0], f"--tokenizer={path}", "--role", "mask=<mask>", "--workers=1")
+    outcome = bertdata(*given, "--recipe=roberta", "--output", tmp_path)
+    assert outcome.status == 0, outcome.err
+    found = json.loads((tmp_path / "manifest.json").read_text())
+    assert (found["recipe"], found["settings"]["objective"]["blocks"]) == ("roberta", "complete")
+
+
+def test_one_length_makes_one_dataset_of_an_encoder_with_two():
+    _, chosen = chosen_settings("modernbert", None, {"max_seq_length": 4096})
+    assert [(place, one.max_seq_length) for place, one in chosen.items()] == [("", 4096)]
+    _, chosen = chosen_settings("modernbert", 2, {})
+    assert [one.max_seq_length for one in chosen.values()] == [8192]
 
 
 PUBLISHED = {

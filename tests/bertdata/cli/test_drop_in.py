@@ -91,7 +91,7 @@ def test_without_masks_both_engines_write_the_same_empty_lists(limit, drop_in, t
 def test_create_still_refuses_a_limit_above_the_length(bertdata, tmp_path):
     flags = ["--max-seq-length=16", "--max-predictions-per-seq=20", "--vocab", GOLDEN / "vocab.txt"]
     outcome = bertdata("create", GOLDEN / "odd.txt", "--output", tmp_path / "out", *flags)
-    outcome.assert_one_error(2, "max_predictions_per_seq is 20, expected 1 to max_seq_length (16)")
+    outcome.assert_one_error(2, "--max-predictions-per-seq is 20, expected 1 to --max-seq-length (16)")
 
 
 @pytest.mark.parametrize(

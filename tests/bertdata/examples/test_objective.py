@@ -259,7 +259,7 @@ def test_a_file_of_an_objective_that_nobody_knows_is_refused_without_a_remedy(be
     path.write_bytes(shard(datasets["hdf5"]).read_bytes())
     with h5py.File(path, "a") as file:
         file.attrs["bertdata.objective"] = "gpt"
-    told = f"{path}: has the objective 'gpt', which is not known; known are bert, mlm, sop, span, squad, "
+    told = f"{path}: has the objective 'gpt', which is not known; known are bert, mlm, sop, electra, span, "
     bertdata("show", path).assert_one_error(2, told)
 
 
@@ -283,7 +283,7 @@ def test_a_setting_of_another_objective_is_refused(bertdata, corpus, small_vocab
     [
         (
             "gpt",
-            "objective 'gpt' is not known; known are bert, mlm, sop, span, squad, classification, "
+            "objective 'gpt' is not known; known are bert, mlm, sop, electra, span, squad, classification, "
             "regression, one of your own is package.module:NAME",
         ),
         ("no.such.module:X", "No module named 'no'"),
@@ -325,7 +325,10 @@ def test_nothing_but_objectives_of_two_segments_knows_of_segments_and_a_label():
     The layouts of packed rows, rows of varying length and LDDL's are other programs' forms of BERT's.
     """
     own = [
-        *(ROOT / "bertdata/examples" / name for name in ("bert", "sop", "squad", "classification")),
+        *(
+            ROOT / "bertdata/examples" / name
+            for name in ("bert", "sop", "electra", "squad", "classification")
+        ),
         ROOT / "bertdata/examples/fine_tuning.py",
         ROOT / "bertdata/_native/examples",
         *(ROOT / "bertdata/shards" / name for name in ("packed", "varlength.py", "lddl.py")),

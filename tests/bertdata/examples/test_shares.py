@@ -82,10 +82,10 @@ def test_packed_rows_keep_the_shares_of_their_examples(tmp_path):
     [
         (
             ["--mask-share=0.9"],
-            "mask_share 0.9, random_share 0.1, kept_share 0.1: their sum is 1.1, expected 1",
+            "--mask-share 0.9, --random-share 0.1, --kept-share 0.1: their sum is 1.1, expected 1",
         ),
-        (["--mask-share=1.2"], "mask_share is 1.2, expected a share from 0 to 1"),
-        (["--kept-share=nan"], "kept_share is nan, expected a share from 0 to 1"),
+        (["--mask-share=1.2"], "--mask-share is 1.2, expected a share from 0 to 1"),
+        (["--kept-share=nan"], "--kept-share is nan, expected a share from 0 to 1"),
     ],
 )
 def test_shares_that_are_no_shares_of_one_whole_are_refused(flags, message, tmp_path, capsys):

@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertdata.cli.main import main
+from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import OpenedDataset, open_dataset
 from bertdata.errors import DatasetError, ManifestError, MissingInputError, SettingsError, ShardError
 from bertdata.examples import columns
@@ -31,7 +32,6 @@ from bertdata.shards.rows import RecordCheck, check_batch
 from tests.support.padded_examples import PaddedExamples, PaddedForm
 from tests.support.plain_objective import NAME as PLAIN
 from tests.support.sample_sets import create, create_mixed
-from trainer.config.data import split_paths
 from trainer.config.settings import Config
 from trainer.data.dealing import Rows
 from trainer.data.evaluation import evaluation_batches

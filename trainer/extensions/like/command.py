@@ -140,7 +140,7 @@ def _work(meaning: Meaning, phases: Sequence[Config], arguments: Sequence[str]) 
 def _verified_where_listed(config: Config) -> Config:
     """The configuration with its data verified where a manifest lists them. Otherwise a warning says so."""
     from bertdata.dataset.discover import find_datasets
-    from trainer.config.data import split_paths
+    from bertdata.dataset.mixture.weights import split_paths
 
     data = None if config.data.generated_data else config.data.train_data
     paths = [path for named in (data, config.data.eval_data) if named for path in split_paths(named)]

@@ -8,19 +8,19 @@ import numpy as np
 
 from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.masked_data import MaskedData, masked_data, masker_of
+from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array
-from bertdata.examples.dynamic_masking.counter_stream import shard_key
 from bertdata.examples.dynamic_masking.masker import Draws, Masker, unmask
 from bertdata.examples.groups import WORD_STARTS, has_group, only_column
+from bertdata.examples.masking.settings import MASKINGS
 from bertdata.examples.objectives import find_objective
 from bertdata.records import Buffer, ExampleBatch
 from bertdata.shards.packed.packs import PackBatch
-from trainer.config.data import split_paths
 from trainer.config.settings import Config
-from trainer.data.dealing import OwnRows
+from trainer.data.dealing import OwnRows, Rows
 from trainer.data.examples import GatheredExamples, Piece
 from trainer.extensions.loading.mask_rate import MaskRate
 
@@ -30,9 +30,11 @@ class UnmaskedData(OpenedDataset):
     """A dataset to train on: its own masks are taken off, others are drawn for each epoch by the loader.
 
     layout: that of the masks to draw. masked: the same examples with as many masks as the largest rate draws.
+    before: for each shard, the examples of those before it.
     """
 
     masked: MaskedData
+    before: tuple[int, ...]
     rate: MaskRate
 
     @property
@@ -55,20 +57,24 @@ class UnmaskedData(OpenedDataset):
 
     @property
     def counts_vary(self) -> bool:
-        return self.masked.masker.settings.mask_counts == "drawn"
+        return self.masked.masker.counts_vary
 
     def draw(
         self, gathered: GatheredExamples, own: OwnRows, pieces: list[Piece], update: int
     ) -> GatheredExamples:
         """The gathered examples with masks. Their ids are changed in place."""
-        keys, numbers = np.empty((2, len(gathered)), np.uint64)
+        masker, (keys, numbers) = self.masked.masker, np.empty((2, len(gathered)), np.uint64)
         for part, (_, taken, places) in zip(own.parts, pieces, strict=True):
-            keys[places] = shard_key(self.masked.seed, part.epoch, self.shards[part.file].name)
-            numbers[places] = taken
+            keys[places], numbers[places] = masker.streams(
+                self.masked.seed,
+                part.epoch + masker.first_epoch,
+                self.shards[part.file].name,
+                self.before[part.file],
+                taken.astype(np.uint64),
+            )
         starts = np.arange(len(gathered), dtype=np.int64) * gathered.ids.shape[1]
         draws = Draws(keys=keys, numbers=numbers, rates=self._rates(gathered, len(own.positions), update))
         words, token_targets = self._word_starts(gathered)
-        masker = self.masked.masker
         made = masker.mask(gathered.ids.reshape(-1), starts, gathered.lengths, draws, words)
         return replace(
             gathered,
@@ -100,10 +106,10 @@ def mask_at_load(config: Config, data: OpenedDataset) -> UnmaskedData:
     """The opened training data with masks to be drawn by the loader."""
     source = data.source if isinstance(data, MaskedData) else data
     rate = MaskRate(config.masking, config.schedule.steps)
-    masker = _configured_masker(config, source, str(config.data.train_data))
+    masker = _configured_masker(config, source, str(config.data.train_data), rate.largest)
     masked = masked_data(source, masker, seed=config.data.seed, rate=rate.largest)
     own: dict[str, Any] = {item.name: getattr(masked, item.name) for item in fields(OpenedDataset)}
-    return UnmaskedData(**own, masked=masked, rate=rate)
+    return UnmaskedData(**own, masked=masked, before=masked.examples_before, rate=rate)
 
 
 def mask_once(config: Config, data: OpenedDataset, paths: str, held_out: bool) -> MaskedData:
@@ -111,25 +117,28 @@ def mask_once(config: Config, data: OpenedDataset, paths: str, held_out: bool) -
 
     held_out: they are masked at the rate of evaluation.
     """
-    rate = config.masking.eval_masked_lm_prob if held_out else None
-    return masked_data(data, _configured_masker(config, data, paths), seed=config.data.seed, rate=rate)
+    rate = (held_out and config.masking.eval_masked_lm_prob) or config.masking.masked_lm_prob
+    masker = _configured_masker(config, data, paths, rate)
+    return masked_data(data, masker, seed=config.data.seed, rate=rate)
 
 
-def _configured_masker(config: Config, data: OpenedDataset, paths: str) -> Masker:
+def _configured_masker(config: Config, data: OpenedDataset, paths: str, rate: float) -> Masker:
     """The masker of a dataset, by the given vocabulary, else the copy beside the data.
 
-    SettingsError where there is none.
+    rate: the largest. SettingsError where there is no vocabulary.
     """
+    keys = config.masking
+    masking = keys.masking if keys.is_dynamic else MASKINGS[0]  # of data that are masked once
     dataset = find_datasets(split_paths(paths)[0])[0]
     vocabulary = known_vocabulary(config.masking.vocab, dataset)
     if vocabulary is None:
         raise SettingsError(
-            f"{data.name}: masking dynamic needs its vocabulary, which is not beside the data; give --vocab"
+            f"{data.name}: masking {masking} needs its vocabulary, which is not beside the data; give --vocab"
         )
-    most = config.data.max_predictions_per_seq or data.layout.max_predictions_per_seq
-    return masker_of(data, dataset, vocabulary, config.masking.settings(most))
+    settings = replace(config.masking.settings(config.data.max_predictions_per_seq or 0), masked_lm_prob=rate)
+    return masker_of(data, dataset, vocabulary, settings, masking)
 
 
-def masks_of(data: OpenedDataset) -> UnmaskedData | None:
-    """The masks to draw for a dataset, None for one that keeps those it has."""
-    return data if isinstance(data, UnmaskedData) else None
+def masked_rows(config: Config, data: OpenedDataset) -> Rows:
+    """The rows of a dataset with masks to draw, if it does not keep those it has."""
+    return Rows(data, data if isinstance(data, UnmaskedData) else None)

@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array
 from trainer.data.batches import Prepare
 from trainer.data.dealing import Rows
 from trainer.data.examples import GatheredExamples
+from trainer.extensions.loading.modernbert_rows import ROW_LAYOUT
 from trainer.extensions.loading.packed_rows import pack_rows
 from trainer.extensions.loading.packs import mask_slots
 from trainer.extensions.loading.row_batches import RowBatch
@@ -58,6 +60,8 @@ def row_form(rows: Rows, few_widths: bool = False) -> RowForm:
 
     few_widths: rows from bins have at most as many widths as there are bins, else multiples of 8.
     """
+    if rows.layout.packing == ROW_LAYOUT:
+        raise SettingsError("masking modernbert has flat batches, which this device does not take")
     if rows.layout.packing is not None:
         return RowForm(slots=mask_slots(rows))
     if rows.bins == 1:

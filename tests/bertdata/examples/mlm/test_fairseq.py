@@ -1,77 +1,16 @@
 """Blocks beside fairseq's own, of the kit's text: all break modes, lengths and both tokenisers."""
 
-import hashlib
-import json
 from array import array
-from collections.abc import Iterable
-from itertools import accumulate, pairwise
-from pathlib import Path
-from typing import Any
+from itertools import accumulate
 
 import pytest
 
-from bertdata.config.dialects import find_dialect
 from bertdata.examples.mlm.blocks import cut_blocks
 from bertdata.examples.mlm.make import make_blocks
 from bertdata.examples.mlm.reference import text_blocks
 from bertdata.examples.mlm.settings import MlmSettings
 from bertdata.records import Documents, Vocabulary
-from bertdata.tokens.vocabulary import parse_vocabulary
-from bertdata.tokens.wordpiece import WordPieceTokenizer
-
-START, END = 0, 2
-TEXTS = {"eval": "results/eval.txt", "part0": "results/part-00000-of-00500"}
-WORD_PIECES, BYTE_PAIRS = "W", "B"
-
-Lines = list[list[int]]
-"""The ids of each line of a text; a blank line has none."""
-
-
-@pytest.fixture(scope="session")
-def encoders(kit: Path) -> Path:
-    folder = kit / "encoders"
-    if not folder.is_dir():
-        pytest.skip("the kit has no oracles for encoders")
-    return folder
-
-
-@pytest.fixture(scope="session")
-def lines(kit: Path, encoders: Path) -> dict[str, Lines]:
-    """The ids of the kit's texts by both tokenisers, those that fairseq read."""
-    found = {}
-    for text, path in TEXTS.items():
-        rows = (kit / path).read_text(encoding="utf-8").splitlines()
-        found[f"{text}__{WORD_PIECES}"] = _word_pieces(rows, kit / "vocab" / "bert-base-uncased.txt")
-        found[f"{text}__{BYTE_PAIRS}"] = _byte_pairs(rows, encoders / "tokenizers" / "bpe-roberta.json")
-    return found
-
-
-def _word_pieces(rows: list[str], path: Path) -> Lines:
-    """WordPiece, its ids in RoBERTa's layout: <s> <pad> </s> <unk>, all other words, <mask>."""
-    dialect = find_dialect("google")
-    vocabulary = parse_vocabulary(path.read_bytes(), path.name, dialect)
-    special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-    plain = [word for word in vocabulary.words if word not in special]
-    number = {word: 4 + place for place, word in enumerate(plain)} | {"[UNK]": 3}
-    tokens = WordPieceTokenizer(vocabulary, dialect, lower_case=True).encode_each(rows)
-    ids = [number[vocabulary.words[token]] for token in tokens.ids]
-    return [ids[start:end] for start, end in pairwise([0, *tokens.ends])]
-
-
-def _byte_pairs(rows: list[str], path: Path) -> Lines:
-    tokenizers = pytest.importorskip("tokenizers")
-    tokenizer = tokenizers.Tokenizer.from_file(str(path))
-    return [found.ids for found in tokenizer.encode_batch(rows, add_special_tokens=False)]
-
-
-def md5_of_rows(rows: Iterable[list[int]]) -> str:
-    text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
-    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
-
-
-def oracle(kit_file: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(kit_file.read_text())
-    return found
+from tests.support.encoders_kit import END, START, WORD_PIECES, Lines, md5_of_rows, oracle
 
 
 @pytest.mark.parametrize("name", ["eval__W", "eval__B", "part0__W", "part0__B"])

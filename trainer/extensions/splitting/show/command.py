@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from bertdata.cli.common.parser import Parser, positive
+from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import open_dataset
 from bertdata.errors import MissingInputError, SettingsError, UsageError
 from bertdata.io import storage
 from bertdata.io.terminal import say, say_error, say_text
 from bertdata.records import DEFAULT_OBJECTIVE
-from trainer.config.data import split_paths
 from trainer.config.flags import make_config
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config

@@ -1,0 +1,122 @@
+"""fairseq's masks, blocks of 512 ids, RoBERTa's vocabulary: our kernel beside the original's steps in NumPy.
+
+Theirs: the calls of NumPy that fairseq makes for an example, in its order, on blocks that lie in memory,
+and twice, as fairseq makes source and target. Ours: the masker that open_dataset and the trainer call. Ids
+per CPU second of one thread. NumPy does not promise a Generator's stream, so theirs is a peer for speed only;
+of MT19937's, which it does, the numbers of masks are compared.
+"""
+
+from functools import partial
+
+import numpy as np
+
+from benchmarks import measure
+from bertdata.examples.columns import Array
+from bertdata.examples.dynamic_masking.masker import Draws
+from bertdata.examples.fairseq.load_masker import FairseqMasker, make_fairseq_masker
+from bertdata.examples.fairseq.streams import RELEASES
+from bertdata.examples.fairseq.words import word_begins
+from bertdata.examples.masking.settings import MaskingSettings
+from bertdata.records import ShardLayout, Vocabulary
+
+BLOCKS, LENGTH, TOKENS = 2000, 512, 50_265
+PAD, MASK, SHARE = 1, TOKENS - 1, 0.15
+SEED, EPOCH = 1, 1
+
+
+def vocabulary() -> Vocabulary:
+    """RoBERTa's layout, where two of three pieces begin a word."""
+    words = ["\u0120piece" if token % 3 else "piece" for token in range(TOKENS)]
+    return Vocabulary(
+        name="roberta",
+        md5="",
+        words=words,
+        continues_word=None,
+        replacements=tuple(range(TOKENS)),
+        kind="bpe",
+        cls=0,
+        pad=PAD,
+        sep=2,
+        unk=3,
+        mask=MASK,
+    )
+
+
+def blocks() -> Array:
+    """Blocks of random ids between <s> and </s>."""
+    ids = np.random.RandomState(7).randint(4, MASK, (BLOCKS, LENGTH)).astype(np.int32)
+    ids[:, 0], ids[:, -1] = 0, 2
+    return ids
+
+
+def theirs(ids: Array, release: str, weights: Array, begins: Array | None) -> int:
+    """The masks of all blocks, each drawn for its target and again for its source."""
+    count = 0
+    for number, block in enumerate(ids):
+        seed = int(hash((SEED, EPOCH, number)) % 1e6)
+        for is_target in (True, False):
+            stream = np.random.default_rng(seed) if release == "fairseq" else np.random
+            if stream is np.random:
+                np.random.seed(seed)
+            made = mask_block(block, stream, weights, begins, is_target)
+            count += int((made != PAD).sum()) if is_target else 0
+    return count
+
+
+def mask_block(block: Array, stream: object, weights: Array, begins: Array | None, is_target: bool) -> Array:
+    """A block's target or source."""
+    draw, choose = stream.random, stream.choice  # type: ignore[attr-defined]
+    size, lengths = len(block), None
+    if begins is not None:
+        starts = np.flatnonzero(begins[block])
+        lengths = np.diff(starts, append=size)
+        size = len(starts)
+    chosen = np.zeros(size, bool)
+    chosen[choose(size, int(SHARE * size + draw()), replace=False)] = True
+    if is_target:
+        chosen = chosen if lengths is None else np.repeat(chosen, lengths)
+        return np.where(chosen, block, PAD)
+    some = chosen & (draw(size) < 0.2)
+    stays = draw(size) < 0.5
+    masked, random = chosen ^ (some & stays), some & ~stays
+    if lengths is not None:
+        masked, random = np.repeat(masked, lengths), np.repeat(random, lengths)
+    made = block.copy()
+    made[masked] = MASK
+    if random.any():
+        made[random] = choose(TOKENS, random.sum(), p=weights)
+    return made
+
+
+def ours(ids: Array, masker: FairseqMasker) -> int:
+    """The masks of all blocks."""
+    lengths = np.full(BLOCKS, LENGTH, np.int32)
+    starts = np.arange(BLOCKS, dtype=np.int64) * LENGTH
+    keys, numbers = masker.streams(SEED, EPOCH, "", 0, np.arange(BLOCKS, dtype=np.uint64))
+    draws = Draws(keys=keys, numbers=numbers, rates=np.full(BLOCKS, SHARE))
+    return int(masker.mask(ids.reshape(-1).copy(), starts, lengths, draws).counts.sum())
+
+
+def main() -> None:
+    ids, known = blocks(), vocabulary()
+    weights = np.ones(TOKENS)
+    weights[:4] = 0
+    weights /= weights.sum()
+    layout = ShardLayout(objective="mlm", max_seq_length=LENGTH)
+    print(f"{BLOCKS} blocks of {LENGTH} ids, NumPy {np.__version__}, million ids a second and core:")
+    for release in RELEASES:
+        for whole in (False, True):
+            settings = MaskingSettings(max_predictions_per_seq=0, whole_word_mask=whole)
+            masker = make_fairseq_masker(known, settings, layout, release)
+            begins = np.frombuffer(word_begins(known), np.uint8) if whole else None
+            peer, own = partial(theirs, ids, release, weights, begins), partial(ours, ids, masker)
+            masks = peer(), own()
+            assert masks[0] == masks[1] or release == "fairseq", masks
+            rates = [ids.size / measure.best_cpu(work) / 1e6 for work in (peer, own)]
+            ratio = rates[1] / rates[0]
+            name = f"{release}, {'words' if whole else 'ids'}"
+            print(f"  {name:<20} {rates[1]:7.1f}, theirs {rates[0]:5.2f}: {ratio:5.1f} times (wanted: 5)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,259 @@
+// ModernBERT's packer and masks. Twin of loaders/modernbert/packer.py and loaders/modernbert/masks.py.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "column.h"
+#include "examples/pcg64.h"
+
+namespace bertdata {
+
+// Batches of rows of up to `width` cells, of sequences with lengths of at most `width`.
+class ModernBertPacker {
+ public:
+  struct Rows {
+    Column<uint32_t> places, ends;  // the sequences row after row; behind each row's
+  };
+
+  ModernBertPacker(std::vector<uint32_t> lengths, size_t batch_size, size_t buffer_size, uint32_t width)
+      : lengths_(std::move(lengths)), batch_size_(batch_size), buffer_size_(buffer_size), width_(width) {
+    for (const uint32_t length : lengths_)
+      if (length > width) throw std::invalid_argument("lengths: a sequence is longer than a row");
+  }
+
+  size_t taken() const { return taken_; }
+  const std::deque<uint32_t>& waiting() const { return buffer_; }
+
+  void restore(size_t taken, const std::vector<uint32_t>& waiting) {
+    if (taken > lengths_.size()) throw std::invalid_argument("state: more sequences taken than there are");
+    for (const uint32_t place : waiting)
+      if (place >= lengths_.size()) throw std::invalid_argument("state: names a sequence that is not there");
+    taken_ = taken;
+    buffer_.assign(waiting.begin(), waiting.end());
+  }
+
+  // False where a row would be empty: the epoch has ended.
+  bool pack(size_t rows, Rows& out) {
+    std::vector<uint32_t> room(rows, width_);
+    std::vector<std::vector<uint32_t>> held(rows);
+    std::vector<uint32_t> skipped;
+    while (!buffer_.empty() || fill(skipped.size())) {
+      const uint32_t place = buffer_.front(), length = lengths_[place];
+      buffer_.pop_front();
+      size_t best = rows;
+      uint32_t least = UINT32_MAX;
+      for (size_t row = 0; row < rows; ++row)
+        if (room[row] >= length && room[row] < least) least = room[best = row];
+      if (best == rows) {
+        skipped.push_back(place);
+        continue;
+      }
+      held[best].push_back(place);
+      room[best] -= length;
+    }
+    buffer_.insert(buffer_.begin(), skipped.rbegin(), skipped.rend());
+    uint32_t end = 0;
+    for (const std::vector<uint32_t>& own : held) {
+      if (own.empty()) return false;
+      for (const uint32_t place : own) out.places.push(place);
+      out.ends.push(end += static_cast<uint32_t>(own.size()));
+    }
+    return true;
+  }
+
+ private:
+  // Reads whole source batches while the empty buffer has room. True where that made it hold some.
+  bool fill(size_t skipped) {
+    size_t added = 0;
+    while (taken_ < lengths_.size() && buffer_size_ > buffer_.size() + batch_size_ &&
+           added + batch_size_ + skipped <= buffer_size_) {
+      const size_t end = std::min(taken_ + batch_size_, lengths_.size());
+      for (; taken_ < end; ++taken_)
+        if (lengths_[taken_]) {
+          buffer_.push_back(static_cast<uint32_t>(taken_));
+          ++added;
+        }
+    }
+    return added > 0;
+  }
+
+  std::vector<uint32_t> lengths_;
+  size_t batch_size_, buffer_size_;
+  uint32_t width_;
+  size_t taken_ = 0;
+  std::deque<uint32_t> buffer_;
+};
+
+// A batch of rows of cells, row after row: R * W each.
+struct ModernBertCells {
+  int64_t *ids, *labels, *attention;
+};
+
+struct ModernBertRule {
+  double mask_prob;
+  int64_t mask_id, padding_id;
+};
+
+constexpr int64_t kIgnored = -100;
+
+// The draws of a chunk of cells: 53 bits each, which a rule's shares are compared with.
+class ShareLimits {
+ public:
+  explicit ShareLimits(double mask_prob)
+      : masked(limit(0.8 * mask_prob)), replaced(limit(0.9 * mask_prob)), target(limit(mask_prob)) {}
+
+  const int64_t masked, replaced, target;  // a draw in [0, 1) is below the share where its 53 bits are below these
+
+ private:
+  static int64_t limit(double share) { return static_cast<int64_t>(std::ceil(share * 9007199254740992.0)); }
+};
+
+// Masks cells by their draws, but for random ids. Returns the largest id. real: gets the cells without padding.
+BERTDATA_VECTOR_CLONES inline int64_t mask_chunk(const uint64_t* __restrict draws, size_t count, int64_t masked,
+                                                 int64_t target, int64_t mask_id, int64_t padding_id,
+                                                 int64_t* __restrict ids, int64_t* __restrict labels,
+                                                 int64_t* __restrict attention, int64_t& real) {
+  int64_t largest = 0, found = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t draw = static_cast<int64_t>(draws[i] >> 11), id = ids[i], now = draw < masked ? mask_id : id;
+    const int64_t is_real = id != padding_id;
+    ids[i] = now;
+    attention[i] = is_real;
+    found += is_real;
+    labels[i] = (draw < target) & is_real ? id : kIgnored;
+    largest = now > largest ? now : largest;
+  }
+  real += found;
+  return largest;
+}
+
+// True where a word times the limit has a low half below `least`: it is to be drawn anew.
+BERTDATA_VECTOR_CLONES inline bool any_redrawn(const uint32_t* words, size_t count, uint32_t limit, uint32_t least) {
+  uint32_t found = 0;
+  for (size_t i = 0; i < count; ++i) found |= words[i] * limit < least;
+  return found != 0;
+}
+
+// A batch of masked rows, made in chunks that stay in the first cache.
+class ModernBertMasking {
+ public:
+  ModernBertMasking(PcgStream& stream, const ModernBertRule& rule, const ModernBertCells& out)
+      : shared_(stream), stream_(stream), rule_(rule), limits_(rule.mask_prob), out_(out) {}
+
+  // Rows of `width` cells: ids, then padding. row_ends: behind each row's ids, ascending, at most `width` a row.
+  // Returns how many integers were drawn anew. The stream stays as it was where an id is too large. real() then
+  // counts the cells without padding.
+  template <class Id>
+  int64_t mask(const Id* ids, const int64_t* row_ends, size_t rows, size_t width) {
+    int64_t start = 0;
+    for (size_t row = 0; row < rows; ++row) {
+      int64_t* cells = out_.ids + row * width;
+      std::copy(ids + start, ids + row_ends[row], cells);
+      std::fill(cells + (row_ends[row] - start), cells + width, rule_.padding_id);
+      start = row_ends[row];
+      for (size_t at = 0; at < width; at += kChunk) set_masks(row * width + at, std::min(kChunk, width - at));
+    }
+    if (largest_ >= UINT32_MAX) throw std::invalid_argument("ids: expected less than 4294967295");
+    const int64_t redrawn = set_random_ids(rows * width, static_cast<uint32_t>(largest_) + 1);
+    shared_ = stream_;
+    return redrawn;
+  }
+
+  int64_t real() const { return real_; }
+
+ private:
+  static constexpr size_t kChunk = 1024;
+
+  void draw_outputs(size_t count) {
+    PcgStream stream = stream_;  // in registers
+    for (size_t i = 0; i < count; ++i) outputs_[i] = stream.next_long();
+    stream_ = stream;
+  }
+
+  void set_masks(size_t first, size_t count) {
+    draw_outputs(count);
+    largest_ = std::max(largest_, mask_chunk(outputs_, count, limits_.masked, limits_.target, rule_.mask_id,
+                                             rule_.padding_id, out_.ids + first, out_.labels + first,
+                                             out_.attention + first, real_));
+    size_t* next = random_.room(count);
+    size_t found = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const int64_t draw = static_cast<int64_t>(outputs_[i] >> 11);
+      next[found] = first + i;
+      found += (draw >= limits_.masked) & (draw < limits_.replaced);
+    }
+    random_.added(found);
+  }
+
+  // Draws an integer below the limit for each cell, and takes those of the cells that get a random id.
+  int64_t set_random_ids(size_t count, uint32_t limit) {
+    if (limit == 1) return -static_cast<int64_t>(count);  // nothing is drawn, and all ids are 0
+    const uint32_t least = (0u - limit) % limit;  // Lemire's rejection
+    int64_t redrawn = 0;
+    const size_t* next = random_.data();
+    const size_t* last = next + random_.size();
+    const auto take = [&](size_t cell, uint32_t word) {
+      if (next == last || *next != cell) return;
+      out_.ids[cell] = static_cast<int64_t>(static_cast<uint64_t>(word) * limit >> 32);
+      ++next;
+    };
+    uint32_t words[kChunk];
+    for (size_t at = 0; at < count;) {
+      const size_t size = std::min(kChunk, (count - at) & ~size_t{1});
+      const PcgStream before = stream_;
+      if (size && !stream_.state().has_half) {
+        draw_outputs(size / 2);
+        for (size_t i = 0; i < size / 2; ++i) {
+          words[2 * i] = static_cast<uint32_t>(outputs_[i]);
+          words[2 * i + 1] = static_cast<uint32_t>(outputs_[i] >> 32);
+        }
+        if (!any_redrawn(words, size, limit, least)) {
+          while (next != last && *next < at + size) take(*next, words[*next - at]);
+          at += size;
+          continue;
+        }
+        stream_ = before;
+      }
+      for (size_t end = at + (stream_.state().has_half || !size ? 1 : size); at < end; ++at) {
+        uint32_t word = stream_.next();
+        for (; word * limit < least; ++redrawn) word = stream_.next();
+        take(at, word);
+      }
+    }
+    return redrawn;
+  }
+
+  PcgStream& shared_;
+  PcgStream stream_;
+  const ModernBertRule& rule_;
+  const ShareLimits limits_;
+  const ModernBertCells& out_;
+  Column<size_t> random_;  // the cells that get random ids
+  int64_t largest_ = 0, real_ = 0;
+  uint64_t outputs_[kChunk];
+};
+
+// The ids of chosen sequences one behind the other, at most `most` of each. Bounds and numbers are checked.
+template <class Id>
+Column<Id> taken_sequences(const Id* ids, const int64_t* bounds, const int64_t* numbers, size_t count, int64_t most) {
+  Column<Id> out;
+  size_t total = 0;
+  for (size_t i = 0; i < count; ++i)
+    total += static_cast<size_t>(std::min(most, bounds[numbers[i] + 1] - bounds[numbers[i]]));
+  Id* next = out.room(total);
+  for (size_t i = 0; i < count; ++i) {
+    const Id* start = ids + bounds[numbers[i]];
+    next = std::copy(start, start + std::min(most, bounds[numbers[i] + 1] - bounds[numbers[i]]), next);
+  }
+  out.added(total);
+  return out;
+}
+
+}  // namespace bertdata

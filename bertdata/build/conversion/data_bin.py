@@ -1,0 +1,53 @@
+"""The one shard of a dataset for fairseq: ``train.bin``, with ``train.idx`` and ``dict.txt`` beside it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from bertdata.build.conversion.job import ConvertedShard, Job
+from bertdata.dataset.shard_group import write_shard_group
+from bertdata.errors import SettingsError
+from bertdata.examples.objectives import find_objective
+from bertdata.io.file_check import HashingSink
+from bertdata.records import ExampleBatch, Vocabulary
+from bertdata.shards.fairseq.blocks import check_blocks
+from bertdata.shards.fairseq.writer import FairseqWriter
+from bertdata.shards.write import CountingWriter
+from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME, check_order
+from bertdata.tokens.load import vocabulary_of
+
+
+def check_for_fairseq(objective: str, name: str, has_masks: bool, vocabulary: Vocabulary) -> None:
+    """SettingsError for examples that are no unmasked blocks, or ids in another order than fairseq's."""
+    check_blocks(find_objective(objective), name)
+    if has_masks:
+        raise SettingsError(
+            f"{name}: its examples have masks, which fairseq draws itself; make them with create --no-masks"
+        )
+    check_order(vocabulary)
+
+
+def write_data_bin(job: Job, number: int, batches: Iterable[ExampleBatch]) -> ConvertedShard:
+    """Write all examples, in order."""
+    [name] = job.names[number]
+    made: list[FairseqWriter] = []
+
+    def writer(_: int, sink: HashingSink) -> FairseqWriter:
+        made.append(FairseqWriter(sink, job.layout, vocabulary_of(job.tokenizer)))
+        return made[-1]
+
+    def write(writers: Sequence[CountingWriter]) -> None:
+        for batch in _blocks(job, batches):
+            writers[0].write(batch)
+
+    [entry] = write_shard_group(job.dataset, [name], job.layout, writer, write)
+    job.dataset.commit.write(DICTIONARY_NAME, made[0].dictionary())
+    entry = replace(entry, index_md5=job.dataset.write_index(name, made[0].index()))
+    job.dataset.record(job.corpus, entry)
+    return ConvertedShard(number=number, entries=(entry,))
+
+
+def _blocks(job: Job, batches: Iterable[ExampleBatch]) -> Iterator[ExampleBatch]:
+    """The batches without word starts, which fairseq finds itself."""
+    kind = find_objective(job.layout.objective).batch_type
+    for batch in batches:
+        yield kind(**{column.name: getattr(batch, column.name) for column in kind.columns()})

@@ -1,0 +1,228 @@
+"""A dataset's settings in a TOML file, as ``create --config`` and ``segment --config`` read it.
+
+Tables are the records of a manifest's settings: text, tokenizer, objective, container; ``[phase2.objective]``
+holds what one phase of a recipe has of its own::
+
+    recipe = "nvidia"
+
+    [tokenizer]
+    vocab = "vocab.txt"
+
+    [objective]
+    dupe_factor = 3
+
+A flag wins over the file, and the file over its recipe.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from bertdata.build.plan import SHUFFLES
+from bertdata.config.declared import schema_of
+from bertdata.config.recipes import RECIPES, find_recipe
+from bertdata.config.value_check import check_names, check_values
+from bertdata.errors import SettingsError
+from bertdata.examples.objectives import OBJECTIVES, find_objective
+from bertdata.io.toml_text import TomlFile
+from bertdata.text.settings import SegmentSettings
+
+_TEXT = "text"
+_RECORDS = ("tokenizer", "objective", "container")
+_PHASES = ("phase1", "phase2")
+_TOKENIZER = {
+    "vocab": {"type": "string"},
+    "tokenizer": {"type": "string"},
+    "roles": {"type": "object", "additionalProperties": {"type": "string"}},
+}
+_TEXT_SCHEMAS = {
+    item.name: {"type": {int: "integer", float: "number"}.get(type(item.default), "string")}
+    for item in fields(SegmentSettings)
+}
+_SHUFFLE = {"shuffle": {"enum": SHUFFLES}, "num_shards": {"type": "integer", "minimum": 1}}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GivenSettings:
+    """The settings of a run as flags, or a file and flags, give them.
+
+    changes: the settings of examples that differ from the recipe's, by field. of_phases: by a phase's number,
+    those that differ in it alone.
+    """
+
+    recipe: str | None = None
+    changes: dict[str, Any] = field(default_factory=dict)
+    of_phases: Mapping[int, dict[str, Any]] = field(default_factory=dict)
+    vocab: str | None = None
+    tokenizer: str | None = None
+    roles: tuple[str, ...] = ()
+    shuffle: str | None = None
+    num_shards: int | None = None
+
+
+@contextmanager
+def with_file(path: str | None, flags: GivenSettings) -> Iterator[GivenSettings]:
+    """The settings of the file at the path under those of the flags, or the flags' alone without a path.
+
+    A SettingsError inside names the file's line where it speaks of one.
+    """
+    if path is None:
+        yield flags
+        return
+    file = DatasetFile(path, flags.changes.get("objective"), flags.recipe)
+    given = [
+        name for name in ("recipe", "vocab", "tokenizer", "shuffle", "num_shards") if getattr(flags, name)
+    ]
+    with file.naming({*flags.changes, *given}):
+        yield file.with_flags(flags)
+
+
+class DatasetFile:
+    """The settings in a file. SettingsError, as ``FILE:LINE: ...``, for the first key at fault."""
+
+    def __init__(self, path: str, objective: str | None = None, recipe: str | None = None) -> None:
+        """objective, recipe: those of flags, which win."""
+        self._toml = TomlFile(path)
+        tables = self._toml.tables
+        self._check_names(tables, ("recipe", _TEXT, *_RECORDS, *_PHASES), ())
+        self._check(tables, {"recipe": {"enum": tuple(RECIPES)}}, ())
+        for name in tables.keys() - {"recipe"}:
+            self._refuse_unless(isinstance(tables[name], dict), (name,), f"expected a table, [{name}]")
+        self.recipe: str | None = recipe or tables.get("recipe")
+        self._objective = objective or self._named_objective()
+        self._check_table((_TEXT,), _TEXT_SCHEMAS)
+        self._check_records(())
+        for phase in _PHASES:
+            self._check_names(tables.get(phase, {}), _RECORDS, (phase,))
+            self._check_records((phase,))
+
+    @property
+    def text(self) -> dict[str, Any]:
+        """The settings of the text stage."""
+        return dict(self._toml.tables.get(_TEXT, {}))
+
+    def with_flags(self, flags: GivenSettings) -> GivenSettings:
+        """The file's settings, those of the flags over them."""
+        own = self._table("tokenizer")
+        is_named = flags.vocab is not None or flags.tokenizer is not None
+        container = self._table("container")
+        return GivenSettings(
+            recipe=self.recipe,
+            changes={**self._settings(()), **flags.changes},
+            of_phases={
+                number: {name: value for name, value in found.items() if name not in flags.changes}
+                for number, phase in enumerate(_PHASES, 1)
+                if (found := self._settings((phase,)))
+            },
+            vocab=flags.vocab if is_named else own.get("vocab"),
+            tokenizer=flags.tokenizer if is_named else own.get("tokenizer"),
+            roles=flags.roles
+            or (() if is_named else tuple(f"{role}={token}" for role, token in own.get("roles", {}).items())),
+            shuffle=flags.shuffle or container.get("shuffle"),
+            num_shards=flags.num_shards or (None if flags.shuffle == "none" else container.get("num_shards")),
+        )
+
+    @contextmanager
+    def naming(self, flags: Collection[str]) -> Iterator[None]:
+        """Say ``FILE:LINE`` in a SettingsError that speaks of a key of the file which no flag changes."""
+        try:
+            yield
+        except SettingsError as error:
+            places = []
+            for keys in self._keys():
+                flag = {"roles": "role", "name": "objective"}.get(keys[-1], keys[-1])
+                words = re.compile(rf"\b{flag.replace('_', '[_-]')}\b")
+                if keys[-1] not in flags and (found := words.search(str(error))):
+                    places.append((found.start(), keys))
+            if not places or str(error).startswith(self._toml.path):
+                raise
+            raise SettingsError(f"{self._toml.where(min(places)[1])}: {error}") from None
+
+    def _keys(self) -> Iterator[tuple[str, ...]]:
+        for name, table in self._toml.tables.items():
+            if not isinstance(table, dict):
+                yield (name,)
+                continue
+            for key, value in table.items():
+                yield from ((name, key, inner) for inner in value) if name in _PHASES else [(name, key)]
+
+    def _table(self, *keys: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self._toml.tables
+        for key in keys:
+            found = found.get(key, {})
+        return found
+
+    def _settings(self, place: tuple[str, ...]) -> dict[str, Any]:
+        """The settings of examples in the tables of the file, or of a phase, by field."""
+        found: dict[str, Any] = {}
+        for record in _RECORDS:
+            found |= self._table(*place, record)
+        for name in (*_TOKENIZER, *_SHUFFLE):
+            found.pop(name, None)
+        if "name" in found:
+            found["objective"] = found.pop("name")
+        return found
+
+    def _named_objective(self) -> str:
+        table = self._table("objective")
+        recipe = find_recipe(self.recipe or self._table("tokenizer").get("dialect", "mlperf"))
+        name = table.get("name", recipe.objective) if isinstance(table, dict) else recipe.objective
+        known = ", ".join(key for key, one in OBJECTIVES.items() if not one.unlearned)
+        self._refuse_unless(
+            name in OBJECTIVES,
+            ("objective", "name"),
+            f"name is {name!r}, expected one of {known}; one of your own is named on the command line too, "
+            "--objective package.module:NAME, since no file may choose code to import",
+        )
+        return str(name)
+
+    def _check_records(self, place: tuple[str, ...]) -> None:
+        kind = find_objective(self._objective).settings_type
+        records = {item.name: item.metadata.get("record") for item in fields(kind)}
+        schemas: dict[str, dict[str, Any]] = {record: {} for record in _RECORDS}
+        for name, schema in schema_of(kind).items():
+            if name != "objective":
+                schemas[str(records[name])][name] = schema
+        if not place:
+            schemas["tokenizer"] |= _TOKENIZER
+            schemas["objective"]["name"] = {"type": "string"}
+            schemas["container"] |= _SHUFFLE
+        homes = {name: record for record, known in schemas.items() for name in known}
+        for record in _RECORDS:
+            for name in self._table(*place, record):
+                home = homes.get(name, record)
+                self._refuse_unless(
+                    home == record, (*place, record, name), f"{name} belongs in the table [{home}]"
+                )
+            self._check_table((*place, record), schemas[record])
+
+    def _check_table(self, place: tuple[str, ...], schemas: Mapping[str, Any]) -> None:
+        found = self._table(*place)
+        self._refuse_unless(isinstance(found, dict), place, f"expected a table, [{'.'.join(place)}]")
+        self._check_names(found, schemas, place)
+        self._check(found, schemas, place)
+
+    def _check_names(self, found: Mapping[str, Any], known: Any, place: tuple[str, ...]) -> None:
+        for name in found:
+            with self._placed((*place, name)):
+                check_names([name], known)
+
+    def _check(self, found: Mapping[str, Any], schemas: Mapping[str, Any], place: tuple[str, ...]) -> None:
+        for name, value in found.items():
+            if name in schemas:
+                with self._placed((*place, name)):
+                    check_values({name: value}, schemas)
+
+    def _refuse_unless(self, holds: bool, keys: tuple[str, ...], problem: str) -> None:
+        with self._placed(keys):
+            if not holds:
+                raise SettingsError(problem)
+
+    @contextmanager
+    def _placed(self, keys: tuple[str, ...]) -> Iterator[None]:
+        try:
+            yield
+        except SettingsError as error:
+            raise SettingsError(f"{self._toml.where(keys)}: {error}") from None

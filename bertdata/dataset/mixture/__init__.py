@@ -1,0 +1,1 @@
+"""Mixtures: examples of several datasets in given shares."""

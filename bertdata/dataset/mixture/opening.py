@@ -1,0 +1,65 @@
+"""Opening of a mixture: each source by itself, so that its order does not depend on the others."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+
+from bertdata.dataset.mixture.weights import find_weights, split_paths
+from bertdata.dataset.reader import OpenedDataset, SourceShare, Split, check_layout, open_dataset
+from bertdata.errors import DatasetError, SettingsError
+
+
+def open_weighted(
+    paths: str | Sequence[str], *, unverified: bool = False, split: Split | None = None
+) -> OpenedDataset:
+    """The dataset of ``open_dataset``, or with weights, ``A*0.7+B*0.3``, the mixture of its datasets.
+
+    paths: a list has no weights; a string is that of ``split_weighted``. SettingsError for weights of a test
+    set, and errors as of ``whole_weights`` and ``open_sources``.
+    """
+    if not isinstance(paths, str) or not (weights := find_weights(paths)):
+        plain = split_paths(paths) if isinstance(paths, str) else paths
+        return open_dataset(plain, unverified=unverified, split=split)
+    if split == "test":
+        raise SettingsError(f"{paths}: data to evaluate on have no weights; give them as A+B")
+    return unite_sources(open_sources(split_paths(paths), unverified=unverified, split=split), weights)
+
+
+def open_sources(
+    paths: Sequence[str],
+    *,
+    unverified: bool = False,
+    objective: str | None = None,
+    split: Split | None = None,
+) -> list[OpenedDataset]:
+    """The sources at the paths, whose shards have the names that they have alone.
+
+    The settings, checks and errors are those of ``open_dataset``; DatasetError too where two sources share a
+    file.
+    """
+    given = {"unverified": unverified, "objective": objective, "split": split}
+    found = [open_dataset(path, **given) for path in paths]  # type: ignore[arg-type]
+    for path, source in zip(paths, found, strict=True):
+        check_layout(path, source.layout, found[0].layout)
+    if not unverified:
+        open_dataset(paths, **given)  # type: ignore[arg-type]  # compares vocabularies
+    seen: dict[str, str] = {}
+    for path, source in zip(paths, found, strict=True):
+        for shard in source.shards:
+            if (other := seen.setdefault(shard.path, path)) != path:
+                raise DatasetError(f"{shard.path}: belongs to both {other} and {path}; mix different files")
+    return found
+
+
+def unite_sources(sources: Sequence[OpenedDataset], weights: Sequence[int]) -> OpenedDataset:
+    """The sources' shards, one source after the other, with their shares. weights: whole numbers."""
+    return replace(
+        sources[0],
+        name=", ".join(source.name for source in sources),
+        shards=tuple(chain.from_iterable(source.shards for source in sources)),
+        left_out=sum(source.left_out for source in sources),
+        sources=tuple(
+            SourceShare(name=source.name, weight=weight, shards=len(source.shards))
+            for source, weight in zip(sources, weights, strict=True)
+        ),
+    )

@@ -1,0 +1,191 @@
+"""Examples of a dataset by their numbers, in any order, with bounded memory.
+
+Needs NumPy when it is imported.
+"""
+
+import os
+import pickle
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import accumulate, groupby
+from tempfile import TemporaryFile
+from threading import Lock
+from typing import IO, Any, Protocol, cast
+
+import numpy as np
+
+from bertdata.dataset.reader import OpenedDataset, Shard
+from bertdata.errors import ShardError
+from bertdata.examples import columns
+from bertdata.io import storage
+from bertdata.records import ExampleBatch
+
+_CACHE_BYTES = 64 << 20
+_OPEN_SHARDS = 64
+_SPOOLED_ROWS = 64
+
+
+class RandomAccess:
+    """Examples by their numbers, counted over all shards in order. Picklable, for threads and forks too.
+
+    Up to 64 MiB of decoded examples and 64 open shards are kept. A container decodes a run of examples at a
+    time: 16 of TFRecord, a block of HDF5, a row group of Parquet. A file that can only be read in order
+    (packed rows, other programs' layouts) is decoded once into a temporary file. A shard's md5 is checked
+    when it is opened, once while the file stays as it is; one in a bucket is downloaded then.
+    """
+
+    def __init__(self, data: OpenedDataset) -> None:
+        self._data = data
+        self._ends = list(accumulate(shard.examples for shard in data.shards))
+        self._start()
+
+    def _start(self) -> None:
+        self._process, self._lock = os.getpid(), Lock()
+        self._open: OrderedDict[int, _OpenShard] = OrderedDict()
+        self._versions: dict[int, tuple[int, ...]] = {}  # of shards that were opened, checked then
+        self._indexes: dict[int, Any] = {}
+        self._cache: OrderedDict[tuple[int, int], ExampleBatch] = OrderedDict()
+        self._cached_bytes = 0
+
+    def __reduce__(self) -> tuple[type["RandomAccess"], tuple[OpenedDataset]]:
+        return RandomAccess, (self._data,)
+
+    def batch(self, numbers: Sequence[int]) -> ExampleBatch:
+        """The examples of these numbers, each from 0 on, in this order. One at least."""
+        if os.getpid() != self._process:
+            self._start()  # a forked process shares the files' positions with its parent
+        with self._lock:
+            return self._batch(numbers)
+
+    def _batch(self, numbers: Sequence[int]) -> ExampleBatch:
+        order = sorted(range(len(numbers)), key=numbers.__getitem__)
+        places = groupby((self._place(numbers[at]) for at in order), key=lambda place: place[:2])
+        found = [
+            self._chosen(shard, piece, [place for *_, place in group]) for (shard, piece), group in places
+        ]
+        batch = found[0] if len(found) == 1 else columns.join(found)
+        return batch if order == list(range(len(order))) else columns.take(batch, np.argsort(order))
+
+    def _place(self, number: int) -> tuple[int, int, int]:
+        """The shard of an example, its run there, and its place in the run."""
+        shard = bisect_right(self._ends, number)
+        return shard, *self._open_shard(shard).place(number - (self._ends[shard - 1] if shard else 0))
+
+    def _chosen(self, shard: int, piece: int, places: list[int]) -> ExampleBatch:
+        batch = self._piece(shard, piece)
+        if len(places) == 1:
+            return columns.cut(batch, places[0], places[0] + 1)
+        return columns.take(batch, np.array(places))
+
+    def _piece(self, shard: int, piece: int) -> ExampleBatch:
+        """A run of examples, from the cache if it is there."""
+        key = shard, piece
+        if key in self._cache:
+            self._cache.move_to_end(key)
+            return self._cache[key]
+        batch = self._open_shard(shard).piece(piece)
+        self._cache[key] = batch
+        self._cached_bytes += _bytes(batch)
+        while self._cached_bytes > _CACHE_BYTES and len(self._cache) > 1:
+            self._cached_bytes -= _bytes(self._cache.popitem(last=False)[1])
+        return batch
+
+    def _open_shard(self, number: int) -> "_OpenShard":
+        if number in self._open:
+            self._open.move_to_end(number)
+            return self._open[number]
+        while len(self._open) >= _OPEN_SHARDS:
+            self._open.popitem(last=False)[1].close()
+        shard = self._data.shards[number]
+        version = storage.version(shard.path)
+        if self._versions.get(number) == version != ():
+            opened = _open(self._data, replace(shard, checked=version), self._indexes[number])
+        else:
+            opened = _open(self._data, shard)
+        self._versions[number], self._indexes[number] = version, opened.index
+        self._open[number] = opened
+        return opened
+
+
+class _Pieces(Protocol):
+    """Runs of stored examples, each decoded alone."""
+
+    def piece(self, number: int) -> ExampleBatch: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _OpenShard:
+    """A shard that stays open, and where its runs of examples end."""
+
+    data: OpenedDataset
+    shard: Shard
+    pieces: _Pieces
+    ends: Sequence[int]
+    files: ExitStack
+    index: Any
+    is_altered: bool
+
+    def place(self, number: int) -> tuple[int, int]:
+        """The run that holds the shard's example of that number, and its place there."""
+        piece = bisect_right(self.ends, number)
+        return piece, number - self._first(piece)
+
+    def piece(self, number: int) -> ExampleBatch:
+        """The examples of a run as the dataset gives them."""
+        batch = self.pieces.piece(number)
+        if self.is_altered:
+            return batch
+        first = self._first(number)
+        return self.data.altered(self.data.stored.checked(batch, self.shard, first), self.shard, first)
+
+    def _first(self, piece: int) -> int:
+        return self.ends[piece - 1] if piece else 0
+
+    def close(self) -> None:
+        self.files.close()
+
+
+def _open(data: OpenedDataset, shard: Shard, index: Any = None) -> _OpenShard:
+    """The shard, opened. index: that of the same file when it was open before. ShardError as from reading."""
+    with ExitStack() as stack:
+        kind, ends, is_altered = type(data), None, False
+        if kind.batches is OpenedDataset.batches or kind.altered is not OpenedDataset.altered:
+            reader = stack.enter_context(data.stored.open_shard(shard))
+            reader.index = index
+            pieces: _Pieces = reader
+            ends, index = reader.piece_ends(), reader.index
+        if ends is None:
+            spool = cast(IO[bytes], TemporaryFile())  # noqa: SIM115
+            spooled = _Spooled(stack.enter_context(spool), data, shard)
+            pieces, ends, is_altered = spooled, spooled.ends, True
+        if (found := ends[-1] if ends else 0) != shard.examples:
+            raise ShardError(f"{shard.path}: holds {found} examples, expected {shard.examples}")
+        files = stack.pop_all()
+    return _OpenShard(
+        data=data, shard=shard, pieces=pieces, ends=ends, files=files, index=index, is_altered=is_altered
+    )
+
+
+class _Spooled:
+    """Examples of a shard that is read in order, in a temporary file."""
+
+    def __init__(self, file: IO[bytes], data: OpenedDataset, shard: Shard) -> None:
+        self._file, self._starts, sizes = file, [0], []
+        for batch in columns.regroup(data.batches(shard), _SPOOLED_ROWS):
+            file.write(pickle.dumps(batch, pickle.HIGHEST_PROTOCOL))
+            self._starts.append(file.tell())
+            sizes.append(len(batch))
+        self.ends = list(accumulate(sizes))
+
+    def piece(self, number: int) -> ExampleBatch:
+        start, stop = self._starts[number : number + 2]
+        self._file.seek(start)
+        batch: ExampleBatch = pickle.loads(self._file.read(stop - start))
+        return batch
+
+
+def _bytes(batch: ExampleBatch) -> int:
+    return sum(values.nbytes for values in batch.values())

@@ -1,0 +1,70 @@
+"""A dataset as a ``tf.data.Dataset``, and the feature spec of its TFRecord shards.
+
+Needs TensorFlow and NumPy when it is imported.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from bertdata.dataset.reader import OpenedDataset
+from bertdata.errors import SettingsError
+from bertdata.examples import columns
+from bertdata.examples.columns import Array
+from bertdata.examples.fields import Fields
+from bertdata.examples.objectives import find_objective
+from bertdata.shards.rows import pad
+
+_ROWS = 256
+
+
+def feature_spec(data: OpenedDataset) -> dict[str, Any]:
+    """The features of the dataset's TFRecords, by field, as ``tf.io.parse_example`` takes them.
+
+    SettingsError for packed rows.
+    """
+    layout = data.layout
+    if layout.packing is not None:
+        raise SettingsError(
+            f"{data.name}: its records are packed rows, of which there is no feature spec; "
+            "bertdata convert makes examples of them"
+        )
+    return {
+        name: tf.io.RaggedFeature(getattr(tf, field.type))
+        if field.shape == "*"
+        else tf.io.FixedLenFeature([field.width(layout, 0)], getattr(tf, field.type))
+        for name, field in _fields(data).items()
+    }
+
+
+def tensorflow_dataset(data: OpenedDataset, objective: str | None, batch_size: int | None) -> Any:
+    """A ``tf.data.Dataset`` of what parse_example makes of the examples' TFRecords, whatever their container.
+
+    Rows [N, S] where a batch_size is given, else single examples, [S].
+    """
+    if data.layout.remask:
+        raise SettingsError(
+            f"{data.name}: is in Graphcore's remasked order; read its TFRecord shards with feature_spec()"
+        )
+    fields = _fields(data)
+    signature = {
+        name: tf.TensorSpec([None, field.width(data.layout, 0)], getattr(tf, field.type))
+        for name, field in fields.items()
+    }
+
+    def rows() -> Iterator[dict[str, Array]]:
+        if objective is not None:
+            find_objective(objective)
+        for batch in columns.regroup(data.run(range(data.examples)), batch_size or _ROWS):
+            found = pad(batch, data.layout, fields)
+            yield {name: values.reshape(len(batch), -1) for name, values in found.items()}
+
+    found = tf.data.Dataset.from_generator(rows, output_signature=signature)
+    if batch_size is not None:
+        return found.apply(tf.data.experimental.assert_cardinality(-(-data.examples // batch_size)))
+    return found.unbatch().apply(tf.data.experimental.assert_cardinality(data.examples))
+
+
+def _fields(data: OpenedDataset) -> Fields:
+    return find_objective(data.layout.objective).fields("tfrecord", data.layout)

@@ -1,0 +1,23 @@
+"""Columns of ELECTRA's examples."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from bertdata.examples.groups import SEGMENT
+from bertdata.records import Buffer, Example, ExampleBatch, column
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ElectraExample(Example):
+    """One example ``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]``. first_length: ids of segment 0."""
+
+    first_length: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class ElectraBatch(ExampleBatch):
+    """N unmasked examples without padding. The first ``first_lengths[i]`` ids of example i are segment 0."""
+
+    example_type: ClassVar[type[Example]] = ElectraExample
+
+    first_lengths: Buffer = column("uint32", group=SEGMENT, one="first_length", is_place=True)

@@ -1,0 +1,49 @@
+"""ELECTRA's examples made by the kernel or by its readable twin."""
+
+from typing import Any
+
+from bertdata._native import Engine, default_engine, kernels, use_native
+from bertdata.examples.electra.batch import ElectraBatch
+from bertdata.examples.electra.reference import ReferenceElectra, ReferenceStream
+from bertdata.examples.electra.settings import ElectraSettings
+from bertdata.examples.made_examples import KernelExamples
+from bertdata.examples.random_stream import RandomStream, seed_key
+from bertdata.records import Documents, ExampleSource, Vocabulary
+
+
+class ElectraMaker:
+    """Makes the examples of one input after another, by one random stream.
+
+    inputs: their number. order: the numbers of the sorted inputs, as the program reads them.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        settings: ElectraSettings,
+        engine: Engine | None = None,
+        inputs: int = 1,
+    ) -> None:
+        self.order = list(range(inputs))
+        RandomStream(settings.random_seed).shuffle(self.order)
+        self._vocabulary, self._settings = vocabulary, settings
+        self._native = use_native(engine or default_engine())
+        self._stream: Any = (
+            kernels.ElectraStream(seed_key(settings.random_seed), settings.max_seq_length, inputs)
+            if self._native
+            else ReferenceStream(settings, inputs)
+        )
+
+    def make(self, documents: Documents) -> ExampleSource:
+        """All examples of the next input, in the order of its text."""
+        if not self._native:
+            return ReferenceElectra(documents, self._vocabulary, self._settings, self._stream)
+        made = kernels.ElectraExamples(
+            documents.ids,
+            documents.sentence_ends,
+            documents.document_ends,
+            stream=self._stream,
+            cls=self._vocabulary.role("cls"),
+            sep=self._vocabulary.role("sep"),
+        )
+        return KernelExamples(made, ElectraBatch)

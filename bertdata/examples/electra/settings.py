@@ -1,0 +1,37 @@
+"""Settings of ELECTRA's objective."""
+
+from dataclasses import dataclass
+
+from bertdata.config.declared import setting
+from bertdata.config.settings import ExampleSettings, check
+
+FILES = 1000
+"""Files that ELECTRA's program deals its examples to."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ElectraSettings(ExampleSettings):
+    """Everything, besides the text and the vocabulary, that decides the bytes of ELECTRA's examples.
+
+    as_original: the files of ELECTRA's program, run by one process over a directory of the parts.
+    """
+
+    objective: str = setting("electra", "objective of the examples")
+    as_original: bool = setting(
+        False,
+        "one stream over all parts, in the order and to the 1,000 files of ELECTRA's program where random is "
+        "seeded",
+    )
+
+    def __post_init__(self) -> None:
+        super(ElectraSettings, self).__post_init__()
+        if self.as_original:
+            check(self.format == "tfrecord", f"as_original makes TFRecord files, expected no {self.format}")
+            check(not self.bin_size, "as_original makes ELECTRA's files, expected no bins of lengths")
+
+    @property
+    def files_of_run(self) -> tuple[str, ...]:
+        """The file names of ELECTRA's program, as_original."""
+        if not self.as_original:
+            return ()
+        return tuple(f"pretrain_data.tfrecord-{number}-of-{FILES}" for number in range(FILES))

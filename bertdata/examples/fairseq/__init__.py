@@ -1,0 +1,1 @@
+"""Masks and order of fairseq's task of masked words, to the bit."""

@@ -1,0 +1,125 @@
+"""fairseq's masks of loaded examples: a function of seed, epoch and the example's number in the dataset.
+
+Needs NumPy when it is imported.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from bertdata._native import Engine, default_engine, kernels
+from bertdata.errors import DatasetError, SettingsError
+from bertdata.examples.columns import Array
+from bertdata.examples.dynamic_masking.masker import Masker
+from bertdata.examples.fairseq.masks import FairseqRules, cumulative_shares, draw_masks, most_masks
+from bertdata.examples.fairseq.seeds import generator_seeds
+from bertdata.examples.fairseq.streams import STREAMS
+from bertdata.examples.fairseq.words import check_dictionary, word_begins
+from bertdata.examples.groups import MASKS, WORD_STARTS
+from bertdata.examples.masking.reference import Masked, Starts
+from bertdata.examples.masking.rules import MaskingRules, masking_rules
+from bertdata.examples.masking.settings import MaskingSettings, check_loading
+from bertdata.examples.objectives import find_objective
+from bertdata.records import IDS, ShardLayout, Vocabulary
+
+_GROUPS = {IDS, MASKS, WORD_STARTS}
+
+
+class FairseqMasker(Masker):
+    """Draws masks as a release of fairseq does. Epochs count from 1. Picklable."""
+
+    first_epoch = 1
+
+    def __init__(self, rules: MaskingRules, own: FairseqRules, release: str, engine: Engine) -> None:
+        self._own, self._release = own, release
+        super().__init__(rules, engine)
+
+    def __reduce__(self) -> tuple[type[Masker], tuple[object, ...]]:
+        return FairseqMasker, (self._rules, self._own, self._release, self._engine)
+
+    def _make_kernel(self) -> Any:
+        own = self._own
+        return kernels.FairseqMasker(
+            most=self.settings.max_predictions_per_seq,
+            mask=own.mask,
+            random_share=own.random_share,
+            kept_share=own.kept_share,
+            limits=own.limits,
+            begins_word=own.begins_word or b"",
+            multiple=own.multiple,
+            draws_pcg=self._release == "fairseq",
+        )
+
+    @property
+    def counts_vary(self) -> bool:
+        return True
+
+    def streams(self, seed: int, epoch: int, shard: str, before: int, numbers: Array) -> tuple[Array, Array]:
+        """The seeds of the examples' streams: an example is known by its number in the whole dataset."""
+        of_dataset = numbers + numbers.dtype.type(before)
+        return generator_seeds(seed, epoch, of_dataset), of_dataset
+
+    def _masked(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
+        return draw_masks(ids, rate, self._own, STREAMS[self._release](key))
+
+    def _check_ids(self, ids: Array, starts: Array, lengths: Array) -> None:
+        super()._check_ids(ids, starts, lengths)
+        if (ids == self._own.mask).any():
+            raise DatasetError(f"the text holds the mask token (id {self._own.mask}), which fairseq refuses")
+
+
+def make_fairseq_masker(
+    vocabulary: Vocabulary,
+    settings: MaskingSettings,
+    layout: ShardLayout,
+    release: str,
+    *,
+    weights: Sequence[int] | None = None,
+    engine: Engine | None = None,
+) -> FairseqMasker:
+    """The masker of a dataset's blocks. release: one of ``streams.RELEASES``.
+
+    max_predictions_per_seq 0 stands for room for every mask that can be drawn. weights: of the ids as random
+    tokens, fairseq's ``freq_weighted_replacement``; by default all but the first four are as likely.
+    SettingsError for a vocabulary, examples or settings that fairseq does not have.
+    """
+    check_loading(replace(settings, max_predictions_per_seq=1))
+    check_dictionary(vocabulary, release)
+    _check_examples(layout, release)
+    if settings.mask_counts != "fixed":
+        raise SettingsError(
+            f"mask_counts is {settings.mask_counts}, expected fixed: masking {release} masks a share of an "
+            "example's ids"
+        )
+    whole = settings.whole_word_mask
+    own = FairseqRules(
+        mask=vocabulary.role("mask"),
+        random_share=settings.random_share,
+        kept_share=settings.kept_share,
+        limits=tuple(cumulative_shares(weights or [1] * vocabulary.size)),
+        begins_word=word_begins(vocabulary) if whole else None,
+    )
+    room = _room(settings, layout, release)
+    plain = replace(settings, max_predictions_per_seq=room, never_masked=(), whole_word_mask=False)
+    return FairseqMasker(masking_rules(vocabulary, plain), own, release, engine or default_engine())
+
+
+def _check_examples(layout: ShardLayout, release: str) -> None:
+    groups = set(find_objective(layout.objective).batch_type.groups())
+    if MASKS not in groups or not groups <= _GROUPS:
+        raise SettingsError(
+            f"masking {release} needs blocks of one segment, those of bertdata create --objective mlm "
+            f"--no-masks; the data has the objective {layout.objective}"
+        )
+
+
+def _room(settings: MaskingSettings, layout: ShardLayout, release: str) -> int:
+    """Room for the masks of the longest example. SettingsError where less is asked for."""
+    longest, asked = layout.max_seq_length, settings.max_predictions_per_seq
+    needed = longest if settings.whole_word_mask else most_masks(longest, settings.masked_lm_prob)
+    if asked and asked < needed:
+        raise SettingsError(
+            f"max_predictions_per_seq is {asked}, expected {needed} or more, or none: masking {release} "
+            "has no limit of masks"
+        )
+    return asked or needed

@@ -1,0 +1,130 @@
+"""Packing and masking of a batch by the readable twins or by the kernel, with arrays in and out.
+
+Needs NumPy when it is imported.
+"""
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from bertdata._native import Engine, default_engine, kernels, use_native
+from bertdata.examples.columns import Array
+from bertdata.examples.pcg_stream import PcgStream
+from bertdata.loaders.modernbert.masks import MaskedCells, mask_cells
+from bertdata.loaders.modernbert.packer import PackedRows, Packer, PackerState
+from bertdata.loaders.modernbert.settings import ModernBertSettings
+
+_LONG = (1 << 64) - 1
+
+StreamState = tuple[int, int | None]
+"""As ``PcgStream.state``."""
+
+
+class EpochPacker(Protocol):
+    """A Packer, or the kernel's."""
+
+    state: PackerState
+
+    def pack(self, rows: int) -> PackedRows | None: ...
+
+
+class EpochMasks(Protocol):
+    """The masks of an epoch's batches."""
+
+    state: StreamState
+
+    def draw(self, ids: Array, row_ends: Array, width: int) -> MaskedCells:
+        """The ids of rows one behind the other in rows of ``width`` cells, masked: three int64 arrays [R, W].
+
+        row_ends: behind each row's ids.
+        """
+        ...
+
+
+class _NativePacker:
+    """The kernel's packer, _native/loaders/modernbert.h."""
+
+    def __init__(self, lengths: Array, settings: ModernBertSettings) -> None:
+        self._packer = kernels.ModernBertPacker(
+            lengths.astype(np.uint32),
+            batch_size=settings.batch_size,
+            buffer_size=settings.buffered,
+            width=settings.width,
+        )
+
+    @property
+    def state(self) -> PackerState:
+        return PackerState(*self._packer.state())
+
+    @state.setter
+    def state(self, state: PackerState) -> None:
+        self._packer.set_state(*state)
+
+    def pack(self, rows: int) -> PackedRows | None:
+        found = self._packer.pack(rows)
+        return None if found is None else PackedRows(np.asarray(found[0]), np.asarray(found[1]))
+
+
+class _NativeMasks:
+    """The kernel's masks, _native/loaders/modernbert.h."""
+
+    def __init__(self, seed: int, rule: dict[str, Any]) -> None:
+        self._masks, self._rule = kernels.ModernBertMasks(seed), rule
+
+    @property
+    def state(self) -> StreamState:
+        high, low, half = self._masks.state()
+        return high << 64 | low, half
+
+    @state.setter
+    def state(self, state: StreamState) -> None:
+        self._masks.set_state(state[0] >> 64, state[0] & _LONG, state[1])
+
+    def draw(self, ids: Array, row_ends: Array, width: int) -> MaskedCells:
+        made = np.empty((3, len(row_ends), width), np.int64)
+        redrawn, tokens = self._masks.draw(ids, row_ends.astype(np.int64), made.reshape(-1), **self._rule)
+        return MaskedCells(made[0], made[1], made[2], redrawn, tokens)
+
+
+class _PlainMasks:
+    """The masks of the readable twin."""
+
+    def __init__(self, seed: int, rule: dict[str, Any]) -> None:
+        self._stream, self._rule = PcgStream(seed), rule
+
+    @property
+    def state(self) -> StreamState:
+        return self._stream.state
+
+    @state.setter
+    def state(self, state: StreamState) -> None:
+        self._stream.state = state
+
+    def draw(self, ids: Array, row_ends: Array, width: int) -> MaskedCells:
+        cells = np.full((len(row_ends), width), self._rule["padding_id"], np.int64)
+        for row, own in zip(cells, np.split(ids, row_ends[:-1]), strict=True):
+            row[: len(own)] = own
+        made = mask_cells(cells.ravel().tolist(), self._stream, **self._rule)
+        ids, labels, attention = (np.array(one, np.int64).reshape(cells.shape) for one in made[:3])
+        return MaskedCells(ids, labels, attention, made.redrawn, made.tokens)
+
+
+def make_packer(lengths: Array, settings: ModernBertSettings, engine: Engine | None) -> EpochPacker:
+    """The packer of an epoch. lengths: of its sequences in order, cut to ``max_seq_len``."""
+    if use_native(engine or default_engine()):
+        return _NativePacker(lengths, settings)
+    return Packer(
+        lengths.tolist(),
+        batch_size=settings.batch_size,
+        buffer_size=settings.buffered,
+        width=settings.width,
+    )
+
+
+def make_masks(
+    epoch: int, settings: ModernBertSettings, *, mask_id: int, padding_id: int, engine: Engine | None
+) -> EpochMasks:
+    """The masks of an epoch."""
+    rule = {"mask_prob": settings.mask_prob, "mask_id": mask_id, "padding_id": padding_id}
+    make = _NativeMasks if use_native(engine or default_engine()) else _PlainMasks
+    return make(settings.mask_seed + epoch, rule)

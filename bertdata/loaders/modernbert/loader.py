@@ -1,0 +1,139 @@
+"""ModernBERT's batches, epoch after epoch, and the state from which they go on.
+
+Needs NumPy when it is imported.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from bertdata._native import Engine
+from bertdata.errors import DatasetError, SettingsError
+from bertdata.examples.columns import Array
+from bertdata.loaders.modernbert.epoch import CellIds, ModernBertEpoch, PackedBatch
+from bertdata.loaders.modernbert.packer import PackerState
+from bertdata.loaders.modernbert.settings import ModernBertSettings
+from bertdata.loaders.modernbert.warmup import BatchWarmup
+from bertdata.loaders.sequences import IndexedSequences
+
+Batch = dict[str, Any]
+"""``input_ids``, ``labels``, ``attention_mask``: int64 [R, W]; ``cu_seqlens``: for each row an int32 array, 0
+and the end of each sequence, then W where padding is left; ``max_seqlen``: each row's longest span."""
+
+_STATE_FORMAT = 1
+
+
+class ModernBertLoader(Iterator[Batch]):
+    """The batches of one rank. Iterating never ends, or ends with the one ``epoch`` that is asked for.
+
+    As in the original, an epoch's last sequences are lost where they do not fill a batch. DatasetError where
+    an epoch has not even one.
+    """
+
+    def __init__(
+        self,
+        sequences: IndexedSequences,
+        settings: ModernBertSettings,
+        *,
+        mask_id: int,
+        padding_id: int,
+        epoch: int | None = None,
+        engine: Engine | None = None,
+    ) -> None:
+        if epoch is not None and epoch < 0:
+            raise SettingsError(f"epoch is {epoch}, expected 0 or more")
+        if epoch and settings.warmup is not None:
+            raise SettingsError(f"epoch {epoch} by itself: the warm-up counts the tokens of those before it")
+        self._sequences, self._settings, self._engine = sequences, settings, engine
+        self._ids = CellIds(mask_id=mask_id, padding_id=padding_id)
+        self._only, self._warmup = epoch, BatchWarmup(settings)
+        self.form: Callable[[Batch], Batch] = lambda batch: batch
+        """Makes of each batch what is returned."""
+        self._tokens = 0
+        self._begin(epoch or 0)
+
+    def _begin(self, epoch: int) -> None:
+        """Stand before the first batch of an epoch."""
+        self._epoch = ModernBertEpoch(self._sequences, self._settings, self._ids, epoch, self._engine)
+        self._batch = 0
+
+    def __next__(self) -> Batch:
+        packed = self._epoch.pack(self._warmup.rows(self._tokens))
+        while packed is None:
+            if self._only is not None:
+                raise StopIteration
+            if not self._batch:
+                raise too_few(self._epoch, self._settings)
+            self._begin(self._epoch.number + 1)
+            packed = self._epoch.pack(self._warmup.rows(self._tokens))
+        self._batch += 1
+        return self.form(self._make(packed))
+
+    def _make(self, packed: PackedBatch) -> Batch:
+        made = self._epoch.mask(packed, self._epoch.take(packed))
+        self._tokens += made.tokens
+        spans, longest = find_spans(packed, self._settings.width)
+        return {
+            "input_ids": made.ids,
+            "labels": made.labels,
+            "attention_mask": made.attention,
+            "cu_seqlens": spans,
+            "max_seqlen": longest,
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state behind the batch that came last, as values of JSON: at most ``buffer_size`` numbers."""
+        packer, (stream, half) = self._epoch.packer.state, self._epoch.masks.state
+        return {
+            "format": _STATE_FORMAT,
+            "data": self._sequences.digest,
+            "settings": asdict(self._settings),
+            "ids": asdict(self._ids),
+            "epoch": self._epoch.number,
+            "batch": self._batch,
+            "tokens": self._tokens,
+            "taken": packer.taken,
+            "waiting": list(packer.waiting),
+            "stream": f"{stream:032x}",
+            "half": half,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on behind that state's batch. SettingsError where it is of other data or settings."""
+        own = self.state_dict()
+        for name in ("format", "data", "settings", "ids"):
+            if state.get(name) != own[name]:
+                raise SettingsError(
+                    f"the state of the loader has {name} {state.get(name)}, this loader {own[name]}; "
+                    "give the state to a loader of the same dataset and settings"
+                )
+        if self._only not in (None, state["epoch"]):
+            raise SettingsError(f"the state is of epoch {state['epoch']}, this loader of epoch {self._only}")
+        self._begin(state["epoch"])
+        self._batch, self._tokens = state["batch"], state["tokens"]
+        self._epoch.packer.state = PackerState(state["taken"], list(state["waiting"]))
+        self._epoch.masks.state = int(state["stream"], 16), state["half"]
+
+
+def too_few(epoch: ModernBertEpoch, settings: ModernBertSettings) -> DatasetError:
+    """The error of an epoch without a batch."""
+    return DatasetError(
+        f"{len(epoch)} examples of a rank do not fill a batch of {settings.rows} rows of {settings.width} "
+        "ids; take more examples, or smaller batches"
+    )
+
+
+def find_spans(packed: PackedBatch, width: int) -> tuple[list[Array], list[int]]:
+    """The spans of each row (0, each sequence's end, the width where padding is left), and its longest."""
+    tokens, counts = np.diff(packed.token_ends, prepend=0), np.diff(packed.row_ends, prepend=0)
+    ends = np.cumsum(counts + 1 + (tokens < width))  # behind each row's numbers
+    firsts = np.insert(ends[:-1], 0, 0)
+    numbers = np.zeros(int(ends[-1]), np.int32)
+    numbers[ends - 1] = width
+    places = np.arange(len(packed.lengths)) + np.repeat(firsts + 1 - (packed.row_ends - counts), counts)
+    numbers[places] = np.cumsum(packed.lengths) - np.repeat(packed.token_ends - tokens, counts)
+    longest = np.maximum.reduceat(np.diff(numbers, prepend=0), firsts)
+    rows = [numbers[first:end] for first, end in zip(firsts.tolist(), ends.tolist(), strict=True)]
+    return rows, longest.tolist()

@@ -1,0 +1,93 @@
+"""Settings of ModernBERT's loader."""
+
+from dataclasses import dataclass
+
+from bertdata.errors import SettingsError
+
+ORDER_SEED, MASK_SEED = 9176, 42
+"""The seeds of a configuration without ``shuffle_seed``; one that is given counts for both."""
+
+_BUFFERED_BATCHES = 5
+_MOST_SEED = (1 << 63) - 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TokenWarmup:
+    """The batch warm-up: from ``sequences`` a batch to all of them over ``tokens`` of all ranks."""
+
+    sequences: int
+    tokens: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModernBertSettings:
+    """ModernBERT's configuration of one rank, its own names in brackets.
+
+    batch_size: sequences that are read at a time (``device_train_batch_size``). micro_batch_size: sequences
+    of full length that a row has room for (``device_train_microbatch_size``). buffer_size: most sequences
+    that wait for a place, by default five batches. order_seed, mask_seed: the seeds of epoch 0; later epochs
+    add their number. drop_last: ranks lose the examples that do not divide evenly, else they repeat some.
+    SettingsError names the setting that is out of range.
+    """
+
+    batch_size: int
+    micro_batch_size: int
+    max_seq_len: int
+    mask_prob: float = 0.3
+    order_seed: int = ORDER_SEED
+    mask_seed: int = MASK_SEED
+    shuffle: bool = True
+    drop_last: bool = True
+    buffer_size: int | None = None
+    rank: int = 0
+    world: int = 1
+    warmup: TokenWarmup | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "micro_batch_size", "max_seq_len", "world"):
+            _check(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}, expected 1 or more")
+        for name in ("order_seed", "mask_seed"):
+            found = getattr(self, name)
+            _check(0 <= found <= _MOST_SEED, f"{name} is {found}, expected 0 to {_MOST_SEED}")
+        _check(
+            self.batch_size % self.micro_batch_size == 0,
+            f"batch_size is {self.batch_size}, expected a multiple of micro_batch_size "
+            f"({self.micro_batch_size})",
+        )
+        _check(0 < self.mask_prob <= 1, f"mask_prob is {self.mask_prob:g}, expected above 0, at most 1")
+        _check(0 <= self.rank < self.world, f"rank is {self.rank} of world {self.world}, expected less")
+        _check(
+            self.buffered > self.batch_size,
+            f"buffer_size is {self.buffered}, expected more than batch_size ({self.batch_size})",
+        )
+        if self.warmup is not None:
+            self._check_warmup(self.warmup)
+
+    def _check_warmup(self, warmup: TokenWarmup) -> None:
+        least, size = warmup.sequences, self.micro_batch_size
+        _check(
+            least % size == 0 and size <= least < self.batch_size,
+            f"the warm-up starts from {least} sequences, expected a multiple of micro_batch_size ({size}) "
+            f"below batch_size ({self.batch_size})",
+        )
+        _check(warmup.tokens >= 1, f"the warm-up takes {warmup.tokens} tokens, expected 1 or more")
+
+    @property
+    def rows(self) -> int:
+        """The rows of a batch after the warm-up."""
+        return self.batch_size // self.micro_batch_size
+
+    @property
+    def width(self) -> int:
+        """The cells of a row."""
+        return self.micro_batch_size * self.max_seq_len
+
+    @property
+    def buffered(self) -> int:
+        """The most sequences that wait for a place."""
+        return _BUFFERED_BATCHES * self.batch_size if self.buffer_size is None else self.buffer_size
+
+
+def _check(is_right: bool, problem: str) -> None:
+    if not is_right:
+        raise SettingsError(problem)

@@ -1,0 +1,104 @@
+"""Writer of files of Hugging Face's ``datasets``: Arrow IPC streams, one row an example, without padding.
+
+The schema's metadata says which objective the examples have, and its sizes.
+
+Needs NumPy when it is imported.
+"""
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from bertdata.examples.columns import Array, Regrouping, arrays, lengths
+from bertdata.examples.fields import Field, columns_by_name
+from bertdata.examples.groups import mask_columns
+from bertdata.examples.objectives import find_objective
+from bertdata.records import IDS_ENDS, Column, ExampleBatch, ShardLayout
+from bertdata.shards.arrow_fields import FEATURES, OBJECTIVE, arrow_fields, features_metadata
+from bertdata.shards.parquet_file import SinkFile, load_pyarrow
+from bertdata.shards.protocol import Sink
+from bertdata.shards.rows import RecordCheck, check_batch, check_writable
+
+ROWS = 1000
+"""Rows of a record batch, as ``datasets`` writes them."""
+
+
+class ArrowWriter:
+    """Writes batches as record batches of ROWS rows, so the bytes do not depend on how they were batched.
+
+    has_masks: write the labels of masks; else ids are the text's own.
+    """
+
+    def __init__(self, sink: Sink, layout: ShardLayout, *, has_masks: bool = True) -> None:
+        pyarrow = load_pyarrow()
+        check_writable(layout, "arrow")
+        objective = find_objective(layout.objective)
+        self._fields = arrow_fields(objective, has_masks=has_masks)
+        self._columns = columns_by_name(objective.batch_type)
+        self._layout, self._received = layout, 0
+        self._blocks: Regrouping[ExampleBatch] = Regrouping(ROWS)
+        metadata = {FEATURES: features_metadata(self._fields), OBJECTIVE: layout.objective}
+        sizes = {f"bertdata.{what}": str(layout.size(what)) for what in objective.batch_type.sizes()}
+        if layout.padding_id:
+            sizes["bertdata.padding_id"] = str(layout.padding_id)
+        types = {name: _arrow_type(field) for name, field in self._fields.items()}
+        self._schema = pyarrow.schema(types, metadata=metadata | sizes)
+        self._stream = import_module("pyarrow.ipc").new_stream(SinkFile(sink), self._schema)
+
+    def write(self, batch: ExampleBatch) -> None:
+        batch = arrays(batch)
+        check_batch(batch, self._layout, RecordCheck(name="arrow shard", first=self._received))
+        self._received += len(batch)
+        for block in self._blocks.add(batch):
+            self._write_block(block)
+
+    def close(self) -> None:
+        for block in self._blocks.rest():
+            self._write_block(block)
+        self._stream.close()
+
+    def _write_block(self, block: ExampleBatch) -> None:
+        values = [_encoded(block, field, self._columns[field.of]) for field in self._fields.values()]
+        self._stream.write_batch(load_pyarrow().record_batch(values, schema=self._schema))
+
+
+def _arrow_type(field: Field) -> Any:
+    pyarrow = load_pyarrow()
+    kind = pyarrow.type_for_alias(field.type)
+    return kind if field.shape == "1" else pyarrow.list_(kind)
+
+
+def _encoded(block: ExampleBatch, field: Field, column: Column) -> Any:
+    """The column of a checked block as Arrow's."""
+    pyarrow = load_pyarrow()
+    values = np.asarray(getattr(block, column.name))
+    kind = np.dtype(field.type)
+    if field.shape == "1":
+        return pyarrow.array(values.astype(kind))
+    own = field.source in ("values", "ones") and column.ends is not None
+    ends = np.asarray(getattr(block, str(column.ends) if own else IDS_ENDS)).astype(np.int64)
+    items = _items(block, field, values, ends, kind)
+    offsets = np.concatenate([[0], ends]).astype(np.int32)
+    return pyarrow.ListArray.from_arrays(pyarrow.array(offsets), pyarrow.array(items))
+
+
+def _items(block: ExampleBatch, field: Field, values: Array, ends: Array, kind: np.dtype[Any]) -> Array:
+    total = int(ends[-1]) if len(ends) else 0
+    if field.source == "values":
+        return values.astype(kind)
+    if field.source == "ones":
+        return np.ones(total, kind)
+    sizes = lengths(ends)
+    starts = ends - sizes
+    if field.source == "after":
+        after: Array = np.arange(total) - np.repeat(starts, sizes) >= np.repeat(
+            values.astype(np.int64), sizes
+        )
+        return after.astype(kind)
+    assert field.source == "placed", field.source
+    masks = mask_columns(type(block))
+    counts = lengths(getattr(block, masks.ends.name))
+    found = np.full(total, field.padding, kind)
+    found[np.repeat(starts, counts) + getattr(block, masks.places.name)] = values
+    return found

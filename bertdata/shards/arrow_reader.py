@@ -1,0 +1,276 @@
+"""Reader of files of Hugging Face's ``datasets``: Arrow IPC streams, one row an example.
+
+Ours say in the schema's metadata which objective their examples have, and its sizes. Others do not: the
+caller names the objective, and the sizes are the largest found in the file. Columns that the objective does
+not know are not read; padding, where ``attention_mask`` is 0, is left out.
+
+Needs NumPy when it is imported.
+"""
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import IO, Any
+
+import numpy as np
+
+from bertdata.errors import ShardError
+from bertdata.examples.columns import Array, lengths, narrow, regroup
+from bertdata.examples.fields import Field, Fields, columns_by_name, places_of
+from bertdata.examples.groups import MASKS, has_group, mask_columns
+from bertdata.examples.objective import Objective
+from bertdata.examples.objectives import objective_of_file
+from bertdata.records import IDS, IDS_ENDS, Column, ExampleBatch, ShardLayout
+from bertdata.shards.arrow_fields import OBJECTIVE, arrow_fields
+from bertdata.shards.mapped_file import mapped
+from bertdata.shards.parquet_file import find_size, load_pyarrow, pyarrow_errors
+from bertdata.shards.protocol import ShardReader
+from bertdata.shards.rows import RecordCheck, check_batch, check_layout
+
+MASKED_SHARE = 0.15
+"""The room for masks of blocks without any: this share of the longest, as ``create`` gives it."""
+
+_FILE_FORMAT = b"ARROW1"
+_END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
+
+
+class ArrowReader(ShardReader):
+    """Reads a stream that ``datasets`` or this module wrote, whatever its integer types."""
+
+    layout: ShardLayout
+
+    def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
+        """objective: that of the examples where it is known, else the one that the file names."""
+        self._name, self._errors = name, pyarrow_errors()
+        self._data = load_pyarrow().py_buffer(mapped(file))
+        try:
+            self.schema = _opened(self._data).schema
+        except self._errors as error:
+            raise self._damaged(error) from error
+        metadata = self.schema.metadata or {}
+        if objective is None and OBJECTIVE.encode() not in metadata:
+            raise ShardError(
+                f"{name}: does not say of which objective its examples are; give it, mlm for blocks of ids "
+                "that are masked at load"
+            )
+        known = objective or objective_of_file(metadata[OBJECTIVE.encode()].decode("utf-8", "replace"), name)
+        self._kind, self._columns = known.batch_type, columns_by_name(known.batch_type)
+        self._fields = self._check_fields(known)
+        self.is_measured = f"bertdata.{IDS.size}".encode() not in metadata
+        self._rows, largest = self._measure()
+        self.layout = self._find_layout(known.name, metadata, largest)
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def batches(self, size: int) -> Iterator[ExampleBatch]:
+        return regroup(self._blocks(), size)
+
+    def _blocks(self) -> Iterator[ExampleBatch]:
+        first = 0
+        for records in self._records():
+            record = RecordCheck(name=self._name, first=first)
+            block = self._decoded(records, record)
+            check_batch(block, self.layout, record)
+            first += len(block)
+            yield narrow(block)
+
+    def _records(self) -> Iterator[Any]:
+        """The record batches that hold rows."""
+        try:
+            for records in _record_batches(_opened(self._data)):
+                records.validate(full=True)
+                if records.num_rows:
+                    yield records
+        except self._errors as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> ShardError:
+        return ShardError(f"{self._name}: not a readable Arrow stream ({' '.join(str(error).split())})")
+
+    def _check_fields(self, objective: Objective) -> Fields:
+        """The columns that are to be read. ShardError for one that is missing or of another type."""
+        is_kind = import_module("pyarrow.types")
+        found: dict[str, Field] = {}
+        for name, field in arrow_fields(objective, has_masks=True).items():
+            if self.schema.get_field_index(name) < 0:
+                if field.source == "ones" or self._is_of_masks(field):
+                    continue
+                raise ShardError(f"{self._name}: no column {name}, which examples of {objective.name} have")
+            kind = item = self.schema.field(name).type
+            if field.shape == "*":
+                is_list = (
+                    is_kind.is_list(kind) or is_kind.is_large_list(kind) or is_kind.is_fixed_size_list(kind)
+                )
+                item = kind.value_type if is_list else None
+            if item is None or not (is_kind.is_integer(item) or is_kind.is_boolean(item)):
+                expected = f"lists of {field.type}" if field.shape == "*" else field.type
+                raise ShardError(f"{self._name}: column {name} is {kind}, expected {expected}")
+            found[name] = field
+        return found
+
+    def _is_of_masks(self, field: Field) -> bool:
+        """True for a column with an item for each mask, which examples without masks do not have."""
+        kind = self._kind
+        return has_group(kind, MASKS) and self._columns[field.of].ends == mask_columns(kind).ends.name
+
+    def _measure(self) -> tuple[int, dict[str, int]]:
+        """The number of rows, and the largest of each size where the file does not tell it."""
+        rows, largest = 0, dict.fromkeys(self._kind.sizes(), 0)
+        for records in self._records():
+            if self.is_measured:
+                block = self._decoded(records, RecordCheck(name=self._name, first=rows))
+                for ends, items in self._kind.ragged().items():
+                    what = IDS.size if ends == IDS_ENDS else items[0].group.size
+                    largest[what] = max(largest[what], int(lengths(getattr(block, ends)).max()))
+            rows += records.num_rows
+        return rows, largest
+
+    def _find_layout(
+        self, objective: str, metadata: dict[bytes, bytes], largest: dict[str, int]
+    ) -> ShardLayout:
+        sizes: dict[str, int] = largest
+        if not self.is_measured:
+            sizes = {what: find_size(metadata, what, self._name) for what in self._kind.sizes()}
+        elif MASKS.size in sizes and not sizes[MASKS.size]:
+            sizes[MASKS.size] = round(MASKED_SHARE * sizes[IDS.size])
+        sizes = {what: size or 1 for what, size in sizes.items()} if self.is_measured else sizes
+        padding = find_size(metadata, "padding_id", self._name) if b"bertdata.padding_id" in metadata else 0
+        layout = ShardLayout.of_sizes(sizes, objective=objective, padding_id=padding)
+        check_layout(layout, self._name, sizes)
+        return layout
+
+    def _decoded(self, records: Any, record: RecordCheck) -> ExampleBatch:
+        """The examples of a record batch, not yet checked. ShardError for lengths that do not fit."""
+        lists = {
+            name: _list_column(records, name, record)
+            for name, field in self._fields.items()
+            if field.shape == "*"
+        }
+        used = self._without_padding(lists, record)
+        found: dict[str, Any] = {}
+        for name, field in self._fields.items():
+            column = self._columns[field.of]
+            if field.shape == "1":
+                found[column.name] = _single_column(records, name, record)
+            elif field.source == "values" and column.ends != IDS_ENDS:
+                self._put(found, column, *lists[name], name, record)
+            else:
+                self._put_of_ids(found, field, *_kept(*lists[name], used), name, record)
+        for column in self._columns.values():  # those of examples without masks
+            if column.name not in found:
+                is_ends = column.name in self._kind.ragged()
+                found[column.name] = np.zeros(records.num_rows if is_ends else 0, np.uint32)
+        return self._kind(**found)
+
+    def _without_padding(self, lists: dict[str, tuple[Array, Array]], record: RecordCheck) -> Array | None:
+        """For each id whether the example has it, where a column of ones tells that. None: it has all."""
+        ids = next(
+            name for name, field in self._fields.items() if field.of == "ids" and field.source == "values"
+        )
+        ones = [name for name, field in self._fields.items() if field.source == "ones" and field.of == "ids"]
+        for name in lists:
+            if self._columns[self._fields[name].of].ends == IDS_ENDS or self._fields[name].source != "values":
+                _check_equal(name, lists[name][1], ids, lists[ids][1], record)
+        if not ones or bool(lists[ones[0]][0].all()):
+            return None
+        values, ends = lists[ones[0]]
+        mask: Array = values != 0
+        falls = np.zeros(len(mask), bool)
+        falls[1:] = mask[1:] & ~mask[:-1]
+        falls[(ends - lengths(ends))[lengths(ends) > 0]] = False
+        record.refuse_items(falls, ends, lambda _: f"{ones[0]} is not ones, then zeros")
+        return mask
+
+    def _put(
+        self,
+        found: dict[str, Any],
+        column: Column,
+        values: Array,
+        ends: Array,
+        name: str,
+        record: RecordCheck,
+    ) -> None:
+        found[column.name] = values
+        _check_equal(name, ends, f"{column.ends}", found.setdefault(str(column.ends), ends), record)
+
+    def _put_of_ids(
+        self, found: dict[str, Any], field: Field, values: Array, ends: Array, name: str, record: RecordCheck
+    ) -> None:
+        """The column that a list with an item for each id is made of."""
+        found[IDS_ENDS] = ends
+        column = self._columns[field.of]
+        if field.source == "values":
+            found[column.name] = values
+        elif field.source == "after":
+            sizes = lengths(ends)
+            ones = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
+            first = sizes - (ones[ends] - ones[ends - sizes])
+            within = np.arange(len(values)) - np.repeat(ends - sizes, sizes)
+            wrong = values != (within >= np.repeat(first, sizes))
+            record.refuse_items(wrong, ends, lambda _: f"{name} is not zeros, then ones")
+            found[column.name] = first
+        elif field.source == "placed":
+            self._put_masks(found, column, values, ends, values != field.padding)
+
+    def _put_masks(
+        self, found: dict[str, Any], column: Column, values: Array, ends: Array, masked: Array
+    ) -> None:
+        sizes = lengths(ends)
+        within = np.arange(len(values)) - np.repeat(ends - sizes, sizes)
+        counts = np.concatenate([[0], np.cumsum(masked)])
+        found[column.name] = values[masked]
+        found[str(places_of(column.name, self._kind))] = within[masked]
+        found.setdefault(str(column.ends), counts[ends])
+
+
+def _opened(data: Any) -> Any:
+    """A reader of the stream, or of Arrow's file format. ValueError for a stream without its end."""
+    ipc = import_module("pyarrow.ipc")
+    if data[: len(_FILE_FORMAT)].to_pybytes() == _FILE_FORMAT:
+        return ipc.open_file(data)
+    if data[max(0, data.size - len(_END_OF_STREAM)) :].to_pybytes() != _END_OF_STREAM:
+        raise ValueError("the end of the stream is missing")
+    return ipc.open_stream(data)
+
+
+def _record_batches(reader: Any) -> Iterator[Any]:
+    if hasattr(reader, "num_record_batches"):
+        yield from map(reader.get_batch, range(reader.num_record_batches))
+    else:
+        yield from reader
+
+
+def _kept(values: Array, ends: Array, used: Array | None) -> tuple[Array, Array]:
+    """The list's values that are no padding."""
+    if used is None:
+        return values, ends
+    return values[used], np.concatenate([[0], np.cumsum(used)])[ends]
+
+
+def _check_equal(name: str, ends: Array, of: str, expected: Array, record: RecordCheck) -> None:
+    ours, due = lengths(ends), lengths(expected)
+    record.refuse(ours != due, lambda i: f"{ours[i]} values of {name}, expected {due[i]} as {of} has")
+
+
+def _list_column(records: Any, name: str, record: RecordCheck) -> tuple[Array, Array]:
+    """The values of a column of lists, and where each list ends in them."""
+    column = records.column(name)
+    record.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: f"no {name}, expected a list")
+    pyarrow = load_pyarrow()
+    if pyarrow.types.is_fixed_size_list(column.type):
+        ends = np.arange(1, len(column) + 1, dtype=np.int64) * column.type.list_size
+    else:
+        offsets = column.offsets.to_numpy().astype(np.int64)
+        ends = offsets[1:] - offsets[0]
+    values = column.flatten()
+    if values.null_count:
+        holes = values.is_null().to_numpy(zero_copy_only=False)
+        record.refuse_items(holes, ends, lambda _: f"a hole in {name}, expected numbers only")
+    return values.to_numpy(zero_copy_only=False), ends
+
+
+def _single_column(records: Any, name: str, record: RecordCheck) -> Array:
+    column = records.column(name)
+    record.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: f"no {name}, expected a number")
+    values: Array = column.to_numpy(zero_copy_only=False)
+    return values

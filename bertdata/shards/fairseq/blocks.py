@@ -1,0 +1,111 @@
+"""Lines of a ``.bin`` of fairseq's as unmasked blocks, ``<s>`` and the line, and blocks as lines.
+
+A blank line, which is the end token alone, ends a document and is no block. fairseq makes these blocks in its
+break mode ``eos``; ``bertdata create`` cuts the lines in all modes.
+
+Needs NumPy when it is imported.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import IO
+
+import numpy as np
+
+from bertdata.errors import SettingsError, ShardError
+from bertdata.examples.columns import Array, lengths, narrow
+from bertdata.examples.groups import MASKS, WORD_STARTS
+from bertdata.examples.objective import Objective
+from bertdata.examples.objectives import find_objective
+from bertdata.records import IDS, ExampleBatch, ShardLayout
+from bertdata.shards.fairseq import OBJECTIVE
+from bertdata.shards.fairseq.lines import StoredLines, read_lines
+from bertdata.shards.protocol import ShardReader
+from bertdata.shards.rows import RecordCheck, check_batch, check_layout
+from bertdata.tokens.fairseq_dictionary import END, START
+
+_PIECE = 4096
+_MASKED_SHARE = 0.15
+
+
+def check_blocks(objective: Objective, name: str) -> None:
+    """SettingsError for an objective whose examples are more than blocks of ids."""
+    if not set(objective.batch_type.groups()) <= {IDS, MASKS, WORD_STARTS}:
+        raise SettingsError(
+            f"{name}: fairseq holds blocks of ids, those of create --objective mlm --no-masks, not examples "
+            f"of the objective {objective.name}"
+        )
+
+
+class FairseqReader(ShardReader):
+    """Reads a ``.bin`` whose ``.idx`` lies beside it, whatever its integer type."""
+
+    layout: ShardLayout
+
+    def __init__(
+        self,
+        file: IO[bytes],
+        name: str,
+        objective: Objective | None = None,
+        sizes: Mapping[str, int] | None = None,
+    ) -> None:
+        """objective: mlm where none is given. sizes: of the examples, where they are known."""
+        objective = objective or find_objective(OBJECTIVE)
+        if objective.name != OBJECTIVE:
+            raise SettingsError(f"{name}: holds blocks of ids, expected the objective {OBJECTIVE}")
+        self._name, self._kind = name, objective.batch_type
+        self._lines = read_lines(file, name)
+        found = lengths(self._lines.ends)
+        if not len(found) or not found.all():
+            what = f"line {int(np.argmin(found))} has no ids" if len(found) else "no lines"
+            raise ShardError(f"{name}: {what}, expected an end token at least")
+        self._length = len(found) - int(_are_blank(self._lines).sum())
+        self.is_measured = sizes is None
+        longest = int(found.max()) + 1
+        measured = {IDS.size: longest, MASKS.size: max(1, round(_MASKED_SHARE * longest))}
+        self.layout = ShardLayout.of_sizes(sizes or measured, objective=OBJECTIVE)
+        check_layout(self.layout, name, sizes or measured)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def batches(self, size: int) -> Iterator[ExampleBatch]:
+        first = 0
+        for piece in self._lines.pieces(min(size, _PIECE)):
+            batch = self._batch(piece)
+            check_batch(batch, self.layout, RecordCheck(name=self._name, first=first))
+            first += len(batch)
+            if len(batch):
+                yield narrow(batch)
+
+    def _batch(self, lines: StoredLines) -> ExampleBatch:
+        kept = ~_are_blank(lines)
+        sizes = lengths(lines.ends)
+        ids = lines.ids if kept.all() else lines.ids[np.repeat(kept, sizes)]
+        ends = np.cumsum(sizes[kept])
+        whole = np.insert(ids, ends - sizes[kept], START)
+        others = {item.name: np.zeros(0, np.uint32) for item in self._kind.columns()}
+        masks = {name: np.zeros(len(ends), np.uint32) for name in self._kind.ragged()}
+        columns = others | masks | {"ids": whole, "ends": ends + np.arange(1, len(ends) + 1)}
+        return self._kind(**columns)
+
+
+def _are_blank(lines: StoredLines) -> Array:
+    """For each line whether it is the end token alone."""
+    found: Array = lengths(lines.ends) == 1
+    found[found] = lines.ids[lines.ends[found] - 1] == END
+    return found
+
+
+def lines_of(batch: ExampleBatch, start: int, record: RecordCheck) -> tuple[Array, Array]:
+    """The ids of blocks as lines, without the start token before each, and their ends.
+
+    start: its id. ShardError for a block without it, or of nothing else.
+    """
+    ids, ends = np.asarray(batch.ids), np.asarray(batch.ends).astype(np.int64)
+    sizes = lengths(ends)
+    first = ends - sizes
+    record.refuse(
+        (sizes < 2) | (ids[first] != start),
+        lambda _: "is no block of a start token and a text, expected one, as create --objective mlm makes it",
+    )
+    return np.delete(ids, first), ends - np.arange(1, len(ends) + 1)

@@ -1,0 +1,138 @@
+"""fairseq's MMapIndexedDataset: lines of ids one after the other in ``.bin``, and their sizes in ``.idx``.
+
+::
+
+    NAME.bin    the ids of all lines, each with its end token, little-endian, in one integer type
+    NAME.idx    "MMIDIDX", two zero bytes; u64 version 1; u8 type of the ids; u64 lines; i32 ids of each line;
+                i64 place of each line's first byte in NAME.bin
+
+Needs NumPy when it is imported.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import IO
+
+import numpy as np
+
+from bertdata.errors import ShardError
+from bertdata.examples.columns import Array
+from bertdata.io import storage
+from bertdata.shards.mapped_file import mapped
+from bertdata.shards.protocol import Sink
+
+BIN, INDEX = ".bin", ".idx"
+TYPES = {1: "u1", 2: "i1", 3: "i2", 4: "i4", 5: "i8", 8: "u2", 9: "u4", 10: "u8"}
+"""The integer types of ids by their codes. 6 and 7 are floats."""
+SMALL_VOCABULARY = 65_500
+"""Ids of vocabularies below this size are 16 bits wide, of others 32."""
+
+_MAGIC = b"MMIDIDX\0\0"
+_VERSION = 1
+_HEAD = struct.Struct("<QBQ")
+_LINE_BYTES = 12
+
+
+def index_path(path: str) -> str:
+    """The ``.idx`` of a ``.bin``."""
+    return path.removesuffix(BIN) + INDEX
+
+
+def id_type(vocabulary_size: int) -> str:
+    """The type of the ids of a vocabulary of that size."""
+    return "u2" if vocabulary_size < SMALL_VOCABULARY else "u4"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class StoredLines:
+    """All lines of a file: line i owns ``ids[ends[i-1]:ends[i]]``. ids: mapped, in the file's type."""
+
+    ids: Array
+    ends: Array
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def pieces(self, most: int) -> Iterator["StoredLines"]:
+        """The lines in order, at most so many at a time. Their ends count from the first id of a piece."""
+        for first in range(0, len(self), most):
+            start = int(self.ends[first - 1]) if first else 0
+            ends = self.ends[first : first + most] - start
+            yield StoredLines(ids=self.ids[start : start + int(ends[-1])], ends=ends)
+
+
+def read_lines(file: IO[bytes], name: str) -> StoredLines:
+    """The lines of a ``.bin``, whose ``.idx`` lies beside it. ShardError says what is wrong with either."""
+    path = index_path(name)
+    if not name.endswith(BIN) or not storage.exists(path):
+        raise ShardError(f"{name}: {path} is missing, which tells the lines of a .bin of fairseq's")
+    kind, sizes, places = _parse_index(storage.read_bytes(path), path)
+    data = mapped(file)
+    item = np.dtype(f"<{kind}")
+    total = int(sizes.sum(dtype=np.int64))
+    if total * item.itemsize != len(data):
+        raise ShardError(
+            f"{name}: holds {len(data)} bytes, expected {total * item.itemsize}: {path} tells {total} ids of "
+            f"{item.itemsize} bytes in {len(sizes)} lines"
+        )
+    ends = np.cumsum(sizes, dtype=np.int64)
+    wrong = places != (ends - sizes) * item.itemsize
+    if wrong.any():
+        line = int(np.argmax(wrong))
+        raise ShardError(
+            f"{path}: line {line} begins at byte {places[line]}, expected "
+            f"{int(ends[line] - sizes[line]) * item.itemsize}, where the line before it ends"
+        )
+    return StoredLines(ids=np.frombuffer(data, item), ends=ends)
+
+
+def _parse_index(data: bytes, path: str) -> tuple[str, Array, Array]:
+    """The type of the ids, the size of each line in ids, and its place in bytes."""
+    if not data.startswith(_MAGIC):
+        raise ShardError(
+            f"{path}: begins with {data[: len(_MAGIC)]!r}, expected {_MAGIC!r}, as fairseq's does"
+        )
+    if len(data) < len(_MAGIC) + _HEAD.size:
+        raise ShardError(f"{path}: holds {len(data)} bytes, expected {len(_MAGIC) + _HEAD.size} or more")
+    version, code, count = _HEAD.unpack_from(data, len(_MAGIC))
+    if version != _VERSION:
+        raise ShardError(f"{path}: its version is {version}, expected {_VERSION}")
+    if code not in TYPES:
+        what = "floats" if code in (6, 7) else "a type that is not known"
+        raise ShardError(f"{path}: the type of its ids is {code}, {what}; expected one of {_listed()}")
+    first = len(_MAGIC) + _HEAD.size
+    if len(data) != (due := first + _LINE_BYTES * count):
+        raise ShardError(f"{path}: holds {len(data)} bytes, expected {due} for {count} lines")
+    sizes = np.frombuffer(data, "<i4", count, first)
+    if (sizes < 0).any():
+        line = int(np.argmax(sizes < 0))
+        raise ShardError(f"{path}: line {line} has {sizes[line]} ids, expected 0 or more")
+    return TYPES[code], sizes, np.frombuffer(data, "<i8", count, first + 4 * count)
+
+
+def _listed() -> str:
+    return ", ".join(map(str, TYPES))
+
+
+@dataclass(kw_only=True, slots=True)
+class LinesWriter:
+    """Writes the ids of lines to a ``.bin`` and makes its ``.idx`` at the end. kind: one of TYPES."""
+
+    sink: Sink
+    kind: str
+    _sizes: list[Array] = field(default_factory=list)
+
+    def write(self, ids: Array, ends: Array) -> None:
+        """Add lines: line i owns ``ids[ends[i-1]:ends[i]]``, its end token among them."""
+        self.sink.write(ids.astype(f"<{self.kind}").tobytes())
+        self._sizes.append(np.diff(ends.astype(np.int64), prepend=0).astype("<i4"))
+
+    def index(self) -> bytes:
+        """The bytes of the ``.idx`` of all lines so far."""
+        sizes = np.concatenate([np.zeros(0, "<i4"), *self._sizes])
+        item = np.dtype(self.kind).itemsize
+        places = (np.cumsum(sizes, dtype=np.int64) - sizes) * item
+        [code] = [code for code, kind in TYPES.items() if kind == self.kind]
+        head = _MAGIC + _HEAD.pack(_VERSION, code, len(sizes))
+        return bytes(head + sizes.astype("<i4").tobytes() + places.astype("<i8").tobytes())

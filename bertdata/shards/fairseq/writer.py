@@ -1,0 +1,58 @@
+"""Writer of unmasked blocks as lines of a ``.bin`` of fairseq's.
+
+A block is a line without its start token, which fairseq puts in front (break mode ``eos``). Ids are those
+of ``bertdata.tokens.fairseq_dictionary``. Needs NumPy when it is imported.
+"""
+
+import numpy as np
+
+from bertdata.examples.columns import arrays, lengths
+from bertdata.examples.groups import count_masks, masks_of
+from bertdata.examples.objectives import find_objective
+from bertdata.records import ExampleBatch, ShardLayout, Vocabulary
+from bertdata.shards.fairseq.blocks import check_blocks, lines_of
+from bertdata.shards.fairseq.lines import LinesWriter, id_type
+from bertdata.shards.protocol import Sink
+from bertdata.shards.rows import RecordCheck, check_batch
+from bertdata.tokens.fairseq_dictionary import dictionary_of, fairseq_ids
+
+
+class FairseqWriter:
+    """Writes the ids of blocks to a ``.bin``. What lies beside it is made when all are written."""
+
+    def __init__(self, sink: Sink, layout: ShardLayout, vocabulary: Vocabulary) -> None:
+        check_blocks(find_objective(layout.objective), "fairseq shard")
+        self._layout, self._vocabulary, self._received = layout, vocabulary, 0
+        self._table = np.array(fairseq_ids(vocabulary), np.uint32)
+        self._counts = np.zeros(len(self._table), np.int64)
+        dictionary_of(vocabulary, self._counts.tolist())
+        self._lines = LinesWriter(sink=sink, kind=id_type(len(self._table)))
+
+    def write(self, batch: ExampleBatch) -> None:
+        batch = arrays(batch)
+        record = RecordCheck(name="fairseq shard", first=self._received)
+        check_batch(batch, self._layout, record)
+        if count_masks(batch):
+            masked = lengths(masks_of(batch).ends) > 0
+            record.refuse(masked, lambda _: "has masks, expected a block of create --no-masks")
+        wrong = np.asarray(batch.ids) >= len(self._table)
+        most = len(self._table)
+        record.refuse_items(
+            wrong, batch.ends, lambda item: f"id {batch.ids[item]}, expected less than {most}"
+        )
+        ids, ends = lines_of(batch, self._vocabulary.role("cls"), record)
+        found = self._table[ids]
+        self._lines.write(found, ends)
+        self._counts += np.bincount(found, minlength=most)
+        self._received += len(batch)
+
+    def close(self) -> None:
+        """Nothing is held back."""
+
+    def index(self) -> bytes:
+        """The bytes of the ``.idx``."""
+        return self._lines.index()
+
+    def dictionary(self) -> bytes:
+        """The bytes of ``dict.txt``, with the counts of the blocks' ids."""
+        return dictionary_of(self._vocabulary, self._counts.tolist()).dump()

@@ -1,0 +1,46 @@
+"""Text to fairseq's binarised lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bertdata.steps.open_dataset import need
+from bertdata.steps.progress import OnProgress, StepProgress, silent
+from bertdata.steps.values import AnyPath, AnyPaths, path_of, paths_of, workers_of
+
+if TYPE_CHECKING:
+    from bertdata.build.binarise import BinarisedText
+
+STAGE = "binarising"
+
+
+def binarise(
+    sources: AnyPaths,
+    target: AnyPath,
+    *,
+    tokenizer: AnyPath,
+    workers: int | None = None,
+    progress: OnProgress | None = None,
+) -> BinarisedText:
+    """Write the lines of text as a directory of fairseq's, as ``bertdata convert --to fairseq`` does.
+
+    sources: files, patterns, directories that ``segment`` made; tokenizer: a tokenizer.json, a model's
+    directory or a ``dict.txt``, which must name the tokens of all roles.
+    """
+    need("numpy", "numpy", "fairseq's binarised lines")
+    from bertdata.build.binarise import binarise_text
+    from bertdata.build.given_parts import find_parts
+    from bertdata.tokens.load import file_at
+
+    tell = progress or silent
+
+    def told(done: int, total: int, line: str) -> None:
+        tell(StepProgress(stage=STAGE, done=done, total=total, unit="files", finished=line))
+
+    return binarise_text(
+        find_parts(paths_of(sources)).parts,
+        path_of(target),
+        file_at(path_of(tokenizer)),
+        workers=workers_of(workers),
+        told=told,
+    )

@@ -1,0 +1,131 @@
+"""fairseq's ``dict.txt``, a symbol and its count a line: its ids, and a tokenizer.json of the same ids.
+
+fairseq's ids: ``<s>`` 0, ``<pad>`` 1, ``</s>`` 2, ``<unk>`` 3, the symbols of the file in order, ``<mask>``.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bertdata.errors import SettingsError, VocabularyError
+from bertdata.records import Vocabulary
+
+DICTIONARY_NAME = "dict.txt"
+SPECIAL_SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>")
+"""Symbols that are in no file, and have the first ids."""
+MASK_SYMBOL = "<mask>"
+"""The symbol that the masked-LM task adds behind all others."""
+START, END = 0, 2
+"""The ids of the token before a block, and of the token behind a line."""
+
+_ROLES = ("cls", "pad", "sep", "unk")
+_OVERWRITE = " #fairseq:overwrite"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dictionary:
+    """The symbols of a ``dict.txt`` in the order of their ids, and the count of each."""
+
+    symbols: tuple[str, ...]
+    counts: tuple[int, ...]
+
+    @property
+    def words(self) -> list[str]:
+        """The token of each id."""
+        return [*SPECIAL_SYMBOLS, *self.symbols, MASK_SYMBOL]
+
+    def dump(self) -> bytes:
+        """The bytes of the file."""
+        pairs = zip(self.symbols, self.counts, strict=True)
+        return "".join(f"{symbol} {count}\n" for symbol, count in pairs).encode()
+
+
+def parse_dictionary(data: bytes, name: str) -> Dictionary:
+    """The dictionary of a file. VocabularyError names the first line that is wrong."""
+    try:
+        lines = data.decode().split("\n")
+    except UnicodeDecodeError as error:
+        place = data.count(b"\n", 0, error.start) + 1
+        raise VocabularyError(f"{name}: line {place}: not UTF-8") from None
+    if lines[-1] == "":
+        lines.pop()
+    found: dict[str, int] = {}
+    for number, line in enumerate(lines, 1):
+        symbol, blank, count = line.rstrip().removesuffix(_OVERWRITE).rpartition(" ")
+        if not blank or not (count.isascii() and count.isdigit()):
+            raise VocabularyError(f"{name}: line {number}: {line!r}, expected a symbol, a blank and a count")
+        if symbol in found or symbol in (*SPECIAL_SYMBOLS, MASK_SYMBOL):
+            raise VocabularyError(f"{name}: line {number}: the symbol {symbol!r} has an id already")
+        found[symbol] = int(count)
+    if not found:
+        raise VocabularyError(f"{name}: is empty, expected a symbol and its count a line")
+    return Dictionary(symbols=tuple(found), counts=tuple(found.values()))
+
+
+def dictionary_json(data: bytes, name: str) -> bytes:
+    """A tokenizer.json with the ids of a ``dict.txt``: of words between blanks, as fairseq reads its text."""
+    words = parse_dictionary(data, name).words
+    special = [*SPECIAL_SYMBOLS, MASK_SYMBOL]
+    plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    ids = {word: number for number, word in enumerate(words)}
+    parsed = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [{"id": ids[word], "content": word, **plain} for word in special],
+        "normalizer": None,
+        "pre_tokenizer": {"type": "WhitespaceSplit"},
+        "post_processor": None,
+        "decoder": None,
+        "model": {"type": "WordLevel", "vocab": ids, "unk_token": "<unk>"},
+    }
+    return json.dumps(parsed, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def fairseq_ids(vocabulary: Vocabulary) -> list[int]:
+    """For each id of a vocabulary its id in fairseq. In RoBERTa's layout they are the same.
+
+    SettingsError where a role has no token, or two roles have the same.
+    """
+    own = [vocabulary.role(role) for role in _ROLES]
+    mask = vocabulary.role("mask")
+    if len({*own, mask}) <= len(_ROLES):
+        raise SettingsError(
+            f"{vocabulary.name}: one of its tokens has two roles; fairseq has a token of its own for each of "
+            f"{', '.join((*_ROLES, 'mask'))}"
+        )
+    found = [0] * vocabulary.size
+    others = [number for number in range(vocabulary.size) if number not in (*own, mask)]
+    for number, old in enumerate((*own, *others, mask)):
+        found[old] = number
+    return found
+
+
+def check_order(vocabulary: Vocabulary) -> None:
+    """SettingsError unless the vocabulary's ids are in fairseq's order."""
+    if fairseq_ids(vocabulary) != list(range(vocabulary.size)):
+        raise SettingsError(
+            f"{vocabulary.name}: its ids are not in fairseq's order (<s> <pad> </s> <unk> first, <mask> "
+            "last); create FILE.bin, and convert TEXT DIR --to fairseq --tokenizer FILE, renumber them"
+        )
+
+
+def dictionary_of(vocabulary: Vocabulary, counts: Sequence[int]) -> Dictionary:
+    """The dictionary of a vocabulary. counts: of each of fairseq's ids in the text.
+
+    SettingsError for a token that ``dict.txt`` cannot hold.
+    """
+    places = fairseq_ids(vocabulary)
+    words = [""] * len(places)
+    for old, new in enumerate(places):
+        words[new] = vocabulary.words[old]
+    symbols = words[len(SPECIAL_SYMBOLS) : -1]
+    seen = {*SPECIAL_SYMBOLS, MASK_SYMBOL}
+    for symbol in symbols:
+        if symbol in seen or symbol != symbol.strip() or not symbol or "\n" in symbol:
+            raise SettingsError(
+                f"{vocabulary.name}: the token {symbol!r} cannot be a symbol of fairseq's {DICTIONARY_NAME}, "
+                "where each is once, a line, and not among its special ones"
+            )
+        seen.add(symbol)
+    return Dictionary(symbols=tuple(symbols), counts=tuple(counts[len(SPECIAL_SYMBOLS) : -1]))

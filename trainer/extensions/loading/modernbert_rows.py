@@ -1,0 +1,208 @@
+"""ModernBERT's rows: its order, packing and masks, where a micro-batch is one row of its loader.
+
+Such a row fills the first of a micro-batch's batch_size rows; the others are empty. A position counts the
+batches of the epoch, and the integers that its masks redrew: from both the stream of the masks is found at
+once. That number is rank 0's; other ranks make the masks of the epoch's earlier batches again.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bertdata.dataset.discover import find_datasets
+from bertdata.dataset.masked_data import MaskedData
+from bertdata.dataset.mixture.weights import split_paths
+from bertdata.dataset.reader import OpenedDataset
+from bertdata.dataset.vocabulary import known_vocabulary
+from bertdata.errors import SettingsError
+from bertdata.examples.columns import Array
+from bertdata.examples.groups import MASKS
+from bertdata.examples.objectives import find_objective
+from bertdata.loaders.modernbert.epoch import CellIds, ModernBertEpoch
+from bertdata.loaders.modernbert.loader import too_few
+from bertdata.loaders.modernbert.masks import stream_state
+from bertdata.loaders.modernbert.settings import ModernBertSettings
+from bertdata.loaders.sequences import StoredSequences
+from bertdata.records import IDS, IDS_ENDS, ExampleBatch, ShardLayout
+from trainer.config.settings import Config
+from trainer.data.budgets import ExampleSizes
+from trainer.data.dealing import Deal, Dealer, OwnRows, Rows
+from trainer.data.examples import CompactExamples, Piece, width_of
+from trainer.data.order import Position
+from trainer.extensions.loading.modernbert_masks import EpochMaskStream, ModernBertBatch, ModernBertMasks
+
+ROW_LAYOUT = "modernbert"
+"""The name of these rows in a ShardLayout."""
+
+_DEVIATIONS = 8 / 3  # of the 3 that a budget allows: more masks are never seen
+_SAMPLE = 64
+
+
+class TakenExamples(CompactExamples):
+    """Stored sequences as examples to gather from. Other columns than the ids are zeros."""
+
+    def __init__(self, sequences: StoredSequences, kind: type[ExampleBatch], layout: ShardLayout) -> None:
+        self._sequences, self._of, self._layout = sequences, kind, layout
+
+    def take(self, numbers: Array) -> dict[str, Array]:
+        layout, kind, count = self._layout, self._of, len(numbers)
+        lengths = np.minimum(self._sequences.lengths[numbers], layout.max_seq_length)
+        found = {
+            item.name: np.zeros(
+                count if item.ends is None else (count, width_of(kind, item.ends, layout)), np.int32
+            )
+            for item in kind.columns()
+        }
+        found[IDS_ENDS] = lengths
+        used = np.arange(layout.max_seq_length) < lengths[:, np.newaxis]
+        found["ids"][used] = self._sequences.take(numbers, layout.max_seq_length)
+        return found
+
+
+@dataclass(frozen=True)
+class ModernBertRows(Rows):
+    """Rows of ModernBERT's loader. sequences: those of ``data``, not None. ids: not None.
+
+    DatasetError where an epoch does not fill a batch.
+    """
+
+    sequences: StoredSequences | None = None
+    ids: CellIds | None = None
+    mask_prob: float = 0.3
+
+    @property
+    def layout(self) -> ShardLayout:
+        """Any token may be masked. A row of S ids holds no more examples than the shortest ones."""
+        longest = self.data.layout.max_seq_length
+        shortest = int(self._stored.lengths.min())
+        return replace(
+            self.data.layout,
+            packing=ROW_LAYOUT,
+            max_predictions_per_seq=longest,
+            sequences_per_row=-(-longest // shortest),
+        )
+
+    @property
+    def _stored(self) -> StoredSequences:
+        assert self.sequences is not None
+        return self.sequences
+
+    @property
+    def by_lengths(self) -> bool:
+        return False
+
+    def describe(self, update: str) -> str:
+        return f"ModernBERT's, {update} of full length"
+
+    def sizes(self) -> ExampleSizes:
+        """Those of full rows."""
+        longest, rate = self.data.layout.max_seq_length, self.mask_prob
+        deviation = _DEVIATIONS * float(np.sqrt(rate * (1 - rate) * longest))
+        return ExampleSizes(lengths=np.full(_SAMPLE, longest), masks_per_token=rate, deviation=deviation)
+
+    def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
+        settings = self._settings(dealer.deal, dealer.seed)
+        epoch, stream = self.go_to(settings, start)
+        batches = start.rows
+        while True:
+            packed = epoch.pack(settings.rows)
+            if packed is None:
+                if not batches:
+                    raise too_few(epoch, settings)
+                (epoch, stream), batches = self._begin(settings, epoch.number + 1), 0
+                continue
+            batches += 1
+            yield ModernBertBatch(
+                parts=[],
+                row_ends=np.repeat(packed.row_ends, settings.micro_batch_size),
+                now=[],
+                coming=[],
+                positions=[Position(epoch.number, 0, batches)],
+                packed=packed,
+                stream=stream,
+            )
+
+    def _settings(self, deal: Deal, seed: int) -> ModernBertSettings:
+        """The loader's settings of a worker."""
+        accumulation = len(deal.offsets)
+        return ModernBertSettings(
+            batch_size=deal.batch_size * accumulation,
+            micro_batch_size=deal.batch_size,
+            max_seq_len=self.data.layout.max_seq_length,
+            mask_prob=self.mask_prob,
+            order_seed=seed,
+            mask_seed=seed,
+            rank=int(deal.offsets[0, 0]),
+            world=deal.micro_batches // accumulation,
+        )
+
+    def _begin(self, settings: ModernBertSettings, number: int) -> tuple[ModernBertEpoch, EpochMaskStream]:
+        assert self.ids is not None
+        epoch = ModernBertEpoch(self._stored, settings, self.ids, number)
+        return epoch, EpochMaskStream(epoch)
+
+    def go_to(self, settings: ModernBertSettings, start: Position) -> tuple[ModernBertEpoch, EpochMaskStream]:
+        """The epoch of the position, behind its batches. Packing depends on lengths alone."""
+        epoch, stream = self._begin(settings, start.epoch)
+        redrawn = start.examples - 1 if settings.rank == 0 else -1
+        for _ in range(start.rows):
+            packed = epoch.pack(settings.rows)
+            if packed is None:
+                raise SettingsError(f"{self.data.name}: epoch {start.epoch} has no batch {start.rows}")
+            if redrawn < 0:
+                stream.draw(packed, epoch.take(packed))
+        if redrawn >= 0:
+            cells = start.rows * settings.rows * settings.width
+            seed = settings.mask_seed + start.epoch
+            stream.go_to(stream_state(seed, cells, redrawn), redrawn)
+        return epoch, stream
+
+    def expand(self, own: OwnRows, pieces: list[Piece], count: int) -> tuple[list[Piece], Array]:
+        assert isinstance(own, ModernBertBatch)
+        assert own.row_ends is not None
+        kind = find_objective(self.data.layout.objective).batch_type
+        examples, numbers = TakenExamples(self._stored, kind, self.layout), own.packed.numbers
+        return [(examples, numbers, np.arange(len(numbers)))], own.row_ends
+
+
+def unmasked_source(config: Config, data: OpenedDataset) -> OpenedDataset:
+    """The opened training data without masks that were drawn for it when it was opened."""
+    return data.source if isinstance(data, MaskedData) else data
+
+
+def modernbert_rows(config: Config, data: OpenedDataset) -> ModernBertRows:
+    """The rows to train on. SettingsError where the data or the configuration cannot have such rows."""
+    keys, objective = config.data, find_objective(data.layout.objective)
+    if keys.bins or keys.pack_on_load or keys.rows:
+        raise SettingsError("masking modernbert packs its rows itself: without bins, pack_on_load and rows")
+    if data.sources:
+        raise SettingsError(
+            f"{data.name}: masking modernbert has its own order; unite them as A+B, unweighted"
+        )
+    if data.layout.packing is not None:
+        raise SettingsError(f"{data.name}: its rows are packed; masking modernbert needs single examples")
+    if others := [
+        group.name
+        for group in objective.batch_type.groups()
+        if group not in (IDS, MASKS, *objective.unlearned)
+    ]:
+        raise SettingsError(
+            f"{data.name}: masking modernbert takes ids alone, as of the objective mlm; "
+            f"those of {data.layout.objective} have {', '.join(others)}"
+        )
+    vocabulary = known_vocabulary(
+        config.masking.vocab, find_datasets(split_paths(str(keys.train_data))[0])[0]
+    )
+    if vocabulary is None:
+        raise SettingsError(
+            f"{data.name}: masking modernbert needs its vocabulary, which is not beside the data; "
+            "give --vocab"
+        )
+    return ModernBertRows(
+        data,
+        ModernBertMasks(data),
+        sequences=StoredSequences(data),
+        ids=CellIds(mask_id=vocabulary.role("mask"), padding_id=vocabulary.role("pad")),
+        mask_prob=config.masking.masked_lm_prob,
+    )
