@@ -256,9 +256,9 @@ def test_flags_of_mds_go_with_mds(bertdata, blocks, tmp_path):
     out = tmp_path / "out"
     words = ["convert", blocks, out, "--to=lddl"]
     bertdata(*words, "--len").assert_one_error(2, "len goes with mds")
-    bertdata(*words, "--size-limit=9").assert_one_error(2, "size_limit goes with mds")
+    bertdata(*words, "--size-limit=9").assert_one_error(2, "--size-limit goes with mds")
     words = ["convert", blocks, out, "--to=mds"]
-    bertdata(*words, "--num-shards=3").assert_one_error(2, "num_shards does not go with mds")
+    bertdata(*words, "--num-shards=3").assert_one_error(2, "--num-shards does not go with mds")
     bertdata(*words, "--size-limit=100").assert_one_error(2, "the first sample alone makes a shard of")
     bertdata(*words, "--compression=zip").assert_one_error(2, "unknown compression 'zip', expected one of")
     bertdata(*words, "--compression=gz:10").assert_one_error(2, "level 10, expected 0 to 9")

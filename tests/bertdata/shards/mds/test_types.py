@@ -75,7 +75,7 @@ def test_texts_and_bytes_come_back(value):
     free_shape=st.booleans(),
 )
 def test_arrays_are_their_heads_and_values(dtype, shape, free_type, free_shape):
-    array = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+    array = (np.arange(np.prod(shape)) % 100).reshape(shape).astype(dtype)
     if free_type and not free_shape:
         free_shape = True
     name = "ndarray" if free_type else f"ndarray:{dtype}"
