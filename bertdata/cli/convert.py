@@ -132,7 +132,8 @@ def run(arguments: list[str]) -> int:
     if args.tokenizer is not None:
         if args.to != FAIRSEQ:
             parser.error("--tokenizer goes with --to fairseq")
-        given = [name for name in ("num_shards", "unverified", "vocab", "objective") if getattr(args, name)]
+        names = {*_OF_DATASETS, "vocab", "objective"} - {"workers", "tokenizer"}
+        given = [name for name in sorted(names) if getattr(args, name)]
         if given:
             parser.error(f"--{given[0].replace('_', '-')} goes with a dataset, --tokenizer with text")
         return _binarise(args)

@@ -25,7 +25,7 @@ from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.records import DEFAULT_OBJECTIVE, Buffer, ExampleBatch, ShardLayout
 from bertdata.shards.containers import make_reader, open_reader
-from bertdata.shards.mds.layout import of_longest_shard
+from bertdata.shards.measured_sizes import with_largest_sizes
 from bertdata.shards.packed.packs import PackBatch, PackReader
 from bertdata.shards.protocol import ShardReader
 from bertdata.text.held_out import held_out
@@ -354,21 +354,9 @@ def _unverified(paths: list[str], objective: str | None, split: Split | None) ->
     files = {file.path: file for shards, _ in found for file in shards if not _is_empty_of_deal(file)}
     with ThreadPoolExecutor(_THREADS) as pool:
         counted = list(pool.map(partial(_count, objective), sorted(files)))
-    layouts = _common_sizes([(path, layout, measured) for path, layout, _, _, measured in counted])
+    layouts = with_largest_sizes((path, layout, measured) for path, layout, _, _, measured in counted)
     left_out = sum(number for _, number in found)
-    layouts = of_longest_shard(layouts)
     return layouts, [(files[path], examples, rows) for path, _, examples, rows, _ in counted], None, left_out
-
-
-def _common_sizes(found: list[tuple[str, ShardLayout, bool]]) -> list[tuple[str, ShardLayout]]:
-    """The layouts by path. Those of files that do not tell their sizes get the largest of all such files."""
-    measured = [layout for _, layout, is_measured in found if is_measured]
-    names = {name for layout in measured for name in find_objective(layout.objective).batch_type.sizes()}
-    largest = {name: max(layout.size(name) for layout in measured) for name in sorted(names)}
-    return [
-        (path, ShardLayout.of_sizes(largest, objective=layout.objective) if is_measured else layout)
-        for path, layout, is_measured in found
-    ]
 
 
 def _is_empty_of_deal(file: FoundShard) -> bool:

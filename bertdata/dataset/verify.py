@@ -105,7 +105,7 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
     findings = [*_check_manifest_itself(manifest, data, path), *in_parallel(check, files)]
     listed = _listed(manifest)
     findings += _check_md5sums_of(manifest, listed, directory)
-    companions = list(_companions(manifest))
+    companions = list(_companions(manifest, directory))
     for name, md5, must_be_there in companions:
         findings += _check_companion(storage.join(directory, name), md5, must_be_there)
     if isinstance(manifest, Manifest):
@@ -126,7 +126,7 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
     return Report(path=directory, findings=tuple(findings))
 
 
-def _companions(manifest: AnyManifest) -> Iterable[tuple[str, str | None, bool]]:
+def _companions(manifest: AnyManifest, directory: str) -> Iterable[tuple[str, str | None, bool]]:
     """Small files beside the listed ones: name, md5 where the manifest has it, whether it must be there.
 
     The articles' manifest is copied from the parts' directory, which may lack it; of what md5 a dataset's
@@ -139,10 +139,11 @@ def _companions(manifest: AnyManifest) -> Iterable[tuple[str, str | None, bool]]
             yield DATASET_COPY, manifest.plan.packed_from, True
         if manifest.plan.settings.container["format"] == FAIRSEQ:
             yield DICTIONARY_NAME, None, True
-        if manifest.plan.settings.container["format"] == MDS:
+        if manifest.plan.settings.container["format"] == MDS:  # made of the shards' bytes: _check_mds_index
             yield INDEX_NAME, None, True
-        for name, data in layout_files(manifest.plan.settings, manifest.shards).items():
-            yield name, md5_of(data), True
+        else:
+            for name, data in layout_files(directory, manifest.plan.settings, manifest.shards).items():
+                yield name, md5_of(data), True
         if manifest.parts_manifest is not None:
             yield PARTS_COPY, manifest.parts_manifest, True
             yield ARTICLES_COPY, None, False

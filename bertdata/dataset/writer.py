@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Any, BinaryIO
 
 from bertdata.dataset.check import check_index, check_shard
+from bertdata.dataset.layout_files import layout_files
 from bertdata.dataset.lengths import ShardLengths, check_lengths
 from bertdata.dataset.manifest import (
     KIND,
@@ -25,7 +26,6 @@ from bertdata.dataset.manifest import (
     lengths_name,
     parse_manifest,
 )
-from bertdata.dataset.mds_index import mds_index
 from bertdata.dataset.sources import NO_SOURCES, SOURCE_NAMES, Sources
 from bertdata.errors import DatasetError, InputError, ManifestError
 from bertdata.io import storage
@@ -34,7 +34,6 @@ from bertdata.io.entry_json import parse_entry
 from bertdata.io.file_check import md5_of
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.shards.containers import FAIRSEQ
-from bertdata.shards.mds.names import INDEX_NAME, MDS
 from bertdata.shards.packed.record_index import index_name
 from bertdata.tokens.files import name_in_dataset
 from bertdata.tokens.tokenizer_json import tokenizer_bytes
@@ -223,12 +222,11 @@ class Dataset:
         *,
         vocabulary: str,
         sources: Sources = NO_SOURCES,
-        also: Mapping[str, bytes] | None = None,
         warnings: Iterable[str] = (),
     ) -> Manifest:
         """Write the tokeniser's file, copies of cited manifests, MD5SUMS and the manifest. Remove the rest.
 
-        vocabulary: the path of the tokeniser's file. also: small files of the layout's own, by name.
+        vocabulary: the path of the tokeniser's file.
         InputError where every input was skipped, since a dataset of nothing helps nobody, and where an input
         is not what its cited manifest lists.
         """
@@ -252,9 +250,8 @@ class Dataset:
             if name not in cited:  # copied by an earlier run, whose parts had a manifest
                 storage.remove(self.commit.path(name), missing_ok=True)
         own_name = name_in_dataset(settings.tokenizer)
-        others = {own_name: tokenizer_bytes(vocabulary), **cited, **(also or {})}
-        if settings.container["format"] == MDS:
-            others[INDEX_NAME] = mds_index(self.directory, settings, manifest.shards)
+        others = {own_name: tokenizer_bytes(vocabulary), **cited}
+        others |= layout_files(self.directory, settings, manifest.shards)
         self.commit.finish(manifest.dump(), manifest.md5sums(), others)
         return manifest
 

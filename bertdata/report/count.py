@@ -22,12 +22,13 @@ class ShardCounts:
 
     lengths: examples by their number of real tokens; own: the objective's counts. packs: packed rows by
     their number of sequences; none where each row is one example. masked_tokens: masked positions. layout
-    is None for a shard without records.
+    is None for a shard without records; is_measured: its sizes are the largest of the examples.
     """
 
     name: str
     bytes: int
     layout: ShardLayout | None
+    is_measured: bool = False
     lengths: Counter[int] = field(default_factory=Counter)
     own: ObjectiveCounts = field(default_factory=ObjectiveCounts)
     packs: Counter[int] = field(default_factory=Counter)
@@ -65,7 +66,9 @@ def count_shard(
     """The counts of the shard at the path, every record of it read. ShardError as from its reader."""
     with open_reader(path, engine, objective, padding_id=padding_id) as reader:
         own = find_objective(reader.layout.objective).counts()
-        counts = ShardCounts(name=name, bytes=shard_bytes, layout=reader.layout, own=own)
+        counts = ShardCounts(
+            name=name, bytes=shard_bytes, layout=reader.layout, is_measured=reader.is_measured, own=own
+        )
         if isinstance(reader, PackReader):
             for packs in reader.packs(_BATCH):
                 counts.add(packs.examples)

@@ -17,7 +17,7 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.records import ShardLayout
 from bertdata.report.count import ShardCounts, count_shard, merged
-from bertdata.shards.mds.layout import of_longest_shard
+from bertdata.shards.measured_sizes import with_largest_sizes
 
 _BINS = 64
 
@@ -182,8 +182,10 @@ def _input_amounts(dataset: FoundDataset) -> tuple[int | None, int | None]:
 
 def _common_layout(shards: list[ShardCounts], path: str) -> ShardLayout:
     """The layout of all shards. UsageError if they differ, ShardError if there is no example."""
-    layouts = of_longest_shard(
-        (shard.name, shard.layout) for shard in shards if shard.examples and shard.layout is not None
+    layouts = with_largest_sizes(
+        (shard.name, shard.layout, shard.is_measured)
+        for shard in shards
+        if shard.examples and shard.layout is not None
     )
     if not layouts:
         raise ShardError(f"{path}: {len(shards)} shards without any example")

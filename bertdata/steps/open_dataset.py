@@ -33,13 +33,16 @@ def open_dataset(
     epoch: int | None = None,
     stopping_strategy: "StoppingStrategy | None" = None,
     examples: int | None = None,
+    blocks: str | None = None,
+    tokens_per_sample: int = 512,
 ) -> "ExampleDataset":
     """The dataset at the paths: directories, manifests, shards beside their manifest, patterns, or URLs.
 
     Sizes are compared with the manifest now, md5s when a shard is read. unverified: take TFRecord, HDF5,
     Parquet, MDS or Arrow files of any tool without a manifest, or a .bin of fairseq's, and count their
     examples. objective: one of your own that the examples have, or that of files which do not tell it.
-    MissingInputError, DatasetError, ManifestError or ShardError name the fault.
+    blocks, tokens_per_sample: of a .bin of fairseq's, the blocks that fairseq makes in this break mode and
+    size, in its order. MissingInputError, DatasetError, ManifestError or ShardError name the fault.
 
     A mapping of paths to weights, ``{"A": 0.7, "B": 0.3}``, is a mixture: its examples come in the order
     that ``bertdata.dataset.mixture.turns`` tells. stopping_strategy: an epoch ends when the first source has
@@ -54,20 +57,38 @@ def open_dataset(
     given: dict[str, Any] = {name: value for name, value in of_mixture.items() if value is not None}
     opened: OpenedDataset
     if isinstance(paths, Mapping):
-        from bertdata.dataset.mixture.examples import mix_examples
-        from bertdata.dataset.mixture.opening import open_sources
-
-        sources = [(path_of(path), weight) for path, weight in paths.items()]
-        if not sources:
-            raise SettingsError("the mixture has no sources; give paths with their weights")
-        weights = whole_weights(sources)
-        parts = open_sources([path for path, _ in sources], unverified=unverified, objective=objective)
-        opened = mix_examples(parts, weights, **given)
+        if blocks is not None:
+            raise SettingsError("blocks are cut of one .bin, not of a mixture")
+        opened = _open_mixture(paths, given, unverified, objective)
     elif given:
         raise SettingsError(f"{', '.join(given)}: for a mixture; give paths with weights, as {{'A': 0.7}}")
+    elif blocks is not None:
+        opened = _open_blocks(paths_of(paths), blocks, tokens_per_sample)
     else:
         opened = reader.open_dataset(paths_of(paths), unverified=unverified, objective=objective)
     return ExampleDataset(opened=opened, objective=objective)
+
+
+def _open_mixture(
+    paths: Mapping[AnyPath, Weight], given: dict[str, Any], unverified: bool, objective: str | None
+) -> OpenedDataset:
+    from bertdata.dataset.mixture.examples import mix_examples
+    from bertdata.dataset.mixture.opening import open_sources
+
+    sources = [(path_of(path), weight) for path, weight in paths.items()]
+    if not sources:
+        raise SettingsError("the mixture has no sources; give paths with their weights")
+    weights = whole_weights(sources)
+    parts = open_sources([path for path, _ in sources], unverified=unverified, objective=objective)
+    return mix_examples(parts, weights, **given)
+
+
+def _open_blocks(paths: list[str], blocks: str, tokens_per_sample: int) -> OpenedDataset:
+    from bertdata.dataset.binarised_blocks import open_blocks
+
+    if len(paths) != 1:
+        raise SettingsError(f"blocks are cut of one .bin, found {len(paths)} paths")
+    return open_blocks(paths[0], blocks, tokens_per_sample)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)

@@ -95,6 +95,7 @@ def test_the_toolkit_needs_none_of_the_heavy_packages():
     users = {"bertdata.examples.columns", "bertdata.shards.rows", "bertdata.dataset.views.model_rows"}
     users |= {"bertdata.examples.dynamic_masking.masker", "bertdata.dataset.masked_data"}
     users |= {"bertdata.examples.sop.load_masker", "bertdata.examples.span.load_masker"}
+    users |= {"bertdata.dataset.binarised_blocks"}
     users |= {f"bertdata.examples.fairseq.{name}" for name in ("blocks", "load_masker", "order", "seeds")}
     users |= {"bertdata.dataset.mixture.examples", "bertdata.dataset.mixture.turns"}
     users |= {

@@ -15,7 +15,6 @@ from bertdata.build.conversion.settings import ConversionSettings
 from bertdata.build.conversion.shard import kept_shard
 from bertdata.build.packs.source import CountTask, PackSource, count_shard, open_source
 from bertdata.build.sorting.scratch import forget_scratch, scratch_folder
-from bertdata.dataset.layout_files import layout_files
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, corpus_entry
 from bertdata.dataset.mds_index import form_of
 from bertdata.dataset.writer import Dataset
@@ -130,9 +129,8 @@ def _finish(
 ) -> Manifest:
     """Write the manifest and all that goes with it."""
     entries = [entry for shard in found for entry in shard.entries]
-    also = layout_files(job.dataset.plan.settings, entries)
     return job.dataset.finish(
-        inputs, entries, source.skipped, vocabulary=job.tokenizer.path, sources=source.sources, also=also
+        inputs, entries, source.skipped, vocabulary=job.tokenizer.path, sources=source.sources
     )
 
 

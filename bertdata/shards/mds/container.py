@@ -114,6 +114,7 @@ class MdsReader(ShardReader):
             raise ShardError(f"{name}: {error}") from None
         self._objective = objective or find_objective(layout.objective if layout else "mlm")
         check_kind(self._objective.batch_type, self._objective.name, name)
+        self.is_measured = layout is None
         self.layout = layout or self._measured()
 
     def __len__(self) -> int:
@@ -188,6 +189,7 @@ class MdsDirectoryReader(ShardReader):
         self._paths = [find_file(storage.parent(index), entry) for entry in entries]
         self._objective, self._known = objective, layout
         self._length = sum(entry.samples for entry in entries)
+        self.is_measured = layout is None
         self.layout = layout or self._longest()
 
     def __len__(self) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from bertdata.errors import ShardError
 from bertdata.io import storage
+from bertdata.shards.containers import is_shard_name
 from bertdata.shards.mds.names import INDEX_NAME, is_mds_name, load_numpy
 
 
@@ -14,8 +15,8 @@ def mds_shards(directory: str, names: Sequence[str]) -> list[str]:
     and for a shard that is missing.
     """
     indexes = [name for name in names if storage.base_name(name) == INDEX_NAME]
-    others = [name for name in names if name.endswith((".tfrecord", ".hdf5", ".h5", ".parquet"))]
-    if not indexes or (others and not any(map(is_mds_name, names))):
+    shards = [name for name in names if is_shard_name(name)]
+    if not indexes or (shards and not any(map(is_mds_name, shards))):
         return []
     load_numpy()
     from bertdata.shards.mds.index import parse_index

@@ -134,6 +134,7 @@ def test_a_dataset_that_datasets_saved_is_converted(bertdata, small_vocabulary_f
     ]
     assert bertdata("convert", saved, out, *words).status == 0
     assert [example.ids for example in face.open_dataset(out)] == rows
+    assert "6 to    6             1" in bertdata("stats", saved, "--objective=mlm", "--workers=1").out
     table = pyarrow.ipc.open_stream((out / "data-00000-of-00002.arrow").read_bytes()).read_all()
     assert table.schema.field("input_ids").type == pyarrow.list_(pyarrow.int32())
 

@@ -241,6 +241,7 @@ def test_a_directory_of_something_else_stays(bertdata, text, roberta, tmp_path):
     bertdata(*words, "--unverified").assert_one_error(
         2, "--unverified goes with a dataset, --tokenizer with text"
     )
+    bertdata(*words, "--size-limit=9").assert_one_error(2, "--size-limit goes with a dataset")
     text.write_bytes(b"the lamp\n\xff\xfe\n")
     bertdata(*words).assert_one_error(1, "text.txt: line 2: byte 0xff")
 

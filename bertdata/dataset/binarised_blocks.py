@@ -1,0 +1,70 @@
+"""A ``.bin`` of fairseq's as the dataset that its trainer makes of it: blocks in the order of the text.
+
+Needs NumPy when it is imported.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bertdata.dataset.reader import OpenedDataset, Shard
+from bertdata.errors import ShardError
+from bertdata.examples import columns
+from bertdata.examples.fairseq.blocks import fairseq_blocks
+from bertdata.examples.groups import MASKS
+from bertdata.examples.mlm.batch import MlmBatch
+from bertdata.io import storage
+from bertdata.records import IDS, ExampleBatch, ShardLayout
+from bertdata.shards.fairseq.lines import read_lines
+from bertdata.shards.rows import check_layout
+
+_PIECE = 4096
+_OBJECTIVE = "mlm"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BinarisedBlocks(OpenedDataset):
+    """Unmasked blocks of binarised lines, numbered as fairseq's. All ids are held while they are read."""
+
+    breaks: str
+    tokens_per_sample: int
+
+    @property
+    def has_lengths(self) -> bool:
+        return False
+
+    def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
+        """All blocks, a few thousand at a time."""
+        blocks = _read(shard.path, self.breaks, self.tokens_per_sample)
+        for start in range(0, len(blocks), _PIECE):
+            yield columns.compact(columns.cut(blocks, start, start + _PIECE))
+
+
+def open_blocks(path: str, breaks: str, tokens_per_sample: int) -> BinarisedBlocks:
+    """The blocks of a ``.bin`` whose ``.idx`` lies beside it.
+
+    breaks, tokens_per_sample: fairseq's ``--sample-break-mode`` and ``--tokens-per-sample``. A line too long
+    for a block is one by itself, as in fairseq, and the layout has room for it. ShardError or SettingsError
+    says what is wrong.
+    """
+    blocks = _read(path, breaks, tokens_per_sample)
+    if not len(blocks):
+        raise ShardError(f"{path}: holds no blocks")
+    longest = int(columns.lengths(blocks.ends).max())
+    sizes = {IDS.size: longest, MASKS.size: 1}
+    layout = ShardLayout.of_sizes(sizes, objective=_OBJECTIVE)
+    check_layout(layout, path, sizes)
+    shard = Shard(name=storage.base_name(path), path=path, examples=len(blocks), masked_tokens=0)
+    return BinarisedBlocks(
+        name=path,
+        layout=layout,
+        shards=(shard,),
+        vocabulary_size=None,
+        breaks=breaks,
+        tokens_per_sample=tokens_per_sample,
+    )
+
+
+def _read(path: str, breaks: str, tokens_per_sample: int) -> MlmBatch:
+    with storage.open_input(path) as file:
+        lines = read_lines(file, path)
+        return fairseq_blocks(lines.ids, lines.ends, breaks, tokens_per_sample)
