@@ -11,6 +11,8 @@ EXTRAS = {
     "hdf5": ["h5py>=3.10", "numpy"],
     "parquet": ["pyarrow>=17", "numpy"],
     "mds": ["numpy", "cramjam>=2.8", "xxhash>=3"],
+    "json": ["orjson>=3.9"],
+    "zstd": ["zstandard>=0.19"],
     "pack": ["scipy>=1.11", "numpy"],
     "tf": [
         "tensorflow-cpu>=2.16; platform_machine == 'x86_64'",
@@ -34,6 +36,7 @@ EXTRAS["all"] = sorted({requirement for extra in EXTRAS.values() for requirement
 EXTRAS["dev"] = [
     *EXTRAS["datasets"],
     *EXTRAS["hdf5"],
+    *EXTRAS["json"],
     *EXTRAS["parquet"],
     *EXTRAS["tf"],
     *EXTRAS["beam"],
@@ -49,6 +52,7 @@ EXTRAS["dev"] = [
     *EXTRAS["vocab"],
     *EXTRAS["wandb"],
     *EXTRAS["wiki"],
+    *EXTRAS["zstd"],
     *EXTRAS["gcs"],
     *EXTRAS["s3"],
     "accelerate",

@@ -21,7 +21,7 @@ class TextStage:
     """The directory to make from so many ``files``."""
 
     files: int
-    text: TextDirectory
+    text: TextDirectory[TextPlan]
     load_splitter: LoadSplitter
 
     @property

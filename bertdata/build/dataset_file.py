@@ -27,6 +27,8 @@ from bertdata.config.value_check import check_names, check_values
 from bertdata.errors import SettingsError
 from bertdata.examples.objectives import OBJECTIVES, find_objective
 from bertdata.io.toml_text import TomlFile
+from bertdata.sources.settings import RecordSettings
+from bertdata.text.part_settings import PartSettings
 from bertdata.text.settings import SegmentSettings
 
 _TEXT = "text"
@@ -38,8 +40,10 @@ _TOKENIZER = {
     "roles": {"type": "object", "additionalProperties": {"type": "string"}},
 }
 _TEXT_SCHEMAS = {
-    item.name: {"type": {int: "integer", float: "number"}.get(type(item.default), "string")}
-    for item in fields(SegmentSettings)
+    item.name: {"type": {bool: "boolean", int: "integer", float: "number"}.get(type(item.default), "string")}
+    for kind in (SegmentSettings, PartSettings, RecordSettings)
+    for item in fields(kind)
+    if item.name != "records"
 }
 _SHUFFLE = {"shuffle": {"enum": SHUFFLES}, "num_shards": {"type": "integer", "minimum": 1}}
 

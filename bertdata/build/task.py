@@ -11,6 +11,7 @@ from bertdata._native import Engine
 from bertdata.build.binarised_part import ENDING as BINARISED
 from bertdata.build.binarised_part import BinarisedPart
 from bertdata.build.documents import CorpusSource, DocumentSource, LoadedDocuments, PartSource
+from bertdata.build.pair_watch import PairWatch
 from bertdata.build.part_names import shard_stem
 from bertdata.build.shuffle.keys import shard_seed
 from bertdata.config.settings import ExampleSettings
@@ -140,12 +141,14 @@ TargetEntries = tuple[InputEntry, tuple[ShardEntry, ...]]
 class TaskResult:
     """Entries made or found, by target. Warnings for a person. Returns how many shards were kept.
 
-    An input that was left out has no entries, but says why.
+    ones: by target, examples with the pair label 1; None where nobody counted them, as in a shard that was
+    kept. An input that was left out has no entries, but says why.
     """
 
     entries: tuple[TargetEntries, ...]
     warnings: tuple[str, ...] = field(default=())
     kept: int = 0
+    ones: tuple[int | None, ...] = ()
     skipped: SkippedEntry | None = None
 
     @property
@@ -201,6 +204,7 @@ def run_task(task: ShardTask, tell: Tell = _tell_nobody) -> TaskResult:
     targets, done = task.plan.targets, _finished(task)
     missing = [target for target in targets if target not in done]
     warnings: tuple[str, ...] = ()
+    ones: dict[Target, int | None] = {}
     if missing:
         try:
             loaded = task.source.load(missing[0].settings)
@@ -214,11 +218,13 @@ def run_task(task: ShardTask, tell: Tell = _tell_nobody) -> TaskResult:
             progress = _InputProgress(
                 tell, loaded.entry.bytes, LOADING_FRACTION + number * fraction, fraction
             )
-            done[target] = loaded.entry, _make_shards(task, target, loaded, progress)
+            entries, ones[target] = _make_shards(task, target, loaded, progress)
+            done[target] = loaded.entry, entries
     return TaskResult(
         entries=tuple(done[target] for target in targets),
         warnings=warnings,
         kept=sum(len(done[target][1]) for target in targets if target not in missing),
+        ones=tuple(ones.get(target) for target in targets),
     )
 
 
@@ -238,22 +244,24 @@ class _InputProgress:
 
 def _make_shards(
     task: ShardTask, target: Target, loaded: LoadedDocuments, progress: _InputProgress
-) -> tuple[ShardEntry, ...]:
-    """Write the task's shards of a target and note them as finished."""
+) -> tuple[tuple[ShardEntry, ...], int | None]:
+    """Write the task's shards of a target and note them as finished. Their entries, and pairs of label 1."""
     settings, engine = task.settings(target), task.plan.engine
     vocabulary = vocabulary_of(task.plan.tokenizer)
     progress(0)
-    examples = find_objective(settings.objective).make(loaded.documents, vocabulary, settings, engine)
+    objective = find_objective(settings.objective)
+    examples = objective.make(loaded.documents, vocabulary, settings, engine)
+    watch = PairWatch(examples) if objective.label_one else None
     writing = (1 - MAKING_SHARE) / max(1, len(examples))
 
     def tell(example: int) -> None:
         progress(MAKING_SHARE + writing * example)
 
     write = _write_bins if settings.bin_size else _write_shard
-    entries = write(task, target, examples, tell)
+    entries = write(task, target, watch or examples, tell)
     for entry in entries:
         target.dataset.record(loaded.entry, entry)
-    return entries
+    return entries, watch.ones if watch else None
 
 
 def _write_shard(

@@ -2,8 +2,10 @@
 
 import argparse
 from collections.abc import Sequence
+from typing import Any
 
 from bertdata.build.dry_run import show_previews
+from bertdata.build.plan import chosen_settings
 from bertdata.cli.common.example_flags import add_settings, given_settings
 from bertdata.cli.common.parser import (
     Parser,
@@ -17,13 +19,17 @@ from bertdata.cli.common.parser import (
     names_config,
 )
 from bertdata.cli.common.step_progress import ShownProgress
+from bertdata.cli.common.text_flags import INPUT_KIND_HELP, add_part_settings, given_part_settings
 from bertdata.dataset.manifest import summary
-from bertdata.io.terminal import say, say_error
+from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error
+from bertdata.sources.kinds import RECORD_KINDS, TEXT
 from bertdata.steps.create import ShardRun, plan_run
+from bertdata.steps.source_parts import holds_records, make_parts, preview_parts
 from bertdata.steps.values import workers_of
 
 EXAMPLE = """\
   bertdata create results --output shards --vocab vocab.txt --recipe mlperf
+  bertdata create corpus/*.jsonl.zst --output shards --vocab vocab.txt --text-field text
   bertdata create results/part-* --output shards --vocab vocab.txt --recipe mlperf
   bertdata create results/part-* --output shards --vocab vocab.txt --recipe nvidia --phase 2
   bertdata create results --output shards --vocab vocab.txt --config dataset.toml
@@ -42,7 +48,11 @@ they become; sorted documents wait in DIR/unfinished meanwhile, half a byte for 
 def make_parser(arguments: Sequence[str] = ()) -> Parser:
     parser = Parser("bertdata create", EXAMPLE, SUMMARY)
     parser.add_argument(
-        "parts", nargs="+", metavar="PART", help="text file, pattern, URL, or directory made by segment"
+        "parts",
+        nargs="+",
+        metavar="PART",
+        help="text file, pattern, URL, directory made by segment, or a source of records (JSON lines, "
+        "Parquet, Arrow; other kinds by --input-kind)",
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the dataset, or its URL")
     add_config(parser, "container, objective, tokenizer")
@@ -51,6 +61,13 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
     parser.set_defaults(shuffle=None)  # so that a file's counts where no flag is given
     add_settings(parser, arguments)
     add_skip_bad_inputs(parser)
+    sources = parser.add_argument_group(
+        "sources", "files of records in place of parts, made to parts in OUTPUT.text as bertdata segment does"
+    )
+    kinds = (TEXT, *RECORD_KINDS)
+    sources.add_argument("--input-kind", choices=kinds, metavar="KIND", help=INPUT_KIND_HELP)
+    sources.add_argument("--language", metavar="CODE", help="language of the text, as segment takes it")
+    add_part_settings(sources)
     add_dry_run(parser)
     add_workers(parser)
     add_engine(parser)
@@ -59,6 +76,21 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
 
 def run(arguments: list[str]) -> int:
     args = make_parser(arguments).parse_args(arguments)
+    of_sources = _source_settings(args)
+    if holds_records(args.parts, of_sources):
+        chosen_settings(args.recipe, args.phase, given_settings(args))
+        if args.dry_run:
+            say(*preview_parts(args.parts, args.output, of_sources), NOTHING_WRITTEN)
+            return 0
+        with ShownProgress() as progress:
+            args.parts = make_parts(
+                args.parts,
+                args.output,
+                of_sources,
+                workers=workers_of(args.workers),
+                engine=args.engine,
+                progress=progress,
+            )
     if args.dry_run:
         work = planned(args)
         say(*work.notes)
@@ -72,8 +104,15 @@ def run(arguments: list[str]) -> int:
     with ShownProgress() as progress:
         made = work.make(workers_of(args.workers), progress)
     for dataset in made.datasets:
-        say(summary(dataset.directory, dataset.manifest.as_json()))
+        share = f", {dataset.ones}" if dataset.ones else ""
+        say(summary(dataset.directory, dataset.manifest.as_json()) + share)
     return 0
+
+
+def _source_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """The settings of sources that the command line names."""
+    own = {name: getattr(args, name) for name in ("input_kind", "language")}
+    return given_part_settings(args) | {name: value for name, value in own.items() if value is not None}
 
 
 def planned(args: argparse.Namespace) -> ShardRun:

@@ -1,4 +1,7 @@
-"""``bertdata segment``: extracted articles, or plain text, to parts with one sentence a line."""
+"""``bertdata segment``: extracted articles, plain text, or records, to parts with one sentence a line."""
+
+import argparse
+from typing import Any
 
 from bertdata.cli.common.parser import (
     Parser,
@@ -12,12 +15,17 @@ from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.cli.common.text_flags import (
     add_books,
     add_input_kind,
+    add_part_settings,
     add_segment_settings,
+    given_part_settings,
     given_segment_settings,
 )
 from bertdata.io.terminal import NOTHING_WRITTEN, say
-from bertdata.steps.segment import preview_segment, segment, settings_of
-from bertdata.text.languages import language_notes
+from bertdata.sources.records import REASONS
+from bertdata.steps.record_source import part_settings, preview_records, reads_records
+from bertdata.steps.segment import preview_segment, segment, settings_of, settings_with
+from bertdata.text.input_kinds import ARTICLES
+from bertdata.text.languages import ENGLISH, language_notes
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 
 EXAMPLE = """\
@@ -25,14 +33,19 @@ EXAMPLE = """\
   bertdata segment extracted --output shards --recipe nvidia --training-shards 256 --test-shards 256
   bertdata segment books --input-kind text --output results --eval-articles 100
   bertdata segment extracted --books books --output shards --recipe nvidia --prefix books_wiki_en_corpus
-  bertdata segment extracted-dewiki --output results --language de --punkt 3.10.4"""
+  bertdata segment extracted-dewiki --output results --language de --punkt 3.10.4
+  bertdata segment corpus/*.jsonl.zst --output parts --text-field text
+  bertdata segment gs://bucket/corpus --input-kind parquet --output parts --sentences none"""
 
 SUMMARY = """\
 Cleans extracted articles (files AA/wiki_00 ... as bertdata extract writes them), splits them into
 sentences, and gathers them: mlperf into part-00000-of-00500 ..., eval.txt and eval.md5; nvidia into
 <prefix>_training_<i>.txt and <prefix>_test_<i>.txt; then manifest.json and MD5SUMS. The same bytes for
 any number of workers. Run again after a crash, it makes only what is missing. With --input-kind text each
-file is one document, a book for instance; --books gives such files beside articles."""
+file is one document, a book for instance; --books gives such files beside articles.
+Of JSON lines, CSV, Parquet, Arrow and plain text with blank lines between documents (--input-kind blocks),
+compressed or not, each record is a document. Their parts, part-00000.txt ..., are cut by bytes of text:
+the same text gives the same parts, whatever files it comes from."""
 
 
 def make_parser() -> Parser:
@@ -45,6 +58,7 @@ def make_parser() -> Parser:
     add_books(parser)
     add_config(parser, "its table text")
     add_segment_settings(parser)
+    add_part_settings(parser.add_argument_group("records", "of files of records alone"))
     add_punkt_tables(parser)
     add_dry_run(parser)
     add_workers(parser)
@@ -54,19 +68,15 @@ def make_parser() -> Parser:
 
 def run(arguments: list[str]) -> int:
     args = make_parser().parse_args(arguments)
-    given = given_segment_settings(args)
-    settings = settings_of(given, args.config)
-    say(*language_notes(settings.language))
+    with settings_with(args.config, {**given_segment_settings(args), **given_part_settings(args)}) as given:
+        return _run(args, given)
+
+
+def _run(args: argparse.Namespace, given: dict[str, Any]) -> int:
+    """given: the settings of flags and file."""
+    say(*language_notes(given.get("language", ENGLISH)))
     if args.dry_run:
-        preview = preview_segment(
-            args.sources,
-            args.output,
-            settings,
-            args.punkt_tables,
-            input_kind=args.input_kind,
-            books=args.books,
-        )
-        say(*preview, NOTHING_WRITTEN)
+        say(*_preview(args, given), NOTHING_WRITTEN)
         return 0
     with ShownProgress() as progress:
         counts = segment(
@@ -76,13 +86,30 @@ def run(arguments: list[str]) -> int:
             books=args.books,
             **given,
             punkt_tables=args.punkt_tables,
-            config=args.config,
             workers=args.workers,
             engine=args.engine,
             progress=progress,
         )
-    say(summary(args.output, settings, counts))
+    if reads_records(args.sources, args.input_kind, given, args.books):
+        say(record_summary(args.output, counts))
+    else:
+        say(summary(args.output, settings_of(given), counts))
     return 0
+
+
+def _preview(args: argparse.Namespace, given: dict[str, Any]) -> list[str]:
+    """The lines of a dry run."""
+    if reads_records(args.sources, args.input_kind, given, args.books):
+        settings = part_settings(given)
+        return preview_records(args.sources, args.output, args.input_kind, settings, args.punkt_tables)
+    return preview_segment(
+        args.sources,
+        args.output,
+        settings_of(given),
+        args.punkt_tables,
+        input_kind=args.input_kind or ARTICLES,
+        books=args.books,
+    )
 
 
 def summary(directory: str, settings: SegmentSettings, counts: SegmentCounts) -> str:
@@ -92,4 +119,14 @@ def summary(directory: str, settings: SegmentSettings, counts: SegmentCounts) ->
     return (
         f"{directory}: {counts.files} files, {counts.articles} articles, {kept}, "
         f"{counts.sentences} sentences, {counts.bytes_in} bytes in, {counts.bytes_out} out"
+    )
+
+
+def record_summary(directory: str, counts: SegmentCounts) -> str:
+    """One line on records that were read, with those that were left out, by reason."""
+    left_out = {reason: getattr(counts, reason) for reason in REASONS}
+    told = ", ".join(f"{number} {reason.replace('_', ' ')}" for reason, number in left_out.items() if number)
+    return (
+        f"{directory}: {counts.files} files, {counts.articles} documents, {told or 'no record'} left out, "
+        f"{counts.sentences} lines, {counts.bytes_in} bytes in, {counts.bytes_out} out"
     )

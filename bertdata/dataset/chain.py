@@ -25,7 +25,7 @@ from bertdata.io.file_check import FileEntry, check_file, md5_of
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.text.input_kinds import ARTICLES
 from bertdata.text.languages import ENGLISH, language_of
-from bertdata.text.manifest import ARTICLES_COPY, TextManifest
+from bertdata.text.manifest import ARTICLES_COPY, RECORDS, TextManifest
 from bertdata.text.punkt.variants import variant_named
 from bertdata.wiki.articles.manifest import ArticlesManifest
 
@@ -110,7 +110,8 @@ class _Walk:
         if isinstance(manifest, TextManifest):
             extracted = [one for one in manifest.inputs if one.kind == ARTICLES]
             if not extracted:
-                self._end("the parts were made of plain text")
+                records = manifest.settings["recipe"] == RECORDS
+                self._end(f"the parts were made of {'files of records' if records else 'plain text'}")
                 return
             articles = self._follow(manifest.articles_manifest, ARTICLES_COPY, "articles", ArticlesManifest)
             if not isinstance(articles, ArticlesManifest):
@@ -226,6 +227,8 @@ def _description(manifest: AnyManifest) -> str:
 
 def _splitting(manifest: TextManifest) -> str:
     if manifest.punkt is None:
+        if (lines := manifest.settings.get("sentences", "punkt")) != "punkt":
+            return f"sentences {lines}"
         return f"{manifest.language} by {language_of(manifest.language).splitting}"
     told = "" if manifest.language == ENGLISH else f" of {manifest.language}"
     return f"Punkt {variant_named(manifest.punkt['variant'])}{told}"

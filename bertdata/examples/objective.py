@@ -97,12 +97,14 @@ class Objective(ABC):
 
     task: the trainer's task that learns it, by its name or as package.module:CLASS; empty where it has none.
     of_words: name of the objective of the same examples with their word starts; empty where there is none.
-    unlearned: groups of columns that masks at load need, but no task.
+    unlearned: groups of columns that masks at load need, but no task. label_one: the meaning of the pair
+    label 1, whose share create tells, empty where it tells none.
     """
 
     task = ""
     of_words = ""
     unlearned: tuple[ColumnGroup, ...] = ()
+    label_one = ""
     settings_type: type[ExampleSettings] = ExampleSettings
     batch_type: type[ExampleBatch] = ExampleBatch
 

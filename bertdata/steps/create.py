@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from bertdata._native import Engine
@@ -13,15 +13,17 @@ from bertdata.build.given_parts import find_parts
 from bertdata.build.given_tokenizer import check_tokenizer, given_tokenizer
 from bertdata.build.part_names import names_with_folders
 from bertdata.build.plan import check_shuffle, chosen_settings, plan_targets, plan_warnings
-from bertdata.build.task import ShardTask, TaskPlan, TaskResult, run_task
+from bertdata.build.task import ShardTask, Target, TaskPlan, TaskResult, run_task
 from bertdata.dataset.manifest import Manifest
 from bertdata.dataset.sources import Sources, find_sources
 from bertdata.errors import MissingInputError
+from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.process_pool import run_all_telling
 from bertdata.steps.deal import make_dealt
 from bertdata.steps.progress import OnProgress, StepProgress, silent, telling_first
 from bertdata.steps.shuffle import MadeShards, make_shuffled
+from bertdata.steps.source_parts import holds_records, make_parts
 from bertdata.steps.values import (
     AnyPath,
     AnyPaths,
@@ -39,10 +41,15 @@ STAGE = "creating shards"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MadeDataset:
-    """A finished dataset: its directory and its manifest."""
+    """A finished dataset: its directory and its manifest.
+
+    ones: the share of its examples with the pair label 1, such as BERT's random next sentences, in words.
+    Empty where shards were kept of an earlier run, and for objectives without such labels.
+    """
 
     directory: str
     manifest: Manifest
+    ones: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,6 +92,7 @@ def create(
     num_shards: int | None = None,
     config: AnyPath | None = None,
     skip_bad_inputs: bool = False,
+    source_settings: Mapping[str, Any] | None = None,
     workers: int | None = None,
     engine: Engine | None = None,
     progress: OnProgress | None = None,
@@ -92,7 +100,9 @@ def create(
 ) -> CreateResult:
     """Make one shard of each part, and the manifest, in ``output``, as ``bertdata create`` does.
 
-    Of a directory that ``segment`` made, its parts to train on are taken. Exactly one of vocab, a WordPiece
+    Of a directory that ``segment`` made, its parts to train on are taken. Of sources of records (JSON lines,
+    Parquet, Arrow; others by source_settings) parts are made first, in ``output.text``; source_settings: of
+    segment, as ``{"input_kind": "csv", "text_field": "body"}``. Exactly one of vocab, a WordPiece
     vocabulary, and tokenizer, a tokenizer.json or a model's directory, is given; roles: of the latter, the
     tokens that its files do not tell, as ``{"mask": "<mask>"}``.
     A setting that is None is that of config, a TOML file (docs/commands.md), else the recipe's; the recipe's
@@ -130,15 +140,22 @@ def create(
         "bin_size": bin_size,
         **own_settings,
     }
+    changes = {name: value for name, value in settings.items() if value is not None}
+    of_sources, directory = dict(source_settings or {}), path_of(output)
+    if holds_records(given, of_sources):
+        chosen_settings(recipe, phase, changes)  # a wrong one is told before parts are made
+        given = make_parts(
+            given, directory, of_sources, workers=processes, engine=engine, progress=progress or silent
+        )
     run = plan_run(
         given,
-        path_of(output),
+        directory,
         vocab=optional_path(vocab),
         tokenizer=optional_path(tokenizer),
         roles=[f"{role}={token}" for role, token in (roles or {}).items()],
         recipe=recipe,
         phase=phase,
-        changes={name: value for name, value in settings.items() if value is not None},
+        changes=changes,
         shuffle=shuffle,
         num_shards=num_shards,
         config=optional_path(config),
@@ -260,8 +277,19 @@ def finish(plan: TaskPlan, shards_made: MadeShards, sources: Sources) -> list[Ma
         manifest = target.dataset.finish(
             inputs, shards, skipped, vocabulary=plan.tokenizer.path, sources=sources
         )
-        made.append(MadeDataset(directory=target.dataset.directory, manifest=manifest))
+        ones = _share_of_ones(target, index, results)
+        made.append(MadeDataset(directory=target.dataset.directory, manifest=manifest, ones=ones))
     return made
+
+
+def _share_of_ones(target: Target, index: int, results: Sequence[TaskResult]) -> str:
+    """The words for MadeDataset's ``ones``. index: of the target."""
+    counted = [result.ones[index] if result.ones else None for result in results if result.skipped is None]
+    ones = [count for count in counted if count is not None]
+    examples = sum(shard.examples for one in results if not one.skipped for shard in one.entries[index][1])
+    if not examples or len(ones) < len(counted):
+        return ""
+    return f"{sum(ones) / examples:.1%} {find_objective(target.settings.objective).label_one}"
 
 
 def run_tasks(tasks: list[ShardTask], workers: int, progress: OnProgress) -> list[TaskResult]:

@@ -1,6 +1,7 @@
-"""Extracted articles, or plain text, to parts with one sentence a line."""
+"""Extracted articles, plain text, or records of other files, to parts with one sentence a line."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from bertdata._native import Engine
@@ -8,6 +9,7 @@ from bertdata.build.dataset_file import DatasetFile
 from bertdata.config.settings import typed_values
 from bertdata.io import storage
 from bertdata.steps.progress import OnProgress, StepProgress, silent
+from bertdata.steps.record_source import STAGE, part_settings, reads_records, run_records
 from bertdata.steps.values import (
     AnyPath,
     AnyPaths,
@@ -24,8 +26,6 @@ from bertdata.text.input_kinds import ARTICLES, check_beginnings, find_inputs
 from bertdata.text.load_splitter import find_tables_of, load_splitter_of
 from bertdata.text.plan import plan_text
 from bertdata.text.settings import SegmentCounts, SegmentSettings
-
-STAGE = "segmenting"
 
 
 def segment(
@@ -44,6 +44,13 @@ def segment(
     prefix: str | None = None,
     language: str | None = None,
     abbreviations: AnyPath | None = None,
+    part_size: float | None = None,
+    sentences: str | None = None,
+    text_field: str | None = None,
+    id_field: str | None = None,
+    language_field: str | None = None,
+    max_record_bytes: int | None = None,
+    skip_bad_records: bool | None = None,
     punkt_tables: AnyPath | None = None,
     config: AnyPath | None = None,
     workers: int | None = None,
@@ -53,10 +60,12 @@ def segment(
     """Write the parts of the files into ``output``, as ``bertdata segment`` does.
 
     sources: extracted files, or directories of them; with input_kind "text", plain-text files, one
-    document each, or directories of them. books: such text files beside the sources, read before them. A
-    setting that is None is that of config, a TOML file (docs/commands.md), else has its default:
-    SegmentSettings says which and what each means; abbreviations: the path of their file. punkt_tables:
-    directory or URL of NLTK's punkt_tab tables of the language. What an earlier run finished is kept.
+    document each, or directories of them; with any other kind, files of records (blocks, jsonl, csv, tsv,
+    parquet, arrow), compressed or not. None: bytes tell. books: text files beside the sources, read before
+    them. A setting that is None is that of config, a TOML file (docs/commands.md), else has its default:
+    SegmentSettings, and of records PartSettings and RecordSettings, say which and what each means;
+    abbreviations: the path of their file. punkt_tables: directory or URL of NLTK's punkt_tab tables of the
+    language. What an earlier run finished is kept.
     """
     processes = workers_of(workers)
     check_engine(engine)
@@ -71,19 +80,56 @@ def segment(
         "prefix": prefix,
         "language": language,
         "abbreviations": optional_path(abbreviations),
+        "part_size": part_size,
+        "sentences": sentences,
+        "text_field": text_field,
+        "id_field": id_field,
+        "language_field": language_field,
+        "max_record_bytes": max_record_bytes,
+        "skip_bad_records": skip_bad_records,
     }
     given = {name: value for name, value in given.items() if value is not None}
-    settings = settings_of(given, optional_path(config))
-    tables = optional_path(punkt_tables)
-    given_books = [] if books is None else paths_of(books)
-    files, kinds = find_text(
-        paths_of(sources),
-        ARTICLES if input_kind is None else input_kind,
-        given_books,
-        settings.language,
-        tables,
-    )
-    sizes, tell = storage.each(files, storage.size), progress or silent
+    with settings_with(optional_path(config), given) as values:
+        return _segment(
+            paths_of(sources),
+            path_of(output),
+            values,
+            kind=input_kind,
+            books=[] if books is None else paths_of(books),
+            tables=optional_path(punkt_tables),
+            workers=processes,
+            engine=engine,
+            tell=progress or silent,
+        )
+
+
+def _segment(
+    paths: list[str],
+    output: str,
+    given: dict[str, Any],
+    *,
+    kind: str | None,
+    books: list[str],
+    tables: str | None,
+    workers: int,
+    engine: Engine | None,
+    tell: OnProgress,
+) -> SegmentCounts:
+    """Write the parts. given: the settings that differ from their defaults, by field."""
+    if reads_records(paths, kind, given, books):
+        return run_records(
+            paths,
+            output,
+            kind,
+            part_settings(given),
+            engine=engine,
+            punkt_tables=tables,
+            workers=workers,
+            progress=tell,
+        )
+    settings = settings_of(given)
+    files, kinds = find_text(paths, ARTICLES if kind is None else kind, books, settings.language, tables)
+    sizes = storage.each(files, storage.size)
     finished, done, total = iter(files), 0, sum(sizes)
     tell(StepProgress(stage=STAGE, done=0, total=total))
 
@@ -94,28 +140,31 @@ def segment(
 
     return text.segment(
         files,
-        path_of(output),
+        output,
         settings,
         load_splitter_of(settings, engine, tables),
         kinds=kinds,
-        workers=processes,
+        workers=workers,
         progress=show,
     )
 
 
-def settings_of(given: Mapping[str, Any], config: str | None = None) -> SegmentSettings:
-    """The settings, from values by field, those that are not given by the file config.
+@contextmanager
+def settings_with(config: str | None, given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The given settings by field, over those of the table text of the file config.
 
-    Of abbreviations the path of their file.
+    A SettingsError inside names the file's line where it speaks of one.
     """
     if config is None:
-        return _made(given)
+        yield dict(given)
+        return
     file = DatasetFile(config)
     with file.naming(given):
-        return _made({**file.text, **given})
+        yield {**file.text, **given}
 
 
-def _made(given: Mapping[str, Any]) -> SegmentSettings:
+def settings_of(given: Mapping[str, Any]) -> SegmentSettings:
+    """The settings, from values by field. Of abbreviations the path of their file."""
     values = typed_values(SegmentSettings, dict(given))
     if (path := values.get("abbreviations")) is not None:
         values["abbreviations"] = read_abbreviations(path)

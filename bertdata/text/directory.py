@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from bertdata.errors import InputError
 from bertdata.io import storage
@@ -11,7 +11,6 @@ from bertdata.io.commit import Commit
 from bertdata.io.file_check import FileEntry, HashingSink, check_file, md5_of
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.text.input_kinds import ARTICLES
-from bertdata.text.languages import language_of, table_md5s
 from bertdata.text.manifest import (
     ARTICLES_COPY,
     KIND,
@@ -20,17 +19,47 @@ from bertdata.text.manifest import (
     parse_text_manifest,
     plan_terms,
 )
-from bertdata.text.plan import TextPlan
 from bertdata.text.punkt.variants import ALIASES
 from bertdata.wiki.articles.manifest import parse_articles_manifest
 
 
-class TextDirectory:
+class DirectorySettings(Protocol):
+    """The settings of a directory of text: ``punkt`` counts where there are tables."""
+
+    @property
+    def punkt(self) -> str: ...
+
+    def tables(self) -> dict[str, str]:
+        """The md5s of the Punkt tables that split the text, by file name."""
+        ...
+
+    def as_json(self) -> dict[str, Any]:
+        """The settings as a manifest holds them."""
+        ...
+
+
+class DirectoryPlan(Protocol):
+    """The plan of a directory of text: settings, names and kinds of inputs, the articles' manifest."""
+
+    @property
+    def settings(self) -> DirectorySettings: ...
+    @property
+    def inputs(self) -> list[str]: ...
+    @property
+    def kinds(self) -> list[str]: ...
+    @property
+    def articles(self) -> bytes | None: ...
+
+
+PlanKind = TypeVar("PlanKind", bound=DirectoryPlan)
+
+
+class TextDirectory(Generic[PlanKind]):
     """A directory of parts, or of NVIDIA's shards, for one plan. Picklable, shared by all workers."""
 
-    def __init__(self, directory: str, plan: TextPlan) -> None:
+    def __init__(self, directory: str, plan: PlanKind) -> None:
         self.plan = plan
-        tables = table_md5s(language_of(plan.settings.language))
+        tables = plan.settings.tables()
         self._punkt = {"variant": plan.settings.punkt, "tables": tables} if tables else None
         self._cited = None if plan.articles is None else md5_of(plan.articles)
         terms = plan_terms(plan.settings.as_json(), self._punkt, self._cited, plan.inputs, plan.kinds)

@@ -17,7 +17,7 @@ from bertdata.text.directory import TextDirectory
 from bertdata.text.manifest import TextInput, TextManifest, text_input
 from bertdata.text.mlperf import MlperfText
 from bertdata.text.nvidia import NvidiaText
-from bertdata.text.plan import NumberedFile
+from bertdata.text.plan import NumberedFile, TextPlan
 from bertdata.text.splitter import SplitterLoader
 
 Text = TypeVar("Text", MlperfText, NvidiaText)
@@ -41,7 +41,7 @@ class GroupedRun:
     def __init__(
         self,
         files: Sequence[str],
-        text: TextDirectory,
+        text: TextDirectory[TextPlan],
         load_splitter: SplitterLoader,
         pool: ProcessPool,
         progress: Callable[[int], None],

@@ -15,7 +15,11 @@ from bertdata.text.settings import SegmentCounts
 
 KIND = "text"
 
+RECORDS = "records"
+"""The recipe in the manifest of parts that are cut from records."""
+
 _TOLD = ("language", "abbreviations")
+_OF_RECORDS = ("malformed", "too_long", "other_language")
 
 ARTICLES_COPY = "sources/articles.json"
 """A text directory's copy of the articles' manifest that it cites."""
@@ -33,14 +37,22 @@ class TextInput:
     withheld: int
     empty: int
     lines_outside: int
+    malformed: int = 0
+    too_long: int = 0
+    other_language: int = 0
     kind: str = ARTICLES
 
-    def as_json(self) -> dict[str, Any]:
-        """The entry in a manifest, which names every kind but articles."""
-        entry = asdict(self)
+    def as_json(self, *, of_records: bool = False) -> dict[str, Any]:
+        """The entry in a manifest, which names every kind but articles. Only records are malformed."""
+        entry = asdict(self) if of_records else _without_records(asdict(self))
         if self.kind == ARTICLES:
             del entry["kind"]
         return entry
+
+
+def _without_records(counts: dict[str, Any]) -> dict[str, Any]:
+    """The counts without those of records that are left out."""
+    return {name: value for name, value in counts.items() if name not in _OF_RECORDS}
 
 
 def text_input(name: str, md5: str, counts: SegmentCounts, kind: str) -> TextInput:
@@ -54,6 +66,9 @@ def text_input(name: str, md5: str, counts: SegmentCounts, kind: str) -> TextInp
         withheld=counts.withheld,
         empty=counts.empty,
         lines_outside=counts.lines_outside,
+        malformed=counts.malformed,
+        too_long=counts.too_long,
+        other_language=counts.other_language,
         kind=kind,
     )
 
@@ -101,15 +116,16 @@ class TextManifest:
         return plan_terms(self.settings, self.punkt, self.articles_manifest, names, kinds)
 
     def as_json(self) -> dict[str, Any]:
+        of_records, totals = self.settings["recipe"] == RECORDS, asdict(self.counts)
         return {
             "format_version": FORMAT_VERSION,
             "kind": KIND,
             "settings": self.settings,
             "punkt": self.punkt,
             "articles_manifest": self.articles_manifest,
-            "inputs": [entry.as_json() for entry in self.inputs],
+            "inputs": [entry.as_json(of_records=of_records) for entry in self.inputs],
             "files": entries_json(self.files),
-            "totals": asdict(self.counts),
+            "totals": totals if of_records else _without_records(totals),
         }
 
     def dump(self) -> bytes:
@@ -151,6 +167,9 @@ def count_text(inputs: Iterable[TextInput], files: Iterable[FileEntry]) -> Segme
                 withheld=entry.withheld,
                 empty=entry.empty,
                 lines_outside=entry.lines_outside,
+                malformed=entry.malformed,
+                too_long=entry.too_long,
+                other_language=entry.other_language,
                 bytes_in=entry.bytes,
             )
         )

@@ -81,12 +81,12 @@ def _name_inputs(files: Sequence[str], kinds: Sequence[str]) -> tuple[list[str],
         if kind == ARTICLES:
             named, manifest = find_articles(paths)
         else:
-            named = _relative_names(paths)
+            named = relative_names(paths)
         names.update(zip(numbers, named, strict=True))
     return [names[number] for number in range(len(files))], manifest
 
 
-def _relative_names(files: Sequence[str]) -> list[str]:
+def relative_names(files: Sequence[str]) -> list[str]:
     """Names of the files relative to the deepest directory that holds all of them."""
     split = [path.split("/") for path in files]
     depth = len(_common_directory(split))
@@ -114,7 +114,7 @@ def find_articles(files: Sequence[str]) -> tuple[list[str], bytes | None]:
         articles = _listing_of(root, files, names)
         if articles is not None:
             return names, articles
-    return _relative_names(files), None
+    return relative_names(files), None
 
 
 def _listing_of(root: str, files: Sequence[str], names: list[str]) -> bytes | None:

@@ -22,6 +22,11 @@ def find_extracted_files(patterns: Iterable[str]) -> list[str]:
     return find_named_files(patterns, _EXTRACTED_NAME, missing)
 
 
+def is_extracted(name: str) -> bool:
+    """True for the name of an extracted file, in any directory."""
+    return _EXTRACTED_NAME.fullmatch(name) is not None
+
+
 def find_named_files(patterns: Iterable[str], name: re.Pattern[str], missing: str) -> list[str]:
     """The files named, and those of a fitting name below the directories named, sorted by path.
 

@@ -7,7 +7,7 @@ from bertdata.io.process_pool import ProcessPool
 from bertdata.text.directory import TextDirectory
 from bertdata.text.fewer_eval_articles import with_remedy
 from bertdata.text.grouped_run import GroupedRun
-from bertdata.text.plan import plan_text
+from bertdata.text.plan import TextPlan, plan_text
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 from bertdata.text.splitter import SplitterLoader
 from bertdata.text.write_parts import write_parts
@@ -47,7 +47,7 @@ def segment(
 
 def _run(
     files: Sequence[str],
-    text: TextDirectory,
+    text: TextDirectory[TextPlan],
     load_splitter: SplitterLoader,
     workers: int,
     progress: OnFileDone,

@@ -6,7 +6,7 @@ from typing import Any
 from bertdata.config.declared import setting
 from bertdata.errors import SettingsError
 from bertdata.text.abbreviations import Abbreviations
-from bertdata.text.languages import ENGLISH, language_of
+from bertdata.text.languages import ENGLISH, language_of, table_md5s
 from bertdata.text.punkt.variants import ALIASES, VARIANTS, variant_named
 
 TEXT_RECIPES = ("mlperf", "nvidia")
@@ -103,13 +103,21 @@ class SegmentSettings:
         return {name: getattr(self, name) for name in others} | self._of_language()
 
     def _of_language(self) -> dict[str, Any]:
-        """Entries of a manifest on the language: none of English, of another one ``between`` too."""
-        found: dict[str, Any] = {}
-        if self.language != ENGLISH:
-            found |= {"language": self.language, "between": language_of(self.language).between}
-        if self.abbreviations is not None:
-            found["abbreviations"] = self.abbreviations.md5
-        return found
+        return language_entries(self.language, self.abbreviations)
+
+    def tables(self) -> dict[str, str]:
+        """The md5s of the Punkt tables that split the text, by file name."""
+        return table_md5s(language_of(self.language))
+
+
+def language_entries(language: str, abbreviations: Abbreviations | None) -> dict[str, Any]:
+    """Entries of a manifest on the language: none of English, of another one ``between`` too."""
+    found: dict[str, Any] = {}
+    if language != ENGLISH:
+        found |= {"language": language, "between": language_of(language).between}
+    if abbreviations is not None:
+        found["abbreviations"] = abbreviations.md5
+    return found
 
 
 def _check(holds: bool, message: str) -> None:
@@ -123,6 +131,7 @@ class SegmentCounts:
 
     withheld: articles in eval.txt (mlperf). empty: articles without text, which make no output, and
     lines_outside: lines of text that no article holds (both nvidia; the original drops them too).
+    Of records: empty, malformed, too_long, other_language: those that are left out.
     """
 
     files: int = 0
@@ -131,6 +140,9 @@ class SegmentCounts:
     withheld: int = 0
     empty: int = 0
     lines_outside: int = 0
+    malformed: int = 0
+    too_long: int = 0
+    other_language: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
 

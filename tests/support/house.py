@@ -31,7 +31,14 @@ ORDER = (
         "bertdata.shards",
         "bertdata.examples",
     ),
-    *("bertdata.tokens", "bertdata.text", "bertdata.wiki", "bertdata.config", "bertdata.io"),
+    *(
+        "bertdata.tokens",
+        "bertdata.text",
+        "bertdata.sources",
+        "bertdata.wiki",
+        "bertdata.config",
+        "bertdata.io",
+    ),
     *("bertdata._native", "bertdata.unicode", "bertdata.records", "bertdata.errors", "schemas"),
 )
 """The rooms, top first: a module imports modules of its own room and of rooms further down."""

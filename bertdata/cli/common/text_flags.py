@@ -4,12 +4,19 @@ import argparse
 from dataclasses import fields
 from typing import Any
 
+from bertdata.sources.kinds import RECORD_KINDS
+from bertdata.sources.settings import RecordSettings
 from bertdata.text.input_kinds import KINDS
+from bertdata.text.part_settings import SENTENCES, PartSettings
 from bertdata.text.settings import PUNKT_NAMES, TEXT_RECIPES, SegmentSettings
 
-_CHOICES = {"recipe": TEXT_RECIPES, "punkt": PUNKT_NAMES}
+_PART_FIELDS = ("part_size", "sentences")
+_CHOICES = {"sentences": SENTENCES, "recipe": TEXT_RECIPES, "punkt": PUNKT_NAMES}
+INPUT_KINDS = (*KINDS, *RECORD_KINDS)
 INPUT_KIND_HELP = """\
-articles (default): extracted files; text: plain-text files (of a directory, *.txt), each one document"""
+by default as the bytes tell. articles: extracted files; text: plain-text files (of a directory, *.txt), each
+one document; files of records, also .gz .zst .bz2 .xz: blocks (plain text, blank lines between documents),
+jsonl, csv, tsv, parquet, arrow (as datasets keeps it)"""
 BOOKS_HELP = """\
 plain-text files, each one document, or a directory of them (*.txt), beside articles: they are read first, as
 NVIDIA's and Habana's wiki_books does; may be repeated"""
@@ -18,7 +25,7 @@ _METAVARS = {int: "N", float: "X", str: "NAME"}
 
 def add_input_kind(parser: argparse._ActionsContainer) -> None:
     """The flag for the kind of the input files."""
-    parser.add_argument("--input-kind", choices=tuple(KINDS), default="articles", help=INPUT_KIND_HELP)
+    parser.add_argument("--input-kind", choices=INPUT_KINDS, metavar="KIND", help=INPUT_KIND_HELP)
 
 
 def add_books(parser: argparse._ActionsContainer) -> None:
@@ -41,6 +48,27 @@ def add_segment_settings(parser: argparse._ActionsContainer, *, skip: tuple[str,
         else:
             kind = type(item.default)
             parser.add_argument(flag, type=kind, metavar=_METAVARS[kind], help=help)
+
+
+def add_part_settings(parser: argparse._ActionsContainer) -> None:
+    """A flag for each setting that parts of records alone have. None is the value of one not given."""
+    items = [item for item in fields(PartSettings) if item.name in _PART_FIELDS]
+    for item in (*items, *fields(RecordSettings)):
+        flag, help = f"--{item.name.replace('_', '-')}", item.metadata["help"]
+        if item.default is False:
+            parser.add_argument(flag, action="store_true", default=None, help=help)
+        elif item.default is None:
+            parser.add_argument(flag, metavar="NAME", help=help)
+        else:
+            help, kind = f"{help} (default: {item.default})", type(item.default)
+            metavar = None if item.name in _CHOICES else _METAVARS[kind]
+            parser.add_argument(flag, type=kind, choices=_CHOICES.get(item.name), metavar=metavar, help=help)
+
+
+def given_part_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """The settings of parts of records alone that the command line names, by field."""
+    names = [*_PART_FIELDS, *(item.name for item in fields(RecordSettings))]
+    return {name: value for name in names if (value := getattr(args, name)) is not None}
 
 
 def given_segment_settings(args: argparse.Namespace, *, skip: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -24,6 +24,7 @@ class BertObjective(Objective):
     settings_type = BertSettings
     batch_type: type[BertBatch] = BertBatch
     task = "pretraining"
+    label_one = "of next sentences random"
     of_words = "bert_word_starts"
 
     def make(

@@ -18,6 +18,10 @@ FILES = {
     "UTF-16": (PROSE.encode("utf-16"), "looks like UTF-16", "iconv -f UTF-16 -t UTF-8 "),
 }
 ALL = pytest.mark.parametrize(("data", "found", "remedy"), FILES.values(), ids=FILES)
+OTHER_THAN_SOURCES = pytest.mark.parametrize(
+    ("data", "found", "remedy"), [FILES[name] for name in ("gzip", "UTF-16")], ids=["gzip", "UTF-16"]
+)
+"""Files that create cannot read as records."""
 DIALECTS = pytest.mark.parametrize("dialect", ["mlperf", "graphcore"])
 
 
@@ -61,9 +65,28 @@ def assert_refused(outcome: Outcome, path: Path, found: str, remedy: str) -> Non
     assert "dialect" not in line
 
 
+@OTHER_THAN_SOURCES
+@DIALECTS
+def test_create_refuses_it_with_the_remedy(
+    dialect: str, data: bytes, found: str, remedy: str, run, part, tmp_path: Path
+) -> None:
+    path = part(data)
+    assert_refused(run("create", path, flags=("--dialect", dialect)), path, found, remedy)
+    assert_refused(run("create", path, flags=("--dialect", dialect, "--dry-run")), path, found, remedy)
+    assert files_below(tmp_path) == ["part.txt"]
+
+
+def test_create_makes_parts_of_json_and_names_damaged_parquet(run, part) -> None:
+    assert run("create", part(FILES["JSON"][0], "a"), flags=("--sentences", "lines")).status == 0
+    path = part(FILES["Parquet"][0])
+    assert_refused(
+        run("create", path, flags=("--dry-run",)), path, "is damaged Parquet", "fetch or make it again"
+    )
+
+
 @ALL
 @DIALECTS
-@pytest.mark.parametrize("command", ["create", "drop-in", "Beam"])
+@pytest.mark.parametrize("command", ["drop-in", "Beam"])
 def test_it_is_refused_with_the_remedy(
     command: str, dialect: str, data: bytes, found: str, remedy: str, run, part, tmp_path: Path
 ) -> None:
@@ -73,12 +96,9 @@ def test_it_is_refused_with_the_remedy(
 
 
 @ALL
-@pytest.mark.parametrize("command", ["create", "Beam"])
-def test_a_dry_run_refuses_it_too(
-    command: str, data: bytes, found: str, remedy: str, run, part, tmp_path: Path
-) -> None:
+def test_a_dry_run_refuses_it_too(data: bytes, found: str, remedy: str, run, part, tmp_path: Path) -> None:
     path = part(data)
-    assert_refused(run(command, path, flags=("--dry-run",)), path, found, remedy)
+    assert_refused(run("Beam", path, flags=("--dry-run",)), path, found, remedy)
     assert files_below(tmp_path) == ["part.txt"]
 
 

@@ -1,0 +1,104 @@
+"""Pieces of whole lines: ranges of a plain file, blocks of one that must be read from its begin.
+
+A line belongs to the range in which it begins. A line longer than ``raw_bytes`` is cut behind one byte more,
+so that its reader sees that it is too long and memory stays bounded.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from bertdata.io import storage
+from bertdata.sources.json_lines import line_records
+from bertdata.sources.piece import PIECE_BYTES, ReadPiece
+from bertdata.sources.settings import RecordSettings
+from bertdata.sources.unpacking import open_unpacked, packing_of
+
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class RangePiece:
+    """The lines of JSON that begin in a range of bytes."""
+
+    path: str
+    start: int
+    end: int
+
+    @property
+    def bytes(self) -> int:
+        return self.end - self.start
+
+    def read(self, settings: RecordSettings) -> ReadPiece:
+        with storage.open_input(self.path) as file:
+            return _read_lines(_lines_of_range(file, self.start, self.end, settings.raw_bytes), settings)
+
+
+@dataclass(frozen=True, slots=True)
+class LinesPiece:
+    """Lines of JSON from a file that must be read from its begin."""
+
+    data: bytes
+    bytes: int
+
+    def read(self, settings: RecordSettings) -> ReadPiece:
+        return _read_lines(self.data, settings)
+
+
+def json_pieces(path: str, settings: RecordSettings) -> Iterator[RangePiece | LinesPiece]:
+    """The pieces of a file of JSON lines."""
+    with storage.open_input(path) as file:
+        packed = packing_of(file.read(6)) is not None
+    if packed:
+        for data in line_blocks(path, settings.raw_bytes):
+            yield LinesPiece(data, len(data))
+        return
+    size = storage.size(path)
+    for start in range(0, size, PIECE_BYTES):
+        yield RangePiece(path, start, min(start + PIECE_BYTES, size))
+
+
+def _read_lines(data: bytes, settings: RecordSettings) -> ReadPiece:
+    lines = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
+    return ReadPiece(list(line_records(data, settings)), lines)
+
+
+def _lines_of_range(file: BinaryIO, start: int, end: int, raw_bytes: int) -> bytes:
+    """The lines that begin in the range, the last one whole. Empty where none begins."""
+    before = 1 if start else 0
+    file.seek(start - before)
+    data = file.read(end - start + before)
+    if before:
+        first = data.find(b"\n") + 1
+        if not first or first == len(data):
+            return b""
+        data = data[first:]
+    else:
+        data = data.removeprefix(_BOM)
+    return data if data.endswith(b"\n") else data + _rest_of_line(file, raw_bytes)
+
+
+def _rest_of_line(file: BinaryIO, raw_bytes: int) -> bytes:
+    return file.readline(raw_bytes + 1)
+
+
+def line_blocks(path: str, raw_bytes: int) -> Iterator[bytes]:
+    """Blocks of whole lines, unpacked, together the file without its byte-order mark."""
+    with open_unpacked(path) as file:
+        data = file.read(PIECE_BYTES).removeprefix(_BOM)
+        while data:
+            if not data.endswith(b"\n"):
+                rest = _rest_of_line(file, raw_bytes)
+                data += rest
+                if rest and not rest.endswith(b"\n"):
+                    data += _pass_line(file)
+            yield data
+            data = file.read(PIECE_BYTES)
+
+
+def _pass_line(file: BinaryIO) -> bytes:
+    """Pass over the rest of a line that is too long. Returns its end."""
+    while rest := file.readline(1 << 20):
+        if rest.endswith(b"\n"):
+            return b"\n"
+    return b""

@@ -1,0 +1,111 @@
+"""Plain text: documents between blank lines (``blocks``), or a file a document (``text``)."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bertdata.io import storage
+from bertdata.sources.piece import PIECE_BYTES, Found, ReadPiece
+from bertdata.sources.records import BadRecord, Record
+from bertdata.sources.settings import RecordSettings
+from bertdata.sources.unpacking import open_unpacked
+
+_BOM = b"\xef\xbb\xbf"
+_BLANK_LINE = re.compile(rb"(?:\r\n|\r(?!\n)|\n)[ \t\f\v]*(?:\r\n|\r(?!\n)|\n)")
+_LINE_END = re.compile(r"\r\n?|\n")
+
+
+def text_lines(text: str) -> list[str]:
+    r"""The lines of a text that hold more than white space. They end at ``\n``, ``\r\n`` or ``\r``.
+
+    >>> text_lines("A b.\r\n\n \nC d.")
+    ['A b.', 'C d.']
+    """
+    if "\r" in text:
+        text = _LINE_END.sub("\n", text)
+    return [line for line in text.split("\n") if line and not line.isspace()]
+
+
+@dataclass(frozen=True, slots=True)
+class BlocksPiece:
+    """Whole documents of a file, blank lines between them."""
+
+    data: bytes
+    bytes: int
+
+    def read(self, settings: RecordSettings) -> ReadPiece:
+        found: Found = []
+        for data in _documents(self.data):
+            found.append(_record(len(found) + 1, data, settings))
+        return ReadPiece(found, len(found))
+
+
+@dataclass(frozen=True, slots=True)
+class FilePiece:
+    """A file that is one document."""
+
+    path: str
+    bytes: int
+
+    def read(self, settings: RecordSettings) -> ReadPiece:
+        with open_unpacked(self.path) as file:
+            data = file.read(settings.raw_bytes + 1).removeprefix(_BOM)
+        return ReadPiece([_record(1, data, settings)], 1)
+
+
+def file_pieces(path: str, settings: RecordSettings) -> Iterator[FilePiece]:
+    """The piece of a file that is one document."""
+    yield FilePiece(path, storage.size(path))
+
+
+def block_pieces(path: str, settings: RecordSettings) -> Iterator[BlocksPiece]:
+    """The pieces of a file of documents with blank lines between them.
+
+    A document without an end within ``raw_bytes`` is cut there, which is more than a record may hold.
+    """
+    with open_unpacked(path) as file:
+        rest = file.read(PIECE_BYTES).removeprefix(_BOM)
+        while more := file.read(PIECE_BYTES):
+            rest += more
+            if cut := _last_blank_line(rest):
+                yield BlocksPiece(rest[:cut], cut)
+                rest = rest[cut:]
+            elif len(rest) > settings.raw_bytes + PIECE_BYTES:
+                rest = rest[: settings.raw_bytes] + rest[-2:]  # a line end may be the last byte
+        if rest:
+            yield BlocksPiece(rest, len(rest))
+
+
+def _last_blank_line(data: bytes) -> int:
+    """The place behind the last blank line that is sure to be one. 0 where there is none."""
+    at = data.rfind(b"\n\n")
+    if at >= 0:
+        return at + 2
+    ends = [found.end() for found in _BLANK_LINE.finditer(data) if found.end() < len(data)]
+    return ends[-1] if ends else 0
+
+
+def _documents(data: bytes) -> Iterator[bytes]:
+    """The documents: lines with more than white space, one behind another."""
+    lines: list[bytes] = []
+    for line in data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"):
+        if line and not _is_blank(line):
+            lines.append(line)
+        elif lines:
+            yield b"\n".join(lines)
+            lines = []
+    if lines:
+        yield b"\n".join(lines)
+
+
+def _is_blank(line: bytes) -> bool:
+    return line.isspace() or (line[0] >= 0x80 and line.decode(errors="replace").isspace())
+
+
+def _record(number: int, data: bytes, settings: RecordSettings) -> Record | BadRecord:
+    if len(data) >= settings.raw_bytes:  # its end was cut
+        return BadRecord(number, "too_long", f"a document of {settings.raw_bytes} bytes or more")
+    try:
+        return Record(number, data.decode())
+    except UnicodeDecodeError as error:
+        return BadRecord(number, "malformed", f"byte 0x{data[error.start]:02x} is not UTF-8")

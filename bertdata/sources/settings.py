@@ -1,0 +1,51 @@
+"""The settings by which records are read."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from bertdata.config.declared import setting
+from bertdata.errors import SettingsError
+
+MOST_RECORD_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordSettings:
+    """The fields of a record, its longest text, and the treatment of records that cannot be used."""
+
+    text_field: str | None = setting(
+        None, "name of the field or column of text; the only one of texts is found by itself"
+    )
+    id_field: str | None = setting(None, "name of the field of a record's id, which errors name")
+    language_field: str | None = setting(
+        None, "name of the field of a record's language, a code of ISO 639-1, which must be --language"
+    )
+    max_record_bytes: int = setting(1 << 24, "longest text of a record, in bytes of UTF-8")
+    skip_bad_records: bool = setting(
+        False,
+        "leave out records that are malformed, empty, too long or of another language, and count them, where "
+        "the first one ends the run otherwise",
+    )
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.max_record_bytes <= MOST_RECORD_BYTES:
+            raise SettingsError(
+                f"max_record_bytes is {self.max_record_bytes}, expected 1 to {MOST_RECORD_BYTES}"
+            )
+        named = [name for name in (self.text_field, self.id_field, self.language_field) if name is not None]
+        if len(set(named)) < len(named) or "" in named:
+            raise SettingsError(f"fields are named {', '.join(map(repr, named))}, expected different names")
+
+    @property
+    def raw_bytes(self) -> int:
+        r"""The longest line that is read: a character may be written as ``\uXXXX``, beside other fields."""
+        return 8 * self.max_record_bytes + (1 << 16)
+
+    def as_json(self) -> dict[str, Any]:
+        """The settings as a manifest holds them. Its counts say whether bad records were left out."""
+        return {
+            "text_field": self.text_field,
+            "id_field": self.id_field,
+            "language_field": self.language_field,
+            "max_record_bytes": self.max_record_bytes,
+        }

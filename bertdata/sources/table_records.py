@@ -1,0 +1,56 @@
+"""Records of Arrow's columns, and the columns of texts in its schemas."""
+
+from typing import Any
+
+from bertdata.errors import MissingExtraError, install_extra
+from bertdata.sources.json_lines import record_of
+from bertdata.sources.piece import Found
+from bertdata.sources.records import BadRecord
+from bertdata.sources.settings import RecordSettings
+
+
+def pyarrow_of(path: str) -> Any:
+    """The package. MissingExtraError where it is not installed."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise MissingExtraError(f"{path}: needs the package pyarrow: {install_extra('parquet')}") from None
+    return pyarrow
+
+
+def text_columns(schema: Any) -> list[str]:
+    """The columns of texts, by name, dictionaries of texts among them."""
+    from pyarrow import types
+
+    def is_text(kind: Any) -> bool:
+        if types.is_dictionary(kind):
+            return is_text(kind.value_type)
+        return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+    return [field.name for field in schema if is_text(field.type)]
+
+
+def wanted_columns(settings: RecordSettings) -> list[str]:
+    """The columns that are read."""
+    names = (settings.text_field, settings.id_field, settings.language_field)
+    return [name for name in names if name is not None]
+
+
+def batch_records(batch: Any, settings: RecordSettings) -> Found:
+    """The records of a batch of rows, numbered from 1."""
+    columns = {name: batch.column(name) for name in wanted_columns(settings) if name in batch.schema.names}
+    try:
+        values = {name: column.to_pylist() for name, column in columns.items()}
+    except UnicodeDecodeError:  # one text among them
+        return [_single(batch, row, settings) for row in range(batch.num_rows)]
+    names = list(values)
+    rows = zip(*values.values(), strict=True) if names else iter([()] * batch.num_rows)
+    return [record_of(n, dict(zip(names, row, strict=True)), settings) for n, row in enumerate(rows, 1)]
+
+
+def _single(batch: Any, row: int, settings: RecordSettings) -> Any:
+    try:
+        values = {name: batch.column(name)[row].as_py() for name in wanted_columns(settings)}
+    except UnicodeDecodeError as error:
+        return BadRecord(row + 1, "malformed", f"byte 0x{error.object[error.start]:02x} is not UTF-8")
+    return record_of(row + 1, values, settings)

@@ -1,0 +1,132 @@
+"""The half of ``segment`` that reads records: its choice, its settings, its run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from bertdata._native import Engine
+from bertdata.config.settings import typed_values
+from bertdata.errors import BertDataError, SettingsError
+from bertdata.io import storage
+from bertdata.sources.find import find_files
+from bertdata.sources.kinds import recognise
+from bertdata.sources.settings import RecordSettings
+from bertdata.steps.progress import OnProgress, StepProgress
+from bertdata.text.abbreviations import read_abbreviations
+from bertdata.text.directory import TextDirectory
+from bertdata.text.input_kinds import ARTICLES
+from bertdata.text.load_splitter import LoadSplitter, find_tables_of
+from bertdata.text.part_settings import PartSettings
+from bertdata.text.reading import is_extracted
+from bertdata.text.record_plan import RecordPlan, plan_records
+from bertdata.text.segment_records import segment_records
+from bertdata.text.settings import SegmentCounts, SegmentSettings
+
+STAGE = "segmenting"
+
+_OF_RECORDS = tuple(item.name for item in fields(RecordSettings))
+OPTIONS = ("part_size", "sentences", *_OF_RECORDS)
+"""Settings that parts of records alone have."""
+
+_SHARED = ("punkt", "language", "abbreviations")
+_OF_ARTICLES = tuple(item.name for item in fields(SegmentSettings) if item.name not in _SHARED)
+
+
+def reads_records(
+    sources: Sequence[str], kind: str | None, given: Mapping[str, Any], books: Sequence[str]
+) -> bool:
+    """True where the sources are read as records: by their kind, by a setting, by the first file's bytes.
+
+    given: the settings that are not None. SettingsError for settings of records beside those of articles.
+    """
+    own = [name for name in OPTIONS if name in given]
+    others = [name for name in _OF_ARTICLES if name in given]
+    if kind == ARTICLES or (kind == "text" and not own):
+        _refuse(own, f"files of records, not with --input-kind {kind}")
+        return False
+    if kind is None and not own and (others or books or not _begins_with_records(sources)):
+        return False
+    _refuse(others, "articles and books; parts of records have --part-size, --sentences")
+    _refuse(["books"] if books else [], "articles; give books as a source: --input-kind text")
+    return True
+
+
+def _refuse(names: Sequence[str], reason: str) -> None:
+    if names:
+        raise SettingsError(f"--{names[0].replace('_', '-')} goes with {reason}")
+
+
+def _begins_with_records(sources: Sequence[str]) -> bool:
+    """True where the bytes of the first file tell a kind of records. Errors are left to the one who reads."""
+    try:
+        for path in storage.expand(list(sources)):
+            if not storage.is_directory(path):
+                return recognise(path) is not None
+            if any(map(is_extracted, storage.list_files(path))):
+                return False
+            return recognise(find_files([path], None)[0]) is not None
+    except BertDataError:
+        pass
+    return False
+
+
+def part_settings(given: Mapping[str, Any]) -> PartSettings:
+    """The settings, from values by field. Of abbreviations the path of their file."""
+    own = {name: value for name, value in given.items() if name in _OF_RECORDS}
+    values = typed_values(PartSettings, {n: value for n, value in given.items() if n not in _OF_RECORDS})
+    if (path := values.get("abbreviations")) is not None:
+        values["abbreviations"] = read_abbreviations(path)
+    return PartSettings(**values, records=RecordSettings(**typed_values(RecordSettings, own)))
+
+
+def run_records(
+    sources: Sequence[str],
+    output: str,
+    kind: str | None,
+    settings: PartSettings,
+    *,
+    engine: Engine | None,
+    punkt_tables: str | None,
+    workers: int,
+    progress: OnProgress,
+) -> SegmentCounts:
+    """Write the parts of the sources' records into ``output``."""
+    plan = _plan(sources, kind, settings, punkt_tables)
+    sizes = storage.each(plan.files, storage.size)
+    left, done, total = list(sizes), 0, sum(sizes)
+    progress(StepProgress(stage=STAGE, done=0, total=total))
+
+    def show(file: int, size: int) -> None:
+        nonlocal done
+        size = min(size, left[file])  # of a compressed file these are bytes of its text
+        left[file] -= size
+        done += size
+        progress(StepProgress(stage=STAGE, done=done, total=total))
+
+    counts = segment_records(
+        plan, output, _splitter(plan.settings, engine, punkt_tables), workers=workers, progress=show
+    )
+    progress(StepProgress(stage=STAGE, done=total, total=total, finished=f"segmented {len(sizes)} files"))
+    return counts
+
+
+def preview_records(
+    sources: Sequence[str], output: str, kind: str | None, settings: PartSettings, punkt_tables: str | None
+) -> list[str]:
+    """The lines on what would be read and written. Errors as from run_records."""
+    plan = _plan(sources, kind, settings, punkt_tables)
+    TextDirectory(output, plan).commit.refuse_others()
+    return plan.lines(output)
+
+
+def _plan(
+    sources: Sequence[str], kind: str | None, settings: PartSettings, punkt_tables: str | None
+) -> RecordPlan:
+    if settings.sentences == "punkt":
+        find_tables_of(settings.language, punkt_tables)
+    return plan_records(sources, kind, settings)
+
+
+def _splitter(settings: PartSettings, engine: Engine | None, tables: str | None) -> LoadSplitter:
+    variant: Any = settings.punkt
+    return LoadSplitter(variant, engine, tables, settings.language, settings.abbreviations)

@@ -1,0 +1,64 @@
+"""The settings of parts that are cut from records."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from bertdata.config.declared import setting, setting_of
+from bertdata.errors import SettingsError
+from bertdata.sources.settings import RecordSettings
+from bertdata.text.abbreviations import Abbreviations
+from bertdata.text.languages import language_of, table_md5s
+from bertdata.text.manifest import RECORDS
+from bertdata.text.parts import MEBIBYTE
+from bertdata.text.punkt.variants import variant_named
+from bertdata.text.settings import PUNKT_NAMES, SegmentSettings, language_entries
+
+SENTENCES = ("punkt", "lines", "none")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PartSettings:
+    """Everything, besides the records and the Punkt tables, that decides the parts' bytes."""
+
+    part_size: float = setting(26.92, "largest part in MiB of text, before sentences are split")
+    sentences: str = setting(
+        "punkt",
+        "lines of a part: punkt, the sentences by the language's splitter; lines, each line of text a "
+        "sentence; none, the text with its own line ends, for objectives that need no sentences",
+        SENTENCES,
+    )
+    punkt: str = setting_of(SegmentSettings, "punkt")
+    language: str = setting_of(SegmentSettings, "language")
+    abbreviations: Abbreviations | None = setting_of(SegmentSettings, "abbreviations")  # noqa: RUF009 - a field
+    records: RecordSettings = field(default_factory=RecordSettings)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.part_size < float("inf"):
+            raise SettingsError(f"part_size is {self.part_size} MiB, expected more than 0")
+        if self.sentences not in SENTENCES:
+            raise SettingsError(f"sentences is {self.sentences!r}, expected one of {', '.join(SENTENCES)}")
+        if self.punkt not in PUNKT_NAMES:
+            raise SettingsError(f"punkt is {self.punkt!r}, expected one of {', '.join(PUNKT_NAMES)}")
+        object.__setattr__(self, "punkt", variant_named(self.punkt))
+        language = language_of(self.language)
+        object.__setattr__(self, "language", language.code)
+        if self.abbreviations is not None and not self.tables():
+            raise SettingsError(
+                "abbreviations go with --sentences punkt and a language that has Punkt tables, not with "
+                f"--sentences {self.sentences} and {language.code}"
+            )
+
+    @property
+    def part_bytes(self) -> float:
+        """The largest part in bytes of text."""
+        return self.part_size * MEBIBYTE
+
+    def tables(self) -> dict[str, str]:
+        """The md5s of the Punkt tables that split the text, by file name."""
+        return table_md5s(language_of(self.language)) if self.sentences == "punkt" else {}
+
+    def as_json(self) -> dict[str, Any]:
+        """The settings, but ``punkt``, as a manifest holds them."""
+        found = {"recipe": RECORDS, "part_size": self.part_size, "sentences": self.sentences}
+        found |= self.records.as_json() | language_entries(self.language, self.abbreviations)
+        return found | {"between": "\n"} if self.sentences == "none" else found

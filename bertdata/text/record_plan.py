@@ -1,0 +1,43 @@
+"""The plan of parts that are cut from records."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from bertdata.io import storage
+from bertdata.sources.find import find_sources, with_text_field
+from bertdata.text.input_kinds import told_kinds
+from bertdata.text.part_settings import PartSettings
+from bertdata.text.plan import relative_names
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordPlan:
+    """The plan of parts of records: their files, names of these for the manifest, and their kinds."""
+
+    settings: PartSettings
+    files: Sequence[str]
+    inputs: list[str]
+    kinds: list[str]
+    articles: bytes | None = None
+
+    def lines(self, directory: str) -> list[str]:
+        """The work of a run, for a person."""
+        given = ", ".join(f"{name} {value}" for name, value in self.settings.as_json().items())
+        return [
+            f"{directory}: text: {given}, input kinds {told_kinds(self.kinds)}",
+            *(f"  read  {path} ({storage.size(path)} bytes)" for path in self.files),
+            f"{directory}: parts of at most {self.settings.part_size} MiB of text; their number is known "
+            "when all records are read",
+        ]
+
+
+def plan_records(sources: Sequence[str], kind: str | None, settings: PartSettings) -> RecordPlan:
+    """The plan for the files that the sources name, of this kind, or of the kinds that their bytes tell.
+
+    Errors as from find_sources and with_text_field.
+    """
+    files, kinds = find_sources(sources, kind)
+    records = with_text_field(settings.records, files, kinds)
+    return RecordPlan(
+        settings=replace(settings, records=records), files=files, inputs=relative_names(files), kinds=kinds
+    )

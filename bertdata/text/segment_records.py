@@ -1,0 +1,60 @@
+"""The text stage of records as a whole: files of any container in, parts out."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from bertdata.errors import SettingsError
+from bertdata.io import storage
+from bertdata.io.file_check import file_md5
+from bertdata.io.process_pool import ProcessPool
+from bertdata.text.directory import TextDirectory
+from bertdata.text.manifest import TextManifest, text_input
+from bertdata.text.record_documents import RecordStep
+from bertdata.text.record_parts import RecordParts
+from bertdata.text.record_plan import RecordPlan
+from bertdata.text.settings import SegmentCounts
+from bertdata.text.splitter import SplitterLoader
+
+OnPieceDone = Callable[[int, int], None]
+"""Called after each piece with the number of its file and its bytes, which may be those of unpacked text."""
+
+
+def segment_records(
+    plan: RecordPlan,
+    directory: str,
+    load_splitter: SplitterLoader,
+    *,
+    workers: int = 1,
+    progress: OnPieceDone | None = None,
+) -> SegmentCounts:
+    """Write the parts of all records, in the order of their files, into a directory.
+
+    The same bytes for any number of workers, and for the same texts in other files. A run that goes on after
+    a crash keeps the parts that are finished. InputError for a record that cannot be used, unless the
+    settings leave it out, and for damaged files; DatasetError when the directory holds something else.
+    """
+    if workers < 1:
+        raise SettingsError(f"workers is {workers}, expected 1 or more")
+    text = TextDirectory(directory, plan)
+    with ProcessPool(workers) as pool:
+        md5s = [md5 for _, md5 in pool.in_order(file_md5, plan.files)]
+        finished = text.finished()
+        if finished is not None and [entry.md5 for entry in finished.inputs] == md5s:
+            text.commit.release_finished()
+            return finished.counts
+        with text.commit.run():
+            parts = RecordParts(text, md5s, progress or (lambda file, size: None))
+            parts.write(pool, RecordStep(plan.settings, load_splitter))
+            return _finish(text, md5s, parts).counts
+
+
+def _finish(text: TextDirectory[RecordPlan], md5s: list[str], parts: RecordParts) -> TextManifest:
+    plan = text.plan
+    sizes = storage.each(plan.files, storage.size)
+    inputs = [
+        text_input(name, md5, replace(counts, bytes_in=size), kind)
+        for name, md5, counts, size, kind in zip(
+            plan.inputs, md5s, parts.counts, sizes, plan.kinds, strict=True
+        )
+    ]
+    return text.finish(inputs, parts.made)

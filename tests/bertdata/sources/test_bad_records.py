@@ -1,0 +1,205 @@
+"""A record or a file that cannot be used ends the run in one line, or is counted."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bertdata.errors import DataError, InputError, SettingsError
+from bertdata.sources import json_lines, line_pieces, piece, plain_text
+from bertdata.sources.settings import RecordSettings
+from bertdata.text.part_settings import PartSettings
+from bertdata.text.record_plan import plan_records
+from bertdata.text.segment_records import segment_records
+from bertdata.text.settings import SegmentCounts
+from tests.support.commands import Program, files_below
+from tests.support.fake_splitters import load_period_splitter
+from tests.support.memory import peak_bytes
+from tests.support.record_files import FILES, as_delimited, as_zstd, kind_of, make_documents, write
+
+DOCUMENTS = make_documents(60)
+GOOD = b'{"text": "It was here.", "lang": "en"}'
+"""A line of JSON."""
+
+BAD_LINES = {
+    "no JSON": (b'{"text": "cut', "malformed", "is not JSON"),
+    "no object": (b'["text"]', "malformed", "is JSON, but no object"),
+    "no field": (b'{"tixt": "a", "lang": "en"}', "malformed", "has no field 'text'"),
+    "a number": (b'{"text": 7, "lang": "en"}', "malformed", "field 'text' is 7, expected a text"),
+    "half a pair": (b'{"text": "\\ud83d", "lang": "en"}', "malformed", "half of a pair"),
+    "Latin-1": ('{"text": "Bäume", "lang": "en"}'.encode("latin-1"), "malformed", "byte 0xe4 is not UTF-8"),
+    "brackets": (b'{"text": ' + b"[" * 20_000 + b"]" * 20_000 + b"}", "malformed", "nested more than 500"),
+    "open brackets": (b'{"text": ' + b'{"a":' * 10_000, "malformed", "nested more than 500"),
+    "NaN": (b'{"text": "a", "lang": "en", "score": NaN}', "malformed", "NaN is no JSON number"),
+    "null": (b'{"text": null, "lang": "en"}', "empty", "field 'text' is null"),
+    "blank": (b'{"text": " \\n\\u3000", "lang": "en"}', "empty", "has no text"),
+    "long": (
+        b'{"text": "' + b"a" * 2000 + b'", "lang": "en"}',
+        "too_long",
+        "2001 bytes, expected at most 1000",
+    ),
+    "longer": (b'{"text": "' + b"a" * 99_000 + b'", "lang": "en"}', "too_long", "a line of more than"),
+    "German": (b'{"text": "Da.", "lang": "de-AT"}', "other_language", "is of language 'de-AT', expected en"),
+    "no language": (b'{"text": "Da."}', "malformed", "field 'lang' is missing or null"),
+}
+TEXTS = ("a.txt", "a.csv", "a.tsv")
+SETTINGS = {"text_field": "text", "language_field": "lang", "max_record_bytes": 1000}
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (line_pieces, piece, plain_text):
+        monkeypatch.setattr(module, "PIECE_BYTES", 500)
+
+
+def make(path: Path, output: Path, kind: str | None = None, **records: object) -> SegmentCounts:
+    settings = PartSettings(part_size=0.001, records=RecordSettings(**records))
+    return segment_records(plan_records([str(path)], kind, settings), str(output), load_period_splitter)
+
+
+@pytest.fixture(params=["orjson", "json"])
+def parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "json":
+        monkeypatch.setattr(json_lines, "orjson", None)
+    else:
+        pytest.importorskip("orjson")
+
+
+@pytest.mark.parametrize(("line", "reason", "fault"), BAD_LINES.values(), ids=BAD_LINES)
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "zstd"])
+@pytest.mark.usefixtures("parser")
+def test_a_bad_record_is_named_by_file_and_record_or_counted(
+    packed: bool, line: bytes, reason: str, fault: str, tmp_path: Path
+) -> None:
+    data = b"\n".join([*[GOOD] * 60, b"", line, *[GOOD] * 60])
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(as_zstd(data) if packed else data)
+    with pytest.raises(InputError) as error:
+        make(path, tmp_path / "out", "jsonl", **SETTINGS)
+    assert str(error.value).startswith(f"{path}: record 62: ")
+    assert fault in str(error.value)
+    assert "--skip-bad-records" in str(error.value)
+    assert len(str(error.value)) < 400
+    counts = make(path, tmp_path / "out", "jsonl", skip_bad_records=True, **SETTINGS)
+    assert counts.articles == 120
+    found = {name: getattr(counts, name) for name in ("malformed", "empty", "too_long", "other_language")}
+    assert found == {**dict.fromkeys(found, 0), reason: 1}
+    entry = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert entry["inputs"][0][reason] == entry["totals"][reason] == 1
+
+
+@pytest.mark.usefixtures("parser")
+def test_100_000_nested_brackets_are_one_line(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(GOOD + b'\n{"text": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n")
+    with pytest.raises(InputError, match="record 2: is not JSON: its values are nested more than 500 deep"):
+        make(tmp_path / "a.jsonl", tmp_path / "out", text_field="text")
+
+
+def test_an_error_names_the_id(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"text": "A.", "doc": "x1"}\n{"text": "", "doc": "x2"}\n')
+    with pytest.raises(InputError, match=r"record 2: has no text \(id x2\)"):
+        make(tmp_path / "a.jsonl", tmp_path / "out", id_field="doc")
+
+
+def test_a_field_that_is_missing_far_behind_is_named_with_its_record(tmp_path: Path) -> None:
+    lines = [GOOD] * 4321
+    lines[4000] = b'{"body": "x"}'
+    (tmp_path / "a.jsonl").write_bytes(b"\n".join(lines))
+    with pytest.raises(InputError, match="record 4001: has no field 'text'"):
+        make(tmp_path / "a.jsonl", tmp_path / "out", text_field="text")
+
+
+def test_rows_of_csv_that_do_not_fit_are_counted(tmp_path: Path) -> None:
+    rows = ["id,text", '1,"One, two."', "2", '3,"a"b', '4,"Four.\nFive."', "5,", '6,"open', "7,Seven."]
+    (tmp_path / "a.csv").write_text("\n".join(rows))
+    counts = make(tmp_path / "a.csv", tmp_path / "out", text_field="text", skip_bad_records=True)
+    assert (counts.articles, counts.malformed, counts.empty) == (2, 3, 1)
+    with pytest.raises(InputError, match="record 2: has 1 fields, expected 2"):
+        make(tmp_path / "a.csv", tmp_path / "other", text_field="text")
+
+
+def test_bytes_that_are_not_utf8_are_a_bad_record_of_every_kind_that_may_hold_them(tmp_path: Path) -> None:
+    for name, data in {
+        "a.csv": as_delimited(DOCUMENTS[:5]).replace(b"The ", b"\xffhe ", 1),
+        "a.txt": b"One.\n\n\xffwo.\n\nThree.",
+    }.items():
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(InputError, match="byte 0xff is not UTF-8"):
+            make(tmp_path / name, tmp_path / "out", kind_of(name))
+        counts = make(tmp_path / name, tmp_path / f"{name}.out", kind_of(name), skip_bad_records=True)
+        assert counts.malformed == 1
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("damage", ["cut", "flipped", "emptied"])
+def test_damaged_files_are_one_error_and_never_another_text(name: str, damage: str, tmp_path: Path) -> None:
+    whole = write(tmp_path, name, DOCUMENTS)
+    data = whole.read_bytes()
+    make(whole, tmp_path / "whole", kind_of(name))
+    if damage == "cut":
+        whole.write_bytes(data[: len(data) * 2 // 3])
+    elif damage == "emptied":
+        whole.write_bytes(b"")
+    else:
+        middle = len(data) // 2
+        whole.write_bytes(data[:middle] + bytes([data[middle] ^ 0xFF]) + data[middle + 1 :])
+    try:
+        make(whole, tmp_path / "out", kind_of(name))
+        fault = None
+    except DataError as error:
+        fault = str(error)
+    if fault is None:  # a cut or changed text is a text, and most Arrow files hold no digests
+        assert name in (TEXTS if damage == "cut" else (*TEXTS, "a.parquet", "a.arrow", "a.file.arrow"))
+    else:
+        assert fault.startswith(f"{whole}: ")
+        assert "\n" not in fault
+        assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_a_compressed_bomb_fills_no_memory(tmp_path: Path) -> None:
+    pytest.importorskip("zstandard")
+    data = as_zstd(b'{"text": "' + b"a" * (1 << 28) + b'"}\n' + GOOD)
+    assert len(data) < 100_000
+    (tmp_path / "a.jsonl.zst").write_bytes(data)
+    found: list[SegmentCounts] = []
+    settings = {"text_field": "text", "skip_bad_records": True, "max_record_bytes": 1 << 20}
+    path, out = tmp_path / "a.jsonl.zst", tmp_path / "out"
+    assert peak_bytes(lambda: found.append(make(path, out, "jsonl", **settings))) < 1 << 27
+    assert (found[0].articles, found[0].too_long) == (1, 1)
+
+
+def test_several_fields_of_text_are_listed(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"url": "u", "body": "A b.", "score": 1}\n')
+    with pytest.raises(SettingsError, match="several fields of texts: url, body; name one: --text-field url"):
+        make(tmp_path / "a.jsonl", tmp_path / "out")
+    assert make(tmp_path / "a.jsonl", tmp_path / "out", id_field="url").articles == 1
+    with pytest.raises(SettingsError, match="no field 'txt' of texts, expected one of 'url', 'body'"):
+        make(tmp_path / "a.jsonl", tmp_path / "other", text_field="txt")
+
+
+def test_no_text_at_all_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("\n \n")
+    with pytest.raises(InputError, match="no record with text found"):
+        make(tmp_path / "a.txt", tmp_path / "out", "blocks")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_command_says_what_it_left_out(bertdata: Program, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "A b."}\n{"text": ""}\n{"text": 5}\n')
+    outcome = bertdata("segment", tmp_path / "a.jsonl", "--output", tmp_path / "out", "--workers=1")
+    outcome.assert_one_error(1, f"{tmp_path / 'a.jsonl'}: record 2: has no text; ", "--skip-bad-records")
+    flags = ("--workers=1", "--skip-bad-records", "--sentences", "lines")
+    outcome = bertdata("segment", tmp_path / "a.jsonl", "--output", tmp_path / "out", *flags)
+    assert outcome.status == 0
+    assert "1 documents, 1 malformed, 1 empty left out, 1 lines" in outcome.out
+    assert files_below(tmp_path / "out") == ["MD5SUMS", "manifest.json", "part-00000.txt"]
+    assert bertdata("verify-md5", tmp_path / "out", "--chain").status == 0
+
+
+def test_settings_of_articles_and_of_records_exclude_each_other(bertdata: Program, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "A b."}\n')
+    common = ("segment", tmp_path / "a.jsonl", "--output", tmp_path / "out")
+    outcome = bertdata(*common, "--input-kind", "jsonl", "--eval-articles", 5)
+    outcome.assert_one_error(2, "--eval-articles goes with articles and books")
+    outcome = bertdata(*common, "--input-kind", "articles", "--part-size", 5)
+    outcome.assert_one_error(2, "--part-size goes with files of records")
