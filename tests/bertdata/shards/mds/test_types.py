@@ -196,7 +196,7 @@ def test_ids_of_any_form_are_decoded_in_bulk(counts, kinds, kind, before):
     assert IdDecoder(form).lengths(b"".join(data), bounds, refuse).tolist() == counts
 
 
-@given(sizes=st.lists(st.integers(1, 60), max_size=30), limit=st.integers(70, 200))
+@given(sizes=st.lists(st.integers(1, 60), max_size=30), limit=st.integers(74, 200))
 def test_shards_are_cut_where_the_writer_cuts_them(sizes, limit):
     """The rule as MDSWriter's own program says it: a sample at a time."""
     form, starts, total = b"{}", [0], 10
