@@ -26,7 +26,6 @@ from bertdata.config.recipes import RECIPES, find_recipe
 from bertdata.config.value_check import check_names, check_values
 from bertdata.errors import SettingsError, SettingsFileError
 from bertdata.examples.objectives import OBJECTIVES, find_objective
-from bertdata.io.toml_text import TomlFile
 from bertdata.sources.settings import RecordSettings
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.settings import SegmentSettings
@@ -88,6 +87,8 @@ class DatasetFile:
 
     def __init__(self, path: str, objective: str | None = None, recipe: str | None = None) -> None:
         """objective, recipe: those of flags, which win."""
+        from bertdata.io.toml_text import TomlFile  # needs tomli on Python 3.10
+
         self._toml = TomlFile(path)
         tables = self._toml.tables
         self._check_names(tables, ("recipe", _TEXT, *_RECORDS, *_PHASES), ())

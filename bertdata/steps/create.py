@@ -43,7 +43,7 @@ STAGE = "creating shards"
 class MadeDataset:
     """A finished dataset: its directory and its manifest.
 
-    ones: the share of its examples with the pair label 1, such as BERT's random next sentences, in words.
+    ones: the share of its examples with the pair label 1, such as BERT's random pairs, in words.
     Empty where shards were kept of an earlier run, and for objectives without such labels.
     """
 

@@ -128,6 +128,7 @@ def test_both_phases_of_a_recipe_equal_create(
     flags = ("--recipe", "habana", "--dupe-factor", "1")
     expected = create(corpus, small_vocabulary_file, tmp_path / "create", *flags)
     printed = capsys.readouterr().out.replace("create/phase", "beam/phase")
+    printed = re.sub(r", [\d.]+% of next sentences random", "", printed)  # create alone counts them
     assert prepare(corpus, small_vocabulary_file, tmp_path / "beam", *flags) == 0
     assert contents(tmp_path / "beam") == expected
     assert {"phase1/manifest.json", "phase2/MD5SUMS"} < set(expected)

@@ -132,7 +132,7 @@ def test_the_schema_has_the_choices_that_are_declared() -> None:
     vocabulary = schema["wordpiece_vocabulary"]["properties"]
     assert vocabulary["dialect"]["enum"] == list(declared["dialect"]["enum"])
     formats = schema["container"]["properties"]["format"]["enum"]
-    assert formats == [*declared["format"]["enum"], "nvidia-mlperf", "lddl"]
+    assert formats == [*declared["format"]["enum"], "nvidia-mlperf", "lddl", "arrow", "fairseq"]
 
 
 @pytest.mark.parametrize("name", ["name", "kind", "vocabulary", "shuffle", "num_shards", "inputs", "recipe"])

@@ -286,7 +286,7 @@ def test_create_names_the_file_of_too_many_items(
 def test_a_limit_that_no_record_can_have_is_refused(bertdata, corpus, small_vocabulary_file, tmp_path, most):
     words = ["create", corpus[0], "--output", tmp_path / "out", "--vocab", small_vocabulary_file]
     outcome = bertdata(*words, "--objective", NAME, f"--max-spans={most}")
-    outcome.assert_one_error(2, f"max_spans is {most}, expected 1 to 65535")
+    outcome.assert_one_error(2, f"--max-spans is {most}, expected 1 to 65535")
     assert not (tmp_path / "out").exists()
 
 

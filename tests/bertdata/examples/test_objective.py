@@ -275,7 +275,7 @@ def test_both_engines_write_and_read_its_records_alike(datasets):
 def test_a_setting_of_another_objective_is_refused(bertdata, corpus, small_vocabulary_file, tmp_path):
     words = ["create", corpus[0], "--output", tmp_path / "out", "--vocab", small_vocabulary_file]
     outcome = bertdata(*words, "--objective", NAME, "--masked-lm-prob=0.3")
-    outcome.assert_one_error(2, "unknown settings: masked_lm_prob")
+    outcome.assert_one_error(2, "unknown settings: --masked-lm-prob")
 
 
 @pytest.mark.parametrize(

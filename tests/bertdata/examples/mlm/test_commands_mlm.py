@@ -183,13 +183,13 @@ def test_blocks_of_a_shuffled_corpus_come_in_bins(bertdata, corpus, small_vocabu
         (("--phase=2",), "--phase 2 goes with the objective of the recipe"),
         (
             ("--short-seq-prob=0.2",),
-            "unknown settings: short_seq_prob; the objective mlm has none of that name",
+            "unknown settings: --short-seq-prob; the objective mlm has none of that name",
         ),
         (
             ("--no-masks", "--dupe-factor=3"),
-            "dupe_factor is 3, expected 1: without masks all passes are alike",
+            "--dupe-factor is 3, expected 1: without masks all passes are alike",
         ),
-        (("--masked-lm-prob=0",), "masked_lm_prob is 0, expected a share above 0"),
+        (("--masked-lm-prob=0",), "--masked-lm-prob is 0, expected a share above 0"),
     ],
 )
 @pytest.mark.parametrize("objective", ["mlm", PLAIN])

@@ -214,9 +214,9 @@ def test_shards_without_masks_are_the_others_with_their_labels_back(
         (("--ngram=0",), "ngram is 0, expected 1 to 64"),
         (
             ("--max-predictions-per-seq=65",),
-            "max_predictions_per_seq is 65, expected 1 to max_seq_length (64)",
+            "--max-predictions-per-seq is 65, expected 1 to --max-seq-length (64)",
         ),
-        (("--permutation", "--max-predictions-per-seq=1"), "max_predictions_per_seq is 1, expected 2 to"),
+        (("--permutation", "--max-predictions-per-seq=1"), "--max-predictions-per-seq is 1, expected 2 to"),
         (("--recipe=mlperf",), "--recipe mlperf goes with the objective of the recipe"),
         (("--blocks=none",), "unknown settings: blocks"),
     ],
