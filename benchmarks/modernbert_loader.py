@@ -200,7 +200,8 @@ def main() -> None:
             )
             for name, given in peers.items():
                 peer = rate_of(lambda given=given, of=shape: OriginalSteps(given, of, ids).batches(search))
-                print(f"    theirs {name}: {peer:.1f} million; ours {rate / peer:.1f} times ({whole / peer:.1f}; wanted: 5)")
+                ratios = f"ours {rate / peer:.1f} times ({whole / peer:.1f}; wanted: 5)"
+                print(f"    theirs {name}: {peer:.1f} million; {ratios}")
 
 
 if __name__ == "__main__":

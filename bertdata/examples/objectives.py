@@ -34,6 +34,11 @@ OBJECTIVES: dict[str, Objective] = {
 _CHOICES = ", ".join(name for name, one in OBJECTIVES.items() if not one.unlearned)
 
 
+def without_word_starts(name: str) -> str:
+    """The objective of the same examples without word starts; the name itself where they have none."""
+    return next((plain for plain, one in OBJECTIVES.items() if one.of_words == name), name)
+
+
 @cache
 def find_objective(name: str) -> Objective:
     """The objective that a person named. ``package.module:NAME`` is an object of one's own.

@@ -106,6 +106,7 @@ def _only(names: Sequence[str], path: str) -> str:
         raise InputError(f"{path}: has no field of texts")
     if len(names) > 1:
         raise SettingsError(
-            f"{path}: has several fields of texts: {', '.join(names)}; name one: --text-field {names[0]}"
+            f"{path}: has several fields of texts: {', '.join(names)}; name one: --text-field "
+            f"{'text' if 'text' in names else names[0]}"
         )
     return names[0]

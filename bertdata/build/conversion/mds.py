@@ -17,7 +17,7 @@ from bertdata.dataset.mds_index import form_of
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array, lengths
-from bertdata.examples.objectives import find_objective
+from bertdata.examples.objectives import find_objective, without_word_starts
 from bertdata.io import storage
 from bertdata.io.process_pool import ProcessPool
 from bertdata.shards.mds.fit import check_kind, check_unmasked
@@ -45,8 +45,8 @@ def measure_shard(task: MeasureTask) -> Array:
 
 
 def refuse_source(source: PackSource, path: str) -> None:
-    """SettingsError for examples with masks, or with more than ids."""
-    name = source.opened.layout.objective
+    """SettingsError for examples with masks, or with more than ids and word starts, which are left out."""
+    name = without_word_starts(source.opened.layout.objective)
     kind, where = find_objective(name).batch_type, f"{path}: {MDS}"
     if "unverified" in source.settings.objective:  # the writer looks at each example
         check_kind(kind, name, where)

@@ -20,7 +20,7 @@ from bertdata.dataset.mds_index import form_of
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import DataError, DatasetError, UsageError
 from bertdata.examples.groups import MASKS, PAIRS, check_groups, has_group
-from bertdata.examples.objectives import find_objective
+from bertdata.examples.objectives import find_objective, without_word_starts
 from bertdata.io.file_check import md5_of
 from bertdata.io.process_pool import ProcessPool
 from bertdata.records import ExampleBatch
@@ -47,6 +47,7 @@ def plan_conversion(
     if settings.to == MDS:
         starts = mds_starts(source, settings.of_dataset(source.settings, 1), pool)
         shards = len(starts) - 1
+        layout = replace(layout, objective=without_word_starts(layout.objective))
     else:
         layout = replace(layout, padding_id=0)
         shards = 1 if settings.to == FAIRSEQ else settings.num_shards or len(source.opened.shards)

@@ -6,6 +6,7 @@ from typing import Any
 from bertdata.config.dataset_settings import DatasetSettings, shuffled_into, without_padding
 from bertdata.config.settings import check
 from bertdata.examples.bins import bin_count
+from bertdata.examples.objectives import without_word_starts
 from bertdata.records import ShardLayout
 from bertdata.shards.containers import ARROW, FAIRSEQ, LDDL, MDS, NVIDIA_MLPERF
 from bertdata.shards.fairseq import OBJECTIVE
@@ -91,7 +92,11 @@ class ConversionSettings:
     def of_dataset(self, source: DatasetSettings, num_shards: int) -> DatasetSettings:
         """The settings in the manifest of so many shards, from the source's."""
         if self.to == MDS:
-            return replace(source, container={**self._of_mds(source), **shuffled_into(num_shards)})
+            objective = dict(source.objective)
+            if "name" in objective:
+                objective["name"] = without_word_starts(objective["name"])
+            container = {**self._of_mds(source), **shuffled_into(num_shards)}
+            return replace(source, objective=objective, container=container)
         found = {
             name: value for name, value in without_padding(source.container).items() if name != "bin_size"
         }

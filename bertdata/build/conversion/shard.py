@@ -1,8 +1,9 @@
 """One converted shard, or one for each bin of lengths, written and noted as finished."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from bertdata.build.conversion.mds import example_names
 from bertdata.dataset.shard_group import write_shard_group
 from bertdata.examples.bins import cut_bins
 from bertdata.examples.columns import arrays, cut
+from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.file_check import HashingSink
 from bertdata.records import ExampleBatch
@@ -35,6 +37,9 @@ def write_shard(job: Job, number: int, batches: Iterable[ExampleBatch]) -> Conve
         from bertdata.build.conversion.data_bin import write_data_bin
 
         return write_data_bin(job, number, map(_in_32_bits, batches))
+
+    if job.layout.objective != job.source.layout.objective:
+        batches = map(partial(_of_kind, find_objective(job.layout.objective).batch_type), batches)
 
     def write(writers: Sequence[CountingWriter]) -> None:
         for batch in batches:
@@ -67,6 +72,11 @@ def _writer(job: Job, number: int, which: int, sink: HashingSink) -> ShardWriter
     return LddlWriter(
         sink, job.layout, vocabulary, has_masks=job.has_masks, bin_id=which if job.bin_size else None
     )
+
+
+def _of_kind(kind: type[ExampleBatch], batch: ExampleBatch) -> ExampleBatch:
+    """The examples with the columns of that type alone."""
+    return kind(**{item.name: getattr(batch, item.name) for item in fields(cast(Any, kind))})
 
 
 def _in_32_bits(batch: ExampleBatch) -> ExampleBatch:

@@ -15,8 +15,8 @@ def check_kind(kind: type[ExampleBatch], objective: str, where: str = MDS) -> No
     """SettingsError unless the objective's examples have ids, and perhaps masks, but nothing else."""
     if has_group(kind, WORD_STARTS):
         raise SettingsError(
-            f"{where} holds ids alone; objective {objective} has word starts too; create --format mds leaves "
-            "them out"
+            f"{where} holds ids alone; objective {objective} has word starts too; create --format mds and "
+            "convert --to mds leave them out"
         )
     others = [group.name for group in kind.groups() if group not in (IDS, MASKS)]
     if others:

@@ -70,6 +70,26 @@ def test_created_shards_hold_the_examples_of_other_containers(bertdata, blocks, 
     assert bertdata("show", sorted(blocks.glob("*.tfrecord"))[0]).out == shown
 
 
+def test_word_starts_of_a_tokenizer_json_are_left_out(bertdata, corpus, tmp_path):
+    parts = [str(path) for path in corpus]
+    tokenizer = tmp_path / "tokenizer.json"
+    trained = bertdata("train-vocab", *parts, f"--output={tokenizer}", "--size=300", "--kind=bpe")
+    assert trained.status == 0, trained.err
+    made = {}
+    for format in ("tfrecord", "mds"):
+        made[format] = tmp_path / format
+        words = ["create", *parts, f"--output={made[format]}", f"--tokenizer={tokenizer}", *FLAGS]
+        assert bertdata(*words, f"--format={format}").status == 0
+    converted = tmp_path / "converted"
+    assert bertdata("convert", made["tfrecord"], converted, "--to=mds").status == 0
+    assert face.open_dataset(str(made["tfrecord"])).layout.objective == "mlm_word_starts"
+    assert face.open_dataset(str(converted)).layout.objective == "mlm"
+    samples = [sample["input_ids"].tolist() for sample in read_directory(str(converted))]
+    assert samples == [sample["input_ids"].tolist() for sample in read_directory(str(made["mds"]))]
+    assert samples == [list(example.ids) for example in face.open_dataset(str(made["tfrecord"]))]
+    assert bertdata("verify-md5", converted, "--content").status == 0
+
+
 def test_the_same_bytes_for_any_number_of_workers_and_after_a_crash(
     bertdata, corpus, small_vocabulary_file, created
 ):
