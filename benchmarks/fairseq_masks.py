@@ -4,9 +4,17 @@ Theirs: the calls of NumPy that fairseq makes for an example, in its order, on b
 and twice, as fairseq makes source and target. Ours: the masker that open_dataset and the trainer call. Ids
 per CPU second of one thread. NumPy does not promise a Generator's stream, so theirs is a peer for speed only;
 of MT19937's, which it does, the numbers of masks are compared.
+
+python -m benchmarks.fairseq_masks [--peer-python PYTHON]: also fairseq 0.12.2 itself, in the environment of
+that Python, whose sources and targets must be ours, id for id.
 """
 
+import argparse
+import hashlib
+import json
+import subprocess
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -97,7 +105,40 @@ def ours(ids: Array, masker: FairseqMasker) -> int:
     return int(masker.mask(ids.reshape(-1).copy(), starts, lengths, draws).counts.sum())
 
 
+def digest(ids: Array, masker: FairseqMasker) -> str:
+    """The md5 of all sources and targets, as fairseq_original makes it."""
+    made, lengths = ids.copy(), np.full(BLOCKS, LENGTH, np.int32)
+    keys, numbers = masker.streams(SEED, EPOCH, "", 0, np.arange(BLOCKS, dtype=np.uint64))
+    draws = Draws(keys=keys, numbers=numbers, rates=np.full(BLOCKS, SHARE))
+    masks = masker.mask(made.reshape(-1), np.arange(BLOCKS, dtype=np.int64) * LENGTH, lengths, draws)
+    md5 = hashlib.md5(usedforsecurity=False)
+    for source, positions, labels, count in zip(
+        made, masks.positions, masks.labels, masks.counts, strict=True
+    ):
+        target = np.full(LENGTH, PAD, np.int64)
+        target[positions[:count]] = labels[:count]
+        md5.update(source.astype(np.int64).tobytes() + target.tobytes())
+    return md5.hexdigest()
+
+
+def compare_with_fairseq(python: str, maskers: dict[str, FairseqMasker], rates: dict[str, float]) -> None:
+    """fairseq itself beside ours. It must give the same ids."""
+    command = [python, str(Path(__file__).with_name("fairseq_original.py"))]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    for name, found in json.loads(done.stdout.splitlines()[-1]).items():
+        assert found["md5"] == digest(blocks(), maskers[name]), f"{name}: fairseq gives other ids"
+        theirs = BLOCKS * LENGTH / found["seconds"] / 1e6
+        print(
+            f"  fairseq 0.12.2 itself, {name}: {theirs:.2f}, the same ids: {rates[name] / theirs:.0f} times"
+        )
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--peer-python")
+    python = parser.parse_args().peer_python
+    maskers: dict[str, FairseqMasker] = {}
+    own_rates: dict[str, float] = {}
     ids, known = blocks(), vocabulary()
     weights = np.ones(TOKENS)
     weights[:4] = 0
@@ -114,8 +155,13 @@ def main() -> None:
             assert masks[0] == masks[1] or release == "fairseq", masks
             rates = [ids.size / measure.best_cpu(work) / 1e6 for work in (peer, own)]
             ratio = rates[1] / rates[0]
-            name = f"{release}, {'words' if whole else 'ids'}"
+            unit = "words" if whole else "ids"
+            name = f"{release}, {unit}"
+            if release == "fairseq-0.12":
+                maskers[unit], own_rates[unit] = masker, rates[1]
             print(f"  {name:<20} {rates[1]:7.1f}, theirs {rates[0]:5.2f}: {ratio:5.1f} times (wanted: 5)")
+    if python is not None:
+        compare_with_fairseq(python, maskers, own_rates)
 
 
 if __name__ == "__main__":
