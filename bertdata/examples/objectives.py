@@ -35,7 +35,7 @@ _CHOICES = ", ".join(name for name, one in OBJECTIVES.items() if not one.unlearn
 
 
 def without_word_starts(name: str) -> str:
-    """The objective of the same examples without word starts; the name itself where they have none."""
+    """Name of the objective of the same examples without word starts, ``name`` where it has none."""
     return next((plain for plain, one in OBJECTIVES.items() if one.of_words == name), name)
 
 
