@@ -15,21 +15,25 @@ from bertdata.steps.progress import OnProgress, StepProgress
 from bertdata.text.abbreviations import read_abbreviations
 from bertdata.text.directory import TextDirectory
 from bertdata.text.input_kinds import ARTICLES
-from bertdata.text.load_splitter import LoadSplitter, find_tables_of
+from bertdata.text.load_splitter import find_tables_of, load_splitter_of
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.reading import is_extracted
 from bertdata.text.record_plan import RecordPlan, plan_records
 from bertdata.text.segment_records import segment_records
+from bertdata.text.selection.settings import SelectionSettings, evaluation_files
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 
 STAGE = "segmenting"
+HASHING = "looking for duplicates"
 
 _OF_RECORDS = tuple(item.name for item in fields(RecordSettings))
-OPTIONS = ("part_size", "sentences", *_OF_RECORDS)
+_OF_SELECTION = tuple(item.name for item in fields(SelectionSettings))
+RECORD_SETTINGS = ("part_size", "sentences", *_OF_RECORDS, *_OF_SELECTION)
 """Settings that parts of records alone have."""
 
-_SHARED = ("punkt", "language", "abbreviations")
-_OF_ARTICLES = tuple(item.name for item in fields(SegmentSettings) if item.name not in _SHARED)
+SHARED_SETTINGS = ("punkt", "language", "abbreviations")
+ARTICLE_SETTINGS = tuple(item.name for item in fields(SegmentSettings) if item.name not in SHARED_SETTINGS)
+"""Settings that the parts of articles alone have."""
 
 
 def reads_records(
@@ -39,8 +43,8 @@ def reads_records(
 
     given: the settings that are not None. SettingsError for settings of records beside those of articles.
     """
-    own = [name for name in OPTIONS if name in given]
-    others = [name for name in _OF_ARTICLES if name in given]
+    own = [name for name in RECORD_SETTINGS if name in given]
+    others = [name for name in ARTICLE_SETTINGS if name in given]
     if kind == ARTICLES or (kind == "text" and not own):
         _refuse(own, f"files of records, not with --input-kind {kind}")
         return False
@@ -71,12 +75,16 @@ def _begins_with_records(sources: Sequence[str]) -> bool:
 
 
 def part_settings(given: Mapping[str, Any]) -> PartSettings:
-    """The settings, from values by field. Of abbreviations the path of their file."""
-    own = {name: value for name, value in given.items() if name in _OF_RECORDS}
-    values = typed_values(PartSettings, {n: value for n, value in given.items() if n not in _OF_RECORDS})
+    """The settings, from values by field. Of abbreviations and exclude the paths of their files."""
+    nested = (*_OF_RECORDS, *_OF_SELECTION)
+    values = typed_values(PartSettings, {n: value for n, value in given.items() if n not in nested})
     if (path := values.get("abbreviations")) is not None:
         values["abbreviations"] = read_abbreviations(path)
-    return PartSettings(**values, records=RecordSettings(**typed_values(RecordSettings, own)))
+    selection = typed_values(SelectionSettings, {n: given[n] for n in _OF_SELECTION if n in given})
+    if (paths := selection.get("exclude")) is not None:
+        selection["exclude"] = evaluation_files(paths)
+    records = typed_values(RecordSettings, {n: given[n] for n in _OF_RECORDS if n in given})
+    return PartSettings(**values, records=RecordSettings(**records), selection=SelectionSettings(**selection))
 
 
 def run_records(
@@ -91,42 +99,50 @@ def run_records(
     progress: OnProgress,
 ) -> SegmentCounts:
     """Write the parts of the sources' records into ``output``."""
-    plan = _plan(sources, kind, settings, punkt_tables)
+    plan = plan_record_parts(sources, kind, settings, punkt_tables)
     sizes = storage.each(plan.files, storage.size)
-    left, done, total = list(sizes), 0, sum(sizes)
-    progress(StepProgress(stage=STAGE, done=0, total=total))
-
-    def show(file: int, size: int) -> None:
-        nonlocal done
-        size = min(size, left[file])  # of a compressed file these are bytes of its text
-        left[file] -= size
-        done += size
-        progress(StepProgress(stage=STAGE, done=done, total=total))
-
     counts = segment_records(
-        plan, output, _splitter(plan.settings, engine, punkt_tables), workers=workers, progress=show
+        plan,
+        output,
+        load_splitter_of(plan.settings, engine, punkt_tables),
+        workers=workers,
+        engine=engine,
+        progress=_PieceProgress(STAGE, sizes, progress),
+        hashing=_PieceProgress(HASHING, sizes, progress),
     )
+    total = sum(sizes)
     progress(StepProgress(stage=STAGE, done=total, total=total, finished=f"segmented {len(sizes)} files"))
     return counts
+
+
+class _PieceProgress:
+    """The progress of a pass over all pieces, in bytes of the files."""
+
+    def __init__(self, stage: str, sizes: Sequence[int], progress: OnProgress) -> None:
+        self._stage = stage
+        self._left = list(sizes)
+        self._total = sum(sizes)
+        self._progress = progress
+
+    def __call__(self, file: int, size: int) -> None:
+        """A piece is done. Of a compressed file size may be in bytes of its text."""
+        self._left[file] = max(0, self._left[file] - size)
+        done = self._total - sum(self._left)
+        self._progress(StepProgress(stage=self._stage, done=done, total=self._total))
 
 
 def preview_records(
     sources: Sequence[str], output: str, kind: str | None, settings: PartSettings, punkt_tables: str | None
 ) -> list[str]:
     """The lines on what would be read and written. Errors as from run_records."""
-    plan = _plan(sources, kind, settings, punkt_tables)
+    plan = plan_record_parts(sources, kind, settings, punkt_tables)
     TextDirectory(output, plan).commit.refuse_others()
     return plan.lines(output)
 
 
-def _plan(
+def plan_record_parts(
     sources: Sequence[str], kind: str | None, settings: PartSettings, punkt_tables: str | None
 ) -> RecordPlan:
     if settings.sentences == "punkt":
         find_tables_of(settings.language, punkt_tables)
     return plan_records(sources, kind, settings)
-
-
-def _splitter(settings: PartSettings, engine: Engine | None, tables: str | None) -> LoadSplitter:
-    variant: Any = settings.punkt
-    return LoadSplitter(variant, engine, tables, settings.language, settings.abbreviations)

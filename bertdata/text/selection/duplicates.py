@@ -1,0 +1,156 @@
+"""Records whose text an earlier record has too, found by sorting the hashes of all texts on disk.
+
+A first pass hashes every text; the hashes are sorted with the places of their records, and of each hash all
+places but the first are duplicates. Sorted by place they wait in a file, which the pass that makes parts
+reads beside the records. Memory does not grow with the records.
+"""
+
+import struct
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import BinaryIO, NamedTuple
+
+from bertdata.errors import ManifestError
+from bertdata.io import storage
+from bertdata.io.commit import Commit
+from bertdata.io.entry_json import parse_entry_list
+from bertdata.io.file_check import FileEntry, HashingSink, fits
+from bertdata.io.process_pool import ProcessPool
+from bertdata.io.sorted_entries import SortedEntries
+from bertdata.sources.records import BadRecord
+from bertdata.text.numbered_piece import Duplicate, NumberedPiece, RecordPlace
+from bertdata.text.part_settings import PartSettings
+from bertdata.text.record_text import HASH_BYTES, bad_record_error, record_body, text_hash
+
+NAME = "duplicates"
+
+_HASHED = struct.Struct(f">{HASH_BYTES}sIIIQ")
+"""Hash of a text; numbers of the file, of its piece, of the record in the piece, and in the file."""
+_FOUND = struct.Struct(">IIIIQ")
+"""Numbers of a duplicate's file, its piece, the record in the piece; file and record of the first one."""
+
+
+class PieceHashes(NamedTuple):
+    """The hashes of a piece's texts, one behind another, and the numbers of their records.
+
+    taken: how many numbers the piece's records take.
+    """
+
+    hashes: bytes
+    numbers: Sequence[int]
+    taken: int
+    first_bad: BadRecord | None
+
+
+@dataclass(frozen=True, slots=True)
+class HashStep:
+    """A piece to the hashes of its texts."""
+
+    settings: PartSettings
+
+    def __call__(self, work: NumberedPiece) -> PieceHashes:
+        read = work.piece.read(self.settings.records)
+        bodies = [(record.number, record_body(record, self.settings)) for record in read.records]
+        good = [(number, body) for number, body in bodies if isinstance(body, bytes)]
+        bad = [body for _, body in bodies if isinstance(body, BadRecord)]
+        return PieceHashes(
+            b"".join([text_hash(body) for _, body in good]),
+            array("Q", [number for number, _ in good]),
+            read.numbers,
+            min(bad, key=lambda one: one.number, default=None),
+        )
+
+
+class DuplicateList:
+    """The duplicates in the order of their places, read beside the pieces in theirs."""
+
+    def __init__(self, path: str, stack: ExitStack) -> None:
+        self._entries = self._read(stack.enter_context(storage.open_input(path)))
+        self._next = next(self._entries, None)
+
+    def _read(self, file: BinaryIO) -> Iterator[tuple[int, int, int, int, int]]:
+        while block := file.read(_FOUND.size << 12):
+            yield from _FOUND.iter_unpack(block)
+
+    def marked(self, work: NumberedPiece) -> NumberedPiece:
+        """The piece with its duplicates. Pieces come in order, some may be left out."""
+        found = []
+        while self._next is not None and self._next[:2] <= (work.file, work.number):
+            if self._next[:2] == (work.file, work.number):
+                found.append(Duplicate(self._next[2], RecordPlace(*self._next[3:])))
+            self._next = next(self._entries, None)
+        return work._replace(duplicates=found)
+
+
+def duplicates_of(hashed: Iterator[bytes]) -> Iterator[bytes]:
+    """The entries of all duplicates, from those of all hashes in order."""
+    first_hash, first = b"", RecordPlace(0, 0)
+    for entry in hashed:
+        found, file, piece, number, record = _HASHED.unpack(entry)
+        if found == first_hash:
+            yield _FOUND.pack(file, piece, number, *first)
+        else:
+            first_hash, first = found, RecordPlace(file, record)
+
+
+def find_duplicates(
+    commit: Commit,
+    sources: str,
+    pool: ProcessPool,
+    pieces: Iterator[NumberedPiece],
+    settings: PartSettings,
+    progress: Callable[[int, int], None],
+) -> str:
+    """The path of the file of duplicates, made by this run or by an earlier one of the same sources.
+
+    progress: as of RecordParts. InputError for a bad record, unless the settings leave such records out.
+    """
+    name = commit.scratch_name(NAME)
+    if _is_kept(commit, sources):
+        return commit.path(name)
+    folder = None if storage.is_remote(commit.directory) else commit.unfinished.removeprefix("file://")
+    with SortedEntries(_HASHED.size, folder) as hashed, SortedEntries(_FOUND.size, folder) as found:
+        _hash_all(pool, pieces, settings, hashed, progress)
+        for entry in duplicates_of(iter(hashed)):
+            found.add(entry)
+        with commit.open(name) as file:
+            sink = HashingSink(file.write)
+            for entry in found:
+                sink.write(entry)
+    commit.note(NAME, {"files": [sink.entry(name)._asdict()], "sources": sources})
+    return commit.path(name)
+
+
+def _is_kept(commit: Commit, sources: str) -> bool:
+    note = commit.read_note(NAME)
+    if note is None or note.get("sources") != sources:
+        return False
+    try:
+        entries = parse_entry_list(FileEntry, note.get("files"))
+    except ManifestError:
+        return False
+    return all(fits(commit.directory, entry) for entry in entries)
+
+
+def _hash_all(
+    pool: ProcessPool,
+    pieces: Iterator[NumberedPiece],
+    settings: PartSettings,
+    hashed: SortedEntries,
+    progress: Callable[[int, int], None],
+) -> None:
+    """Add the entries of all records' hashes."""
+    file = before = 0
+    for work, found in pool.in_order(HashStep(settings), pieces):
+        if work.file > file:
+            file, before = work.file, 0
+        if found.first_bad is not None and not settings.records.skip_bad_records:
+            raise bad_record_error(work.path, before, found.first_bad)
+        for index, number in enumerate(found.numbers):
+            start = HASH_BYTES * index
+            text = found.hashes[start : start + HASH_BYTES]
+            hashed.add(_HASHED.pack(text, work.file, work.number, number, before + number))
+        before += found.taken
+        progress(work.file, work.piece.bytes)
