@@ -1,5 +1,7 @@
 """Documents dealt out to parts: whole, in order, as many to a part as fit."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,7 +29,7 @@ def plain_parts(sizes: list[int], limit: int) -> list[list[int]]:
 def test_pieces_of_any_size_give_the_parts_of_one(sizes: list[int], limit: int, ends: list[int]) -> None:
     cuts, found = PartCuts(limit), dict[int, list[int]]()
     places = sorted({0, *(end for end in ends if end < len(sizes)), len(sizes)})
-    for start, stop in zip(places, places[1:], strict=False):
+    for start, stop in pairwise(places):
         for run in cuts.runs(sizes[start:stop]):
             found.setdefault(run.part, []).extend(range(start + run.start, start + run.stop))
     assert list(found) == list(range(len(found)))
