@@ -1,4 +1,4 @@
-"""Bars: one for each name, or for each range of a number; one outlier is broken and labelled."""
+"""Bars for names or for ranges of a number, with one outlier broken and labelled."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -7,8 +7,9 @@ Value = str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class DataTable:
-    """Columns with their units and rows of values; the first column names the row.
+    """Columns with their units, and rows of values.
 
+    The first column names the row.
     caption: a noun phrase, never empty: it is the table's name for a screen reader. page_rows: rows shown
     at once, with a search above, where there are more; 0 shows all.
     """

@@ -8,8 +8,8 @@ from bertdata.report.charts.chart import Chart
 from bertdata.report.charts.values import DataTable
 
 
-class PageBlock(Protocol):
-    """Anything with a template of its own."""
+class PageContent(Protocol):
+    """A block of a page: anything with a template of its own."""
 
     @property
     def template(self) -> str: ...
@@ -48,7 +48,10 @@ class DrawingBlock:
 
 @dataclass(frozen=True)
 class PathStep:
-    """A step of a path. details: (name, value) pairs. fault: what is wrong here, if anything is."""
+    """A step of a path.
+
+    details: (name, value) pairs. fault: what is wrong here, if anything is.
+    """
 
     title: str
     details: tuple[tuple[str, str], ...] = ()
@@ -67,11 +70,16 @@ class StepsBlock:
 
 @dataclass(frozen=True)
 class MarkedWord:
-    """A word of a passage. kind: a name of the passages' legend, or "" for plain text; note: its tooltip."""
+    """A word of a passage.
+
+    kind: a name of the passages' legend, or "" for plain text. note: its tooltip. joined: no blank is before
+    it, as before a piece that continues a word.
+    """
 
     text: str
     kind: str = ""
     note: str = ""
+    joined: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,7 +93,10 @@ class Passage:
 
 @dataclass(frozen=True)
 class PassagesBlock:
-    """Passages with a search and pages. legend: (kind, meaning) pairs; kinds are of the style sheet."""
+    """Passages with a search and pages.
+
+    legend: (kind, meaning) pairs. Kinds are masked, random, kept and special, as the style sheet has them.
+    """
 
     label: str
     legend: tuple[tuple[str, str], ...]
@@ -99,6 +110,6 @@ class PassagesBlock:
 class SideBySide:
     """Blocks next to each other where the window has room, each under its heading."""
 
-    columns: tuple[tuple[str, Sequence[PageBlock]], ...]
+    columns: tuple[tuple[str, Sequence[PageContent]], ...]
 
     template: ClassVar[str] = "side_by_side.html"

@@ -15,7 +15,7 @@ from bertdata.io.terminal import printable
 from bertdata.report.charts.colours import DARK, LIGHT
 from bertdata.report.charts.drawing import inline_svg, load_matplotlib
 from bertdata.report.charts.values import copied, shown
-from bertdata.report.page.blocks import PageBlock
+from bertdata.report.page.blocks import PageContent
 
 _FOLDER = Path(__file__).parent / "templates"
 
@@ -25,7 +25,7 @@ class ReportSection:
     """A heading and the blocks below it. note: a line under the heading."""
 
     title: str
-    blocks: tuple[PageBlock, ...]
+    blocks: tuple[PageContent, ...]
     note: str = ""
 
     @property
@@ -35,7 +35,10 @@ class ReportSection:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportPage:
-    """A page. lead: lines under the title; faults: lines on top, in red, under faults_title."""
+    """A page.
+
+    lead: lines under the title. faults: lines on top, in red, under faults_title.
+    """
 
     title: str
     sections: Sequence[ReportSection]
