@@ -4,38 +4,36 @@ The memory is that of a process that sorts one million hashes beside one that so
 """
 
 import argparse
-import struct
 import sys
 import time
 from tempfile import TemporaryDirectory
 
 from benchmarks import corpus, measure
 from bertdata.io.sorted_entries import SortedEntries
-from bertdata.text.record_text import HASH_BYTES, text_hash
-from bertdata.text.selection.duplicates import duplicates_of
+from bertdata.text.record_text import text_hash
+from bertdata.text.selection.duplicates import HASHED, duplicates_of
 from bertdata.text.selection.ngrams import Ngrams
 
 MILLION = 1_000_000
-ENTRY = struct.Struct(f">{HASH_BYTES}sIIIQ")
 TWICE = 20
 """One hash of so many is that of an earlier text."""
 
 
 def sort(number: int) -> int:
     """Sort so many hashes as segment does. Returns how many duplicates it found."""
-    with TemporaryDirectory() as place, SortedEntries(ENTRY.size, place) as hashed:
+    with TemporaryDirectory() as place, SortedEntries(HASHED.size, place) as hashed:
         for record in range(number):
             text = record // 2 if record % TWICE == 0 else record
             piece, place_in_piece = divmod(record, 4096)
-            hashed.add(ENTRY.pack(text_hash(text.to_bytes(8, "big")), 0, piece, place_in_piece, record))
-        return sum(1 for _ in duplicates_of(iter(hashed)))
+            hashed.add(HASHED.pack(text_hash(text.to_bytes(8, "big")), 0, piece, place_in_piece))
+        return sum(1 for _ in duplicates_of(hashed, lambda file, piece: piece << 12))
 
 
 def show_sorting() -> None:
     for number in (MILLION, 10 * MILLION):
         cost = measure.command(sys.executable, "-m", "benchmarks.duplicates", "--hashes", str(number))
         print(
-            f"{number:>10,} hashes, {number * ENTRY.size / 1e6:.0f} MB: {cost.wall:.0f} s, "
+            f"{number:>10,} hashes, {number * HASHED.size / 1e6:.0f} MB: {cost.wall:.0f} s, "
             f"{cost.megabytes:.0f} MB of memory"
         )
 

@@ -7,7 +7,7 @@ reads beside the records. Memory does not grow with the records.
 
 import struct
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
@@ -26,20 +26,16 @@ from bertdata.text.record_text import HASH_BYTES, bad_record_error, record_body,
 
 NAME = "duplicates"
 
-_HASHED = struct.Struct(f">{HASH_BYTES}sIIIQ")
-"""Hash of a text; numbers of the file, of its piece, of the record in the piece, and in the file."""
+HASHED = struct.Struct(f">{HASH_BYTES}sIII")
+"""Hash of a text; numbers of the file, of its piece, of the record in the piece."""
 _FOUND = struct.Struct(">IIIIQ")
 """Numbers of a duplicate's file, its piece, the record in the piece; file and record of the first one."""
 
 
 class PieceHashes(NamedTuple):
-    """The hashes of a piece's texts, one behind another, and the numbers of their records.
+    """The entries of a piece's records, one behind another. taken: the numbers that its records take."""
 
-    taken: how many numbers the piece's records take.
-    """
-
-    hashes: bytes
-    numbers: Sequence[int]
+    entries: bytes
     taken: int
     first_bad: BadRecord | None
 
@@ -52,15 +48,38 @@ class HashStep:
 
     def __call__(self, work: NumberedPiece) -> PieceHashes:
         read = work.piece.read(self.settings.records)
-        bodies = [(record.number, record_body(record, self.settings)) for record in read.records]
-        good = [(number, body) for number, body in bodies if isinstance(body, bytes)]
-        bad = [body for _, body in bodies if isinstance(body, BadRecord)]
-        return PieceHashes(
-            b"".join([text_hash(body) for _, body in good]),
-            array("Q", [number for number, _ in good]),
-            read.numbers,
-            min(bad, key=lambda one: one.number, default=None),
-        )
+        entries: list[bytes] = []
+        bad: list[BadRecord] = []
+        for record in read.records:
+            body = record_body(record, self.settings)
+            if isinstance(body, BadRecord):
+                bad.append(body)
+            else:
+                entries.append(HASHED.pack(text_hash(body), work.file, work.number, record.number))
+        first = min(bad, key=lambda one: one.number, default=None)
+        return PieceHashes(b"".join(entries), read.numbers, first)
+
+
+def each_entry(entries: bytes) -> Iterator[bytes]:
+    """The entries that stand one behind another."""
+    for start in range(0, len(entries), HASHED.size):
+        yield entries[start : start + HASHED.size]
+
+
+def duplicates_of(
+    hashed: Iterable[bytes], before: Callable[[int, int], int]
+) -> Iterator[tuple[int, int, Duplicate]]:
+    """Numbers of file and piece of each duplicate, and itself, from the entries in order.
+
+    before: from the numbers of a file and of a piece, how many records the file's pieces before took.
+    """
+    last, first = b"", RecordPlace(0, 0)
+    for entry in hashed:
+        found, file, piece, number = HASHED.unpack(entry)
+        if found == last:
+            yield file, piece, Duplicate(number, first)
+        else:
+            last, first = found, RecordPlace(file, before(file, piece) + number)
 
 
 class DuplicateList:
@@ -84,17 +103,6 @@ class DuplicateList:
         return work._replace(duplicates=found)
 
 
-def duplicates_of(hashed: Iterator[bytes]) -> Iterator[bytes]:
-    """The entries of all duplicates, from those of all hashes in order."""
-    first_hash, first = b"", RecordPlace(0, 0)
-    for entry in hashed:
-        found, file, piece, number, record = _HASHED.unpack(entry)
-        if found == first_hash:
-            yield _FOUND.pack(file, piece, number, *first)
-        else:
-            first_hash, first = found, RecordPlace(file, record)
-
-
 def find_duplicates(
     commit: Commit,
     sources: str,
@@ -111,12 +119,12 @@ def find_duplicates(
     if _is_kept(commit, sources):
         return commit.path(name)
     folder = None if storage.is_remote(commit.directory) else commit.unfinished.removeprefix("file://")
-    with SortedEntries(_HASHED.size, folder) as hashed, SortedEntries(_FOUND.size, folder) as found:
-        _hash_all(pool, pieces, settings, hashed, progress)
-        for entry in duplicates_of(iter(hashed)):
-            found.add(entry)
-        with commit.open(name) as file:
-            sink = HashingSink(file.write)
+    with SortedEntries(HASHED.size, folder) as hashed, SortedEntries(_FOUND.size, folder) as found:
+        taken = _hash_all(pool, pieces, settings, hashed, progress)
+        for file, piece, one in duplicates_of(hashed, lambda file, piece: taken[file][piece]):
+            found.add(_FOUND.pack(file, piece, one.number, *one.of))
+        with commit.open(name) as output:
+            sink = HashingSink(output.write)
             for entry in found:
                 sink.write(entry)
     commit.note(NAME, {"files": [sink.entry(name)._asdict()], "sources": sources})
@@ -140,17 +148,19 @@ def _hash_all(
     settings: PartSettings,
     hashed: SortedEntries,
     progress: Callable[[int, int], None],
-) -> None:
-    """Add the entries of all records' hashes."""
-    file = before = 0
+) -> Sequence[Sequence[int]]:
+    """Add the entries of all records. Returns, for each piece of each file, the numbers taken before it."""
+    before: list[array[int]] = []
+    taken = 0
     for work, found in pool.in_order(HashStep(settings), pieces):
-        if work.file > file:
-            file, before = work.file, 0
+        while work.file >= len(before):
+            before.append(array("Q"))
+            taken = 0
+        before[-1].append(taken)
         if found.first_bad is not None and not settings.records.skip_bad_records:
-            raise bad_record_error(work.path, before, found.first_bad)
-        for index, number in enumerate(found.numbers):
-            start = HASH_BYTES * index
-            text = found.hashes[start : start + HASH_BYTES]
-            hashed.add(_HASHED.pack(text, work.file, work.number, number, before + number))
-        before += found.taken
+            raise bad_record_error(work.path, taken, found.first_bad)
+        for entry in each_entry(found.entries):
+            hashed.add(entry)
+        taken += found.taken
         progress(work.file, work.piece.bytes)
+    return before

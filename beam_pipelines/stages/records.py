@@ -1,0 +1,284 @@
+"""Records to parts and their manifest: pieces of files, documents, cuts between parts, parts.
+
+Pieces are read and split into sentences on all workers. Their documents' sizes go to one worker, which cuts
+parts by them: in the order of files and pieces, as ``bertdata segment`` does. The text itself waits in spill
+files where workers share a disk. Duplicates are found before, by the hashes of all texts (``duplicates.py``).
+"""
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+
+from beam_pipelines.report.counters import count, text_amounts
+from beam_pipelines.report.errors import naming
+from beam_pipelines.stages.duplicates import MarkDuplicates, PieceKey
+from beam_pipelines.stages.record_stage import RecordStage
+from beam_pipelines.stages.shards import ONE_AT_A_TIME
+from beam_pipelines.transport.spill_files import StageBytes, cut, read
+from bertdata.io import storage
+from bertdata.io.file_check import FileEntry, file_md5
+from bertdata.sources.kinds import SOURCE_KINDS
+from bertdata.text.held_out_parts import eval_name
+from bertdata.text.manifest import text_input
+from bertdata.text.numbered_piece import NumberedPiece
+from bertdata.text.record_cuts import PartCuts
+from bertdata.text.record_documents import DocumentTexts, PieceText, RecordStep
+from bertdata.text.record_parts import no_text_error, part_name
+from bertdata.text.record_text import bad_record_error
+from bertdata.text.selection.removed import REMOVED, removed_lines
+from bertdata.text.settings import SegmentCounts
+
+TextRange = tuple[str, int, int]
+"""The name of a part, and the bytes of a piece's text that stand in it: start up to stop."""
+
+NumberedSource = tuple[int, str, str]
+"""The number, path and kind of a file."""
+
+
+class SourceDigest(NamedTuple):
+    """Number, size and md5 of a file."""
+
+    file: int
+    bytes: int
+    md5: str
+
+
+class PieceCut(NamedTuple):
+    """The records of a file before a piece, and the piece's texts in parts."""
+
+    before: int
+    ranges: list[TextRange]
+
+
+class SourceCounts(NamedTuple):
+    """The number of a file, and counts of its records."""
+
+    file: int
+    counts: SegmentCounts
+
+
+_SPILLED_BYTES = 1 << 14
+"""Bytes from which on a piece waits in a file. A piece that is a range of a file is smaller."""
+
+
+class MakeRecordParts(beam.PTransform):  # type: ignore[misc]
+    """Write the parts of all records and their manifest. Returns the directory.
+
+    ::
+
+        (0, "corpus/a.jsonl", "jsonl") -> ((0, 7), text of a piece) -> "part-00000.txt"
+    """
+
+    def __init__(self, stage: RecordStage) -> None:
+        super().__init__()
+        self._stage = stage
+
+    def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[str]:
+        stage, plan = self._stage, self._stage.plan
+        numbered = list(zip(range(len(plan.files)), plan.files, plan.kinds, strict=True))
+        files = (
+            begin
+            | "list files" >> beam.Create(numbered, reshuffle=False)
+            | "spread files over workers" >> beam.Reshuffle()
+        )
+        digests = files | "hash files" >> beam.ParDo(HashSource())
+        pieces = (
+            files
+            | "list pieces" >> beam.ParDo(ListPieces(stage))
+            | "spread pieces over workers" >> beam.Reshuffle()
+        )
+        if plan.settings.selection.dedup is not None:
+            pieces = pieces | "mark duplicates" >> MarkDuplicates(stage)
+        texts = pieces | "read records and split sentences" >> beam.ParDo(SplitPiece(stage)).with_outputs(
+            "facts", main="texts"
+        )
+        cuts = (
+            texts.facts
+            | "gather sizes" >> beam.GroupByKey()
+            | "cut parts" >> beam.ParDo(CutParts(stage)).with_outputs("counts", main="ranges")
+        )
+        ranges = beam.pvalue.AsDict(cuts.ranges)
+        parts = (
+            texts.texts
+            | "cut texts" >> beam.ParDo(CutText(stage), ranges)
+            | "gather parts" >> beam.GroupByKey()
+            | "write part" >> beam.ParDo(WriteRecordPart(stage))
+        )
+        return (
+            (digests, cuts.counts, parts)
+            | "all entries" >> beam.Flatten()
+            | "gather entries" >> beam.GroupByKey()
+            | "write manifest of the parts" >> beam.ParDo(FinishRecords(stage)).with_output_types(str)
+        )
+
+
+class HashSource(beam.DoFn):  # type: ignore[misc]
+    """Hash a file: (0, SourceDigest(...))."""
+
+    def process(self, file: NumberedSource) -> Iterator[tuple[int, SourceDigest]]:
+        number, path, _ = file
+        with naming(path):
+            size, md5 = storage.size(path), file_md5(path)
+        count(text_amounts(SegmentCounts(files=1, bytes_in=size)))
+        yield 0, SourceDigest(number, size, md5)
+
+
+class ListPieces(beam.DoFn):  # type: ignore[misc]
+    """List a file's pieces, pickled. One that holds data of a file read from its begin is spilled.
+
+    ::
+
+        (0, "a.jsonl", "jsonl") -> ((0, 0), piece), ((0, 1), piece), ...
+    """
+
+    def __init__(self, stage: RecordStage) -> None:
+        self._stage = stage
+
+    def process(self, file: NumberedSource) -> Iterator[tuple[PieceKey, StageBytes]]:
+        number, path, kind = file
+        settings = self._stage.plan.settings.records
+        with naming(path), ONE_AT_A_TIME:  # the longest field of CSV is a limit of the whole process
+            pieces = [
+                ((number, index), self._packed(NumberedPiece(number, index, path, piece)))
+                for index, piece in enumerate(SOURCE_KINDS[kind].pieces(path, settings))
+            ]
+        yield from pieces
+
+    def _packed(self, work: NumberedPiece) -> StageBytes:
+        data = pickle.dumps(work)
+        return data if len(data) < _SPILLED_BYTES else self._stage.spill_files.write([data])[0]
+
+
+class SplitPiece(beam.DoFn):  # type: ignore[misc]
+    """Read a piece's records and split their sentences: ((0, 7), (text, records removed)).
+
+    The text is that to train on, then that held out. Tagged "facts": (0, (key, PieceText(...))), which holds
+    neither.
+    """
+
+    def __init__(self, stage: RecordStage) -> None:
+        self._stage = stage
+        self._step = RecordStep(stage.plan.settings, stage.load_splitter, stage.load_splitter.engine)
+
+    def setup(self) -> None:
+        if self._stage.plan.settings.sentences == "punkt":
+            self._stage.load_splitter()
+
+    def process(self, piece: tuple[PieceKey, StageBytes]) -> Iterator[Any]:
+        key, packed = piece
+        work: NumberedPiece = pickle.loads(read(packed))
+        with naming(work.path):
+            found = self._step(work)
+        count(text_amounts(found.counts))
+        text = found.training.text + found.withheld.text
+        yield key, tuple(self._stage.spill_files.write([text, pickle.dumps(found.removed)]))
+        training, withheld = found.training._replace(text=b""), found.withheld._replace(text=b"")
+        facts = found._replace(training=training, withheld=withheld, removed=[])
+        yield beam.pvalue.TaggedOutput("facts", (0, (key, facts)))
+
+
+class CutParts(beam.DoFn):  # type: ignore[misc]
+    """Cut parts from the sizes of all documents: (key, PieceCut(...)) for each piece.
+
+    Tagged "counts": (0, SourceCounts(...)). InputError for the first bad record, unless the
+    settings leave it out, and where no record has text.
+    """
+
+    def __init__(self, stage: RecordStage) -> None:
+        self._plan = stage.plan
+
+    def process(self, gathered: tuple[int, Iterable[tuple[PieceKey, PieceText]]]) -> Iterator[Any]:
+        settings = self._plan.settings
+        training, withheld = PartCuts(settings.part_bytes), PartCuts(settings.part_bytes)
+        counts = [SegmentCounts(files=1) for _ in self._plan.files]
+        numbers = [0 for _ in self._plan.files]
+        for key, found in sorted(gathered[1], key=itemgetter(0)):
+            file, before = key[0], numbers[key[0]]
+            if found.first_bad is not None and not settings.records.skip_bad_records:
+                raise bad_record_error(self._plan.files[file], before, found.first_bad)
+            numbers[file] += found.numbers
+            counts[file].add(found.counts)
+            ranges = list(_ranges(found.training, training, part_name, 0))
+            size = found.training.ends[-1] if found.training.ends else 0
+            yield key, PieceCut(before, ranges + list(_ranges(found.withheld, withheld, eval_name, size)))
+        if sum(one.articles - one.withheld for one in counts) == 0:
+            raise no_text_error(self._plan.files, counts)
+        for number, one in enumerate(counts):
+            yield beam.pvalue.TaggedOutput("counts", (0, SourceCounts(number, one)))
+
+
+def _ranges(
+    texts: DocumentTexts, cuts: PartCuts, name: Callable[[int], str], first: int
+) -> Iterator[TextRange]:
+    """The documents in parts of that name. first: the place of their text in the piece's."""
+    ends = [0, *texts.ends]
+    for run in cuts.runs(texts.sizes):
+        yield name(run.part), first + ends[run.start], first + ends[run.stop]
+
+
+class CutText(beam.DoFn):  # type: ignore[misc]
+    """Cut a piece's text at the ends of parts: (name of a part, (key, text)). Removed records are lines."""
+
+    def __init__(self, stage: RecordStage) -> None:
+        self._names = stage.plan.inputs
+
+    def process(
+        self, piece: tuple[PieceKey, tuple[StageBytes, StageBytes]], cuts: dict[PieceKey, PieceCut]
+    ) -> Iterator[tuple[str, tuple[PieceKey, StageBytes]]]:
+        key, (text, packed) = piece
+        before, ranges = cuts[key]
+        for part, start, stop in ranges:
+            yield part, (key, cut(text, start, stop))
+        if removed := pickle.loads(read(packed)):
+            yield REMOVED, (key, removed_lines(removed, key[0], before, self._names))
+
+
+class WriteRecordPart(beam.DoFn):  # type: ignore[misc]
+    """Write a part, or the list of removed records, from the texts of its pieces, in their order.
+
+    Returns its entry. It is noted, so that a later run of fewer parts removes it.
+    """
+
+    def __init__(self, stage: RecordStage) -> None:
+        self._text = stage.text
+
+    def process(
+        self, gathered: tuple[str, Iterable[tuple[PieceKey, StageBytes]]]
+    ) -> Iterator[tuple[int, FileEntry]]:
+        name = gathered[0]
+        with naming(self._text.commit.path(name)), self._text.open(name) as file:
+            for _, text in sorted(gathered[1], key=itemgetter(0)):
+                file.write(read(text))
+        entry = file.entry(name)
+        self._text.commit.note(name, {"files": [entry._asdict()]})
+        count(text_amounts(SegmentCounts(bytes_out=entry.bytes)))
+        yield 0, entry
+
+
+class FinishRecords(beam.DoFn):  # type: ignore[misc]
+    """Calls ``TextDirectory.finish``. Harmless when repeated: it writes the same bytes."""
+
+    def __init__(self, stage: RecordStage) -> None:
+        self._text = stage.text
+
+    def process(
+        self, gathered: tuple[int, Iterable[FileEntry | SourceDigest | SourceCounts]]
+    ) -> Iterator[str]:
+        entries, plan = list(gathered[1]), self._text.plan
+        counts = {one.file: one.counts for one in entries if isinstance(one, SourceCounts)}
+        inputs = [
+            text_input(
+                plan.inputs[one.file],
+                one.md5,
+                replace(counts[one.file], bytes_in=one.bytes),
+                plan.kinds[one.file],
+            )
+            for one in sorted(one for one in entries if isinstance(one, SourceDigest))
+        ]
+        parts = [one for one in entries if isinstance(one, FileEntry)]
+        self._text.finish(inputs, parts, release=False)
+        yield self._text.commit.directory
