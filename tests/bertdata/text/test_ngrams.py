@@ -138,7 +138,7 @@ def test_squad_gives_contexts_questions_and_answers(indent: int | None, tmp_path
 
 def test_all_columns_of_texts_are_looked_through(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("question,answer\nwho,me\nwhere,\n")
-    assert list(evaluation_texts(str(tmp_path / "a.csv"))) == ["who", "where", "me"]
+    assert list(evaluation_texts(str(tmp_path / "a.csv"))) == ["who", "where", "me", ""]
 
 
 def test_a_record_that_cannot_be_read_ends_the_run_in_one_line(tmp_path: Path) -> None:
