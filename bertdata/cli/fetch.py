@@ -1,4 +1,4 @@
-"""``bertdata fetch``: vocabularies and Punkt tables by name; dumps, SQuAD and MRPC from their publishers."""
+"""``bertdata fetch``: named vocabularies and Punkt tables, and the files of publishers: dumps, SQuAD, MRPC."""
 
 import argparse
 from pathlib import Path

@@ -164,7 +164,7 @@ def _is_final(error: Exception) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    """The error's own words; of urllib's wrapping those of the error within."""
+    """The error's own words, or those of the error that urllib wraps."""
     inner = getattr(error, "reason", None)
     code = getattr(error, "code", None)
     return f"the server answers {code} {inner}" if code else str(inner or error) or type(error).__name__
