@@ -1,4 +1,4 @@
-"""``bertdata fetch``: named vocabularies and Punkt tables, and the files of publishers: dumps, SQuAD, MRPC."""
+"""``bertdata fetch``: named vocabularies and Punkt tables, and dumps, SQuAD and MRPC of their publishers."""
 
 import argparse
 from pathlib import Path
