@@ -24,6 +24,7 @@ TITLES = {
     "run": "run",
     "data": "data",
     "masking": "masks",
+    "modernbert": "ModernBERT, model_type modernbert",
     "model": "model",
     "update": "update of the weights",
     "split": "division of the model over the devices",

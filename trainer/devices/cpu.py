@@ -1,13 +1,17 @@
 """The host's own processor, with attention that has no padding: one sequence after another.
 
+Within a window, one block of a sequence after another, with the tokens that the block sees.
+
 Attention is one operation of a graph. A loop is faster than padded groups of sequences, because no score is
 computed for padding, and fits any compiled graph, because only the ends of the sequences, not the shapes,
 change from batch to batch.
 """
 
 import itertools
+import math
 import platform
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,6 +28,15 @@ _LEVELS = 1 << 16
 
 _CHUNK = 1 << 20
 """Scores that are computed at once, if one head has no more: they stay in the processor's cache."""
+
+EVERY = -1
+"""The reach of a token that sees its whole sequence."""
+
+_LEAST_BLOCK = 32
+"""Tokens of a block, or as many as a token sees on one side: fewer make small products, more see too much."""
+
+Part = tuple[slice, slice]
+"""Rows and heads."""
 
 
 class Cpu(Device):
@@ -67,6 +80,7 @@ def cpu_attention(
     longest: int,
     dropout: float,
     scale: float | None = None,
+    reach: int | None = None,
 ) -> Tensor:
     """Attention within each sequence. See ``trainer.model.layers.FlatAttention``.
 
@@ -74,21 +88,34 @@ def cpu_attention(
     """
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     seed = torch.randint(1 << 62, (1,)) if dropout else torch.zeros(1, dtype=torch.int64)
-    attended: Tensor = attend(query, key, value, ends, seed, dropout, scale)
+    attended: Tensor = attend(
+        query, key, value, ends, seed, dropout, scale, EVERY if reach is None else reach
+    )
     return attended
 
 
 @torch.library.custom_op("bertdata::flat_attention", mutates_args=(), device_types="cpu")
 def attend(
-    query: Tensor, key: Tensor, value: Tensor, ends: Tensor, seed: Tensor, dropout: float, scale: float
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    ends: Tensor,
+    seed: Tensor,
+    dropout: float,
+    scale: float,
+    reach: int = EVERY,
 ) -> Tensor:
-    """softmax(scale * query @ key.T) @ value for each sequence and head, with dropout of the softmax."""
+    """softmax(scale * query @ key.T) @ value for each sequence and head, with dropout of the softmax.
+
+    reach: that of ``cpu_attention``, or -1.
+    """
     output = torch.empty(query.shape, dtype=query.dtype)
     draw = _dropout_factors(seed, dropout, query.dtype)
     with torch.autocast("cpu", enabled=False):
-        for part in _chunks(query, ends):
-            q, k, v, out = (_heads_first(one, part) for one in (query, key, value, output))
-            weights = _softmax(q, k, scale)
+        for part, seen in _chunks(query, ends, reach):
+            q, out = (_heads_first(one, part) for one in (query, output))
+            k, v = (_heads_first(one, seen) for one in (key, value))
+            weights = _softmax(q, k, scale, _beyond(part, seen, reach))
             if dropout:
                 weights *= draw(weights.shape)
             out.copy_(torch.bmm(weights, v))
@@ -105,26 +132,27 @@ def attend_backward(
     seed: Tensor,
     dropout: float,
     scale: float,
+    reach: int = EVERY,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of query, key and value. Softmax and dropout are computed again."""
-    outputs = [torch.empty(query.shape, dtype=query.dtype) for _ in range(3)]
+    outputs = [torch.zeros(query.shape, dtype=query.dtype) for _ in range(3)]
     draw = _dropout_factors(seed, dropout, query.dtype)
     with torch.autocast("cpu", enabled=False):
-        for part in _chunks(query, ends):
-            g, q, k, v = (_heads_first(one, part) for one in (gradient, query, key, value))
-            of_query, of_key, of_value = (_heads_first(one, part) for one in outputs)
-            weights = _softmax(q, k, scale)
+        for part, seen in _chunks(query, ends, reach):
+            g, q, of_query = (_heads_first(one, part) for one in (gradient, query, outputs[0]))
+            k, v, of_key, of_value = (_heads_first(one, seen) for one in (key, value, *outputs[1:]))
+            weights = _softmax(q, k, scale, _beyond(part, seen, reach))
             of_weights = torch.bmm(g, v.mT)
             if dropout:
                 kept = draw(weights.shape)
                 of_weights *= kept
                 kept *= weights
-                of_value.copy_(torch.bmm(kept.mT, g))
+                of_value += torch.bmm(kept.mT, g)
             else:
-                of_value.copy_(torch.bmm(weights.mT, g))
+                of_value += torch.bmm(weights.mT, g)
             of_scores = torch._softmax_backward_data(of_weights, weights, -1, weights.dtype)
             of_query.copy_(torch.bmm(of_scores, k).mul_(scale))
-            of_key.copy_(torch.bmm(of_scores.mT, q).mul_(scale))
+            of_key += torch.bmm(of_scores.mT, q).mul_(scale)
     return outputs[0], outputs[1], outputs[2]
 
 
@@ -139,13 +167,13 @@ def _(gradient: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _keep_inputs(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    *tensors, ctx.dropout, ctx.scale = inputs
+    *tensors, ctx.dropout, ctx.scale, ctx.reach = inputs
     ctx.save_for_backward(*tensors)
 
 
 def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-    gradients = attend_backward(gradient, *ctx.saved_tensors, ctx.dropout, ctx.scale)
-    return *gradients, None, None, None, None
+    gradients = attend_backward(gradient, *ctx.saved_tensors, ctx.dropout, ctx.scale, ctx.reach)
+    return *gradients, None, None, None, None, None
 
 
 attend.register_autograd(_backward, setup_context=_keep_inputs)
@@ -166,22 +194,50 @@ def _dropout_factors(seed: Tensor, dropout: float, dtype: torch.dtype) -> Callab
     return draw
 
 
-def _chunks(query: Tensor, ends: Tensor) -> Iterator[tuple[slice, slice]]:
-    """The rows of each sequence, and some of the heads at a time."""
-    heads, bounds = query.shape[1], ends.tolist()
-    for start, end in itertools.pairwise(bounds):
-        if start == end:
-            continue
-        step = max(1, _CHUNK // (end - start) ** 2)
+def _chunks(query: Tensor, ends: Tensor, reach: int) -> Iterator[tuple[Part, Part]]:
+    """The rows of each sequence, or block of one, and those that they see, some of the heads at a time."""
+    heads = query.shape[1]
+    for rows, seen in blocks_of(ends.tolist(), reach):
+        step = max(1, _CHUNK // ((rows.stop - rows.start) * (seen.stop - seen.start)))
         for head in range(0, heads, step):
-            yield slice(start, end), slice(head, head + step)
+            some = slice(head, head + step)
+            yield (rows, some), (seen, some)
 
 
-def _heads_first(tensor: Tensor, part: tuple[slice, slice]) -> Tensor:
+def blocks_of(ends: list[int], reach: int) -> Iterator[tuple[slice, slice]]:
+    """The rows that are computed together, and those that they see. ends: of the sequences, 0 first."""
+    for start, end in itertools.pairwise(ends):
+        size = max(reach, _LEAST_BLOCK) if reach != EVERY else max(end - start, 1)
+        for first in range(start, end, size):
+            last = min(first + size, end)
+            low, high = (first - reach, last + reach) if reach != EVERY else (start, end)
+            yield slice(first, last), slice(max(low, start), min(high, end))
+
+
+def _beyond(part: Part, seen: Part, reach: int) -> Tensor | None:
+    """(rows, seen rows): minus infinity where a row is out of reach, else 0. None: all are within reach."""
+    rows, others = part[0], seen[0]
+    if reach == EVERY or max(others.stop - rows.start, rows.stop - others.start) <= reach + 1:
+        return None
+    first = reach + others.start - rows.start
+    return _band(reach)[: rows.stop - rows.start, first : first + others.stop - others.start]
+
+
+@cache
+def _band(reach: int) -> Tensor:
+    """``_beyond`` for a whole block and all that it sees."""
+    size = max(reach, _LEAST_BLOCK)
+    apart = torch.arange(-reach, size + reach) - torch.arange(size)[:, None]
+    return torch.zeros(apart.shape).masked_fill_(apart.abs() > reach, -math.inf)
+
+
+def _heads_first(tensor: Tensor, part: Part) -> Tensor:
     """(heads, rows, head size) of (rows, heads, head size), as a view."""
     return tensor[part].transpose(0, 1)
 
 
-def _softmax(query: Tensor, key: Tensor, scale: float) -> Tensor:
+def _softmax(query: Tensor, key: Tensor, scale: float, beyond: Tensor | None) -> Tensor:
     scores = torch.bmm(query, key.mT).mul_(scale)
+    if beyond is not None:
+        scores += beyond
     return torch._softmax(scores, -1, False, out=scores)
