@@ -135,7 +135,12 @@ def attend_backward(
     reach: int = EVERY,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of query, key and value. Softmax and dropout are computed again."""
-    outputs = [torch.zeros(query.shape, dtype=query.dtype) for _ in range(3)]
+    outputs = [torch.empty(query.shape, dtype=query.dtype) for _ in range(3)]
+    give = Tensor.copy_
+    if reach != EVERY:  # several blocks see a row
+        give = Tensor.add_
+        for output in outputs:
+            output.zero_()
     draw = _dropout_factors(seed, dropout, query.dtype)
     with torch.autocast("cpu", enabled=False):
         for part, seen in _chunks(query, ends, reach):
@@ -147,12 +152,12 @@ def attend_backward(
                 kept = draw(weights.shape)
                 of_weights *= kept
                 kept *= weights
-                of_value += torch.bmm(kept.mT, g)
+                give(of_value, torch.bmm(kept.mT, g))
             else:
-                of_value += torch.bmm(weights.mT, g)
+                give(of_value, torch.bmm(weights.mT, g))
             of_scores = torch._softmax_backward_data(of_weights, weights, -1, weights.dtype)
             of_query.copy_(torch.bmm(of_scores, k).mul_(scale))
-            of_key += torch.bmm(of_scores.mT, q).mul_(scale)
+            give(of_key, torch.bmm(of_scores.mT, q).mul_(scale))
     return outputs[0], outputs[1], outputs[2]
 
 

@@ -6,6 +6,7 @@ the embeddings as they are.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -47,11 +48,11 @@ class RotaryAttention(nn.Module):
         self.Wqkv = nn.Linear(config.hidden_size, 3 * config.hidden_size, bias=False)
 
     def forward(self, rows: Tensor, context: RotarySequences) -> Tensor:
-        both = self.Wqkv(rows).view(len(rows), 3, self.heads, -1)
+        joined = self.Wqkv(rows).view(len(rows), 3, self.heads, -1)
         rotation = context.of_global if self.reach is None else context.of_local
-        query, key = rotate(both[:, :2], *rotation).unbind(1)
+        query, key, value = Rotate.apply(joined, *rotation)
         dropout = self.dropout if self.training else 0.0
-        return context.sequences.attend(query, key, both[:, 2], dropout, reach=self.reach).flatten(1)
+        return context.sequences.attend(query, key, value, dropout, reach=self.reach).flatten(1)
 
 
 class ProjectedAttention(nn.Module):
@@ -138,13 +139,33 @@ class ModernBert(Bert):
         return count * layer + 2 * width * pairs
 
 
-def rotate(heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-    """Each head's vector with value j and value j + half of its size turned by the angle j of its token.
+class Rotate(torch.autograd.Function):
+    """Query, key and value of joined ones, (T, 3, heads, head size), the first two turned.
 
-    Computed in fp32; the result has the type of the heads, (T, ..., head size).
+    Value j and value j + half of the head size are turned by the angle j of their token, computed in fp32.
+    The backward pass turns back, straight into the gradient of the joined ones.
     """
-    first, second = heads.float().chunk(2, -1)
-    turned = torch.cat((first * cosine - second * sine, second * cosine + first * sine), -1)
+
+    @staticmethod
+    def forward(ctx: Any, joined: Tensor, cosine: Tensor, sine: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        ctx.save_for_backward(cosine, sine)
+        query, key = turn(joined[:, :2], cosine, sine).unbind(1)
+        return query, key, joined[:, 2].clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        cosine, sine = ctx.saved_tensors
+        turned = torch.stack(gradients, 1)
+        turned[:, :2] = turn(turned[:, :2], cosine, -sine)
+        return turned, None, None
+
+
+def turn(heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    """Vectors turned by the angle of each token, (T, parts, heads, head size) like the heads."""
+    turned = heads * torch.cat((cosine, cosine), -1)
+    (first, second), (one, other) = heads.chunk(2, -1), turned.chunk(2, -1)
+    one.addcmul_(second, sine, value=-1)
+    other.addcmul_(first, sine)
     return turned.to(heads.dtype)
 
 
