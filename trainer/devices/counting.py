@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode, register_flop_formula
 
-from trainer.devices.cpu import EVERY, blocks_of, cpu_attention
+from trainer.devices.cpu import EVERY, cpu_attention
+from trainer.devices.cpu_blocks import blocks_of
 
 HOST = torch.device("cpu")
 host_attention = cpu_attention
@@ -69,6 +70,9 @@ def count_backward_flops(gradient: Tensor, *inputs: Any, **__: Any) -> int:
 
 def _product_flops(query: Tensor, ends: Tensor, reach: int) -> int:
     _, heads, size = query.shape
-    blocks = blocks_of(ends.tolist(), reach)
-    pairs = sum((rows.stop - rows.start) * (seen.stop - seen.start) for rows, seen in blocks)
-    return 2 * pairs * size * heads
+    if reach == EVERY:
+        pairs = sum(length**2 for length in ends.diff().tolist())
+    else:
+        blocks = blocks_of(ends.tolist(), reach)
+        pairs = sum((rows.stop - rows.start) * (seen.stop - seen.start) for rows, seen, _ in blocks)
+    return int(2 * pairs * size * heads)

@@ -1,17 +1,13 @@
 """The host's own processor, with attention that has no padding: one sequence after another.
 
-Within a window, one block of a sequence after another, with the tokens that the block sees.
-
 Attention is one operation of a graph. A loop is faster than padded groups of sequences, because no score is
 computed for padding, and fits any compiled graph, because only the ends of the sequences, not the shapes,
 change from batch to batch.
 """
 
 import itertools
-import math
 import platform
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,6 +15,7 @@ from torch import Tensor
 
 from trainer.devices.device import Device
 from trainer.model.layers import FlatAttention
+from trainer.registry import find
 
 if TYPE_CHECKING:
     from trainer.devices.choice import Availability
@@ -31,9 +28,6 @@ _CHUNK = 1 << 20
 
 EVERY = -1
 """The reach of a token that sees its whole sequence."""
-
-_LEAST_BLOCK = 32
-"""Tokens of a block, or as many as a token sees on one side: fewer make small products, more see too much."""
 
 Part = tuple[slice, slice]
 """Rows and heads."""
@@ -112,10 +106,10 @@ def attend(
     output = torch.empty(query.shape, dtype=query.dtype)
     draw = _dropout_factors(seed, dropout, query.dtype)
     with torch.autocast("cpu", enabled=False):
-        for part, seen in _chunks(query, ends, reach):
+        for part, seen, mask in _chunks(query, ends, reach):
             q, out = (_heads_first(one, part) for one in (query, output))
             k, v = (_heads_first(one, seen) for one in (key, value))
-            weights = _softmax(q, k, scale, _beyond(part, seen, reach))
+            weights = _softmax(q, k, scale, mask)
             if dropout:
                 weights *= draw(weights.shape)
             out.copy_(torch.bmm(weights, v))
@@ -136,17 +130,17 @@ def attend_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of query, key and value. Softmax and dropout are computed again."""
     outputs = [torch.empty(query.shape, dtype=query.dtype) for _ in range(3)]
-    give = Tensor.copy_
+    give: Callable[[Tensor, Tensor], Tensor] = Tensor.copy_
     if reach != EVERY:  # several blocks see a row
         give = Tensor.add_
         for output in outputs:
             output.zero_()
     draw = _dropout_factors(seed, dropout, query.dtype)
     with torch.autocast("cpu", enabled=False):
-        for part, seen in _chunks(query, ends, reach):
+        for part, seen, mask in _chunks(query, ends, reach):
             g, q, of_query = (_heads_first(one, part) for one in (gradient, query, outputs[0]))
             k, v, of_key, of_value = (_heads_first(one, seen) for one in (key, value, *outputs[1:]))
-            weights = _softmax(q, k, scale, _beyond(part, seen, reach))
+            weights = _softmax(q, k, scale, mask)
             of_weights = torch.bmm(g, v.mT)
             if dropout:
                 kept = draw(weights.shape)
@@ -199,41 +193,16 @@ def _dropout_factors(seed: Tensor, dropout: float, dtype: torch.dtype) -> Callab
     return draw
 
 
-def _chunks(query: Tensor, ends: Tensor, reach: int) -> Iterator[tuple[Part, Part]]:
-    """The rows of each sequence, or block of one, and those that they see, some of the heads at a time."""
-    heads = query.shape[1]
-    for rows, seen in blocks_of(ends.tolist(), reach):
+def _chunks(query: Tensor, ends: Tensor, reach: int) -> Iterator[tuple[Part, Part, Tensor | None]]:
+    """Rows that are computed together, the rows that they see, the mask of these, some heads at a time."""
+    heads, bounds = query.shape[1], ends.tolist()
+    pairs = itertools.starmap(slice, itertools.pairwise(bounds))
+    found = ((rows, rows, None) for rows in pairs if rows.start < rows.stop)
+    for rows, seen, mask in found if reach == EVERY else find("attention", "cpu blocks")(bounds, reach):
         step = max(1, _CHUNK // ((rows.stop - rows.start) * (seen.stop - seen.start)))
         for head in range(0, heads, step):
             some = slice(head, head + step)
-            yield (rows, some), (seen, some)
-
-
-def blocks_of(ends: list[int], reach: int) -> Iterator[tuple[slice, slice]]:
-    """The rows that are computed together, and those that they see. ends: of the sequences, 0 first."""
-    for start, end in itertools.pairwise(ends):
-        size = max(reach, _LEAST_BLOCK) if reach != EVERY else max(end - start, 1)
-        for first in range(start, end, size):
-            last = min(first + size, end)
-            low, high = (first - reach, last + reach) if reach != EVERY else (start, end)
-            yield slice(first, last), slice(max(low, start), min(high, end))
-
-
-def _beyond(part: Part, seen: Part, reach: int) -> Tensor | None:
-    """(rows, seen rows): minus infinity where a row is out of reach, else 0. None: all are within reach."""
-    rows, others = part[0], seen[0]
-    if reach == EVERY or max(others.stop - rows.start, rows.stop - others.start) <= reach + 1:
-        return None
-    first = reach + others.start - rows.start
-    return _band(reach)[: rows.stop - rows.start, first : first + others.stop - others.start]
-
-
-@cache
-def _band(reach: int) -> Tensor:
-    """``_beyond`` for a whole block and all that it sees."""
-    size = max(reach, _LEAST_BLOCK)
-    apart = torch.arange(-reach, size + reach) - torch.arange(size)[:, None]
-    return torch.zeros(apart.shape).masked_fill_(apart.abs() > reach, -math.inf)
+            yield (rows, some), (seen, some), mask
 
 
 def _heads_first(tensor: Tensor, part: Part) -> Tensor:
@@ -241,8 +210,8 @@ def _heads_first(tensor: Tensor, part: Part) -> Tensor:
     return tensor[part].transpose(0, 1)
 
 
-def _softmax(query: Tensor, key: Tensor, scale: float, beyond: Tensor | None) -> Tensor:
+def _softmax(query: Tensor, key: Tensor, scale: float, mask: Tensor | None) -> Tensor:
     scores = torch.bmm(query, key.mT).mul_(scale)
-    if beyond is not None:
-        scores += beyond
+    if mask is not None:
+        scores += mask
     return torch._softmax(scores, -1, False, out=scores)

@@ -50,7 +50,7 @@ class RotaryAttention(nn.Module):
     def forward(self, rows: Tensor, context: RotarySequences) -> Tensor:
         joined = self.Wqkv(rows).view(len(rows), 3, self.heads, -1)
         rotation = context.of_global if self.reach is None else context.of_local
-        query, key, value = Rotate.apply(joined, *rotation)
+        query, key, value = Rotate.apply(joined, *rotation)  # type: ignore[no-untyped-call]
         dropout = self.dropout if self.training else 0.0
         return context.sequences.attend(query, key, value, dropout, reach=self.reach).flatten(1)
 
@@ -170,7 +170,7 @@ def turn(heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
 
 
 def find_rotation(positions: Tensor, size: int, theta: float) -> Rotation:
-    """The rotation of tokens at these positions (Su et al. 2021); angle j is position theta^(-2j / size)."""
+    """The rotation of tokens at these positions: angle j is position theta^(-2j / size) (Su et al. 2021)."""
     steps = torch.arange(0, size, 2, dtype=torch.float32, device=positions.device)
     angles = positions.float()[:, None] * (1.0 / theta ** (steps / size))
     return angles.cos()[:, None, None], angles.sin()[:, None, None]
