@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from trainer.config.settings import Config
+from trainer.data.label_counts import LabelCounts, LabelSurvey
 from trainer.model.evaluation import PretrainingEvaluation
 from trainer.model.pretraining import Pretraining
 from trainer.report.reporter import (
@@ -71,9 +72,13 @@ def evaluation(step: int) -> EvaluationRecord:
         "next_sentence_accuracy": 0.5,
         "next_sentence_loss": 0.5,
         "most_frequent_accuracy": 0.125,
+        "guess_masked_lm_loss": 7.0,
+        "guess_next_sentence_accuracy": 0.625,
+        "guess_next_sentence_loss": 0.75,
     }
     data = SimpleNamespace(examples=100, name="evaluation set", left_out=0)
-    text = PretrainingEvaluation(data, 5, "training").describe(results)
+    survey = LabelSurvey(LabelCounts([0, 3, 2]), '"the"', LabelCounts([1, 2]), ("is next", "is random"))
+    text = PretrainingEvaluation(data, survey.as_json(), "training").describe(results)
     return EvaluationRecord(step=step, trained=32 * step, examples=100, results=results, text=text)
 
 

@@ -276,6 +276,9 @@ def test_evaluations_are_key_value_lines_and_a_table(tmp_path):
     assert (tmp_path / "eval_results.txt").read_text(encoding="utf-8") == (
         "examples = 100\n"
         "global_step = 20\n"
+        "guess_masked_lm_loss = 7.0\n"
+        "guess_next_sentence_accuracy = 0.625\n"
+        "guess_next_sentence_loss = 0.75\n"
         "loss = 6.5\n"
         "masked_lm_accuracy = 0.25\n"
         "masked_lm_loss = 6.0\n"
@@ -284,8 +287,8 @@ def test_evaluations_are_key_value_lines_and_a_table(tmp_path):
         "next_sentence_loss = 0.5\n"
     )
     assert (tmp_path / "evaluation.csv").read_text(encoding="utf-8").splitlines()[1:] == [
-        "10,320,100,6.5,0.25,6.0,0.5,0.5,0.125",
-        "20,640,100,6.5,0.25,6.0,0.5,0.5,0.125",
+        "10,320,100,6.5,0.25,6.0,0.5,0.5,0.125,7.0,0.625,0.75",
+        "20,640,100,6.5,0.25,6.0,0.5,0.5,0.125,7.0,0.625,0.75",
     ]
     lines = [line for line in dllogger_lines(tmp_path) if "masked_lm_accuracy" in line["data"]]
     assert [line["step"] for line in lines] == [[10], [20]]
@@ -346,8 +349,8 @@ def test_plain_lines_are_printed_where_there_is_no_terminal(tmp_path, capsys):
         "step 7/7  loss 4.0000  mlm accuracy 0.2500  lr 7.00e-03  gradient norm 0.750  "
         "64.0 sequences/s  6,400 tokens/s  2.5 GiB  waiting for data 10%",
         "step 7: evaluated 100 examples: masked_lm_accuracy 0.25000 "
-        "(always guessing the most frequent token: 0.12500), masked_lm_loss 6.0000, "
-        "next_sentence_accuracy 0.50000",
+        '(always "the": 0.12500), masked_lm_loss 6.0000 (by frequency: 7.0000), '
+        'next_sentence_accuracy 0.50000 (always "is random": 0.62500)',
         "success after 0.0 s, 64.0 sequences/s, 6,400 tokens/s, waiting for data 10%, 2.5 GiB",
     ]
 

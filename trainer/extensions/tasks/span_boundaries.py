@@ -33,6 +33,7 @@ class SpanBoundaries(MaskedWords):
             "boundary_accuracy",
             "boundary_loss",
             "most_frequent_accuracy",
+            "guess_masked_lm_loss",
         ),
         shown="mlm_accuracy",
         target="masked_lm_accuracy",
