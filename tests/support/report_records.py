@@ -5,7 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from trainer.config.settings import Config
-from trainer.data.label_counts import LabelCounts, LabelSurvey
+from trainer.data.label_counts import Frequencies, LabelSurvey
 from trainer.model.evaluation import PretrainingEvaluation
 from trainer.model.pretraining import Pretraining
 from trainer.report.reporter import (
@@ -77,7 +77,7 @@ def evaluation(step: int) -> EvaluationRecord:
         "guess_next_sentence_loss": 0.75,
     }
     data = SimpleNamespace(examples=100, name="evaluation set", left_out=0)
-    survey = LabelSurvey(LabelCounts([0, 3, 2]), '"the"', LabelCounts([1, 2]), ("is next", "is random"))
+    survey = LabelSurvey(Frequencies([0, 3, 2]), '"the"', Frequencies([1, 2]), ("is next", "is random"))
     text = PretrainingEvaluation(data, survey.as_json(), "training").describe(results)
     return EvaluationRecord(step=step, trained=32 * step, examples=100, results=results, text=text)
 

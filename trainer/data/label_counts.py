@@ -21,7 +21,7 @@ _SURVEYED_EXAMPLES = 20_000
 _PAIR_LABELS = 2
 
 
-class LabelCounts(NamedTuple):
+class Frequencies(NamedTuple):
     """How often each label was counted: ``counts[i]`` is that of the label ``i``."""
 
     counts: Sequence[int]
@@ -50,9 +50,9 @@ class LabelSurvey(NamedTuple):
     pair_words: the labels 0 and 1 of a pair in words.
     """
 
-    words: LabelCounts
+    words: Frequencies
     word: str
-    pairs: LabelCounts | None
+    pairs: Frequencies | None
     pair_words: tuple[str, str]
 
     @property
@@ -66,8 +66,8 @@ class LabelSurvey(NamedTuple):
 
     @classmethod
     def of_json(cls, found: dict[str, Any]) -> Self:
-        pairs = None if found["pairs"] is None else LabelCounts(found["pairs"])
-        return cls(LabelCounts(found["words"]), found["word"], pairs, tuple(found["pair_words"]))
+        pairs = None if found["pairs"] is None else Frequencies(found["pairs"])
+        return cls(Frequencies(found["words"]), found["word"], pairs, tuple(found["pair_words"]))
 
 
 def survey_labels(data: OpenedDataset) -> LabelSurvey:
@@ -85,11 +85,11 @@ def survey_labels(data: OpenedDataset) -> LabelSurvey:
         if seen >= _SURVEYED_EXAMPLES:
             break
     size = data.vocabulary_size or max(words, default=0) + 2  # with one that was never counted
-    counts = LabelCounts([words[token] for token in range(size)])
+    counts = Frequencies([words[token] for token in range(size)])
     return LabelSurvey(
         words=counts,
         word=_spelt(data, counts.most_frequent),
-        pairs=LabelCounts([pairs[label] for label in range(_PAIR_LABELS)]) if has_pairs else None,
+        pairs=Frequencies([pairs[label] for label in range(_PAIR_LABELS)]) if has_pairs else None,
         pair_words=objective.pair_words,
     )
 

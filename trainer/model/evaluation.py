@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
 from trainer.data.batches import Batch
-from trainer.data.label_counts import LabelCounts, LabelSurvey
+from trainer.data.label_counts import Frequencies, LabelSurvey
 from trainer.data.opening import left_out_words
 
 MetricTotals = Mapping[str, tuple[float, float]]
@@ -118,12 +118,12 @@ class PretrainingEvaluation(TaskEvaluation):
         ).format(of_words=of_words, pair=self._labels.pair_word, **results)
 
 
-def _loss_table(labels: LabelCounts) -> Tensor:
+def _loss_table(labels: Frequencies) -> Tensor:
     """The loss of each label when it is guessed by its share."""
     return torch.from_numpy(labels.losses()).float()
 
 
-def _sums_of_guess(ids: Tensor, weights: Tensor, labels: LabelCounts, losses: Tensor) -> list[Tensor]:
+def _sums_of_guess(ids: Tensor, weights: Tensor, labels: Frequencies, losses: Tensor) -> list[Tensor]:
     """Sum and weight of the most frequent label's accuracy, then of the loss of guessing by shares."""
     right = weights[ids == labels.most_frequent].sum()
     known = losses[ids.long().clamp(max=len(losses) - 1)]

@@ -9,16 +9,16 @@ from bertdata.dataset.reader import open_dataset
 from bertdata.examples.groups import masks_of, pair_labels
 from trainer.config.settings import Config
 from trainer.data.generated import configured_data
-from trainer.data.label_counts import LabelCounts, LabelSurvey, survey_labels
+from trainer.data.label_counts import Frequencies, LabelSurvey, survey_labels
 
 
 def test_the_most_frequent_label_is_the_smallest_among_equals():
-    assert LabelCounts([1, 4, 4]).most_frequent == 1
-    assert LabelCounts([1, 4, 4]).share == 4 / 9
+    assert Frequencies([1, 4, 4]).most_frequent == 1
+    assert Frequencies([1, 4, 4]).share == 4 / 9
 
 
 def test_a_label_that_was_never_counted_has_a_probability_too():
-    losses = LabelCounts([6, 1, 0]).losses()
+    losses = Frequencies([6, 1, 0]).losses()
     assert np.exp(-losses) == pytest.approx([7 / 10, 2 / 10, 1 / 10])
 
 

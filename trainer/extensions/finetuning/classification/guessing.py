@@ -8,7 +8,7 @@ import numpy as np
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.examples.columns import Array
-from trainer.data.label_counts import LabelCounts, quoted
+from trainer.data.label_counts import Frequencies, quoted
 from trainer.extensions.finetuning.classification.metrics import Labels, score_labels
 from trainer.extensions.finetuning.classification.presets import ClassificationTask
 
@@ -44,7 +44,7 @@ class Guess:
         """The guessed label in quotes, or the score."""
         if self.mean is not None:
             return f"{self.mean:.3f}"
-        label = LabelCounts(self.counts).most_frequent
+        label = Frequencies(self.counts).most_frequent
         return quoted(self.task.labels[label] if self.task.labels else str(label))
 
     @property
@@ -52,18 +52,18 @@ class Guess:
         """The guess in words, for a log."""
         if self.mean is not None:
             return f"the mean score is {self.name}"
-        return f"{self.name} is the label of {LabelCounts(self.counts).share:.1%}"
+        return f"{self.name} is the label of {Frequencies(self.counts).share:.1%}"
 
     def scores(self, gold: Array) -> dict[str, float]:
         """The task's metrics where every example is given the guess."""
-        guess = LabelCounts(self.counts).most_frequent if self.mean is None else self.mean
+        guess = Frequencies(self.counts).most_frequent if self.mean is None else self.mean
         return score_labels(self.task.metrics, np.full_like(gold, guess), gold)
 
     def loss(self, gold: Array) -> float:
         """The mean loss where each label has its share as probability, or each score is the mean."""
         if self.mean is not None:
             return float(((gold - self.mean) ** 2).mean())
-        return float(LabelCounts(self.counts).losses()[gold.astype(int)].mean())
+        return float(Frequencies(self.counts).losses()[gold.astype(int)].mean())
 
 
 def count_labels(task: ClassificationTask, data: OpenedDataset) -> Guess:
