@@ -278,7 +278,7 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """One thread, so that sums have one order, as in the other processes; no picture, half a second a run."""
     import torch
 
-    monkeypatch.setattr("trainer.report.tables.draw_curves", lambda folder, columns: [])
+    monkeypatch.setattr("trainer.report.tables.draw_curves", lambda folder: [])
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     before = torch.get_num_threads()
     torch.set_num_threads(1)

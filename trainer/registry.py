@@ -20,6 +20,7 @@ _VENDORS = f"{EXTENSIONS}.vendors"
 _LOADING = f"{EXTENSIONS}.loading"
 _LAUNCHERS = f"{EXTENSIONS}.launchers"
 _LOGGERS = f"{EXTENSIONS}.loggers"
+_RUN_REPORT = f"{EXTENSIONS}.run_report"
 _GLUE = ("mrpc", "cola", "sst-2", "sts-b", "qqp", "mnli", "mnli-mm", "qnli", "rte", "wnli")
 
 NAMES: Mapping[str, Mapping[str, str]] = {
@@ -31,6 +32,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "features": f"{_FINETUNING}.features:run",
         "score": f"{_FINETUNING}.score:run",
         "split": f"{_SPLITTING}.show.command:run",
+        "report": f"{_RUN_REPORT}.command:run",
         "convert": f"{_FORMATS}.convert_command:run",
         "like": f"{EXTENSIONS}.like.command:run",
         "doctor": "trainer.run.doctor:run",
@@ -75,6 +77,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "plan": f"{_SPLITTING}.divide:divide",
         "tensors": f"{_SPLITTING}.split_tensors:SplitTensors",
         "weights to evaluate": f"{_SPLITTING}.split_tensors:read_split_weights",
+        "drawing": f"{_SPLITTING}.show.block:draw_file",
     },
     "update": {
         "weights in 16 bits": "trainer.update.half_weights:HalfWeights",
@@ -138,6 +141,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "dllogger": "trainer.report.dllogger:Dllogger",
         "tables": "trainer.report.tables:Tables",
         "results": "trainer.report.evaluation_results:EvaluationResults",
+        "curves": f"{_RUN_REPORT}.curves:draw_curves",
         "mllog": f"{_LOGGERS}.mllog:Mllog",
         "tensorboard": f"{_LOGGERS}.scalars:TensorBoard",
         "wandb": f"{_LOGGERS}.scalars:WeightsAndBiases",

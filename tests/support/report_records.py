@@ -57,6 +57,7 @@ def record(step: int, **changes) -> StepRecord:
         "sequences": 32,
         "tokens": 3200,
         "operations": 2e12,
+        "slots": 4000,
         "data_wait": 0.05,
         "gradient_norm": 0.75,
         "memory_gib": 2.5,

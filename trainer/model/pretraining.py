@@ -36,7 +36,6 @@ class MaskedWords(Task):
         ),
         shown="mlm_accuracy",
         target="masked_lm_accuracy",
-        curves={"masked words": ("mlm", "masked_lm")},
     )
 
     def __init__(self, row_losses: RowLosses | None = None) -> None:
@@ -92,7 +91,6 @@ class Pretraining(MaskedWords):
         ),
         shown="mlm_accuracy",
         target="masked_lm_accuracy",
-        curves={"masked words": ("mlm", "masked_lm"), "next sentence": ("nsp", "next_sentence")},
     )
 
     def outcome(self, model: Model, batch: Batch) -> Outcome:

@@ -27,8 +27,9 @@ class Evaluation:
         """folder: of the task's files. None: output_dir."""
         self._runtime, self._data, self._evaluation = runtime, data, evaluation
         self._folder = str(runtime.config.run.output_dir) if folder is None else folder
-        if evaluation.note:
-            runtime.log(evaluation.note)
+        self.note = evaluation.note
+        if self.note:
+            runtime.log(self.note)
 
     @classmethod
     def of(cls, runtime: Runtime, data: OpenedDataset, training: OpenedDataset | None = None) -> "Evaluation":

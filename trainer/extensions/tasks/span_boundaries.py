@@ -37,7 +37,6 @@ class SpanBoundaries(MaskedWords):
         ),
         shown="mlm_accuracy",
         target="masked_lm_accuracy",
-        curves={"masked words": ("mlm", "masked_lm"), "boundaries": ("boundary", "boundary")},
     )
 
     def outcome(self, model: Model, batch: Batch) -> Outcome:

@@ -65,7 +65,6 @@ class Classification(FineTuning):
         self.name = self.task.name
         self.objective = "regression" if self.task.regression else "classification"
         _, scores = METRICS[self.task.metrics]
-        kind = "score" if self.task.regression else "label"
         self.metrics = ("score_loss",) if self.task.regression else ("label_loss", "label_accuracy")
         self.columns = Columns(
             training={name.replace("accuracy", "acc"): name for name in self.metrics},
@@ -75,7 +74,6 @@ class Classification(FineTuning):
             ),
             shown=self.metrics[-1],
             target=scores[-1],
-            curves={f"{kind}s": (kind, kind)},
         )
 
     def new_model(self, shape: ModelConfig) -> BertForSequenceClassification:

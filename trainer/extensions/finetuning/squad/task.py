@@ -92,7 +92,6 @@ class Squad(FineTuning):
         shown="answer_accuracy",
         target="f1",
         whole=100.0,
-        curves={"answers": ("answer", "answer")},
     )
 
     def __init__(self, config: Config) -> None:
