@@ -69,7 +69,6 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
         announce(training, planned, form, described)
         report.describe(
             start_point=training.start_point,
-            phase=training.state.phase,
             updates=planned.describe(),
             micro_batches=form.describe(),
             weights=runtime.empty_model(shape).count_weights(),

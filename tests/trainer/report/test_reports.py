@@ -214,6 +214,7 @@ def test_dllogger_lines_have_nvidias_form(tmp_path):
             "gradient_norm": 0.75,
             "data_wait": 0.05,
             "data_wait_share": 0.1,
+            "fill": 0.8,
         },
     }
     assert list(rows[0]) == ["timestamp", "datetime", "elapsedtime", "type", "step", "data"]
@@ -223,6 +224,7 @@ def test_dllogger_lines_have_nvidias_form(tmp_path):
         "training_sequences_per_second": 64.0,
         "training_tokens_per_second": 6400.0,
         "training_tflops": 4.0,
+        "training_fill": 0.8,
         "training_data_wait_share": 0.1,
         "peak_memory_gib": 2.5,
         "final_loss": 0.0,
