@@ -8,9 +8,11 @@ from typing import Any
 from bertdata.dataset.discover import FoundDataset, find_datasets
 from bertdata.dataset.mixture.weights import split_paths
 from bertdata.errors import BertDataError
+from bertdata.records import DEFAULT_OBJECTIVE
 from bertdata.report.charts.values import DataTable, Value
 from bertdata.report.page.blocks import PathStep
 from trainer.config.settings import Config
+from trainer.extensions.run_report.learned import guess_column
 from trainer.extensions.run_report.recorded_run import RecordedRun
 
 _PAGE_ROWS = 25
@@ -42,20 +44,28 @@ def settings_table(runs: Sequence[RecordedRun], names: Sequence[str], *, changed
 def evaluations_table(runs: Sequence[RecordedRun], names: Sequence[str]) -> DataTable | None:
     """Every evaluation, a row each. None where there is none."""
     columns = list(dict.fromkeys(name for run in runs for name in run.columns("evaluations")))
-    columns = [name for name in columns if name != "step"]
+    columns = _beside_guesses([name for name in columns if name != "step"])
     rows: list[tuple[Value, ...]] = []
     for run, name in zip(runs, names, strict=True):
         for phase in run.phases:
             which = ", ".join(part for part in (name if len(runs) > 1 else "", phase.name) if part)
             for row in phase.evaluations:
                 update = int(row["step"]) + phase.offset
-                label = f"{which}, update {update:,}" if which else update
+                label = f"{which}: {update:,}" if which else update
                 rows.append((label, *(_whole(row.get(column)) for column in columns)))
     if not rows:
         return None
     first = "update" if not isinstance(rows[0][0], str) else "run and update"
     heads = tuple(_UNITS.get(column, column.replace("_", " ")) for column in columns)
     return DataTable("Evaluations", (first, *heads), tuple(rows), page_rows=_PAGE_ROWS)
+
+
+def _beside_guesses(columns: Sequence[str]) -> list[str]:
+    """The columns, each before what a guess reaches there."""
+    guesses = {guess_column(column): column for column in columns}
+    own = [column for column in columns if column not in guesses]
+    after = {column: guess for guess, column in guesses.items() if guess in columns}
+    return [name for column in own for name in (column, after.get(column)) if name is not None]
 
 
 _UNITS = {
@@ -66,17 +76,14 @@ _UNITS = {
 
 
 def data_steps(run: RecordedRun) -> tuple[PathStep, ...]:
-    """The datasets of the run by their manifests, then the run itself."""
-    steps = [
-        step
+    """The datasets that the run learned from by their manifests, the run, those it was evaluated on."""
+    before, after = (
+        [step for path in _paths(run.config.get(key)) for step in _dataset_steps(kind, path)]
         for kind, key in (("Trained on", "train_data"), ("Evaluated on", "eval_data"))
-        for path in _paths(run.config.get(key))
-        for step in _dataset_steps(kind, path)
-    ]
-    if not run.state:
-        return tuple(steps)
+    )
     done = (("task", _task(run)), ("updates", f"{run.updates:,}"), ("model", _model(run)))
-    return (*steps, PathStep(f"Run {run.path}", tuple((name, value) for name, value in done if value)))
+    step = PathStep(f"Run {run.path}", tuple((name, value) for name, value in done if value))
+    return (*before, step, *after)
 
 
 def _dataset_steps(kind: str, path: str) -> list[PathStep]:
@@ -95,7 +102,7 @@ def _dataset_step(kind: str, found: FoundDataset) -> PathStep:
     sums = {name: sum(getattr(shard, name) for shard in manifest.shards) for name in ("examples", "tokens")}
     sizes = settings.by_name
     details = [
-        ("objective", str(manifest.plan.objective or "bert")),
+        ("objective", manifest.plan.objective or DEFAULT_OBJECTIVE),
         ("shards", f"{len(manifest.shards):,}"),
         ("examples", f"{sums['examples']:,}"),
         ("tokens", f"{sums['tokens']:,}"),
@@ -157,9 +164,11 @@ def _duration(run: RecordedRun) -> str:
 def _progress(run: RecordedRun) -> str:
     steps = run.config.get("steps")
     status = run.events.get("run_stop")
-    planned = f" of {steps:,} in the last phase" if isinstance(steps, int) and steps else ""
-    ended = f", {status}" if isinstance(status, str) else ", not ended" if run.starts else ""
-    return f"{run.updates:,}{planned}{ended}"
+    last = run.phases[-1]
+    planned = f"{run.updates - last.offset:,} of {steps:,}" if isinstance(steps, int) else f"{run.updates:,}"
+    phases = f" in {last.name}, {run.updates:,} in all" if last.offset else ""
+    ended = f": {status}" if isinstance(status, str) else ": not ended" if run.starts else ""
+    return f"{planned}{phases}{ended}"
 
 
 _FACTS: Mapping[str, Callable[[RecordedRun], str]] = {

@@ -30,10 +30,10 @@ class LearnedMeasure:
     in_training: str
     evaluated: str
 
-    @property
-    def guess(self) -> str:
-        """The column of what a guess reaches."""
-        return _GUESSES.get(self.evaluated, f"guess_{self.evaluated}")
+
+def guess_column(evaluated: str) -> str:
+    """The column of what a guess reaches beside a column of results."""
+    return _GUESSES.get(evaluated, f"guess_{evaluated}")
 
 
 def learned_charts(runs: Sequence[RecordedRun], names: Sequence[str]) -> list[LineChart]:
@@ -139,28 +139,31 @@ def _label(run: str, phase: RecordedPhase, kind: str, runs: int) -> str:
 
 
 def _guess_lines(measure: LearnedMeasure, runs: Sequence[RecordedRun], names: Sequence[str]) -> list[Line]:
-    """The level of a guess that reads nothing: one for all where it is the same, else one for each run."""
-    levels = {}
+    """The level of a guess that reads nothing: one line where it is the same for all, else one a phase."""
+    lines = []
     for run, name in zip(runs, names, strict=True):
-        found = [
-            row[measure.guess] for phase in run.phases for row in phase.evaluations if measure.guess in row
-        ]
-        level = found[-1] if found else guesses_of_data(run).get(measure.in_training)
-        if level is not None:
-            levels[name] = level
-    last = max((run.updates for run in runs), default=0)
-    if not levels or not last:
-        return []
-    span = [min(1.0, last), float(last)]
-    if len({round(level, 6) for level in levels.values()}) == 1:
-        return [Line("guess without reading", span, [next(iter(levels.values()))] * 2, dashed=True)]
-    return [Line(f"{name}, guess", span, [level] * 2, dashed=True) for name, level in levels.items()]
+        of_data = None if _has_guess(run, measure) else guesses_of_data(run).get(measure.in_training)
+        for phase in run.phases:
+            found = phase.points(phase.evaluations, guess_column(measure.evaluated))[1]
+            level = found[-1] if found else of_data
+            if level is not None and (span := phase.span):
+                label = _label(name, phase, "guess without reading", len(runs))
+                lines.append(Line(label, span, [level] * len(span), dashed=True))
+    if len({round(line.ys[0], 6) for line in lines}) > 1:
+        return lines
+    span = sorted({update for line in lines for update in (line.xs[0], line.xs[-1])})
+    ends = [span[0], span[-1]] if span else []
+    return [Line("guess without reading", ends, [line.ys[0]] * 2, dashed=True) for line in lines[:1]]
+
+
+def _has_guess(run: RecordedRun, measure: LearnedMeasure) -> bool:
+    return guess_column(measure.evaluated) in run.columns("evaluations")
 
 
 def guesses_of_data(run: RecordedRun) -> Mapping[str, float]:
     """For each column of training.csv what a guess reaches on the training data, where they are at hand."""
     path = run.config.get("train_data")
-    if not isinstance(path, str) or run.state.get("task") not in ("pretraining", "masked_words"):
+    if not isinstance(path, str):
         return {}
     found: dict[str, float] = {}
     with suppress(BertDataError):

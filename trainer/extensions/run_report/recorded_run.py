@@ -28,6 +28,12 @@ class RecordedPhase:
     training: Sequence[Row]
     evaluations: Sequence[Row]
 
+    @property
+    def span(self) -> list[float]:
+        """The first and the last update that is reported, counted over all phases."""
+        steps = [row["step"] + self.offset for row in (*self.training, *self.evaluations)]
+        return [min(steps), max(steps)] if steps else []
+
     def points(
         self, rows: Sequence[Row], column: str, factor: float = 1.0
     ) -> tuple[list[float], list[float]]:
@@ -63,8 +69,7 @@ class RecordedRun:
     @property
     def updates(self) -> int:
         """The last update that is reported, counted over all phases."""
-        steps = [row["step"] + one.offset for one in self.phases for row in (*one.training, *one.evaluations)]
-        return int(max(steps, default=0))
+        return int(max((phase.span[1] for phase in self.phases if phase.span), default=0))
 
     def columns(self, table: str) -> list[str]:
         """The columns that have a number, in their order. table: training or evaluations."""

@@ -62,9 +62,9 @@ def _blocks(charts: Sequence[LineChart]) -> tuple[PageContent, ...]:
 
 
 def _drawn_data(runs: Sequence[RecordedRun], names: Sequence[str]) -> list[PageContent]:
-    """The datasets of each run as a path to it."""
+    """The data of each run as a path through it."""
     found = [(name, data_steps(run)) for run, name in zip(runs, names, strict=True)]
-    return [StepsBlock(f"Data of {name}", steps) for name, steps in found if steps]
+    return [StepsBlock(f"Data of {name}", steps) for name, steps in found if len(steps) > 1]
 
 
 def _evaluations(runs: Sequence[RecordedRun], names: Sequence[str]) -> ReportSection:
