@@ -20,7 +20,6 @@ _VENDORS = f"{EXTENSIONS}.vendors"
 _LOADING = f"{EXTENSIONS}.loading"
 _LAUNCHERS = f"{EXTENSIONS}.launchers"
 _LOGGERS = f"{EXTENSIONS}.loggers"
-_RUN_REPORT = f"{EXTENSIONS}.run_report"
 _UPDATES = "trainer.config.updates"
 _GLUE = ("mrpc", "cola", "sst-2", "sts-b", "qqp", "mnli", "mnli-mm", "qnli", "rte", "wnli")
 
@@ -33,7 +32,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "features": f"{_FINETUNING}.features:run",
         "score": f"{_FINETUNING}.score:run",
         "split": f"{_SPLITTING}.show.command:run",
-        "report": f"{_RUN_REPORT}.command:run",
+        "report": f"{EXTENSIONS}.run_report.command:run",
         "convert": f"{_FORMATS}.convert_command:run",
         "like": f"{EXTENSIONS}.like.command:run",
         "doctor": "trainer.run.doctor:run",
@@ -175,7 +174,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "dllogger": "trainer.report.dllogger:Dllogger",
         "tables": "trainer.report.tables:Tables",
         "results": "trainer.report.evaluation_results:EvaluationResults",
-        "curves": f"{_RUN_REPORT}.curves:draw_curves",
+        "curves": f"{EXTENSIONS}.run_report.curves:draw_curves",
         "mllog": f"{_LOGGERS}.mllog:Mllog",
         "tensorboard": f"{_LOGGERS}.scalars:TensorBoard",
         "wandb": f"{_LOGGERS}.scalars:WeightsAndBiases",

@@ -85,5 +85,4 @@ def _line(values: Iterable[Any]) -> str:
 
 def draw_curves(folder: Path) -> list[Path]:
     """Draw curves.svg and curves.png in the directory of the tables. Returns the paths of what was drawn."""
-    paths: list[Path] = find("log", "curves")(folder)
-    return paths
+    return list(find("log", "curves")(folder))

@@ -88,6 +88,7 @@ class Evaluation:
 
     def evaluate(self, strategy: Strategy, state: State, report: Reporter) -> bool:
         """Evaluate and report the update that was made last. True if the target accuracy is reached."""
+        report.describe(evaluation=self.note)
         report.begin_evaluation()
         record = self.measure(strategy, step=state.step, trained=state.trained)
         report.evaluation(record)

@@ -74,7 +74,6 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
             weights=runtime.empty_model(shape).count_weights(),
             workers=runtime.workers.size,
             device=described,
-            evaluation=evaluation.note if evaluation else "",
         )
         report.begin()
         stopped = make_updates(training, loader, evaluation, report, planned, count_update)

@@ -178,7 +178,7 @@ _FACTS: Mapping[str, Callable[[RecordedRun], str]] = {
     "weights": _last_start("weights"),
     "training data": lambda run: str(run.config.get("train_data") or ""),
     "evaluation data": lambda run: str(run.config.get("eval_data") or ""),
-    "evaluation and guess": _last_start("evaluation"),
+    "evaluation and guess": lambda run: str(run.events.get("evaluation", "")),
     "updates made": _progress,
     "an update": _last_start("updates"),
     "micro-batches": _last_start("micro_batches"),
