@@ -28,7 +28,10 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class LineChart(Chart):
-    """Lines with a legend. whole_x: x counts something. log_y: a logarithmic axis. y_range: its ends."""
+    """Lines with a legend.
+
+    whole_x: x counts something. log_x, log_y: logarithmic axes. y_range: the ends of the axis, None for free.
+    """
 
     title: str
     description: str
@@ -36,11 +39,14 @@ class LineChart(Chart):
     y_label: str
     lines: tuple[Line, ...]
     whole_x: bool = False
+    log_x: bool = False
     log_y: bool = False
     y_range: tuple[float | None, float | None] = (None, None)
 
     def draw(self, panel: Any) -> None:
         label_axes(panel, self.x_label, self.y_label)
+        if self.log_x:
+            panel.set_xscale("log")
         if self.log_y:
             panel.set_yscale("log")
         for number, line in enumerate(self.lines):
