@@ -27,6 +27,6 @@ def lengths_chart(lengths: Counter[int], limit: int, title: str) -> BarChart:
         y_label="examples",
         names=tuple(ranges(1, width, len(examples), limit)),
         heights={"examples": examples},
-        outlier="full" if max(examples) == examples[-1] and width == 1 else "",
+        outlier=f"{100 * full:.0f} % full" if max(examples) == examples[-1] else "",
         numeric=True,
     )

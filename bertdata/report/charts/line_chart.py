@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from bertdata.report.charts.chart import Chart, Hovers, label_axes, whole_numbers
+from bertdata.report.charts.chart import Chart, Hovers, label_axes, thousands, whole_numbers
 from bertdata.report.charts.colours import LIGHT, series_colour
 from bertdata.report.charts.values import DataTable, Value, shown
 
@@ -47,8 +47,10 @@ class LineChart(Chart):
         label_axes(panel, self.x_label, self.y_label)
         if self.log_x:
             panel.set_xscale("log")
+            panel.xaxis.set_major_formatter(thousands)
         if self.log_y:
             panel.set_yscale("log")
+            panel.yaxis.set_major_formatter(thousands)
         for number, line in enumerate(self.lines):
             self._draw_line(panel, number, line)
         panel.set_ylim(*self.y_range)

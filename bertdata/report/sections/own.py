@@ -44,7 +44,7 @@ def _halves(title: str, section: Mapping[str, Any]) -> Iterator[BarChart]:
     if len(labels) != 2:
         return
     shares = [percent(section[f"{name}_share"]) for name in labels]
-    told = ", ".join(f"{share:.1f} % {name}" for name, share in zip(labels, shares, strict=True))
+    told = ", ".join(f"{share:.1f}% {name}" for name, share in zip(labels, shares, strict=True))
     yield BarChart(
         title=f"{title}: examples by their label",
         description=f"{told}.",
@@ -58,9 +58,11 @@ def _halves(title: str, section: Mapping[str, Any]) -> Iterator[BarChart]:
 def _flat(before: str, section: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
     for name, value in section.items():
         label = f"{before} {name}".strip().replace("_", " ")
-        if isinstance(value, Mapping):
+        if name == "quantiles":
+            yield from ((f"{before}, {part} % have at most", value[part]) for part in value)
+        elif isinstance(value, Mapping):
             yield from _flat(label, value)
         elif name.endswith("share"):
-            yield f"{label.removesuffix('share').strip() or 'share'} (%)", percent(value)
+            yield f"{label} (%)", percent(value)
         else:
             yield label, value

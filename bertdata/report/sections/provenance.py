@@ -19,13 +19,14 @@ def _blocks(one: DatasetNumbers) -> Iterator[PageContent]:
     steps = tuple(_step(link) for link in reversed(links))
     if not steps:
         told = "none: its steps are not known" if one.dataset.manifest is None else "not followed"
-        steps = (PathStep(one.name, (("manifest", told),)),)
+        steps = (PathStep(one.name, (f"manifest: {told}",)),)
     yield StepsBlock(f"Steps from the source to {one.name}", steps)
     if one.verification is None:
         yield Prose(f"The files were not verified: {one.not_verified}.")
     else:
         right, faults = one.verification.count("right"), len(one.verification.faults)
-        yield Prose(f"Verified: {right:,} files are right, {faults:,} faults.")
+        told = f"{right:,} {'file is' if right == 1 else 'files are'} right, {faults or 'no'} faults"
+        yield Prose(f"Verified: {told.removesuffix('s') if faults == 1 else told}.")
     if one.dataset.manifest is not None:
         yield Prose(*one.dataset.manifest.warnings)
         yield Prose(*(f"Left out: {entry.name}: {entry.reason}" for entry in one.dataset.manifest.skipped))
@@ -33,9 +34,8 @@ def _blocks(one: DatasetNumbers) -> Iterator[PageContent]:
 
 def _step(link: ChainLink) -> PathStep:
     if not link.step:
-        return PathStep("source", (("not followed further", link.description),))
-    name, *rest = link.description.split(", ")
-    told = [("", part) for part in rest] if name == link.step else [("", part) for part in (name, *rest)]
+        return PathStep("source", (f"not followed further: {link.description}",))
+    told = link.description.removeprefix(f"{link.step}, ").split(", ")
     if link.manifest_md5 is not None:
-        told.append(("manifest md5", link.manifest_md5))
+        told.append(f"manifest md5 {link.manifest_md5}")
     return PathStep(link.step, tuple(told))

@@ -43,7 +43,7 @@ def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
     title = "Positions of an epoch by the way of padding"
     chart = BarChart(
         title=title,
-        description=". ".join(f"{way}: {saved:.1f} % saved" for way, _, _, saved in rows) + ".",
+        description=". ".join(f"{way}: {saved:.1f}% saved" for way, _, _, saved in rows) + ".",
         x_label="way of padding",
         y_label="positions (millions)",
         names=tuple(positions),
@@ -60,12 +60,12 @@ def positions_by_way(lengths: Counter[int], limit: int) -> dict[str, int]:
     width = -(-limit // _BINS)
     histogram = _histogram(lengths, limit)
     return {
-        "as it is, a row each": lengths.total() * limit,
+        "Padded, a row each": lengths.total() * limit,
         f"{bin_count(limit, width)} bins of {width} tokens": sum(
             -(-length // width) * width * examples for length, examples in lengths.items()
         ),
-        f"packed, up to {_MOST_IN_A_PACK} a row": pack_longest_first(histogram, _MOST_IN_A_PACK).rows * limit,
-        "flat, no padding": weighted_sum(lengths),
+        f"Packed, up to {_MOST_IN_A_PACK} a row": pack_longest_first(histogram, _MOST_IN_A_PACK).rows * limit,
+        "Flat, no padding": weighted_sum(lengths),
     }
 
 

@@ -10,7 +10,10 @@ from bertdata.report.page.page import ReportSection
 
 _RECORDS = {"text": "text", "tokenizer": "tokeniser", "objective": "objective", "container": "container"}
 _WORDS = {
-    "text.punkt": "sentence splitter, with the md5 of its tables",
+    "recipe.recipe": "named settings of a published program",
+    "recipe.phase": "phase of the recipe",
+    "text.punkt.variant": "variant of the sentence splitter Punkt",
+    "text.punkt.tables": "md5 of a table of Punkt",
     "text.recipe": "recipe of the parts",
     "text.language": "language of the text",
     "text.sentences": "how sentences were found",
@@ -40,10 +43,15 @@ def settings(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
         row: tuple[Value, ...] = (setting, _RECORDS.get(record, record), *values)
         if len(datasets) > 1:
             row = (*row, "same" if len({str(value) for value in values}) == 1 else "differs")
-        rows.append((*row, meanings.get(name, _WORDS.get(name, ""))))
+        rows.append((*row, meanings.get(name, _words(name))))
     heads = ["value"] if len(datasets) == 1 else [*(one.name for one in datasets), "compared"]
-    table = DataTable("Settings", ("setting", "of", *heads, "meaning"), tuple(rows))
+    table = DataTable("Settings", ("setting", "of", *heads, "meaning"), tuple(rows), wide=True)
     return ReportSection("Settings", (table,))
+
+
+def _words(name: str) -> str:
+    """The meaning of a setting that no objective declares, or of the record that it is in."""
+    return next((meaning for start, meaning in _WORDS.items() if f"{name}.".startswith(f"{start}.")), "")
 
 
 def _settings_of(one: DatasetNumbers) -> dict[str, Value]:

@@ -49,13 +49,22 @@ def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
     ordered = sorted(ids, key=lambda token: (-ids[token], token))
     total = ids.total()
 
+    def kind(token: int) -> str:
+        return "special" if token in special else "text"
+
     def rows(chosen: Sequence[int]) -> tuple[tuple[str | int | float, ...], ...]:
         return tuple(
-            (_text(token, texts), token, ids[token], percent(ids[token] / total), "yes" * (token in special))
+            (
+                _text(token, texts),
+                str(token),
+                ids[token],
+                percent(ids[token] / total),
+                "yes" * (token in special),
+            )
             for token in chosen
         )
 
-    columns = ("token", "id", "count", "share (%)", "special")
+    columns = ("token", "id", "count", "share (%)", "kind")
     counts = [ids[token] for token in ordered]
     chart = LineChart(
         title="Tokens by their rank",

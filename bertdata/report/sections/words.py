@@ -56,11 +56,11 @@ def _chart(unit: str, counter: Counter[int]) -> BarChart:
     common = max(sizes, key=counter.__getitem__)
     return BarChart(
         title=f"Words by their {unit}",
-        description=f"Most common are {common} {unit}, in {counter[common] / total:.1%} of the words.",
+        description=f"Most common is a length of {common}, in {counter[common] / total:.1%} of the words.",
         x_label=f"length of a word ({unit})",
         y_label="share of the words (%)",
         names=tuple(str(size) for size in sizes),
         heights={"words": tuple(percent(counter[size] / total) for size in sizes)},
         numeric=True,
-        outlier="have 1 token" if common == 1 else "",
+        outlier=f"{100 * counter[common] / total:.0f} % have {common}",
     )
