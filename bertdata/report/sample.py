@@ -89,7 +89,9 @@ def _read_shard(sample: DatasetSample, shard: FoundShard, quota: int, kept: int,
             left = kept - counts.examples + len(batch)
             sample.kept += _kept(shard, batch, counts.examples - len(batch), left, reader.layout)
         sample.counts.append(counts)
-        return counts.examples == len(reader)
+        return counts.examples < quota or (
+            shard.entry is not None and counts.examples == shard.entry.examples
+        )
 
 
 def _first_batches(reader: Any, quota: int, counts: ShardCounts) -> Iterator[ExampleBatch]:

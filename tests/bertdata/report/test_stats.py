@@ -310,7 +310,7 @@ def bar_heights(picture: Path) -> list[tuple[int, float]]:
     """(examples that the bar says it stands for, its height in points) of every bar of the SVG."""
     bars = []
     for group in ElementTree.parse(picture).iter("{http://www.w3.org/2000/svg}g"):
-        if match := re.fullmatch(r"bar-\d+-examples-(\d+)", group.get("id", "")):
+        if match := re.fullmatch(r"bar-0-\d+-(\d+)", group.get("id", "")):
             path = group.find("{http://www.w3.org/2000/svg}path").get("d")
             heights = [float(y) for _, y in re.findall(r"[ML] (\S+) (\S+)", path)]
             bars.append((int(match[1]), max(heights) - min(heights)))
