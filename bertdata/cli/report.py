@@ -1,5 +1,7 @@
 """``bertdata report``: a page on a dataset, or on several side by side."""
 
+import argparse
+
 from bertdata.cli.common.example_flags import add_objective
 from bertdata.cli.common.parser import Parser, positive
 from bertdata.cli.common.step_progress import ShownProgress
@@ -29,14 +31,14 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--sample",
         type=positive,
-        default=SAMPLE,
         metavar="N",
-        help=f"examples that are read for masks, pairs, words and tokens (default: {SAMPLE})",
+        help=f"examples that are read for masks, pairs, words and tokens (default: {SAMPLE:,})",
     )
     parser.add_argument(
-        "--no-verify",
-        action="store_true",
-        help="do not hold the files against their manifest, which reads all",
+        "--verify",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="hold the files against their manifests, which reads all of them (default: yes)",
     )
     add_objective(parser)
     return parser
@@ -51,7 +53,7 @@ def run(arguments: list[str]) -> int:
             vocab=args.vocab,
             objective=args.objective,
             sample=args.sample,
-            verify=not args.no_verify,
+            verify=args.verify,
             progress=progress,
         )
     for fault in faults:

@@ -28,7 +28,8 @@ def dataset_page(datasets: Sequence[DatasetNumbers]) -> ReportPage:
 
 
 def _lead(one: DatasetNumbers) -> str:
-    told = f"{one.dataset.path}: {one.dataset.title}, {len(one.dataset.shards):,} shards"
+    shards = len(one.dataset.shards)
+    told = f"{one.dataset.path}: {one.dataset.title}, {shards:,} shard{'s' * (shards != 1)}"
     if one.examples is not None:
         told += f", {one.examples:,} examples"
     if one.statistics is not None:

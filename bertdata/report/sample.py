@@ -9,7 +9,7 @@ from bertdata.errors import BertDataError
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ExampleBatch, ShardLayout, Vocabulary
 from bertdata.report.count import ShardCounts
-from bertdata.report.token_counts import TokenCounts
+from bertdata.report.sampled_tokens import SampledTokens
 from bertdata.shards.containers import open_reader
 from bertdata.shards.packed.packs import PackBatch, PackReader, cut_packs, pack_arrays, unpacked
 
@@ -37,7 +37,7 @@ class DatasetSample:
     shards_read: int
     per_shard: int
     counts: list[ShardCounts] = field(default_factory=list)
-    tokens: TokenCounts
+    tokens: SampledTokens
     kept: list[KeptExample] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     is_all: bool = False
@@ -58,7 +58,7 @@ def read_sample(
     quota = -(-most // max(len(chosen), 1))
     if dataset.manifest is not None and sum(shard.examples for shard in dataset.manifest.shards) <= most:
         chosen, quota = filled, most
-    sample = DatasetSample(shards_read=len(chosen), per_shard=quota, tokens=TokenCounts(vocabulary))
+    sample = DatasetSample(shards_read=len(chosen), per_shard=quota, tokens=SampledTokens(vocabulary))
     sample.is_all = len(chosen) == len(filled)
     kept_of_each = -(-_MOST_KEPT // max(len(chosen), 1))
     for shard in chosen:

@@ -19,7 +19,7 @@ def write_report(
     *,
     vocab: AnyPath | None = None,
     objective: str | None = None,
-    sample: int = SAMPLE,
+    sample: int | None = None,
     verify: bool = True,
     progress: OnProgress | None = None,
 ) -> list[str]:
@@ -28,11 +28,11 @@ def write_report(
     paths: directories, each of one dataset or of several (phase1, phase2), or single shards. output: a file
     that ends in .html. vocab: the vocabulary that another tool's shards were made with. objective: one of
     your own that the examples need. sample: the number of examples that masks, pairs, words and tokens are
-    counted of. verify: hold all files against their manifests.
+    counted of (None: 20,000). verify: hold all files against their manifests.
     """
     target, given = path_of(output), optional_path(vocab)
     check_report(target, "bertdata report")
-    most = whole_number("sample", sample)
+    most = SAMPLE if sample is None else whole_number("sample", sample)
     if objective is not None:
         find_objective(objective)
     found = [

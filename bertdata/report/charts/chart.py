@@ -19,7 +19,7 @@ class Chart(ABC):
 
     title: str
     description: str
-    size_inches: ClassVar[tuple[float, float]] = (7.0, 3.4)
+    size_inches: ClassVar[tuple[float, float]] = (7.0, 3.6)
 
     @abstractmethod
     def draw(self, panel: Any) -> None:

@@ -19,8 +19,8 @@ from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import MarkedWord, PageContent, Passage, PassagesBlock
 from bertdata.report.page.page import ReportSection
 from bertdata.report.sample import KeptExample
+from bertdata.report.sampled_tokens import special_ids
 from bertdata.report.sections.side import beside
-from bertdata.report.token_counts import special_ids
 from bertdata.tokens.readable import readable_words
 
 _PAGE, _MOST_WORDS = 20, 40_000

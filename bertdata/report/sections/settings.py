@@ -11,7 +11,6 @@ from bertdata.report.page.page import ReportSection
 _RECORDS = {"text": "text", "tokenizer": "tokeniser", "objective": "objective", "container": "container"}
 _WORDS = {
     "recipe.recipe": "named settings of a published program",
-    "recipe.phase": "phase of the recipe",
     "text.punkt.variant": "variant of the sentence splitter Punkt",
     "text.punkt.tables": "md5 of a table of Punkt",
     "text.recipe": "recipe of the parts",
@@ -59,20 +58,24 @@ def _settings_of(one: DatasetNumbers) -> dict[str, Value]:
     if one.dataset.manifest is None:
         return {}
     plan = one.dataset.manifest.plan
-    found: dict[str, Value] = {"recipe.recipe": plan.recipe, "recipe.phase": plan.phase}
+    found: dict[str, Value] = {}
+    if plan.recipe is not None:
+        found["recipe.recipe"] = plan.recipe if plan.phase is None else f"{plan.recipe}, phase {plan.phase}"
     for record, values in plan.settings.as_json().items():
         found |= _flat(record, values)
-    return {name: value for name, value in found.items() if value is not None}
+    return found
 
 
 def _flat(name: str, value: Any) -> dict[str, Value]:
     if isinstance(value, Mapping):
         return {inner: one for key in value for inner, one in _flat(f"{name}.{key}", value[key]).items()}
+    if value is None:
+        return {}
     if isinstance(value, bool):
         return {name: "yes" if value else "no"}
     if isinstance(value, list):
         return {name: ", ".join(map(str, value))}
-    return {name: str(value) if name.endswith("seed") else value}
+    return {name: str(value)}
 
 
 def _meanings(one: DatasetNumbers) -> dict[str, str]:

@@ -13,8 +13,8 @@ from bertdata.config.dialects import find_dialect
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import arrays
 from bertdata.packing.longest_first import pack_longest_first
+from bertdata.report.sampled_tokens import SampledTokens, original_ids
 from bertdata.report.sections.savings import positions_by_way
-from bertdata.report.token_counts import TokenCounts, original_ids
 from bertdata.shards.containers import open_reader
 from bertdata.tokens.vocabulary import parse_vocabulary
 from tests.support.commands import SMALL
@@ -135,7 +135,7 @@ def test_a_sample_is_said_to_be_one_and_exact_numbers_stay_exact(made, report):
 
 def test_tokens_are_counted_as_they_were_before_masking(made, small_vocabulary_file):
     vocabulary = parse_vocabulary(small_vocabulary_file.read_bytes(), "small", find_dialect("mlperf"))
-    counts, expected, words = TokenCounts(vocabulary), Counter(), Counter()
+    counts, expected, words = SampledTokens(vocabulary), Counter(), Counter()
     with open_reader(str(sorted((made / "bert").glob("*.tfrecord"))[0])) as reader:
         for batch in reader.batches(50):
             counts.add(arrays(batch))

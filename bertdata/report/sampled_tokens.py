@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _MOST_CHARACTERS, _MOST_PIECES = 30, 12
 
 
-class TokenCounts:
+class SampledTokens:
     """Tokens by id, words by their tokens and by their characters.
 
     The special tokens are no words. Without a vocabulary tokens alone are counted. Words that an example
