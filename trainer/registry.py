@@ -18,6 +18,7 @@ _FINETUNING = f"{EXTENSIONS}.finetuning"
 _FORMATS = f"{EXTENSIONS}.formats"
 _VENDORS = f"{EXTENSIONS}.vendors"
 _LOADING = f"{EXTENSIONS}.loading"
+_RECIPE = f"{EXTENSIONS}.recipe"
 _LAUNCHERS = f"{EXTENSIONS}.launchers"
 _LOGGERS = f"{EXTENSIONS}.loggers"
 _GLUE = ("mrpc", "cola", "sst-2", "sts-b", "qqp", "mnli", "mnli-mm", "qnli", "rte", "wnli")
@@ -88,11 +89,13 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "plain step": {
         "lamb": "trainer.update.plain_steps:step_of_lamb",
         "sgd": "trainer.update.plain_steps:step_of_sgd",
+        "stableadamw": f"{_RECIPE}.stable_adamw:step_of_stable_adamw",
     },
     "optimiser": {
         "lamb": "trainer.update.lamb:Lamb",
         "adamw": "trainer.update.lamb:Lamb",  # PyTorch's AdamW: no group has trust ratios
         "sgd": "trainer.update.sgd:Sgd",
+        "stableadamw": f"{_RECIPE}.stable_adamw:StableAdamW",
     },
     "rows": {
         "packed at load": f"{_LOADING}.load_packing:RowsPackedAtLoad",

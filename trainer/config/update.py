@@ -31,6 +31,7 @@ class Preset:
     decay_skips: parameters whose name contains one of these do not decay.
     trust: the parameters with a trust ratio: "all", "none", those that decay_skips does not match
     ("named"), those whose decay is not 0 ("decayed"), or all but biases ("weights").
+    decays_by_share: weight decay is multiplied by the rate's share of the base rate, not by the rate.
 
     schedule, clipping: what the optimiser's authors use with it, where a configuration names none.
     """
@@ -44,6 +45,7 @@ class Preset:
     trust: str = "all"
     debias: bool = True
     momentum: float = 0.0
+    decays_by_share: bool = False
     schedule: str = "polynomial_decay"
     clipping: str = "none"
 
@@ -76,6 +78,17 @@ PRESETS = {
     ),
     # PyTorch's defaults in all else.
     "adamw": Preset(kind="adamw", eps=1e-8, trust="none"),
+    # torch-optimi's, and ModernBERT's, where no weight of one dimension decays.
+    "stableadamw": Preset(kind="stableadamw", betas=(0.9, 0.99), trust="none"),
+    "stableadamw-modernbert": Preset(
+        kind="stableadamw",
+        betas=(0.9, 0.98),
+        weight_decay=1e-5,
+        decay_skips=("bias", "norm", "Norm"),
+        decays_by_share=True,
+        trust="none",
+        schedule="trapezoidal",
+    ),
     "momentum": Preset(kind="sgd", weight_decay=0.0, momentum=0.9, trust="none"),
     "sgd": Preset(kind="sgd", weight_decay=0.0, trust="none"),
 }

@@ -1,6 +1,6 @@
 """The start point of a run that goes on from a checkpoint, or finds one in its output directory."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,12 @@ from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError, MissingInputError, SettingsError
-from trainer.checkpoint.filling import fill_model, match_moments
+from trainer.checkpoint.filling import fill_model, match_moments, match_weights
 from trainer.checkpoint.reading import choose_checkpoint, read_state, read_tensors
 from trainer.checkpoint.resume_check import changed_settings, check_fits, check_position
 from trainer.checkpoint.source import open_checkpoint
 from trainer.checkpoint.state import MOMENTS, State, find_checkpoints
+from trainer.checkpoint.stored import Checkpoint
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.order import Position
@@ -102,7 +103,7 @@ class WholeModelReader:
         with_moments = self._runtime.config.run.start_moments
 
         def read() -> tuple[list[str], int]:
-            checkpoint = open_checkpoint(path, with_moments=with_moments)
+            checkpoint = open_start(self._runtime, self._model.config, path)
             fill_model(self._model, checkpoint)
             if with_moments:
                 weights = dict(self._model.named_parameters())
@@ -141,6 +142,29 @@ class WholeModelReader:
         self._strategy.load_moments(moved, applied)
 
 
+def open_start(runtime: Runtime, shape: ModelConfig, path: str) -> Checkpoint:
+    """The checkpoint that a run starts from, with a row for each token of the data. Logs what is taken.
+
+    DataError where its vocabulary is another than the data's.
+    """
+    config = runtime.config
+    checkpoint = open_checkpoint(path, with_moments=config.run.start_moments)
+    if not config.is_finetuning:
+        from trainer.run.vocabulary_fit import fit_vocabulary
+
+        checkpoint = fit_vocabulary(checkpoint, shape, config, runtime.log)
+    found, missing = match_weights(runtime.empty_model(shape).state_dict(), shape, checkpoint)
+    drawn = f"; drawn anew: {_parts(missing)}" if missing else ""
+    left = _parts(name for name in checkpoint.weights if name not in found)
+    runtime.log(f"taken from {path}: {_parts(found)}{drawn}{left and f'; left out: {left}'}")
+    return checkpoint
+
+
+def _parts(names: Iterable[str]) -> str:
+    """The parts of the model that the tensors belong to."""
+    return ", ".join(dict.fromkeys(".".join(name.split(".")[:2]) for name in names))
+
+
 def find_continued_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
     """The configured model's shape. Keys that are not configured come from the start checkpoint.
 
@@ -151,8 +175,8 @@ def find_continued_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
     given, known = config.model.settings(), dict(start or {})
     if config.model.values()["hidden_act"] is None and "hidden_act" in known:
         given.pop("hidden_act", None)
-    if data.vocabulary_size is not None:
-        known.pop("vocab_size", None)
+    if data.vocabulary_size is not None and "vocab_size" in known:
+        known["vocab_size"] = max(known["vocab_size"], data.vocabulary_size)
     shape = find_model_config(config, data, known | given)
     if start and start["hidden_act"] != shape.hidden_act:
         found = f"hidden_act is {shape.hidden_act}, the checkpoint's {start['hidden_act']}"

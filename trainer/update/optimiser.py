@@ -42,7 +42,12 @@ class Tensors(NamedTuple):
 Rule = Callable[[Tensors, Numbers, Any], None]
 """A step, in place, on tensors of one parameter group with its settings."""
 
-_SETTINGS = {"lamb": ("betas", "eps", "debias"), "adamw": ("betas", "eps"), "sgd": ("momentum",)}
+_SETTINGS = {
+    "lamb": ("betas", "eps", "debias"),
+    "adamw": ("betas", "eps"),
+    "stableadamw": ("betas", "eps", "decays_by_share"),
+    "sgd": ("momentum",),
+}
 """The fields of a preset that its kind of optimiser takes."""
 
 
@@ -52,6 +57,10 @@ class Norms:
     Subclasses have norms over all processes that hold it together; each must make the same calls, in the same
     order.
     """
+
+    def size(self, weight: Tensor) -> int:
+        """Elements of the whole weight, of which the tensor is this process's part."""
+        return weight.numel()
 
     def each(self, tensors: Sequence[Tensor]) -> Tensor:
         """(n,): the norm of each weight, or of its gradient, of which a tensor is this process's part."""
@@ -152,10 +161,11 @@ class Optimiser(torch.optim.Optimizer):
 
 def configured_preset(config: Config) -> Preset:
     """The configured optimiser's preset, with the settings that the configuration gives."""
-    keys = config.update
-    betas = (0.9 if keys.beta1 is None else keys.beta1, 0.999 if keys.beta2 is None else keys.beta2)
+    keys, usual = config.update, find_preset(config.update.optimiser)
+    beta1, beta2 = usual.betas
     settings = {
-        "betas": None if keys.beta1 is keys.beta2 is None else betas,
+        "lr": config.schedule.base_learning_rate if usual.decays_by_share else None,
+        "betas": (beta1 if keys.beta1 is None else keys.beta1, beta2 if keys.beta2 is None else keys.beta2),
         "eps": keys.optimiser_epsilon,
         "weight_decay": keys.weight_decay,
         "decay_skips": None if keys.decay_skips is None else tuple(keys.decay_skips),

@@ -14,7 +14,7 @@ from trainer.update.sgd import SgdSettings
 def step_of_lamb(tensors: Tensors, numbers: Numbers, settings: LambSettings) -> None:
     """The step of ``Lamb``."""
     (beta1, beta2), (means, squares) = settings.betas, tensors.moments
-    correction1, root = corrections(numbers.applied, settings)
+    correction1, root = corrections(numbers.applied, settings.betas) if settings.debias else (1.0, 1.0)
     g = divided(tensors.gradients, numbers.divisor)
     m = torch._foreach_lerp(means, g, 1 - beta1)
     v = torch._foreach_addcmul(torch._foreach_mul(squares, beta2), g, g, 1 - beta2)
@@ -44,11 +44,9 @@ def step_of_sgd(tensors: Tensors, numbers: Numbers, settings: SgdSettings) -> No
     overwrite(tensors.weights, changed, numbers.skip)
 
 
-def corrections(count: Tensor | float, settings: LambSettings) -> tuple[Tensor | float, Tensor | float]:
+def corrections(count: Tensor | float, betas: tuple[float, float]) -> tuple[Tensor | float, Tensor | float]:
     """1 - beta1 ** count, the mean's bias correction, and the root of the square's, without cancellation."""
-    if not settings.debias:
-        return 1.0, 1.0
-    log1, log2 = (math.log(beta) if beta else -math.inf for beta in settings.betas)
+    log1, log2 = (math.log(beta) if beta else -math.inf for beta in betas)
     if isinstance(count, Tensor):
         return -torch.expm1(count * log1), torch.sqrt(-torch.expm1(count * log2))
     return -math.expm1(count * log1), math.sqrt(-math.expm1(count * log2))
