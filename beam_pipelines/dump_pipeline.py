@@ -5,7 +5,8 @@ from typing import Any
 
 from beam_pipelines.options import PROGRAM
 from beam_pipelines.report.counters import RunMetrics, report_amounts
-from beam_pipelines.runners.pipeline import make_pipeline, run_pipeline, runs_here
+from beam_pipelines.runners.directory_run import run_for_directory
+from beam_pipelines.runners.pipeline import make_pipeline, runs_here
 from beam_pipelines.stages.extraction_stage import ExtractionStage, plan_extraction
 from bertdata.io import storage
 from bertdata.io.terminal import say_error
@@ -47,26 +48,14 @@ def plan_dump(flags: argparse.Namespace, settings: ExtractSettings) -> Extractio
 
 
 def _extract(pipeline: Any, stage: ExtractionStage) -> RunMetrics:
-    """Run the pipeline with the directory locked, and clean up after it."""
     # Imported here: importing Beam takes seconds, which --help and wrong usage do not need.
     from beam_pipelines.stages.extraction import ExtractArticles
 
     _ = pipeline | "extract dump" >> ExtractArticles(stage)
-    commit = stage.articles.commit
-    with commit.locked():
-        commit.claim()
-        try:
-            metrics = run_pipeline(pipeline)
-        except BaseException as error:
-            if runs_here(pipeline):
-                commit.give_up()
-            elif isinstance(error, KeyboardInterrupt):
-                say_error(f"{PROGRAM}: the job goes on where it runs; stop it there")
-            raise
-        finally:
-            forget_extractors()
-        commit.release()
-    return metrics
+    try:
+        return run_for_directory(pipeline, stage.articles.commit)
+    finally:
+        forget_extractors()
 
 
 def _warn(stage: ExtractionStage, report: ExtractReport) -> None:

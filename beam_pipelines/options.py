@@ -17,13 +17,24 @@ from bertdata.cli.common.parser import (
 )
 from bertdata.cli.common.text_flags import (
     add_books,
+    add_part_settings,
     add_segment_settings,
+    given_part_settings,
     given_segment_settings,
 )
 from bertdata.config.recipes import Recipe
 from bertdata.errors import SettingsError
 from bertdata.io import storage
+from bertdata.sources.kinds import RECORD_KINDS
+from bertdata.steps.record_source import (
+    ARTICLE_SETTINGS,
+    RECORD_SETTINGS,
+    SHARED_SETTINGS,
+    part_settings,
+    reads_records,
+)
 from bertdata.steps.segment import settings_of
+from bertdata.text.part_settings import PartSettings
 from bertdata.text.settings import NVIDIA_TEXT, TEXT_RECIPES, SegmentSettings
 from bertdata.wiki.settings import ExtractSettings
 
@@ -33,14 +44,16 @@ EXAMPLE = """\
   python -m beam_pipelines.prepare --input 'results/part-*' --output shards --vocab vocab.txt
   python -m beam_pipelines.prepare --input 'results/part-*' --output shards --vocab vocab.txt \\
       --recipe nvidia --direct_running_mode multi_processing --direct_num_workers 2
+  python -m beam_pipelines.prepare --input gs://bucket/corpus --input-kind jsonl --text-field text \\
+      --output gs://bucket/shards --vocab vocab.txt --runner DataflowRunner
   python -m beam_pipelines.prepare --input enwiki-20200101-pages-articles.xml.bz2 --input-kind dump \\
       --output shards --vocab vocab.txt --recipe habana"""
 
 SUMMARY = """\
 Makes the shards, manifest.json and MD5SUMS of bertdata create on any Beam runner. From a dump, extracted
-articles or plain text it also makes the files of bertdata extract and bertdata segment. All bytes are the
-same as theirs. NVIDIA's test shards become a dataset of their own, OUTPUT.test. Flags that are not
-listed here go to Beam and its runner (--runner, --direct_num_workers, --dask_workers, ...;
+articles, plain text or files of records it also makes the files of bertdata extract and bertdata segment.
+All bytes are the same as theirs. NVIDIA's test shards become a dataset of their own, OUTPUT.test. Flags
+that are not listed here go to Beam and its runner (--runner, --direct_num_workers, --dask_workers, ...;
 docs/running.md).
 With --shuffle global, documents are first mixed over the whole corpus. The result then depends on
 --num-shards too, and on nothing else: not on the runner, its workers, or the order of the inputs."""
@@ -49,10 +62,13 @@ INPUT_KINDS = """\
 parts (default): text with one sentence a line; articles: extracted files, or directories of them, as
 bertdata extract writes them; text: plain-text files, or directories of them (*.txt), each file one
 document; dump: one Wikipedia dump, whose ranges all workers extract, as bertdata
-extract does"""
+extract does; files of records, also .gz .zst .bz2 .xz, local or in buckets: jsonl, csv, tsv, parquet, arrow,
+blocks (plain text, blank lines between documents)"""
 
 DUMP_FLAGS = ("extractor", "date", "templates", "skip_page")
-TEXT_FLAGS = ("text", "text_recipe", "books", "punkt_tables")
+ARTICLE_FLAGS = ("text_recipe", "books")
+TEXT_FLAGS = ("text", "punkt_tables")
+_OF_ARTICLES = ("articles", "text", "dump")
 
 
 def make_parser(arguments: Sequence[str] = ()) -> Parser:
@@ -67,7 +83,10 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
         help="input files, patterns or URLs; several by spaces, commas or repetition; sorted before use",
     )
     parser.add_argument(
-        "--input-kind", choices=("dump", "articles", "text", "parts"), default="parts", help=INPUT_KINDS
+        "--input-kind",
+        choices=("dump", "articles", "text", "parts", *RECORD_KINDS),
+        default="parts",
+        help=INPUT_KINDS,
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the dataset, or its URL")
     add_tokenizer(parser)
@@ -82,7 +101,7 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
 
 def _add_text_flags(parser: argparse.ArgumentParser) -> None:
     text = parser.add_argument_group(
-        "text", "from articles or plain text to parts; for --input-kind articles, text and dump"
+        "text", "from articles, plain text or records to parts; for any --input-kind but parts"
     )
     text.add_argument(
         "--text",
@@ -98,6 +117,7 @@ def _add_text_flags(parser: argparse.ArgumentParser) -> None:
     add_books(text)
     add_segment_settings(text, skip=("recipe",))
     add_punkt_tables(text)
+    add_part_settings(parser.add_argument_group("records", "of files of records alone"))
     dump = parser.add_argument_group("extraction", "from a dump to articles; for --input-kind dump")
     add_extract_settings(dump, extractor_default="default: mlperf for the recipe mlperf, else 3.1.0")
 
@@ -122,13 +142,20 @@ def parse_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
 
 def _refuse_flags_of_other_kinds(flags: argparse.Namespace) -> None:
     """Refuse flags that have no effect with this kind of input."""
-    text = [name for name in TEXT_FLAGS if getattr(flags, name)]
-    text += given_segment_settings(flags, skip=("recipe",))
-    dump = [name for name in DUMP_FLAGS if getattr(flags, name) is not None]
-    for names, kinds in ((dump, ("dump",)), (text, ("articles", "text", "dump"))):
-        if names and flags.input_kind not in kinds:
+    given = {name for name in (*ARTICLE_FLAGS, *TEXT_FLAGS) if getattr(flags, name)}
+    given |= {name for name in DUMP_FLAGS if getattr(flags, name) is not None}
+    given |= {*given_segment_settings(flags, skip=("recipe",)), *given_part_settings(flags)}
+    of_kinds = {
+        DUMP_FLAGS: ("dump",),
+        (*ARTICLE_FLAGS, *ARTICLE_SETTINGS): _OF_ARTICLES,
+        (*TEXT_FLAGS, *SHARED_SETTINGS): (*_OF_ARTICLES, *RECORD_KINDS),
+        RECORD_SETTINGS: (*RECORD_KINDS, "text"),
+    }
+    for names, kinds in of_kinds.items():
+        wrong = [name for name in names if name in given]
+        if wrong and flags.input_kind not in kinds:
             raise SettingsError(
-                f"--{names[0].replace('_', '-')} goes with --input-kind {' or '.join(kinds)}, "
+                f"--{wrong[0].replace('_', '-')} goes with --input-kind {' or '.join(kinds)}, "
                 f"not with {flags.input_kind}"
             )
 
@@ -140,6 +167,20 @@ def _check_dump(flags: argparse.Namespace) -> None:
     flags.text = flags.text.removeprefix("file://")
     (dump,) = storage.expand([flags.input[0].removeprefix("file://")])
     flags.input = [dump]
+
+
+def record_settings(flags: argparse.Namespace) -> PartSettings | None:
+    """The settings of parts of records. None where the input is of another kind."""
+    if flags.input_kind in ("parts", "dump"):
+        return None
+    given = {**given_segment_settings(flags, skip=("recipe",)), **given_part_settings(flags)}
+    if not reads_records(flags.input, flags.input_kind, given, flags.books):
+        return None
+    if flags.text_recipe is not None:
+        raise SettingsError(
+            "--text-recipe goes with articles and books; parts of records have --part-size, --sentences"
+        )
+    return part_settings(given)
 
 
 def text_settings(flags: argparse.Namespace, recipe: Recipe | None) -> SegmentSettings:

@@ -1,4 +1,4 @@
-"""A dump, articles, text or parts to shards on any Beam runner (``python -m beam_pipelines.prepare``)."""
+"""Text of any kind, or parts, to shards on any Beam runner (``python -m beam_pipelines.prepare``)."""
 
 import argparse
 import sys
@@ -9,8 +9,9 @@ from functools import partial
 from typing import Any
 
 from beam_pipelines.dump_pipeline import extract_dump, preview_dump
-from beam_pipelines.options import PROGRAM, extract_settings, parse_flags, text_settings
+from beam_pipelines.options import PROGRAM, extract_settings, parse_flags, record_settings, text_settings
 from beam_pipelines.part_sets import PartSet, plan_part_sets
+from beam_pipelines.record_pipeline import make_record_parts, preview_record_parts
 from beam_pipelines.report.counters import RunMetrics, table, text_amounts
 from beam_pipelines.report.logs import shown_warnings, silence_lost_connections
 from beam_pipelines.report.progress import shown_progress
@@ -36,8 +37,9 @@ from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error, say_text
 from bertdata.text.fewer_eval_articles import with_remedy
 from bertdata.text.input_kinds import ARTICLES, KINDS, TEXT, check_beginnings, find_inputs
-from bertdata.text.languages import language_notes, language_of
+from bertdata.text.languages import language_notes
 from bertdata.text.load_splitter import find_tables_of
+from bertdata.text.part_settings import PartSettings
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 from bertdata.tokens.load import engine_note
 
@@ -60,21 +62,23 @@ def prepare(arguments: list[str]) -> int:
     changes = given_settings(flags)
     recipe, settings = chosen_settings(flags.recipe, flags.phase, changes)
     all_settings = list(settings.values())
-    text = text_settings(flags, recipe) if flags.input_kind != "parts" else None
+    records = record_settings(flags)
+    text = None if records is not None or flags.input_kind == "parts" else text_settings(flags, recipe)
     flags.tokenizer_file = given_tokenizer(
         all_settings[0],
         changes,
         vocab=flags.vocab,
         tokenizer=flags.tokenizer,
         roles=flags.roles,
-        between=None if flags.tokenizer is None else between_sentences(flags, text),
+        between=None if flags.tokenizer is None else between_sentences(flags, text or records),
     )
     has_test_shards = text is not None and text.recipe == "nvidia"
     sets_of = partial(plan_part_sets, flags, recipe, settings, has_test_shards=has_test_shards)
     early = sets_of([])
-    if text is not None:
-        check_text(flags.text, text.language, flags.punkt_tables, targets_of(early))
-        say(*language_notes(text.language))
+    if (stage := text or records) is not None:
+        language = stage.language if stage.tables() else None
+        check_text(flags.text, language, flags.punkt_tables, targets_of(early))
+        say(*language_notes(stage.language))
     if flags.input_kind == "dump":
         check_books(flags.books)
     check_tokenizer(flags.tokenizer_file, all_settings, flags.engine)
@@ -83,9 +87,9 @@ def prepare(arguments: list[str]) -> int:
     silence_lost_connections()
     with shown_warnings():
         if flags.dry_run:
-            preview_run(flags, beam_arguments, recipe, text, sets_of)
+            preview_run(flags, beam_arguments, recipe, text, records, sets_of)
         else:
-            run(flags, beam_arguments, recipe, text, sets_of)
+            run(flags, beam_arguments, recipe, text, records, sets_of)
     return 0
 
 
@@ -94,12 +98,15 @@ def run(
     beam_arguments: list[str],
     recipe: Recipe | None,
     text: SegmentSettings | None,
+    records: PartSettings | None,
     sets_of: SetsOf,
 ) -> None:
     """Run the pipelines and print a summary of what they made."""
     metrics = RunMetrics()
     if flags.input_kind == "dump":
         metrics = extract_dump(flags, beam_arguments, extract_settings(flags, recipe))
+    if records is not None:
+        metrics = make_record_parts(flags, beam_arguments, records)
     source = plan_source(flags, text)
     note = engine_note(flags.tokenizer_file, flags.engine)
     say(*source.notes, *([] if note is None else [note]))
@@ -126,17 +133,22 @@ def preview_run(
     beam_arguments: list[str],
     recipe: Recipe | None,
     text: SegmentSettings | None,
+    records: PartSettings | None,
     sets_of: SetsOf,
 ) -> None:
     """Print what the run would make. Errors are those of the run before its start."""
     make_pipeline(beam_arguments, flags)
+    first = None
     if flags.input_kind == "dump":
-        lines = preview_dump(flags, extract_settings(flags, recipe))
-        lines.append(f"{flags.text}: parts, then shards; their number depends on the extracted articles")
-        lines += [
+        first = preview_dump(flags, extract_settings(flags, recipe))
+        first.append(f"{flags.text}: parts, then shards; their number depends on the extracted articles")
+    elif records is not None:
+        first = preview_record_parts(flags, records)
+    if first is not None:
+        first += [
             f"{target.dataset.directory}: {settings_line(target)}" for target in targets_of(sets_of([]))
         ]
-        say(*lines, NOTHING_WRITTEN)
+        say(*first, NOTHING_WRITTEN)
         return
     source = plan_source(flags, text)
     if source.stage is not None:
@@ -154,8 +166,10 @@ def preview_run(
     show_previews(previews, list(dict.fromkeys(estimate)))
 
 
-def check_text(directory: str, language: str, punkt_tables: str | None, targets: tuple[Target, ...]) -> None:
-    """Raise now the errors that would end a run from a dump after hours."""
+def check_text(
+    directory: str, language: str | None, punkt_tables: str | None, targets: tuple[Target, ...]
+) -> None:
+    """Raise now the errors that would end a run after hours. language: None where no sentences are split."""
     for target in targets:
         dataset = target.dataset
         if storage.join(directory, "").startswith(storage.join(dataset.directory, "")):
@@ -163,7 +177,8 @@ def check_text(directory: str, language: str, punkt_tables: str | None, targets:
                 f"--text {directory}: lies within the dataset {dataset.directory}; choose another"
             )
         dataset.refuse_others(inputs_known=False)
-    find_tables_of(language, punkt_tables)  # fetched once, before the workers need them
+    if language is not None:
+        find_tables_of(language, punkt_tables)  # fetched once, before the workers need them
 
 
 def check_books(patterns: list[str]) -> None:
@@ -190,10 +205,11 @@ class PipelineInput:
     notes: tuple[str, ...] = ()
 
 
-def between_sentences(flags: argparse.Namespace, text: SegmentSettings | None) -> str | None:
+def between_sentences(flags: argparse.Namespace, text: SegmentSettings | PartSettings | None) -> str | None:
     """The text between two sentences: of the given parts as their manifest says, if they have one."""
     if text is not None:
-        return language_of(text.language).between
+        found: str = text.as_json().get("between", " ")
+        return found
     return find_sources(find_parts(flags.input).parts).between
 
 

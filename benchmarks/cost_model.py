@@ -1,4 +1,4 @@
-"""Cost model: hours, bytes and money for large corpora, from rates measured now (tables of docs/scale.md).
+"""Cost model: hours, bytes and money for large corpora, from rates measured now (tables of docs/speed.md).
 
 Run as ``python -m benchmarks.cost_model`` (two minutes; needs the reference kit). Rates are those of CPU
 seconds of whole commands on one core. Prices and the disk's speed are assumptions, the constants below.

@@ -6,11 +6,15 @@ from typing import Any
 
 from bertdata.config.declared import schema_of
 from bertdata.config.value_check import types_of
+from bertdata.loaders.modernbert.settings import ModernBertSettings, TokenWarmup
+from bertdata.loaders.modernbert.warmup import BatchWarmup
 from trainer.config.flags import make_configs, shipped_configs
 from trainer.config.help import TITLES
 from trainer.config.keys import DEVICES, SECTIONS, find_section, older_names
-from trainer.config.schedule import SCHEDULES, Schedule, Warmup
+from trainer.config.schedule import Schedule, Warmup
 from trainer.config.settings import Config
+from trainer.extensions.recipe.course import UpdateCourse, grow
+from trainer.registry import NAMES, find
 
 SOURCES = {
     "bert_large_phase1_h100": "NVIDIA's, for a GPU of 80 GB",
@@ -36,6 +40,7 @@ SOURCES = {
 """The origin of each configuration that comes with the trainer."""
 
 DRAWN = {
+    "trapezoidal": {"lr_decay": 25},
     "natural_exponential": {"decay_steps": 18, "decay_rate": 0.5},
     "custom": {"lr_schedule_by_step": {"0": 0.3, "20": 1.0, "60": 0.4}},
 }
@@ -187,11 +192,15 @@ def _values(item: Mapping[str, Any]) -> str:
 
 
 def pictures() -> dict[str, str]:
-    """The picture of each schedule, by its file's name."""
+    """The picture of each schedule, and of growing updates, by its file's name."""
     found = {}
-    for name, kind in SCHEDULES.items():
-        schedule = kind.formula(1.0, _STEPS, Warmup.of(20, _STEPS), **DRAWN.get(name, {}))
+    for name in NAMES["schedule"]:
+        schedule = find("schedule", name).formula(1.0, _STEPS, Warmup.of(20, _STEPS), **DRAWN.get(name, {}))
         found[f"{name}.svg"] = _picture(schedule)
+    warmup = TokenWarmup(sequences=1, tokens=_STEPS * 3)
+    settings = ModernBertSettings(batch_size=8, micro_batch_size=1, max_seq_len=1, warmup=warmup)
+    course = UpdateCourse(stretches=tuple(grow(BatchWarmup(settings), 1, settings.rows)), tokens=1)
+    found["batch_warmup.svg"] = _picture(lambda update: course.micro_batches(update) / settings.rows)
     return found
 
 

@@ -21,6 +21,7 @@ _LOADING = f"{EXTENSIONS}.loading"
 _RECIPE = f"{EXTENSIONS}.recipe"
 _LAUNCHERS = f"{EXTENSIONS}.launchers"
 _LOGGERS = f"{EXTENSIONS}.loggers"
+_UPDATES = "trainer.config.updates"
 _GLUE = ("mrpc", "cola", "sst-2", "sts-b", "qqp", "mnli", "mnli-mm", "qnli", "rte", "wnli")
 
 NAMES: Mapping[str, Mapping[str, str]] = {
@@ -39,6 +40,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "keys": {
         "masking": "trainer.config.masking:MaskingSection",
         "split": "trainer.config.split:SplitSection",
+        "recipe": "trainer.config.recipe:RecipeSection",
         "finetuning": "trainer.config.finetuning:FinetuningSection",
         "cuda": "trainer.config.device_keys:CudaSection",
         "hpu": f"{_VENDORS}.keys:HpuSection",
@@ -80,6 +82,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "update": {
         "weights in 16 bits": "trainer.update.half_weights:HalfWeights",
         "averages over workers": "trainer.update.averaging:WorkerAverages",
+        "course in a phase": f"{_RECIPE}.course:plan_course",
         "sums of micro-batches": "trainer.update.micro_batch_sums:MicroBatchSums",
     },
     "end of an update": {
@@ -88,8 +91,33 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "plain step": {
         "lamb": "trainer.update.plain_steps:step_of_lamb",
+        "adamw": "trainer.update.plain_steps:step_of_lamb",
         "sgd": "trainer.update.plain_steps:step_of_sgd",
         "stableadamw": f"{_RECIPE}.stable_adamw:step_of_stable_adamw",
+    },
+    "preset": {
+        "lamb-mlperf": f"{_UPDATES}.mlperf:LAMB",
+        "lamb-nvidia": f"{_UPDATES}.nvidia:LAMB",
+        "lamb-nvlamb": f"{_UPDATES}.nvidia:NVLAMB",
+        "lamb-habana-tf": f"{_UPDATES}.habana:LAMB",
+        "lamb-graphcore": f"{_UPDATES}.graphcore:LAMB",
+        "lamb-graphcore-pytorch": f"{_UPDATES}.graphcore:LAMB_PYTORCH",
+        "adamw-bert": f"{_UPDATES}.mlperf:ADAMW_BERT",
+        "adamw": f"{_UPDATES}.pytorch:ADAMW",
+        "stableadamw": f"{_UPDATES}.modernbert:STABLE_ADAMW",
+        "stableadamw-modernbert": f"{_UPDATES}.modernbert:STABLE_ADAMW_MODERNBERT",
+        "momentum": f"{_UPDATES}.pytorch:MOMENTUM",
+        "sgd": f"{_UPDATES}.pytorch:SGD",
+    },
+    "schedule": {
+        "mlperf": f"{_UPDATES}.mlperf:MLPERF",
+        "nvidia-poly": f"{_UPDATES}.nvidia:NVIDIA_POLY",
+        "nvidia-linear": f"{_UPDATES}.nvidia:NVIDIA_LINEAR",
+        "habana-tf": f"{_UPDATES}.habana:HABANA_TF",
+        "polynomial_decay": f"{_UPDATES}.graphcore:POLYNOMIAL_DECAY",
+        "natural_exponential": f"{_UPDATES}.graphcore:NATURAL_EXPONENTIAL",
+        "trapezoidal": f"{_UPDATES}.modernbert:TRAPEZOIDAL",
+        "custom": f"{_UPDATES}.graphcore:CUSTOM",
     },
     "optimiser": {
         "lamb": "trainer.update.lamb:Lamb",
@@ -103,6 +131,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "from length bins": f"{_LOADING}.bins:RowsFromBins",
         **dict.fromkeys(MASKINGS, f"{_LOADING}.dynamic_masks:masked_rows"),
         "modernbert": f"{_LOADING}.modernbert_rows:modernbert_rows",
+        "of growing updates": f"{_RECIPE}.growing:growing_rows",
     },
     "mixture": {"order": f"{_LOADING}.mixture:order_of", "epochs": f"{_LOADING}.mixture:tell_epochs"},
     "batches": {

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from bertdata.sources.kinds import RECORD_KINDS
 from bertdata.text.settings import SegmentCounts
 from bertdata.wiki.articles.report import ExtractReport
 
@@ -59,7 +60,7 @@ DISTRIBUTIONS = {
 COUNTERS_OF_KIND = {
     "dump": (*DUMP_COUNTERS, *TEXT_COUNTERS, *SHARD_COUNTERS),
     "articles": (*TEXT_COUNTERS, *SHARD_COUNTERS),
-    "text": (*TEXT_COUNTERS, *SHARD_COUNTERS),
+    **dict.fromkeys(("text", *RECORD_KINDS), (*TEXT_COUNTERS, *SHARD_COUNTERS)),
     "parts": tuple(SHARD_COUNTERS),
     "dataset": tuple(PACK_COUNTERS),
 }

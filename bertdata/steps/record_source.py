@@ -15,7 +15,7 @@ from bertdata.steps.progress import OnProgress, StepProgress
 from bertdata.text.abbreviations import read_abbreviations
 from bertdata.text.directory import TextDirectory
 from bertdata.text.input_kinds import ARTICLES
-from bertdata.text.load_splitter import LoadSplitter, find_tables_of
+from bertdata.text.load_splitter import find_tables_of, load_splitter_of
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.reading import is_extracted
 from bertdata.text.record_plan import RecordPlan, plan_records
@@ -25,11 +25,12 @@ from bertdata.text.settings import SegmentCounts, SegmentSettings
 STAGE = "segmenting"
 
 _OF_RECORDS = tuple(item.name for item in fields(RecordSettings))
-OPTIONS = ("part_size", "sentences", *_OF_RECORDS)
+RECORD_SETTINGS = ("part_size", "sentences", *_OF_RECORDS)
 """Settings that parts of records alone have."""
 
-_SHARED = ("punkt", "language", "abbreviations")
-_OF_ARTICLES = tuple(item.name for item in fields(SegmentSettings) if item.name not in _SHARED)
+SHARED_SETTINGS = ("punkt", "language", "abbreviations")
+ARTICLE_SETTINGS = tuple(item.name for item in fields(SegmentSettings) if item.name not in SHARED_SETTINGS)
+"""Settings that the parts of articles alone have."""
 
 
 def reads_records(
@@ -39,8 +40,8 @@ def reads_records(
 
     given: the settings that are not None. SettingsError for settings of records beside those of articles.
     """
-    own = [name for name in OPTIONS if name in given]
-    others = [name for name in _OF_ARTICLES if name in given]
+    own = [name for name in RECORD_SETTINGS if name in given]
+    others = [name for name in ARTICLE_SETTINGS if name in given]
     if kind == ARTICLES or (kind == "text" and not own):
         _refuse(own, f"files of records, not with --input-kind {kind}")
         return False
@@ -91,7 +92,7 @@ def run_records(
     progress: OnProgress,
 ) -> SegmentCounts:
     """Write the parts of the sources' records into ``output``."""
-    plan = _plan(sources, kind, settings, punkt_tables)
+    plan = plan_record_parts(sources, kind, settings, punkt_tables)
     sizes = storage.each(plan.files, storage.size)
     left, done, total = list(sizes), 0, sum(sizes)
     progress(StepProgress(stage=STAGE, done=0, total=total))
@@ -104,7 +105,7 @@ def run_records(
         progress(StepProgress(stage=STAGE, done=done, total=total))
 
     counts = segment_records(
-        plan, output, _splitter(plan.settings, engine, punkt_tables), workers=workers, progress=show
+        plan, output, load_splitter_of(plan.settings, engine, punkt_tables), workers=workers, progress=show
     )
     progress(StepProgress(stage=STAGE, done=total, total=total, finished=f"segmented {len(sizes)} files"))
     return counts
@@ -114,19 +115,14 @@ def preview_records(
     sources: Sequence[str], output: str, kind: str | None, settings: PartSettings, punkt_tables: str | None
 ) -> list[str]:
     """The lines on what would be read and written. Errors as from run_records."""
-    plan = _plan(sources, kind, settings, punkt_tables)
+    plan = plan_record_parts(sources, kind, settings, punkt_tables)
     TextDirectory(output, plan).commit.refuse_others()
     return plan.lines(output)
 
 
-def _plan(
+def plan_record_parts(
     sources: Sequence[str], kind: str | None, settings: PartSettings, punkt_tables: str | None
 ) -> RecordPlan:
     if settings.sentences == "punkt":
         find_tables_of(settings.language, punkt_tables)
     return plan_records(sources, kind, settings)
-
-
-def _splitter(settings: PartSettings, engine: Engine | None, tables: str | None) -> LoadSplitter:
-    variant: Any = settings.punkt
-    return LoadSplitter(variant, engine, tables, settings.language, settings.abbreviations)

@@ -9,6 +9,7 @@ from bertdata.io.punkt_assets import find_punkt_tables
 from bertdata.text.abbreviations import Abbreviations
 from bertdata.text.languages import ENGLISH, language_of
 from bertdata.text.marked_sentences import MarkSplitter
+from bertdata.text.part_settings import PartSettings
 from bertdata.text.punkt.tables import parse_tables
 from bertdata.text.punkt.variants import Variant
 from bertdata.text.sentences import SentenceSplitter
@@ -34,7 +35,9 @@ class LoadSplitter:
         return _load(self)
 
 
-def load_splitter_of(settings: SegmentSettings, engine: Engine | None, tables: str | None) -> LoadSplitter:
+def load_splitter_of(
+    settings: SegmentSettings | PartSettings, engine: Engine | None, tables: str | None
+) -> LoadSplitter:
     """The loader for the settings of a text stage."""
     variant = cast(Variant, settings.punkt)
     return LoadSplitter(variant, engine, tables, settings.language, settings.abbreviations)

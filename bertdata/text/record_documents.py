@@ -5,8 +5,11 @@ so that none of them ends the document. In a part a line holds a sentence, or wi
 of the text, and an empty line stands behind each document.
 """
 
+from array import array
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
 from bertdata.errors import SettingsError
@@ -35,8 +38,8 @@ class PieceText(NamedTuple):
     """
 
     text: bytes
-    ends: list[int]
-    sizes: list[int]
+    ends: Sequence[int]
+    sizes: Sequence[int]
     sentences: int
     numbers: int
     bad: dict[Reason, int]
@@ -65,12 +68,9 @@ class RecordStep:
         documents = self._documents(bodies, work.path)
         empty = [n for n, document in zip(numbers, documents, strict=True) if len(document) < 2]
         bad += [BadRecord(number, "empty", "has no sentence") for number in empty]
-        sizes = [len(body) for body, one in zip(bodies, documents, strict=True) if len(one) > 1]
+        sizes = array("Q", [len(body) for body, one in zip(bodies, documents, strict=True) if len(one) > 1])
         documents = [document for document in documents if len(document) > 1]
-        ends, end = [], 0
-        for document in documents:
-            end += len(document)
-            ends.append(end)
+        ends = array("Q", accumulate(map(len, documents)))
         text = b"".join(documents)
         first = min(bad, key=lambda one: one.number, default=None)
         counts = dict(Counter(one.reason for one in bad))

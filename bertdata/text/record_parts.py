@@ -17,8 +17,9 @@ from bertdata.io.file_check import FileEntry, HashingSink, fits, md5_of
 from bertdata.io.manifest_file import dump_json
 from bertdata.io.process_pool import ProcessPool
 from bertdata.sources.kinds import SOURCE_KINDS
-from bertdata.sources.records import REASONS
+from bertdata.sources.records import REASONS, BadRecord
 from bertdata.text.directory import TextDirectory
+from bertdata.text.record_cuts import PartCuts
 from bertdata.text.record_documents import NumberedPiece, PieceText, RecordStep
 from bertdata.text.record_plan import RecordPlan
 from bertdata.text.settings import SegmentCounts
@@ -42,6 +43,19 @@ class NextDocument(NamedTuple):
 def part_name(number: int) -> str:
     """The part's name, from its number from 0."""
     return f"part-{number:05d}.txt"
+
+
+def bad_record_error(path: str, numbers: int, bad: BadRecord) -> InputError:
+    """The error of a file's record. numbers: of records that its pieces before took."""
+    return InputError(
+        f"{path}: record {numbers + bad.number}: {bad.fault}; repair it, or leave such records out: "
+        "--skip-bad-records"
+    )
+
+
+def no_text_error(files: Sequence[str]) -> InputError:
+    """The error of files in which no record has text."""
+    return InputError(f"{files[0]}: no record with text found, here or in other files")
 
 
 class RecordParts:
@@ -87,11 +101,7 @@ class RecordParts:
                 if work.file > self._next.file:
                     self._next = NextDocument(file=work.file)
                 if found.first_bad is not None and not skips:
-                    number = self._next.numbers + found.first_bad.number
-                    raise InputError(
-                        f"{work.path}: record {number}: {found.first_bad.fault}; repair it, or leave such "
-                        "records out: --skip-bad-records"
-                    )
+                    raise bad_record_error(work.path, self._next.numbers, found.first_bad)
                 writer.add(found, work)
                 self._count(work.file, found)
                 numbers = self._next.numbers + found.numbers
@@ -99,7 +109,7 @@ class RecordParts:
                 self._progress(work.file, work.piece.bytes)
             writer.finish()
         if not self.made:
-            raise InputError(f"{self._text.plan.files[0]}: no record with text found, here or in other files")
+            raise no_text_error(self._text.plan.files)
 
     def _pieces(self, step: RecordStep) -> Iterator[NumberedPiece]:
         first, plan = self._next, self._text.plan
@@ -153,31 +163,24 @@ class _PartWriter:
 
     def __init__(self, parts: RecordParts, stack: ExitStack) -> None:
         self._parts = parts
+        self._cuts = PartCuts(parts.part_bytes, len(parts.made))
         self._outer = stack
         self._stack = stack.enter_context(ExitStack())
         self._sink: HashingSink | None = None
-        self._held = 0
 
     def add(self, found: PieceText, work: NumberedPiece) -> None:
         """Write the documents of a piece that are in no part yet."""
         first = self._parts.start_of(work)
-        start = found.ends[first - 1] if first else 0
-        end = start
-        for document in range(first, len(found.ends)):
-            size = found.sizes[document]
-            if self._held and self._held + size > self._parts.part_bytes:
-                self._write(found.text[start:end])
-                self.finish(work, document)
-                start = end
-            self._held += size
-            end = found.ends[document]
-        self._write(found.text[start:end])
+        ends = [found.ends[first - 1] if first else 0, *found.ends[first:]]
+        for run in self._cuts.runs(found.sizes[first:]):
+            if run.part > len(self._parts.made):
+                self.finish(work, first + run.start)
+            self._write(found.text[ends[run.start] : ends[run.stop]])
 
     def _write(self, data: bytes) -> None:
-        if data:
-            if self._sink is None:
-                self._sink = self._parts.open(self._stack)
-            self._sink.write(data)
+        if self._sink is None:
+            self._sink = self._parts.open(self._stack)
+        self._sink.write(data)
 
     def finish(self, work: NumberedPiece | None = None, document: int = 0) -> None:
         """End the part that is open. work, document: the one that begins the next part."""
@@ -186,7 +189,7 @@ class _PartWriter:
         self._stack.close()
         self._parts.note(self._sink.entry(part_name(len(self._parts.made))), work, document)
         self._stack = self._outer.enter_context(ExitStack())
-        self._sink, self._held = None, 0
+        self._sink = None
 
 
 def _told(counts: SegmentCounts) -> dict[str, Any]:

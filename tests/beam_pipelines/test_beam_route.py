@@ -264,7 +264,7 @@ def test_a_dump_at_fault_fails_the_run_by_name(
             ("--eval-articles", "0"),
             "--eval-articles goes with --input-kind articles or text or dump",
         ),
-        ("parts", ("--text", "x"), "--text goes with --input-kind articles or text or dump, not with parts"),
+        ("parts", ("--text", "x"), "--text goes with --input-kind articles or text or dump or blocks"),
         ("articles", ("--block-size", "0"), "--block-size is 0.0 MiB, expected more than 0"),
         ("articles", ("--text", "OUTPUT/text"), "OUTPUT/text: lies within the dataset"),
     ],

@@ -1,4 +1,4 @@
-"""docs/from_nvidia_and_habana_data.md against the code: its commands run, with the scripts' settings."""
+"""The data scripts of docs/conversion.md against the code: commands run, with the scripts' settings."""
 
 import bz2
 import json
@@ -17,7 +17,8 @@ from tests.support.paths import DUMP, GOLDEN, ROOT
 from tests.support.published_commands import commands
 from trainer.extensions.finetuning.classification.presets import TASKS
 
-TEXT = (ROOT / "docs" / "from_nvidia_and_habana_data.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "conversion.md").read_text(encoding="utf-8")
+TEXT = PAGE.split("\n## NVIDIA's and Habana's data scripts\n")[1].split("\n## ")[0]
 BLOCKS = [
     [shlex.split(command) for command in re.split(r"(?<!\\)\n+", block.strip())]
     for block in re.findall(r"^```\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
@@ -134,14 +135,14 @@ def test_these_are_the_published_settings(command: dict[str, Any]) -> None:
     assert (expects["sharding"], expects["phases"]) == (SHARDING, PHASES)
     assert {name: expects[name] for name in SETTINGS} == SETTINGS
     assert any(word.endswith(expects["vocab"]) for word in WIKI[2])
-    assert " ".join(command["argv"]) in re.findall(r"^## .*: `(.*)`$", TEXT, re.MULTILINE)
+    assert " ".join(command["argv"]) in re.findall(r"^### .*: `(.*)`$", TEXT, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
     "command", list(commands("download_glue_data.py")), ids=lambda command: command["id"]
 )
 def test_the_files_of_mrpc_are_those_that_fine_tuning_reads(command: dict[str, Any]) -> None:
-    assert " ".join(command["argv"]) in re.findall(r"^## .*: `(.*)`$", TEXT, re.MULTILINE)
+    assert " ".join(command["argv"]) in re.findall(r"^### .*: `(.*)`$", TEXT, re.MULTILINE)
     for path in command["expects"]["files"]:
         assert f"`{path}`" in TEXT
     assert [Path(path).name for path in command["expects"]["files"]] == list(TASKS["mrpc"].files)

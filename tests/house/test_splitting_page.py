@@ -1,4 +1,4 @@
-"""docs/splitting.md against the code: what its commands print."""
+"""docs/splitting.md and its reference against the code: what the commands print, keys."""
 
 import re
 import shlex
@@ -10,6 +10,7 @@ from trainer.__main__ import main
 from trainer.config.keys import section_keys
 
 TEXT = (ROOT / "docs" / "splitting.md").read_text(encoding="utf-8")
+REFERENCE = (ROOT / "docs" / "splitting-reference.md").read_text(encoding="utf-8")
 BLOCK = r"```\n(.*?)```"
 EXAMPLES = re.findall(rf"{BLOCK}\n\n{BLOCK}", TEXT, re.DOTALL)
 """(command, what it prints)."""
@@ -28,7 +29,7 @@ def test_commands_print_what_the_page_shows(command, printed, tmp_path, monkeypa
 
 
 def test_the_pages_tables_have_every_key_of_the_section():
-    assert not [name for name in section_keys("split") if name not in words(TEXT)]
+    assert not [name for name in section_keys("split") if name not in words(REFERENCE)]
 
 
 def words(text: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""Section of recipes of later encoders: the end of a trapezoidal schedule, batch warm-up, counts of tokens."""
+"""Section of later recipes: the end of a trapezoidal schedule, growing updates, counts of tokens."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,10 @@ class RecipeSection(Section):
         SHAPES[0], "for trapezoidal: course of that fall, 1-sqrt, linear or cosine", SHAPES
     )
     lr_end_share: float = setting(
-        0.0, "for trapezoidal: the rate after steps updates, as a share of the base rate", least=0, most=1,
+        0.0,
+        "for trapezoidal: the rate after steps updates, as a share of the base rate",
+        least=0,
+        most=1,
         by_phase=True,
     )
     train_tokens: int | None = setting(

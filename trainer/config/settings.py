@@ -8,7 +8,7 @@ Precedence: command line, JSON file (both read by ``trainer.config.flags``), def
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from bertdata.config.value_check import check_names
 from trainer.config.data import DataSection
@@ -24,14 +24,16 @@ from trainer.config.keys import (
 )
 from trainer.config.model import MODEL_SECTION, ModelKeys
 from trainer.config.run import ReportsSection, RunSection
-from trainer.config.schedule import SCHEDULES, Schedule, ScheduleKind, ScheduleSection, Warmup
+from trainer.config.schedule import Schedule, ScheduleKind, ScheduleSection, Warmup
 from trainer.config.section import PRETRAINING, Section, check
-from trainer.config.update import PRESETS, UpdateSection
+from trainer.config.update import UpdateSection
+from trainer.registry import find
 
 if TYPE_CHECKING:
     from trainer.config.device_keys import CudaSection
     from trainer.config.finetuning import FinetuningSection
     from trainer.config.masking import MaskingSection
+    from trainer.config.recipe import RecipeSection
     from trainer.config.split import SplitSection
 
 SectionKind = TypeVar("SectionKind", bound=Section)
@@ -54,7 +56,7 @@ class Config:
         for name in self.schedule_kind.needed:
             given = getattr(self.schedule, name) is not None
             check(given, f"lr_schedule {self.schedule_name} needs {name}")
-        if self.schedule.num_train_epochs is None:  # else the data give the number of updates
+        if not self.counts_updates:
             self.find_warmup(self.schedule.steps)
 
     @classmethod
@@ -110,6 +112,17 @@ class Config:
         return self.section(SplitSection)
 
     @property
+    def recipe(self) -> "RecipeSection | None":
+        """The end of the schedule, growing updates and counts of tokens, where any is given."""
+        return cast("RecipeSection | None", self.others.get("recipe"))
+
+    @property
+    def counts_updates(self) -> bool:
+        """True if the data give the number of updates."""
+        by_tokens = self.recipe is not None and self.recipe.train_tokens is not None
+        return by_tokens or self.schedule.num_train_epochs is not None
+
+    @property
     def finetuning(self) -> "FinetuningSection":
         """The task, its files and its settings."""
         from trainer.config.finetuning import FinetuningSection
@@ -145,7 +158,7 @@ class Config:
     @property
     def schedule_name(self) -> str:
         """The name of the learning-rate schedule, by default the optimiser's usual one."""
-        return self.schedule.lr_schedule or PRESETS[self.update.optimiser].schedule
+        return self.schedule.lr_schedule or str(find("preset", self.update.optimiser).schedule)
 
     @property
     def sums_micro_batches(self) -> bool:
@@ -155,7 +168,8 @@ class Config:
     @property
     def schedule_kind(self) -> ScheduleKind:
         """The learning-rate schedule's formula, and how it reads the settings."""
-        return SCHEDULES[self.schedule_name]
+        kind: ScheduleKind = find("schedule", self.schedule_name)
+        return kind
 
     def find_warmup(self, steps: int) -> Warmup:
         """The warm-up of a training of so many updates. SettingsError where it does not end in them."""
@@ -166,7 +180,8 @@ class Config:
         kind, steps = self.schedule_kind, self.schedule.steps
         rate = self.schedule.base_learning_rate * (workers if kind.rate_of_one_worker else 1)
         values = self.schedule.values() | {"adam": self.update.optimiser.startswith("adam")}
-        given = {name: values[name] for name in kind.defaults if values[name] is not None}
+        values |= self.recipe.values() if self.recipe else {}
+        given = {name: values[name] for name in kind.defaults if values.get(name) is not None}
         return kind.formula(rate, steps, self.find_warmup(steps), **given)
 
     def evaluation_interval(self, workers: int, examples_per_row: float = 1.0) -> int:

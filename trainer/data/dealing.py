@@ -14,6 +14,7 @@ import numpy as np
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.examples.columns import Array
 from bertdata.records import ShardLayout
+from trainer.config.schedule import Schedule
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes, sample_sizes
 from trainer.data.examples import CompactExamples, GatheredExamples, Piece
@@ -63,7 +64,8 @@ class Deal:
     def __init__(
         self, *, workers: int, rank: int, accumulation: int, batch_size: int, by_lengths: bool
     ) -> None:
-        self.micro_batches, self.batch_size, self.by_lengths = workers * accumulation, batch_size, by_lengths
+        self.workers, self.rank, self.micro_batches = workers, rank, workers * accumulation
+        self.batch_size, self.by_lengths = batch_size, by_lengths
         self.update_rows = self.micro_batches * batch_size
         self.size = group_size(self.micro_batches, batch_size) if by_lengths else 1
         own = rank + workers * np.arange(accumulation)
@@ -101,12 +103,30 @@ class OwnRows:
     positions: list[Position]
 
 
+class Course(Protocol):
+    """The sizes of the updates of a phase, which differ: ``trainer.extensions.recipe.course``."""
+
+    @property
+    def tokens(self) -> int: ...
+
+    def micro_batches(self, update: int) -> int: ...
+
+    def next_change(self, update: int) -> int | None: ...
+
+    def first_update_after(self, micro_batches: float) -> int: ...
+
+    def warmed_up(self, schedule: Schedule) -> Schedule: ...
+
+    def describe(self) -> str: ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Dealer:
     """A worker's deal of the rows of an order.
 
     lengths: from a file to the tokens of its rows. updates: so many small ones are found at a time. ahead:
-    rows between those used and those whose files are decoded.
+    rows between those used and those whose files are decoded. course: None where all updates are of one size.
+    first_update: the number of the first one.
     """
 
     order: Order
@@ -115,6 +135,8 @@ class Dealer:
     seed: int
     updates: int
     ahead: int
+    course: Course | None = None
+    first_update: int = 0
 
     def find(self, position: Position) -> Iterator[OwnRows]:
         """The worker's rows from the position on, without end."""
@@ -176,12 +198,13 @@ class Rows:
     """The rows that the order of a training deals: here the stored examples, each in a row of its own.
 
     ``trainer.extensions.loading`` has the others. masks: None for those that are stored. bins: length bins
-    that a micro-batch's rows are drawn from.
+    that a micro-batch's rows are drawn from. grows: ``find`` itself gives updates of the course's sizes.
     """
 
     data: OpenedDataset
     masks: LoadMasks | None = None
     bins = 1
+    grows = False
 
     @property
     def layout(self) -> ShardLayout:

@@ -49,6 +49,8 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
         return compile_shapes(training, planned)
     kind, path = runtime.on_rank_0(lambda: find_start(config, fresh))
     start_training(training, kind, path, planned.examples)
+    if planned.course:
+        training.schedule = planned.course.warmed_up(training.schedule)
     planned.start = training.state.step
     training.strategy.check_accumulation(planned.accumulation)
     calls = count_calls(config, planned.start, device)
@@ -89,7 +91,8 @@ def find_configured_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
 def is_continued(run: RunSection) -> bool:
     """True if a run is to begin with the weights of a checkpoint."""
     by_number = run.resume_step is not None
-    return run.resume or run.phase2 or by_number or bool(run.start_from_ckpt or run.start_moments)
+    elsewhere = run.start_from_ckpt or run.start_moments or run.resume_from
+    return run.resume or run.phase2 or by_number or bool(elsewhere)
 
 
 def find_start(config: Config, fresh: State) -> tuple[str, str]:
@@ -163,7 +166,7 @@ def make_updates(
     """Make the planned updates, with their reports, checkpoints and evaluations. True if asked to stop."""
     runtime = planned.runtime
     config, device, stopping = runtime.config, runtime.device, runtime.workers.stopping
-    pending = PendingUpdates(training, report, loader, planned.examples)
+    pending = PendingUpdates(training, report, loader, planned.examples_of)
     compile_times = None
     if device.compiles:
         from trainer.run.compiling import CompileTimes
@@ -184,7 +187,7 @@ def make_updates(
             made, compile_seconds = compile_times.measure(updates, make) if compile_times else (make(), 0.0)
             for update, sums in zip(updates, made, strict=True):
                 pending.add(update, sums, compile_seconds / len(updates))
-                training.advance(update.position, planned.examples)
+                training.advance(update.position, planned.examples_of(training.state.step))
             count_update()
             step, trained = training.state.step, training.state.trained
             is_last = step == last

@@ -4,7 +4,7 @@ from bertdata.errors import SettingsError
 from trainer.checkpoint.state import State
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.data.dealing import Rows
+from trainer.data.dealing import Course, Rows
 from trainer.data.flat import Form
 from trainer.data.loader import Loader
 from trainer.devices.device import Device
@@ -27,6 +27,10 @@ class PlannedUpdates:
         self.batch_size, self.accumulation = config.update.micro_batches(copies, self.examples_per_row)
         self.examples = config.update.examples(copies, self.examples_per_row)
         self.interval = config.evaluation_interval(copies, self.examples_per_row)
+        self.course: Course | None = None
+        if config.recipe and config.recipe.counts_tokens:
+            find_course = find("update", "course in a phase")
+            self.course = find_course(config, rows, copies, self.batch_size, self.accumulation)
 
     @property
     def last(self) -> int:
@@ -34,7 +38,14 @@ class PlannedUpdates:
 
     def form(self) -> Form[Batch]:
         """The form of the micro-batches."""
-        return self.runtime.form(self.rows, self.batch_size, self.runtime.copies * self.accumulation)
+        least = self.course.micro_batches(0) if self.course else self.accumulation
+        return self.runtime.form(self.rows, self.batch_size, self.runtime.copies * least)
+
+    def examples_of(self, update: int) -> int:
+        """Examples of an update over all workers."""
+        if self.course is None:
+            return self.examples
+        return self.examples * self.course.micro_batches(update) // self.accumulation
 
     def loader(self, form: Form[Batch], state: State) -> Loader[Batch]:
         """The loader of this worker's micro-batches, from the state's position on."""
@@ -55,6 +66,7 @@ class PlannedUpdates:
             open_files=config.data.open_files,
             position=state.position,
             first_update=state.step,
+            course=self.course,
             prepare=device.prepare,
             warn=warn,
         )
@@ -73,6 +85,8 @@ class PlannedUpdates:
         if self.examples_per_row > 1:
             rows += f" packed rows x {self.examples_per_row:.3f} (on average)"
         each = f"{parts} x {rows} = {self.examples} examples"
+        if grown := self.course and self.course.describe():
+            each = f"{each} at last; {grown}"
         return f"updates {self.start} to {self.last} of {runtime.config.schedule.steps}, each of {each}"
 
 

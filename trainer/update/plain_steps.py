@@ -6,15 +6,14 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from trainer.update.lamb import LambSettings, trust_ratios
-from trainer.update.optimiser import Numbers, Tensors
-from trainer.update.sgd import SgdSettings
+from trainer.update.lamb import trust_ratios
+from trainer.update.optimiser import GroupSettings, Numbers, Tensors
 
 
-def step_of_lamb(tensors: Tensors, numbers: Numbers, settings: LambSettings) -> None:
+def step_of_lamb(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
     """The step of ``Lamb``."""
     (beta1, beta2), (means, squares) = settings.betas, tensors.moments
-    correction1, root = corrections(numbers.applied, settings.betas) if settings.debias else (1.0, 1.0)
+    correction1, root = corrections(numbers.applied, settings)
     g = divided(tensors.gradients, numbers.divisor)
     m = torch._foreach_lerp(means, g, 1 - beta1)
     v = torch._foreach_addcmul(torch._foreach_mul(squares, beta2), g, g, 1 - beta2)
@@ -31,7 +30,7 @@ def step_of_lamb(tensors: Tensors, numbers: Numbers, settings: LambSettings) -> 
     overwrite(squares, v, numbers.skip)
 
 
-def step_of_sgd(tensors: Tensors, numbers: Numbers, settings: SgdSettings) -> None:
+def step_of_sgd(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
     """The step of ``Sgd``."""
     b = divided(tensors.gradients, numbers.divisor)
     if settings.weight_decay:
@@ -44,9 +43,11 @@ def step_of_sgd(tensors: Tensors, numbers: Numbers, settings: SgdSettings) -> No
     overwrite(tensors.weights, changed, numbers.skip)
 
 
-def corrections(count: Tensor | float, betas: tuple[float, float]) -> tuple[Tensor | float, Tensor | float]:
+def corrections(count: Tensor | float, settings: GroupSettings) -> tuple[Tensor | float, Tensor | float]:
     """1 - beta1 ** count, the mean's bias correction, and the root of the square's, without cancellation."""
-    log1, log2 = (math.log(beta) if beta else -math.inf for beta in betas)
+    if not settings.debias:
+        return 1.0, 1.0
+    log1, log2 = (math.log(beta) if beta else -math.inf for beta in settings.betas)
     if isinstance(count, Tensor):
         return -torch.expm1(count * log1), torch.sqrt(-torch.expm1(count * log2))
     return -math.expm1(count * log1), math.sqrt(-math.expm1(count * log2))

@@ -1,4 +1,4 @@
-"""Pre-training that goes on with a model of Hugging Face's form: its vocabulary, its rows, and what is said."""
+"""Pre-training that goes on with a model of Hugging Face's form: its vocabulary and its rows."""
 
 import json
 import shutil

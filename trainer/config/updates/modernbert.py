@@ -1,11 +1,12 @@
 """Updates of ModernBERT's program, and of torch-optimi, which its optimiser is from."""
 
 import math
+from collections.abc import Callable
 
 from trainer.config.schedule import Schedule, ScheduleKind, Warmup, warmed_up
 from trainer.config.update import Preset
 
-_FALLS = {
+_FALLS: dict[str, Callable[[float], float]] = {
     "1-sqrt": lambda part: 1 - math.sqrt(part),
     "linear": lambda part: 1 - part,
     "cosine": lambda part: (1 + math.cos(math.pi * part)) / 2,

@@ -17,7 +17,10 @@ from trainer.data.dealing import Rows
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stretch:
-    """Updates of one size, from ``start`` on. micro_batches: of each copy. before: those of all updates before."""
+    """Updates of one size, from ``start`` on.
+
+    micro_batches: those of each copy in an update. before: those in all updates before ``start``.
+    """
 
     start: int
     micro_batches: int
@@ -70,8 +73,8 @@ class UpdateCourse:
         first, last = self.stretches[0], self.stretches[-1]
         if first is last:
             return ""
-        sizes = f"{first.micro_batches} to {last.micro_batches} micro-batches of a copy"
-        return f"updates grow from {sizes}, until update {last.start} ({self.tokens_before(last.start):,} tokens)"
+        until = f"until update {last.start} ({self.tokens_before(last.start):,} tokens)"
+        return f"they grow from {first.micro_batches} to {last.micro_batches} micro-batches of a copy {until}"
 
     def _of(self, update: int) -> Stretch:
         return self.stretches[bisect_right(self.stretches, update, key=_start) - 1]

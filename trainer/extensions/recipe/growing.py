@@ -1,4 +1,4 @@
-"""Rows of updates that grow: the order of the examples goes on, only the number of rows of an update changes."""
+"""Rows of updates that grow, in the order that they have in updates of one size."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,38 +1,13 @@
 """StableAdamW (Wortsman et al. 2023): AdamW with a lower rate where a gradient is a surprise."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from trainer.update.lamb import fused_adamw
-from trainer.update.optimiser import LOCAL_NORMS, Norms, Numbers, Optimiser, Tensors
+from trainer.update.optimiser import GroupSettings, Numbers, Optimiser, Tensors
 from trainer.update.plain_steps import corrections, divided, overwrite
-
-_DEFAULTS = {
-    "lr": 1e-3,
-    "betas": (0.9, 0.99),
-    "eps": 1e-6,
-    "weight_decay": 0.01,
-    "decays_by_share": False,
-    "trust": False,
-}
-
-
-class StableSettings(NamedTuple):
-    """Settings of a parameter group. peak: the rate whose share the decay follows; None: the rate itself."""
-
-    betas: tuple[float, float]
-    eps: float
-    weight_decay: float
-    peak: float | None = None
-    debias: bool = True
-    norms: Norms = LOCAL_NORMS
-
-    @property
-    def decay(self) -> float:
-        """The weight decay of a rate of 1."""
-        return self.weight_decay / (self.peak or 1.0)
 
 
 class StableAdamW(Optimiser):
@@ -41,28 +16,21 @@ class StableAdamW(Optimiser):
         r = rate / max(1, root mean square of g / max(sqrt(v), eps))
         w = w * (1 - r * weight_decay) - r * m / (sqrt(v) + eps)
 
-    With decays_by_share the decay is that of r / (the rate that the optimiser is made with). The moments are
+    With a preset that decays_by_share, r times the decay is divided by the preset's rate. The moments are
     AdamW's, fp32. torch-optimi, and ModernBERT's program after it, keep corrected averages: the same numbers
     but for rounding.
     """
 
-    kind = "stableadamw"
-    usual = _DEFAULTS
+    moments = "exp_avg", "exp_avg_sq"
 
-    def __init__(self, params: Any, **settings: Any) -> None:
-        super().__init__(params, **settings)
-        for group in self.param_groups:
-            group.setdefault("peak", group["lr"] if group["decays_by_share"] else None)
-
-    def settings(self, group: dict[str, Any]) -> StableSettings:
-        names = ("betas", "eps", "weight_decay", "peak")
-        return StableSettings(**{name: group[name] for name in names}, norms=self.norms)
-
-    def moments_of(self, settings: StableSettings) -> tuple[str, ...]:
-        return "exp_avg", "exp_avg_sq"
+    def settings(self, group: dict[str, Any]) -> GroupSettings:
+        """The group's settings, with the decay of a rate of 1."""
+        given = super().settings(group)
+        peak = self.preset.lr if self.preset.decays_by_share else 1.0
+        return given._replace(weight_decay=given.weight_decay / peak)
 
     @staticmethod
-    def fused(tensors: Tensors, numbers: Numbers, settings: StableSettings) -> None:
+    def fused(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
         """A step by PyTorch's fused AdamW, which changes zeros by a rate of -1: m / (sqrt(v) + eps)."""
         rate, skip = numbers.rate, numbers.skip
         assert isinstance(rate, Tensor)
@@ -74,20 +42,20 @@ class StableAdamW(Optimiser):
         u = [part.view_as(weight) for part, weight in parts]
         fused_adamw(u, tensors, numbers._replace(divisor=None), settings, torch.full_like(rate, -1.0), 0.0)
         roots = torch._foreach_sqrt(tensors.moments[1])
-        torch._foreach_mul_(roots, 1 / corrections(numbers.applied, settings.betas)[1])
+        torch._foreach_mul_(roots, 1 / corrections(numbers.applied, settings)[1])
         rates = stable_rates(rate, tensors, tensors.gradients, list(roots), settings)
         if skip is not None:
             rates = torch.where(skip > 0, 0.0, rates)  # leaves every bit of a weight
         for weight, change, factor in zip(tensors.weights, u, rates.unbind(), strict=True):
             if settings.weight_decay:
-                weight.mul_(1 - factor * settings.decay)
+                weight.mul_(1 - factor * settings.weight_decay)
             weight.addcmul_(change, -factor)
 
 
-def step_of_stable_adamw(tensors: Tensors, numbers: Numbers, settings: StableSettings) -> None:
+def step_of_stable_adamw(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
     """The step of ``StableAdamW`` in plain operations."""
     (beta1, beta2), (means, squares) = settings.betas, tensors.moments
-    correction, root = corrections(numbers.applied, settings.betas)
+    correction, root = corrections(numbers.applied, settings)
     g = divided(tensors.gradients, numbers.divisor)
     m = torch._foreach_lerp(means, g, 1 - beta1)
     v = torch._foreach_addcmul(torch._foreach_mul(squares, beta2), g, g, 1 - beta2)
@@ -96,7 +64,7 @@ def step_of_stable_adamw(tensors: Tensors, numbers: Numbers, settings: StableSet
     rates = list(stable_rates(numbers.rate, tensors, g, roots, settings).unbind())
     changed = list(torch._foreach_mul(u, rates))
     if settings.weight_decay:
-        decays = torch._foreach_mul(tensors.weights, torch._foreach_mul(rates, settings.decay))
+        decays = torch._foreach_mul(tensors.weights, torch._foreach_mul(rates, settings.weight_decay))
         changed = list(torch._foreach_add(changed, decays))
     overwrite(tensors.weights, torch._foreach_sub(tensors.weights, changed), numbers.skip)
     overwrite(means, m, numbers.skip)
@@ -108,7 +76,7 @@ def stable_rates(
     tensors: Tensors,
     gradients: list[Tensor],
     roots: list[Tensor],
-    settings: StableSettings,
+    settings: GroupSettings,
 ) -> Tensor:
     """(n,): the rate of each weight. roots: of the corrected averages of squares, changed here."""
     torch._foreach_clamp_min_(roots, settings.eps)

@@ -10,10 +10,11 @@ import torch
 from tests.support.optimisers import make_optimiser
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.config.update import find_preset
+from trainer.config.update import Preset
 from trainer.devices.cpu import Cpu
 from trainer.extensions.recipe.stable_adamw import StableAdamW
 from trainer.model.bert import BertForPreTraining
+from trainer.registry import find
 from trainer.update.step import make_step
 
 RATES = [1e-3, 2e-3, 2e-3, 5e-4]
@@ -89,13 +90,15 @@ def test_five_steps_end_where_modernberts_program_ends(kit: Path, case, fuses):
         {"params": [weight], "weight_decay": 0.0 if number in given["no_decay"] else given["weight_decay"]}
         for number, weight in enumerate(weights)
     ]
-    optimiser = StableAdamW(
-        groups,
+    preset = Preset(
+        kind="stableadamw",
         lr=given["max_lr"],
         betas=tuple(given["betas"]),
         eps=given["eps"],
         decays_by_share=given["decouple_lr"],
+        trust="none",
     )
+    optimiser = StableAdamW(groups, preset)
     optimiser.fuses = fuses
     for rate, gradients, wanted in zip(given["lrs"], oracle["gradients"], oracle["after"], strict=True):
         for weight, gradient in zip(weights, gradients, strict=True):
@@ -108,14 +111,14 @@ def test_five_steps_end_where_modernberts_program_ends(kit: Path, case, fuses):
 
 
 def test_the_published_settings_are_the_presets():
-    preset = find_preset("stableadamw-modernbert")
+    preset = find("preset", "stableadamw-modernbert")
     assert (preset.betas, preset.eps, preset.weight_decay) == ((0.9, 0.98), 1e-6, 1e-5)
     assert (preset.decays_by_share, preset.schedule, preset.clipping) == (True, "trapezoidal", "none")
 
 
 def test_weights_of_one_dimension_alone_do_not_decay():
     model = BertForPreTraining(ModelConfig(vocab_size=40, hidden_size=8, num_attention_heads=2))
-    preset = find_preset("stableadamw-modernbert")
+    preset = find("preset", "stableadamw-modernbert")
     for name, weight in model.named_parameters():
         assert preset.decays(name) == (weight.ndim > 1), name
 
@@ -123,8 +126,7 @@ def test_weights_of_one_dimension_alone_do_not_decay():
 def test_one_beta_that_is_given_leaves_the_other_the_optimisers():
     config = Config.of(optimiser="stableadamw-modernbert", beta1=0.8)
     weight = torch.nn.Parameter(torch.ones(2, 2))
-    (group,) = make_step(config, Cpu(config), [("a", weight)]).optimiser.param_groups
-    assert group["betas"] == (0.8, 0.98)
+    assert make_step(config, Cpu(config), [("a", weight)]).optimiser.preset.betas == (0.8, 0.98)
 
 
 def test_the_decay_follows_the_share_of_the_rate_in_the_base_rate():

@@ -1,0 +1,53 @@
+"""The pipeline from records to parts, which runs before the one that makes shards of them."""
+
+import argparse
+from typing import Any
+
+from beam_pipelines.report.counters import RunMetrics, text_amounts
+from beam_pipelines.runners.directory_run import run_for_directory
+from beam_pipelines.runners.pipeline import make_pipeline
+from beam_pipelines.stages.record_stage import RecordStage, plan_record_stage
+from bertdata.text.part_settings import PartSettings
+
+
+def make_record_parts(
+    flags: argparse.Namespace, beam_arguments: list[str], settings: PartSettings
+) -> RunMetrics:
+    """Make the parts in a pipeline of its own: their number is known when all records are read.
+
+    Afterwards their directory is the input. Returns the pipeline's metrics, or those of the run that
+    finished the directory before.
+    """
+    pipeline = make_pipeline(beam_arguments, flags)
+    stage = plan_source_records(flags, settings)
+    flags.input = [stage.text.commit.directory]
+    finished = stage.finished()
+    if finished is None:
+        return _make_parts(pipeline, stage)
+    stage.text.commit.release_finished()
+    return RunMetrics(totals=text_amounts(finished.counts))
+
+
+def preview_record_parts(flags: argparse.Namespace, settings: PartSettings) -> list[str]:
+    """The parts that would be made, for a person. Errors are those of the run before its start."""
+    return plan_source_records(flags, settings).plan.lines(flags.text)
+
+
+def plan_source_records(flags: argparse.Namespace, settings: PartSettings) -> RecordStage:
+    """Plan the parts. Errors as from plan_record_stage."""
+    return plan_record_stage(
+        flags.input,
+        flags.text,
+        flags.input_kind,
+        settings,
+        engine=flags.engine,
+        punkt_tables=flags.punkt_tables,
+    )
+
+
+def _make_parts(pipeline: Any, stage: RecordStage) -> RunMetrics:
+    # Imported here: importing Beam takes seconds, which --help and wrong usage do not need.
+    from beam_pipelines.stages.records import MakeRecordParts
+
+    _ = pipeline | "make parts of records" >> MakeRecordParts(stage)
+    return run_for_directory(pipeline, stage.text.commit)
