@@ -20,6 +20,13 @@ NEEDED = {
     "like": ("like", "--help"),
     "loading": ("pretrain", "--train-data={data}", "--output-dir={place}/new", "--device=cpu", "--bins=4"),
     "loggers": ("pretrain", "--generated-data", "--output-dir={place}/new", "--device=cpu", "--mllog"),
+    "recipe": (
+        "pretrain",
+        "--generated-data",
+        "--optimiser=stableadamw",
+        "--output-dir={place}/new",
+        "--device=cpu",
+    ),
     "splitting": ("pretrain", "--generated-data", "--output-dir={place}/new", "--strategy=sharded"),
     "tasks": ("pretrain", "--generated-data", "--objective=span", "--output-dir={place}/new", "--device=cpu"),
     "vendors": ("pretrain", "--generated-data", "--output-dir={place}/new", "--device=hpu"),
