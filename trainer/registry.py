@@ -82,7 +82,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "update": {
         "weights in 16 bits": "trainer.update.half_weights:HalfWeights",
         "averages over workers": "trainer.update.averaging:WorkerAverages",
-        "course in a phase": f"{_RECIPE}.course:plan_course",
+        "counted in tokens": f"{_RECIPE}.growing:GrowingUpdates",
         "sums of micro-batches": "trainer.update.micro_batch_sums:MicroBatchSums",
     },
     "end of an update": {
@@ -131,7 +131,6 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "from length bins": f"{_LOADING}.bins:RowsFromBins",
         **dict.fromkeys(MASKINGS, f"{_LOADING}.dynamic_masks:masked_rows"),
         "modernbert": f"{_LOADING}.modernbert_rows:modernbert_rows",
-        "of growing updates": f"{_RECIPE}.growing:growing_rows",
     },
     "mixture": {"order": f"{_LOADING}.mixture:order_of", "epochs": f"{_LOADING}.mixture:tell_epochs"},
     "batches": {

@@ -14,7 +14,6 @@ import numpy as np
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.examples.columns import Array
 from bertdata.records import ShardLayout
-from trainer.config.schedule import Schedule
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes, sample_sizes
 from trainer.data.examples import CompactExamples, GatheredExamples, Piece
@@ -103,30 +102,12 @@ class OwnRows:
     positions: list[Position]
 
 
-class Course(Protocol):
-    """The sizes of the updates of a phase, which differ: ``trainer.extensions.recipe.course``."""
-
-    @property
-    def tokens(self) -> int: ...
-
-    def micro_batches(self, update: int) -> int: ...
-
-    def next_change(self, update: int) -> int | None: ...
-
-    def first_update_after(self, micro_batches: float) -> int: ...
-
-    def warmed_up(self, schedule: Schedule) -> Schedule: ...
-
-    def describe(self) -> str: ...
-
-
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Dealer:
     """A worker's deal of the rows of an order.
 
     lengths: from a file to the tokens of its rows. updates: so many small ones are found at a time. ahead:
-    rows between those used and those whose files are decoded. course: None where all updates are of one size.
-    first_update: the number of the first one.
+    rows between those used and those whose files are decoded.
     """
 
     order: Order
@@ -135,8 +116,6 @@ class Dealer:
     seed: int
     updates: int
     ahead: int
-    course: Course | None = None
-    first_update: int = 0
 
     def find(self, position: Position) -> Iterator[OwnRows]:
         """The worker's rows from the position on, without end."""
@@ -198,13 +177,12 @@ class Rows:
     """The rows that the order of a training deals: here the stored examples, each in a row of its own.
 
     ``trainer.extensions.loading`` has the others. masks: None for those that are stored. bins: length bins
-    that a micro-batch's rows are drawn from. grows: ``find`` itself gives updates of the course's sizes.
+    that a micro-batch's rows are drawn from.
     """
 
     data: OpenedDataset
     masks: LoadMasks | None = None
     bins = 1
-    grows = False
 
     @property
     def layout(self) -> ShardLayout:

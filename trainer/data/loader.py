@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from bertdata.errors import DatasetError
 from trainer.data.batches import Prepare
-from trainer.data.dealing import Course, Deal, Dealer, OwnRows, Rows
+from trainer.data.dealing import Deal, Dealer, OwnRows, Rows
 from trainer.data.examples import Decoder, GatheredExamples, gather
 from trainer.data.flat import Form, Made
 from trainer.data.order import Order, Position
@@ -72,8 +72,7 @@ class Loader(Prefetcher[Update[Made]]):
     lengths they are all open files; of many workers, those of a group of micro-batches. The next file of a
     queue is decoded when about a quarter of the current one is left, so memory holds up to twice as many.
 
-    first_update: number of the first update, for masks whose rate changes. course: the sizes of updates
-    that differ, the last of which have accumulation micro-batches.
+    first_update: number of the first update, for masks whose rate changes.
     prepare: gets the batches in the thread, rows many micro-batches at once; it may pin their memory.
     """
 
@@ -90,7 +89,6 @@ class Loader(Prefetcher[Update[Made]]):
         open_files: int = 8,
         position: tuple[int, ...] = (0, 0),
         first_update: int = 0,
-        course: Course | None = None,
         prepare: Prepare = lambda batch: batch,
         warn: Callable[[str], None] = lambda message: None,
     ) -> None:
@@ -106,8 +104,7 @@ class Loader(Prefetcher[Update[Made]]):
         if files < workers and rank == 0:
             warn(f"{data.name}: {files} files for {workers} workers, so each file is read by several")
         self._rows, self._form, self._prepare = rows, form, prepare
-        self._batch_size = batch_size
-        self._micro_batches = course.micro_batches if course else lambda update: accumulation
+        self._batch_size, self._accumulation = batch_size, accumulation
         self._decoder = Decoder(data, rows.decode, kept_lengths=2 * open_files + 2)
         deal = Deal(
             workers=workers,
@@ -124,14 +121,17 @@ class Loader(Prefetcher[Update[Made]]):
             seed=seed,
             updates=max(1, most_rows // deal.offsets.size),
             ahead=min(open_files, files) * (total // files) // 4,
-            course=course,
-            first_update=first_update,
         )
-        in_turn = course is None or rows.grows
-        found = (
-            rows.find(dealer, start) if in_turn else find("rows", "of growing updates")(rows, dealer, start)
-        )
+        found = self.find_rows(dealer, start, first_update)
         super().__init__(self._updates(found, first_update), _PREFETCHED_UPDATES)
+
+    def find_rows(self, dealer: Dealer, start: Position, update: int) -> Iterator[OwnRows]:
+        """This worker's rows from the position on, without end. update: number of the first update."""
+        return self._rows.find(dealer, start)
+
+    def micro_batches(self, update: int) -> int:
+        """This worker's micro-batches of the update."""
+        return self._accumulation
 
     def close(self) -> None:
         """End the threads."""
@@ -143,12 +143,12 @@ class Loader(Prefetcher[Update[Made]]):
             self._decoder.start(own.now, own.coming)
             batches = self._form.batches(self._gather(own, update), self._batch_size, self._prepare)
             for position in own.positions:
-                yield Update(list(islice(batches, self._micro_batches(update))), position)
+                yield Update(list(islice(batches, self.micro_batches(update))), position)
             update += len(own.positions)
 
     def _gather(self, own: OwnRows, update: int) -> GatheredExamples:
         """The examples of this worker's rows. update: number of the first one."""
-        rows, count = self._rows, len(own.positions) * self._micro_batches(update) * self._batch_size
+        rows, count = self._rows, len(own.positions) * self.micro_batches(update) * self._batch_size
         pieces = [(self._decoder.file(part.file), part.rows, part.targets) for part in own.parts]
         pieces, ends = rows.expand(own, pieces, count)
         gathered = gather(pieces, rows.layout, ends)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from bertdata.dataset.reader import OpenedDataset
 from trainer.config.section import check
 from trainer.config.settings import Config
-from trainer.run.planned_updates import PlannedUpdates
+from trainer.run.planned_updates import PlannedUpdates, plan_updates
 from trainer.run.runtime import Runtime
 
 
@@ -25,10 +25,10 @@ def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Conf
         f"{key} needs batch_size or global_batch_size: a plan may choose the size of an update",
     )
     runtime = replace(runtime, config=config)
-    planned = PlannedUpdates(runtime, runtime.rows(data))
+    planned = plan_updates(runtime, runtime.rows(data))
     asked, updates = _asked(config, planned)
     steps = max(1, math.ceil(updates))
-    last = "the last" if planned.course else "each"
+    last = "each" if type(planned) is PlannedUpdates else "the last"
     runtime.log(f"{asked}: {steps} updates, {last} of {planned.examples} examples")
     config.find_warmup(steps)
     return config.changed(steps=steps)
@@ -36,7 +36,11 @@ def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Conf
 
 def _asked(config: Config, planned: PlannedUpdates) -> tuple[str, float]:
     """The training that is asked for, in words and as a number of updates."""
-    course, epochs, data = planned.course, config.schedule.num_train_epochs, planned.rows.data
+    course, epochs, data = (
+        getattr(planned, "course", None),
+        config.schedule.num_train_epochs,
+        planned.rows.data,
+    )
     if course and config.recipe and (tokens := config.recipe.train_tokens):
         return f"{tokens:,} tokens", course.first_update_after(tokens / course.tokens)
     assert epochs is not None

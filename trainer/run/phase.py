@@ -21,7 +21,7 @@ from trainer.report.reporter import Reporter, make_reporter
 from trainer.run.kept_tokenizer import keep_tokenizer
 from trainer.run.path_check import find_used
 from trainer.run.pending_updates import PendingUpdates
-from trainer.run.planned_updates import PlannedUpdates, count_calls, passes
+from trainer.run.planned_updates import PlannedUpdates, count_calls, passes, plan_updates
 from trainer.run.runtime import Runtime, divide, find_model_config, make_model
 from trainer.run.training import Training
 
@@ -39,7 +39,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     config, device = runtime.config, runtime.device
     rows = runtime.rows(data)
     runtime.log("building the model")
-    planned = PlannedUpdates(runtime, rows)
+    planned = plan_updates(runtime, rows)
     order = rows.describe(f"{runtime.copies * planned.accumulation} x {planned.batch_size} examples")
     fresh = replace(new_state(config, shape, data.digest, order), task=runtime.task.name)
     training = Training(runtime, make_model(runtime, shape), fresh)
@@ -49,8 +49,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
         return compile_shapes(training, planned)
     kind, path = runtime.on_rank_0(lambda: find_start(config, fresh))
     start_training(training, kind, path, planned.examples)
-    if planned.course:
-        training.schedule = planned.course.warmed_up(training.schedule)
+    training.schedule = planned.warmed_up(training.schedule)
     planned.start = training.state.step
     training.strategy.check_accumulation(planned.accumulation)
     calls = count_calls(config, planned.start, device)

@@ -1,15 +1,27 @@
 """The updates of a phase that a run makes: their number, their size and their micro-batches."""
 
+from collections.abc import Callable
+
 from bertdata.errors import SettingsError
 from trainer.checkpoint.state import State
+from trainer.config.schedule import Schedule
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.data.dealing import Course, Rows
+from trainer.data.dealing import Rows
 from trainer.data.flat import Form
 from trainer.data.loader import Loader
 from trainer.devices.device import Device
 from trainer.registry import find
 from trainer.run.runtime import Runtime
+
+
+def plan_updates(runtime: Runtime, rows: Rows) -> "PlannedUpdates":
+    """The configured updates of a phase."""
+    grow = runtime.config.recipe is not None and runtime.config.recipe.counts_tokens
+    planned: PlannedUpdates = (
+        find("update", "counted in tokens")(runtime, rows) if grow else PlannedUpdates(runtime, rows)
+    )
+    return planned
 
 
 class PlannedUpdates:
@@ -20,6 +32,8 @@ class PlannedUpdates:
     examples trained between two evaluations.
     """
 
+    loader_kind: Callable[..., Loader[Batch]] = Loader
+
     def __init__(self, runtime: Runtime, rows: Rows) -> None:
         config, copies = runtime.config, runtime.copies
         self.runtime, self.rows, self.start = runtime, rows, 0
@@ -27,10 +41,6 @@ class PlannedUpdates:
         self.batch_size, self.accumulation = config.update.micro_batches(copies, self.examples_per_row)
         self.examples = config.update.examples(copies, self.examples_per_row)
         self.interval = config.evaluation_interval(copies, self.examples_per_row)
-        self.course: Course | None = None
-        if config.recipe and config.recipe.counts_tokens:
-            find_course = find("update", "course in a phase")
-            self.course = find_course(config, rows, copies, self.batch_size, self.accumulation)
 
     @property
     def last(self) -> int:
@@ -38,14 +48,15 @@ class PlannedUpdates:
 
     def form(self) -> Form[Batch]:
         """The form of the micro-batches."""
-        least = self.course.micro_batches(0) if self.course else self.accumulation
-        return self.runtime.form(self.rows, self.batch_size, self.runtime.copies * least)
+        return self.runtime.form(self.rows, self.batch_size, self.runtime.copies * self.accumulation)
 
     def examples_of(self, update: int) -> int:
-        """Examples of an update over all workers."""
-        if self.course is None:
-            return self.examples
-        return self.examples * self.course.micro_batches(update) // self.accumulation
+        """Examples of the update over all workers."""
+        return self.examples
+
+    def warmed_up(self, schedule: Schedule) -> Schedule:
+        """The schedule with a warm-up of its own."""
+        return schedule
 
     def loader(self, form: Form[Batch], state: State) -> Loader[Batch]:
         """The loader of this worker's micro-batches, from the state's position on."""
@@ -55,7 +66,7 @@ class PlannedUpdates:
             if not config.is_finetuning:  # features are one file for any number of workers
                 self.runtime.log(f"warning: {message}")
 
-        return Loader(
+        return self.loader_kind(
             self.rows,
             form=form,
             batch_size=self.batch_size,
@@ -66,7 +77,6 @@ class PlannedUpdates:
             open_files=config.data.open_files,
             position=state.position,
             first_update=state.step,
-            course=self.course,
             prepare=device.prepare,
             warn=warn,
         )
@@ -85,8 +95,6 @@ class PlannedUpdates:
         if self.examples_per_row > 1:
             rows += f" packed rows x {self.examples_per_row:.3f} (on average)"
         each = f"{parts} x {rows} = {self.examples} examples"
-        if grown := self.course and self.course.describe():
-            each = f"{each} at last; {grown}"
         return f"updates {self.start} to {self.last} of {runtime.config.schedule.steps}, each of {each}"
 
 

@@ -5,7 +5,7 @@ batches of the epoch, and the integers that its masks redrew: from both the stre
 once. That number is rank 0's; other ranks make the masks of the epoch's earlier batches again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -70,7 +70,6 @@ class ModernBertRows(Rows):
     sequences: StoredSequences | None = None
     ids: CellIds | None = None
     mask_prob: float = 0.3
-    grows = True
 
     @property
     def layout(self) -> ShardLayout:
@@ -103,9 +102,13 @@ class ModernBertRows(Rows):
         return ExampleSizes(lengths=np.full(_SAMPLE, longest), masks_per_token=rate, deviation=deviation)
 
     def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
-        settings, course = self._settings(dealer.deal, dealer.seed), dealer.course
-        size_of = course.micro_batches if course else lambda update: settings.rows
-        update, batches = dealer.first_update, start.rows
+        return self.find_sized(dealer, start, start.rows, lambda update: len(dealer.deal.offsets))
+
+    def find_sized(
+        self, dealer: Dealer, start: Position, update: int, size_of: Callable[[int], int]
+    ) -> Iterator[OwnRows]:
+        """The worker's rows of updates, from that number on, that each have so many."""
+        settings, batches = self._settings(dealer.deal, dealer.seed), start.rows
         sizes = [size_of(update - batches + number) for number in range(batches)]
         epoch, stream = self.go_to(settings, start, sizes)
         while True:

@@ -1,6 +1,7 @@
 """The sizes of growing updates, the tokens before them, and the rows that they are made of."""
 
 from contextlib import closing
+from functools import partial
 from itertools import islice, pairwise
 
 import pytest
@@ -14,6 +15,7 @@ from trainer.data.flat import make_form
 from trainer.data.loader import Loader
 from trainer.data.opening import for_training, open_configured
 from trainer.extensions.recipe.course import UpdateCourse, grow, plan_course
+from trainer.extensions.recipe.growing import GrowingLoader
 
 GROWING = {"batch_warmup_from": 4, "batch_warmup_tokens": 2000}
 
@@ -58,7 +60,8 @@ def updates_of(config: Config, count: int, *, most=6, workers=1, rank=0, positio
     rows, size, most = rows_of(config), 2, most // workers
     course = plan_course(config, rows, workers, size, most) if config.recipe else None
     form = make_form(rows, batch_size=size, micro_batches=workers * most)
-    loader = Loader(
+    kind = Loader if course is None else partial(GrowingLoader, course)
+    loader = kind(
         rows,
         form=form,
         batch_size=size,
@@ -68,7 +71,6 @@ def updates_of(config: Config, count: int, *, most=6, workers=1, rank=0, positio
         seed=config.data.seed,
         position=position,
         first_update=step,
-        course=course,
     )
     with closing(loader):
         return list(islice(loader, count)), course
