@@ -19,16 +19,8 @@ from trainer.config.update import UpdateSection
 from trainer.registry import find
 
 SECTIONS = (
-    "run",
-    "data",
-    "masking",
-    "model",
-    "update",
-    "split",
-    "schedule",
-    "recipe",
-    "reports",
-    "finetuning",
+    *("run", "data", "masking", "model", "modernbert", "update"),
+    *("split", "schedule", "recipe", "reports", "finetuning"),
 )
 """The sections, in the order of their keys."""
 

@@ -34,7 +34,6 @@ class RecipeSection(Section):
         None,
         "tokens to train on, by the mean length of a row; gives the number of updates",
         least=1,
-        common=True,
         by_phase=True,
     )
     warmup_tokens: int | None = setting(
@@ -48,7 +47,6 @@ class RecipeSection(Section):
         "rows (examples, or packed rows) of the first update over all workers; updates grow by a micro-batch "
         "at a time (default: all updates are of one size)",
         least=1,
-        common=True,
         by_phase=True,
     )
     batch_warmup_tokens: int | None = setting(
