@@ -28,11 +28,16 @@ SOURCES = {
     "habana_large_phase1": "Habana",
     "habana_large_phase2": "Habana",
     "mlperf": "MLPerf, a record run",
+    "modernbert_base": "ModernBERT, paper and program, both phases",
+    "modernbert_large": "ModernBERT, paper and program, both phases",
+    "modernbert_small": "this project, after Ettin and ModernBERT",
     "mrpc_base": "Google, NVIDIA: [fine-tuning](finetuning.md)",
     "mrpc_large": "Google, NVIDIA: [fine-tuning](finetuning.md)",
     "nvidia_large_phase1": "NVIDIA, LAMB",
     "nvidia_large_phase2": "NVIDIA, LAMB",
     "rannc_4.9b": "RaNNC's model, Google's update: [splitting](splitting.md)",
+    "roberta_base": "fairseq",
+    "roberta_small": "this project, after fairseq",
     "squad_base": "Google, NVIDIA: [fine-tuning](finetuning.md)",
     "squad_large": "Google, NVIDIA: [fine-tuning](finetuning.md)",
     "tiny": "this project",
@@ -137,12 +142,20 @@ def _examples(config: Config) -> str:
 
 def _updates(config: Config) -> str:
     epochs = config.schedule.num_train_epochs
+    if config.recipe and (tokens := config.recipe.train_tokens):
+        return _tokens(tokens)
     return f"{config.schedule.steps:,}" if epochs is None else f"{epochs:g} epochs"
+
+
+def _tokens(number: int) -> str:
+    return f"{number // 10**6:,} million tokens"
 
 
 def _rate(config: Config) -> str:
     schedule = config.schedule
     rising = f"{schedule.warmup:,}" if isinstance(schedule.warmup, int) else f"{100 * schedule.warmup:g} %"
+    if config.recipe and (tokens := config.recipe.warmup_tokens):
+        rising = _tokens(tokens)
     start = f" from {schedule.start_warmup_step}" if schedule.start_warmup_step else ""
     return f"{schedule.base_learning_rate:g}, {rising}{start}"
 

@@ -9,7 +9,10 @@ from trainer.config.keys import properties, section_keys
 from trainer.config.settings import Config
 from trainer.errors import CheckpointError
 
-CHANGEABLE = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
+CHANGEABLE = (
+    *("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"),
+    *("embedding_dropout", "mlp_dropout", "global_rope_theta", "local_rope_theta"),
+)
 """Settings of a model that may differ from those in its checkpoint."""
 
 _COMPARED = ("update", "schedule", "recipe", "data", "masking")

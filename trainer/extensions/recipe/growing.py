@@ -1,4 +1,4 @@
-"""Updates that are counted in tokens, and may grow; their rows keep the order of those of one size."""
+"""Updates that are counted in tokens and may grow, with rows in the order of updates of one size."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
