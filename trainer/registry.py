@@ -33,6 +33,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "features": f"{_FINETUNING}.features:run",
         "score": f"{_FINETUNING}.score:run",
         "split": f"{_SPLITTING}.show.command:run",
+        "report": f"{EXTENSIONS}.run_report.command:run",
         "convert": f"{_FORMATS}.convert_command:run",
         "like": f"{EXTENSIONS}.like.command:run",
         "doctor": "trainer.run.doctor:run",
@@ -89,6 +90,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "plan": f"{_SPLITTING}.divide:divide",
         "tensors": f"{_SPLITTING}.split_tensors:SplitTensors",
         "weights to evaluate": f"{_SPLITTING}.split_tensors:read_split_weights",
+        "drawing": f"{_SPLITTING}.show.block:draw_file",
     },
     "update": {
         "weights in 16 bits": "trainer.update.half_weights:HalfWeights",
@@ -180,6 +182,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "dllogger": "trainer.report.dllogger:Dllogger",
         "tables": "trainer.report.tables:Tables",
         "results": "trainer.report.evaluation_results:EvaluationResults",
+        "curves": f"{EXTENSIONS}.run_report.curves:draw_curves",
         "mllog": f"{_LOGGERS}.mllog:Mllog",
         "tensorboard": f"{_LOGGERS}.scalars:TensorBoard",
         "wandb": f"{_LOGGERS}.scalars:WeightsAndBiases",

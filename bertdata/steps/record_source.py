@@ -50,9 +50,15 @@ def reads_records(
         return False
     if kind is None and not own and (others or books or not _begins_with_records(sources)):
         return False
-    _refuse(others, "articles and books; parts of records have --part-size, --sentences")
+    check_record_settings(given)
     _refuse(["books"] if books else [], "articles; give books as a source: --input-kind text")
     return True
+
+
+def check_record_settings(given: Mapping[str, Any]) -> None:
+    """SettingsError for a setting of articles alone."""
+    others = [name for name in ARTICLE_SETTINGS if name in given]
+    _refuse(others, "articles and books; parts of records have --part-size, --sentences")
 
 
 def _refuse(names: Sequence[str], reason: str) -> None:

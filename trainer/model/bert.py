@@ -291,21 +291,23 @@ class BertForPreTraining(BertForMaskedLM):
 
 
 class Counted(NamedTuple):
-    """Real tokens of micro-batches, and the operations of their matrix products, padding left out."""
+    """Real tokens of micro-batches, the operations of their matrix products, and tokens with padding."""
 
     tokens: int
     operations: float
+    slots: int
 
 
 def count(batches: Sequence[Batch], shape: ModelConfig) -> Counted:
     """The tokens and operations of micro-batches in host memory, forward and backward."""
-    tokens, operations = 0, 0
+    tokens = operations = slots = 0
     for batch in batches:
         lengths = batch.lengths()
         masks = int(np.count_nonzero(batch.masked_lm_weights.numpy()))
         tokens += int(lengths.sum())
         operations += forward_operations(lengths, masks, shape)
-    return Counted(tokens, PASSES * operations)
+        slots += batch.input_ids.numel()
+    return Counted(tokens, PASSES * operations, slots)
 
 
 def forward_operations(lengths: Array, masks: int, shape: ModelConfig) -> int:
