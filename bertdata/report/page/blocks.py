@@ -50,11 +50,11 @@ class DrawingBlock:
 class PathStep:
     """A step of a path.
 
-    details: a line each. fault: what is wrong here, if anything is.
+    details: (name, value) pairs. fault: what is wrong here, if anything is.
     """
 
     title: str
-    details: tuple[str, ...] = ()
+    details: tuple[tuple[str, str], ...] = ()
     fault: str = ""
 
 

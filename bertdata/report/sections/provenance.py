@@ -1,12 +1,21 @@
 """The path from the source to a dataset, by the manifests that each step cites."""
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from bertdata.dataset.findings import ChainLink
 from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import PageContent, PathStep, Prose, StepsBlock
 from bertdata.report.page.page import ReportSection
 from bertdata.report.sections.side import beside
+
+_NAMES = {
+    "dump": ("file", "size", "md5", "date"),
+    "articles": ("extractor", "files"),
+    "text": ("recipe", "sentences", "files"),
+    "dataset": ("recipe", "shards"),
+}
+"""The names of what the description of a link tells, in its order."""
 
 
 def provenance(datasets: Sequence[DatasetNumbers]) -> ReportSection:
@@ -19,7 +28,7 @@ def _blocks(one: DatasetNumbers) -> Iterator[PageContent]:
     steps = tuple(_step(link) for link in reversed(links))
     if not steps:
         told = "none: its steps are not known" if one.dataset.manifest is None else "not followed"
-        steps = (PathStep(one.name, (f"manifest: {told}",)),)
+        steps = (PathStep(one.name, (("manifest", told),)),)
     yield StepsBlock(f"Steps from the source to {one.name}", steps)
     if one.verification is None:
         yield Prose(f"The files were not verified: {one.not_verified}.")
@@ -34,8 +43,15 @@ def _blocks(one: DatasetNumbers) -> Iterator[PageContent]:
 
 def _step(link: ChainLink) -> PathStep:
     if not link.step:
-        return PathStep("source", (f"not followed further: {link.description}",))
-    told = link.description.removeprefix(f"{link.step}, ").split(", ")
+        return PathStep("source", (("not followed further", link.description),))
+    kind, *values = link.description.split(", ")
+    if kind not in _NAMES:  # a dump's description begins with its name
+        kind, values = link.step, [kind, *values]
+    names = _NAMES.get(kind, ())
+    told = [
+        (name, value.removeprefix(f"{name} "))
+        for name, value in zip_longest(names[: len(values)], values, fillvalue="also")
+    ]
     if link.manifest_md5 is not None:
-        told.append(f"manifest md5 {link.manifest_md5}")
+        told.append(("manifest md5", link.manifest_md5))
     return PathStep(link.step, tuple(told))

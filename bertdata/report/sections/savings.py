@@ -47,7 +47,7 @@ def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
         x_label="way of padding",
         y_label="positions (millions)",
         names=tuple(positions),
-        heights={"positions": tuple(computed / 1e6 for computed in positions.values())},
+        heights={"computed": tuple(computed / 1e6 for computed in positions.values())},
     )
     columns = ("way of padding", "positions of an epoch", "fill (%)", "saved (%)")
     return ChartBlock(chart), DataTable("Packing and bins", columns, rows)

@@ -38,7 +38,7 @@ def page_of(text: str) -> ReportPage:
         table,
         ChartBlock(chart, text),
         DrawingBlock(text, text, "<svg></svg>", table),
-        StepsBlock(text, (PathStep(text, (text,), text),)),
+        StepsBlock(text, (PathStep(text, ((text, text),), text),)),
         PassagesBlock(text, (("masked", text),), (passage, passage)),
         SideBySide(((text, (Prose(text), table)), (text, (ChartBlock(chart),)))),
     )

@@ -210,7 +210,7 @@ def test_another_tools_shards_need_no_manifest(made, report, tmp_path):
     shard = next((made / "bert").glob("*.tfrecord"))
     shutil.copy(shard, tmp_path / "a.tfrecord")
     page, _ = report(tmp_path / "a.tfrecord")
-    assert "manifest: none" in page
+    assert "none: its steps are not known" in page
     assert "Settings" not in sections(page)
     with open_reader(str(shard)) as reader:
         assert rows(page, "Lengths")["examples"] == [str(len(reader))]
@@ -218,7 +218,7 @@ def test_another_tools_shards_need_no_manifest(made, report, tmp_path):
 
 def test_the_chain_is_drawn_from_the_dump_on(made, report):
     page, _ = report(made / "packed")
-    steps = re.findall(r"<h3 dir=\"auto\">([^<]*)</h3>\n<ul>", page)
+    steps = re.findall(r"<h3 dir=\"auto\">([^<]*)</h3>\n<dl>", page)
     assert steps == ["source", "dataset", "dataset"]
 
 
