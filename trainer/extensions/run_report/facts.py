@@ -83,7 +83,7 @@ def data_steps(run: RecordedRun) -> tuple[PathStep, ...]:
         for kind, key in (("Trained on", "train_data"), ("Evaluated on", "eval_data"))
     )
     done = (("task", _task(run)), ("updates", f"{run.updates:,}"), ("model", _model(run)))
-    step = PathStep(f"Run {run.path}", _lines(*done))
+    step = PathStep(f"Run {run.path}", _known(*done))
     return (*before, step, *after)
 
 
@@ -92,13 +92,13 @@ def _dataset_steps(kind: str, path: str) -> list[PathStep]:
     try:
         return [_dataset_step(kind, found) for found in find_datasets(path)]
     except BertDataError:
-        return [PathStep(f"{kind} {path}", ("not at hand now",))]
+        return [PathStep(f"{kind} {path}", (("now", "not at hand"),))]
 
 
 def _dataset_step(kind: str, found: FoundDataset) -> PathStep:
     title = f"{kind} {found.path}"
     if found.manifest is None:
-        return PathStep(title, (f"{len(found.shards):,} files", "no manifest"))
+        return PathStep(title, (("files", f"{len(found.shards):,}"), ("manifest", "none")))
     manifest, settings = found.manifest, found.manifest.plan.settings
     sums = {name: sum(getattr(shard, name) for shard in manifest.shards) for name in ("examples", "tokens")}
     sizes = settings.by_name
@@ -113,12 +113,11 @@ def _dataset_step(kind: str, found: FoundDataset) -> PathStep:
     if length := sizes.get("max_seq_length"):
         fill = sums["tokens"] / (sums["examples"] * length) if sums["examples"] else 0
         details.append(("fill", f"{fill:.1%} of the positions of rows of one example"))
-    return PathStep(title, _lines(*details))
+    return PathStep(title, _known(*details))
 
 
-def _lines(*facts: tuple[str, str]) -> tuple[str, ...]:
-    """A line of each fact that is known."""
-    return tuple(f"{name}: {value}" for name, value in facts if value)
+def _known(*facts: tuple[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value) for name, value in facts if value)
 
 
 def _paths(given: object) -> list[str]:
