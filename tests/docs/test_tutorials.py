@@ -48,7 +48,7 @@ def test_readme(checkout: Path) -> None:
 @pytest.mark.thorough
 @pytest.mark.usefixtures("bucket")
 def test_your_own_text_and_what_is_fine_tuned_from_its_run(checkout: Path) -> None:
-    assert ConsolePage(ROOT / "docs" / "your-own-text.md", checkout).run() == 11
+    assert ConsolePage(ROOT / "docs" / "your-own-text.md", checkout).run() == 13
     assert ConsolePage(ROOT / "docs" / "finetuning.md", checkout).run() == 7
 
 
