@@ -66,10 +66,12 @@ class Bert(nn.Module):
         self.seeds: Callable[[int], None] | None = None
         self.recomputes = False
 
-    def new_embeddings(self, config: ModelConfig) -> nn.Module:
+    @staticmethod
+    def new_embeddings(config: ModelConfig) -> nn.Module:
         return Embeddings(config)
 
-    def new_layer(self, config: ModelConfig, number: int) -> nn.Module:
+    @staticmethod
+    def new_layer(config: ModelConfig, number: int) -> nn.Module:
         """The layer of that number, counted from 0."""
         return Layer(config)
 
