@@ -82,8 +82,7 @@ def cpu_attention(
     """
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     seed = torch.randint(1 << 62, (1,)) if dropout else torch.zeros(1, dtype=torch.int64)
-    reach = EVERY if reach is None else reach
-    attended: Tensor = attend(query, key, value, ends, seed, dropout, scale, reach)
+    attended: Tensor = attend(query, key, value, ends, seed, dropout, scale, reach or EVERY)
     return attended
 
 

@@ -39,8 +39,8 @@ class Norm(nn.LayerNorm):
     """Layer norm computed in its weights' type (fp32 under autocast), with the result in the input's type."""
 
     def __init__(self, config: ModelConfig) -> None:
-        without: dict[str, bool] = {} if config.has_biases else {"bias": False}  # PopTorch's torch lacks it
-        super().__init__(config.hidden_size, eps=config.layer_norm_eps, **without)
+        bias = {} if config.has_biases else {"bias": False}  # PopTorch's torch does not know it
+        super().__init__(config.hidden_size, eps=config.layer_norm_eps, **bias)
 
     def forward(self, rows: Tensor) -> Tensor:
         normed: Tensor = super().forward(rows.to(self.weight.dtype))

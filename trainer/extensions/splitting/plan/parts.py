@@ -203,7 +203,7 @@ def layer_names(config: ModelConfig) -> tuple[str, ...]:
 
 
 def part_names(config: ModelConfig) -> tuple[str, ...]:
-    """The names of the model's parts, from the embeddings on; of the layers each name once."""
+    """The names of the model's parts, from the embeddings on. Each name of layers stands there once."""
     return ("embeddings", *dict.fromkeys(layer_names(config)), "heads")
 
 
