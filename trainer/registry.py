@@ -68,7 +68,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "strategy": {
         "pipelined": f"{_SPLITTING}.pipelined:Pipelined",
-        "replicated": "trainer.update.replicated:Replicated",
+        "replicated": "trainer.update.strategy:Strategy",
         "sharded": f"{_SPLITTING}.sharded:Sharded",
         "whole_updates": f"{_VENDORS}.ipu.programs:IpuTraining",
     },

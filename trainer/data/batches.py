@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from torch import Tensor
@@ -151,10 +151,5 @@ class FlatBatch(Batch):
         return found
 
 
-AnyBatch = TypeVar("AnyBatch", bound=Batch)
-
-
-class Prepare(Protocol):
-    """The device's preparation of a batch in the loader's thread, as pinning its memory."""
-
-    def __call__(self, batch: AnyBatch, /) -> AnyBatch: ...
+Prepare = Callable[[Any], Any]
+"""The device's preparation of a batch in the loader's thread, as pinning its memory. Returns one like it."""

@@ -222,8 +222,8 @@ class Rows:
 
 def find_rows(config: Config, data: OpenedDataset) -> Rows:
     """The configured rows of a dataset. SettingsError where it cannot have them."""
-    keys, draws = config.data, config.draws_masks
-    rows: Rows = find("rows", config.masking.masking)(config, data) if draws else Rows(data)
+    keys, masking = config.data, config.masking_at_load
+    rows: Rows = find("rows", masking)(config, data) if masking else Rows(data)
     if keys.bins is not None:
         rows = find("rows", "from length bins")(data, rows.masks, bins=keys.bins)
     elif keys.pack_on_load:

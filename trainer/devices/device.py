@@ -10,9 +10,9 @@ from torch.profiler import ProfilerActivity
 
 from bertdata.errors import SettingsError
 from trainer.config.settings import Config
-from trainer.data.batches import AnyBatch, Batch
+from trainer.data.batches import Batch
 from trainer.model.bert import Bert, HeadedBert, host_memory
-from trainer.model.layers import FlatAttention, padded_attention
+from trainer.model.layers import FlatAttention
 from trainer.model.task import RowLosses
 from trainer.registry import NAMES, find
 
@@ -116,9 +116,11 @@ class Device:
     @property
     def attention(self) -> FlatAttention:
         """Attention of each token to its own sequence. Called as trainer.model.layers.FlatAttention is."""
+        from trainer.model.padded_attention import padded_attention
+
         return padded_attention
 
-    def prepare(self, batch: AnyBatch) -> AnyBatch:
+    def prepare(self, batch: Batch) -> Batch:
         """The batch ready for the move to the device, for example pinned. Called in the loader's thread."""
         return batch
 

@@ -31,7 +31,6 @@ from trainer.model.layers import (
     Encoder,
     FlatAttention,
     NormedDense,
-    padded_attention,
 )
 
 PASSES = 3.0
@@ -60,7 +59,7 @@ class Bert(nn.Module):
         self.dropout = config.hidden_dropout_prob
         self.norm_first = config.megatron_residual_connection
         self.longest = config.max_position_embeddings
-        self.attention: FlatAttention = padded_attention
+        self.attention: FlatAttention = _attend_on_no_device
         self.seeds: Callable[[int], None] | None = None
         self.recomputes = False
 
@@ -110,6 +109,13 @@ class Bert(nn.Module):
         else:
             rows = normed = F.dropout(self.embeddings.LayerNorm(rows), self.dropout, self.training)
         return Carried(rows, normed)
+
+
+def _attend_on_no_device(*given: Any) -> Tensor:
+    """Attention of a model that no device has placed."""
+    from trainer.model.padded_attention import padded_attention
+
+    return padded_attention(*given)
 
 
 def host_memory() -> int:

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from trainer.config.settings import Config
-from trainer.data.batches import Batch
 from trainer.data.loader import Loader, Update
 from trainer.errors import NotFiniteError
 from trainer.model.bert import Counted, count
@@ -39,9 +38,7 @@ class Pending(NamedTuple):
 class PendingUpdates:
     """Updates whose losses are not yet reported."""
 
-    def __init__(
-        self, training: Training, report: Reporter, loader: Loader[Batch], update_examples: int
-    ) -> None:
+    def __init__(self, training: Training, report: Reporter, loader: Loader, update_examples: int) -> None:
         self._training, self._report, self._loader = training, report, loader
         self._runtime = runtime = training.runtime
         self._examples = update_examples
@@ -57,7 +54,7 @@ class PendingUpdates:
         self._since = time.perf_counter()
         self._waited_before = self._loader.waited
 
-    def add(self, update: Update[Batch], values: Tensor, compile_seconds: float) -> None:
+    def add(self, update: Update, values: Tensor, compile_seconds: float) -> None:
         """Add an update that was made. values: its sums as Training.update returns them.
 
         compile_seconds: those that it took because it compiled the model, else 0.

@@ -15,7 +15,6 @@ from trainer.collectives.collective import Collective, find_collective
 from trainer.collectives.launchers import find_local_rank, find_rank
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import Batch
 from trainer.data.dealing import Rows, find_rows
 from trainer.data.flat import Form, make_form
 from trainer.devices.device import Device, find_device, on_device
@@ -62,7 +61,7 @@ class Runtime:
         """True if batches are rows, as the device or the configuration says. False: they are flat."""
         return self.config.data.rows or self.device.needs_rows
 
-    def form(self, rows: Rows, batch_size: int, micro_batches: int) -> Form[Batch]:
+    def form(self, rows: Rows, batch_size: int, micro_batches: int) -> Form:
         """The form of the training's batches of so many rows.
 
         micro_batches: those of an update over all workers, to which its rows are dealt.

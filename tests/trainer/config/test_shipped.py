@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.configurations import assert_keys, warmup_updates
+from trainer.config.finetuning import FinetuningSection
 from trainer.config.flags import make_config, shipped_configs
 from trainer.config.model import ModelConfig
 
@@ -54,7 +55,7 @@ def test_fine_tuning_has_the_published_settings(preset, task, length, epochs, ra
     assert config.update.examples(1) == 32
     assert (config.update.optimiser, config.update.clipping_point) == ("adamw-bert", "per_update")
     assert (config.schedule.warmup, config.schedule.base_learning_rate) == (0.1, rate)
-    assert (config.finetuning.task, config.schedule.num_train_epochs) == (task, epochs)
+    assert (config.section(FinetuningSection).task, config.schedule.num_train_epochs) == (task, epochs)
     assert config.data.max_seq_length == length
     assert config.model.settings() == {}  # the checkpoint's
 
