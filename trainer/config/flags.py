@@ -63,7 +63,12 @@ def make_configs(
         phases = divide(in_file, flags, where)
     configs: list[Config] = []
     for below, above in phases:
-        keys = steps_or_epochs(read_keys(below, where), read_keys(above))
+        lower, upper = read_keys(below, where), read_keys(above)
+        keys = lower | upper
+        if keys.get("num_train_epochs") is not None:
+            from trainer.config.phases import steps_or_epochs
+
+            keys = steps_or_epochs(lower, upper)
         if configs and not keys.get("phase2"):
             keys |= {"phase2": True, "phase1_end_step": None, "start_from_ckpt": None, "start_moments": False}
         try:
@@ -162,17 +167,6 @@ def _whole(name: str, value: Any) -> Any:
     """A whole float as an integer where the key takes one: JSON has one type for both."""
     whole = isinstance(value, float) and value.is_integer() and "integer" in types_of(known_names()[name])
     return int(value) if whole else value
-
-
-def steps_or_epochs(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """All keys with steps or epochs, not both: a flag wins over the file, else steps win."""
-    keys = below | above
-    if keys.get("num_train_epochs") is None:
-        return keys
-    if "steps" in above or ("steps" in below and above.get("num_train_epochs") is None):
-        return keys | {"num_train_epochs": None}
-    keys.pop("steps", None)
-    return keys
 
 
 def shipped_configs() -> dict[str, str]:

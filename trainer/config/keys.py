@@ -1,13 +1,12 @@
 """The keys of the configuration: their sections, their schemas, and the names that a person may give.
 
-Sections that a plain run has no use for are imported where one of their keys is given. Else their keys
-are known from ``schemas/trainer.json``, which ``python -m tools.program_pages`` makes of the declarations.
+The schemas are read from ``schemas/trainer.json``, which ``python -m tools.program_pages`` makes of the
+sections' declarations. Sections that a plain run has no use for are imported where one of their keys is given.
 """
 
 from functools import cache
 from typing import Any
 
-from bertdata.config.declared import schema_of
 from bertdata.config.value_check import read_value, types_of
 from schemas import load_schema
 from trainer.config.data import DataSection
@@ -44,17 +43,10 @@ def find_section(name: str) -> type[Section]:
     return kind
 
 
-@cache
 def properties() -> dict[str, dict[str, Any]]:
     """The schema of each key, in the order of the sections."""
-    published = load_schema("trainer")["properties"]
-    found: dict[str, dict[str, Any]] = {}
-    for section in SECTIONS:
-        if section in CORE:
-            found |= {name: {"section": section, **item} for name, item in schema_of(CORE[section]).items()}
-        else:
-            found |= {name: item for name, item in published.items() if item.get("section") == section}
-    return found | {DEVICE_OPTIONS: published[DEVICE_OPTIONS]}
+    published: dict[str, dict[str, Any]] = load_schema("trainer")["properties"]
+    return published
 
 
 def device_properties() -> dict[str, dict[str, Any]]:

@@ -94,13 +94,13 @@ class Pace:
         """devices: of the run. peak: operations a second that each could make at most, if it is known."""
         self._devices, self._peak = devices, peak
         self._updates = 0
-        self._sums = dict.fromkeys(("seconds", "sequences", "tokens", "operations", "data_wait"), 0.0)
+        self.sums = dict.fromkeys(("seconds", "sequences", "tokens", "operations", "data_wait"), 0.0)
 
     def add(self, record: StepRecord) -> None:
         """Count an update."""
         self._updates += 1
-        for name in self._sums:
-            self._sums[name] += getattr(record, name)
+        for name in self.sums:
+            self.sums[name] += getattr(record, name)
 
     def rates(self) -> Values:
         """The rates by name, none where no time was measured. Those of tokens need a count of tokens.
@@ -108,7 +108,7 @@ class Pace:
         tokens_per_second: real ones. tflops: 10^12 operations a second of one device, peak_share: their
         share of what it could make at most. data_wait_share: the share of the time spent waiting for data.
         """
-        seconds, sequences, tokens, operations, data_wait = self._sums.values()
+        seconds, sequences, tokens, operations, data_wait = self.sums.values()
         if seconds <= 0:
             return {}
         found = {"seconds_per_update": seconds / self._updates, "sequences_per_second": sequences / seconds}
@@ -180,6 +180,11 @@ class Reporter(AbstractContextManager["Reporter"]):
         """Write the event of a checkpoint. The next updates are not timed."""
         self._settling = SETTLING_UPDATES
         self.event("checkpoint", step)
+
+    def waited_share(self, least_seconds: float) -> float:
+        """The share of the timed seconds in which a worker waited for data. 0 before so many seconds."""
+        seconds, *_, waited = self._whole_pace.sums.values()
+        return waited / seconds if seconds >= least_seconds else 0.0
 
     def event(self, name: str, value: Any = True) -> None:
         self._each("event", name, value)

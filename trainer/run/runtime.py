@@ -22,7 +22,7 @@ from trainer.errors import ReportedError
 from trainer.model.bert import HeadedBert
 from trainer.model.task import Task, find_task, task_of
 from trainer.registry import find
-from trainer.update.strategy import Division, Worker, check_strategy, find_kind, whole
+from trainer.update.strategy import Division, Worker, find_kind, whole
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -187,7 +187,10 @@ def divide(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtim
     """
     config, device, workers = runtime.config, runtime.device, runtime.workers
     asked = config.run.strategy
-    check_strategy(asked, device)
+    if asked != "auto":
+        from trainer.devices.own_strategy import check_strategy
+
+        check_strategy(asked, device)
     needs_plan = config.plan is not None or asked in ("sharded", "pipelined")
     if not needs_plan and asked == "auto" and workers.size > 1:
         from trainer.run.device_memory import fits_whole

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from bertdata.errors import SettingsError
 from trainer.collectives.collective import Collective
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
@@ -17,7 +16,7 @@ from trainer.devices.device import HALVES, HOST, Device
 from trainer.errors import StopRequested
 from trainer.model.bert import HeadedBert, check_memory
 from trainer.model.task import Outcome, Task
-from trainer.registry import NAMES, find
+from trainer.registry import find
 from trainer.update.step import WeightStep, make_step
 
 
@@ -276,11 +275,3 @@ def find_kind(device: Device, division: Division) -> type[Strategy]:
     """The class of a division's strategy, which is the device's own where the model is not split."""
     kind: type[Strategy] = find("strategy", division.strategy or device.strategy)
     return kind
-
-
-def check_strategy(asked: str, device: Device) -> None:
-    """SettingsError where the device cannot train with the configured strategy."""
-    own = device.strategy
-    if asked not in ("auto", own) and (own != "replicated" or asked not in NAMES["strategy"]):
-        found = f"device {device.name!r} has a strategy of its own ({own})"
-        raise SettingsError(f"strategy is {asked}, but {found}; leave --strategy out")
