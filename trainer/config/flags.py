@@ -4,8 +4,11 @@
 (``--wandb=false``) or negated (``--nowandb``, ``--no-wandb``).
 """
 
+from argparse import SUPPRESS, ArgumentError, ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,15 +88,46 @@ def make_configs(
 def read_flags(words: Sequence[str], prog: str, usual: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The values of a command line's flags by name, a list where a key has one of each phase.
 
-    argparse reads words that are out of place here: it prints the help and refuses what does not fit.
-    usual: the command's own defaults.
+    The parser knows the given flags alone. One that knows all prints the help, and refuses words that are
+    out of place. usual: the command's own defaults.
     """
     normal = [_normal(word) if word.startswith("--") else word for word in words]
-    found = _read_in_place(normal)
-    if found is None:
-        from trainer.config.help import read_with_argparse
+    names = {word[2:].partition("=")[0].replace("-", "_") for word in normal if word.startswith("--")}
+    parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--config", default=SUPPRESS)
+    for name in sorted(names & known_names().keys()):
+        add_flag(parser, name)
+    if {"help", "help_all"}.isdisjoint(names):
+        with suppress(ArgumentError):
+            given, out_of_place = parser.parse_known_args(normal)
+            if not out_of_place:
+                return united(vars(given))
+    from trainer.config.help import read_with_argparse
 
-        found = read_with_argparse(normal, prog, list(shipped_configs()), usual or {})
+    return read_with_argparse(normal, prog, list(shipped_configs()), usual or {})
+
+
+def add_flag(parser: Any, name: str, help: str = SUPPRESS) -> None:
+    """Add the flag of a name. Its value keeps the name as its destination."""
+    item = known_names()[name]
+    more: dict[str, Any] = {}
+    if "boolean" in types_of(item):
+        more = {"nargs": "?", "const": True}
+    elif "phases" in item:
+        more = {"action": "append"}
+    elif "by_phase" in item:
+        more = {"nargs": "+"}
+    more |= {"type": partial(read_word, name), "metavar": "X", "default": SUPPRESS, "help": help}
+    parser.add_argument(flag(name), dest=name, **more)
+
+
+def united(found: dict[str, Any]) -> dict[str, Any]:
+    """The values by name, where a repeated flag unites datasets, and one value of a list stands alone."""
+    for name, value in found.items():
+        if "phases" in known_names().get(name, {}):
+            found[name] = "+".join(filter(None, value)) or None
+        elif isinstance(value, list) and "by_phase" in known_names()[name] and len(value) == 1:
+            found[name] = value[0]
     return found
 
 
@@ -107,38 +141,6 @@ def _normal(word: str) -> str:
     if name not in _NO_KEYS:
         _check_known(name, "--")
     return f"{flag(name)}{equals}{value}"
-
-
-def _read_in_place(words: Sequence[str]) -> dict[str, Any] | None:
-    """The values by name where each flag is followed by as many words as it takes, else None."""
-    given: list[tuple[str, list[str]]] = []
-    takes_more = False
-    for word in words:
-        if word.startswith("--"):
-            name, takes_value, value = word[2:].partition("=")
-            given.append((name.replace("-", "_"), [value] if takes_value else []))
-            takes_more = not takes_value
-        elif takes_more and not word.startswith("-"):
-            given[-1][1].append(word)
-        else:
-            return None
-    found: dict[str, Any] = {}
-    for name, values in given:
-        item = known_names().get(name, {})
-        if name in ("help", "help_all") or not _fits(len(values), item):
-            return None
-        read = [read_word(name, value) for value in values] if name != "config" else values
-        if "phases" in item:  # a repeated flag unites datasets
-            read = ["+".join(filter(None, (found.get(name), *read))) or None]
-        found[name] = read if len(read) > 1 else read[0] if read else True
-    return found
-
-
-def _fits(count: int, item: Mapping[str, Any]) -> bool:
-    """True if a flag of this schema takes so many words."""
-    if "boolean" in types_of(item):
-        return count <= 1
-    return count >= 1 if "by_phase" in item else count == 1
 
 
 def _names_phases(given: Mapping[str, Any]) -> bool:

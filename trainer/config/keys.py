@@ -1,7 +1,7 @@
 """The keys of the configuration: their sections, their schemas, and the names that a person may give.
 
 The schemas are read from ``schemas/trainer.json``, which ``python -m tools.program_pages`` makes of the
-sections' declarations. Sections that a plain run has no use for are imported where one of their keys is given.
+sections. Sections that a plain run has no use for are imported where one of their keys is given.
 """
 
 from functools import cache

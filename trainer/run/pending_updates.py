@@ -39,7 +39,7 @@ class PendingUpdates:
 
     def __init__(self, training: Training, report: Reporter, loader: Loader, update_examples: int) -> None:
         self._training, self._report, self._loader = training, report, loader
-        self._runtime = runtime = training.runtime
+        self._runtime = training.runtime
         self._examples = update_examples
         self._is_warned = False
         self._skipped = 0
