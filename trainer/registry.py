@@ -38,6 +38,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "keys": {
         "masking": "trainer.config.masking:MaskingSection",
+        "modernbert": "trainer.config.modernbert:MODERNBERT_SECTION",
         "split": "trainer.config.split:SplitSection",
         "finetuning": "trainer.config.finetuning:FinetuningSection",
         "cuda": "trainer.config.device_keys:CudaSection",
@@ -46,6 +47,16 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "xla": f"{_VENDORS}.keys:XlaSection",
     },
     "program": {"with a flag": f"{EXTENSIONS}.like.registry:programs_with"},
+    "model settings": {
+        "bert": "trainer.config.model:ModelConfig",
+        "roberta": "trainer.config.roberta:RobertaConfig",
+        "modernbert": "trainer.config.modernbert:ModernBertConfig",
+    },
+    "encoder": {
+        **dict.fromkeys(("bert", "roberta"), "trainer.model.bert:Bert"),
+        "modernbert": "trainer.model.modernbert:ModernBert",
+    },
+    "attention": {"cpu blocks": "trainer.devices.cpu_blocks:blocks_of"},
     "device": {
         "cpu": "trainer.devices.cpu:Cpu",
         "cuda": "trainer.devices.cuda:Cuda",

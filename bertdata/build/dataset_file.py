@@ -28,6 +28,7 @@ from bertdata.errors import SettingsError, SettingsFileError
 from bertdata.examples.objectives import OBJECTIVES, find_objective
 from bertdata.sources.settings import RecordSettings
 from bertdata.text.part_settings import PartSettings
+from bertdata.text.selection.settings import SelectionSettings
 from bertdata.text.settings import SegmentSettings
 
 _TEXT = "text"
@@ -38,12 +39,13 @@ _TOKENIZER = {
     "tokenizer": {"type": "string"},
     "roles": {"type": "object", "additionalProperties": {"type": "string"}},
 }
-_TEXT_SCHEMAS = {
-    item.name: {"type": {bool: "boolean", int: "integer", float: "number"}.get(type(item.default), "string")}
-    for kind in (SegmentSettings, PartSettings, RecordSettings)
+_TEXT_TYPES = {bool: "boolean", int: "integer", float: "number"}
+_TEXT_SCHEMAS: dict[str, dict[str, Any]] = {
+    item.name: {"type": _TEXT_TYPES.get(type(item.default), "string")}
+    for kind in (SegmentSettings, PartSettings, RecordSettings, SelectionSettings)
     for item in fields(kind)
-    if item.name != "records"
-}
+    if item.name not in ("records", "selection")
+} | {"exclude": {"type": "array", "items": {"type": "string"}}}
 _SHUFFLE = {"shuffle": {"enum": SHUFFLES}, "num_shards": {"type": "integer", "minimum": 1}}
 
 

@@ -101,6 +101,10 @@ def create(
     language_field: str | None = None,
     max_record_bytes: int | None = None,
     skip_bad_records: bool | None = None,
+    exclude: AnyPaths | None = None,
+    exclude_ngram: int | None = None,
+    dedup: str | None = None,
+    eval_share: str | None = None,
     workers: int | None = None,
     engine: Engine | None = None,
     progress: OnProgress | None = None,
@@ -160,6 +164,10 @@ def create(
         "language_field": language_field,
         "max_record_bytes": max_record_bytes,
         "skip_bad_records": skip_bad_records,
+        "exclude": None if exclude is None else paths_of(exclude),
+        "exclude_ngram": exclude_ngram,
+        "dedup": dedup,
+        "eval_share": eval_share,
     }
     of_sources = {name: value for name, value in given_of_sources.items() if value is not None}
     if holds_records(given, of_sources):

@@ -11,8 +11,8 @@ from trainer.registry import NAMES, find
 from trainer.run.usage import COMMANDS
 
 SOURCES = read_sources(ROOT)
-MOST_FILES = 59
-MOST_LINES = 6_800
+MOST_FILES = 60
+MOST_LINES = 6_950
 NEEDED = {
     "finetuning": ("finetune", "--task=mrpc"),
     "formats": ("convert", "a", "b"),

@@ -111,6 +111,12 @@ class Config:
         return str(keys.masking) if keys is not None and keys.is_at_load else None
 
     @property
+    def model_settings(self) -> dict[str, Any]:
+        """The keys of a ModelConfig: those of the model's file, overridden by keys that are given."""
+        own = self.others["modernbert"].values() if "modernbert" in self.others else {}
+        return self.model.settings() | {name: value for name, value in own.items() if value is not None}
+
+    @property
     def schedule_name(self) -> str:
         """The name of the learning-rate schedule, by default the optimiser's usual one."""
         return self.schedule.lr_schedule or str(find("preset", self.update.optimiser).schedule)

@@ -1,6 +1,6 @@
 """The layers of the encoder. Their parameters have Hugging Face's names. Sequences have no padding."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
@@ -39,7 +39,7 @@ class Norm(nn.LayerNorm):
     """Layer norm computed in its weights' type (fp32 under autocast), with the result in the input's type."""
 
     def __init__(self, config: ModelConfig) -> None:
-        super().__init__(config.hidden_size, eps=config.layer_norm_eps)
+        super().__init__(config.hidden_size, eps=config.layer_norm_eps, bias=config.has_biases)
 
     def forward(self, rows: Tensor) -> Tensor:
         normed: Tensor = super().forward(rows.to(self.weight.dtype))
@@ -97,7 +97,8 @@ FlatAttention = Callable[..., Tensor]
 
 Called with query, key and value, (T, heads, head size) each; ends: (N + 1,) int32, 0 and then the row after
 each of the N sequences, some of which may be empty; longest: no sequence has more tokens; dropout; and scale:
-the factor of query times key, None for (head size)^-1/2. Returns the attended values, of the same shape.
+the factor of query times key, None for (head size)^-1/2; reach: tokens that a token sees on each side, None
+for its whole sequence. Returns the attended values, of the same shape.
 """
 
 
@@ -165,6 +166,6 @@ class Layer(nn.Module):
 class Encoder(nn.Module):
     """The layers, for Hugging Face's names. Bert runs them."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, layers: Iterable[nn.Module]) -> None:
         super().__init__()
-        self.layer = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
+        self.layer = nn.ModuleList(layers)

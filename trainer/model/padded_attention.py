@@ -13,12 +13,19 @@ def padded_attention(
     longest: int,
     dropout: float,
     scale: float | None = None,
+    reach: int | None = None,
 ) -> Tensor:
     """Attention over sequences padded to the longest, with work for the padding.
 
     See ``trainer.model.layers.FlatAttention``.
     """
     tokens = len(query)
+    if reach is not None:
+        from trainer.model.windows import window_attention
+
+        every = torch.arange(tokens, dtype=ends.dtype, device=ends.device)
+        numbers = torch.searchsorted(ends[1:], every, right=True)
+        return window_attention(query, key, value, numbers, reach, dropout, scale)
     starts, lengths = ends[:-1], ends.diff()
     places = torch.arange(longest, dtype=ends.dtype, device=ends.device)
     rows = (starts[:, None] + places).clamp(max=tokens - 1)

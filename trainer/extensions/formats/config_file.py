@@ -5,7 +5,8 @@ from typing import Any
 
 from bertdata.config.value_check import read_object
 from bertdata.io import storage
-from trainer.config.model import TRAINED_ACT, ModelConfig, of_file
+from trainer.config.model import ModelConfig
+from trainer.config.model_file import TRAINED_ACT, of_file
 
 NAMES = ("bert_config.json", "config.json")
 
@@ -42,7 +43,7 @@ def read_config(directory: str, given: str | None = None, *, tanh: bool = False)
     values = read_object(path)
     if tanh and TRAINED_ACT not in values and values.get("hidden_act", "gelu") == "gelu":
         values["hidden_act"] = _TANH
-    return ModelConfig.from_dict(of_file(values), path)
+    return ModelConfig.from_dict(of_file(values, path), path)
 
 
 def write_bert_config(config: ModelConfig, directory: str) -> None:
