@@ -46,6 +46,10 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "ipu": f"{_VENDORS}.keys:IpuSection",
         "xla": f"{_VENDORS}.keys:XlaSection",
     },
+    "model file": {
+        "keys of other programs": "trainer.config.model_file:FOREIGN",
+        "its keys": "trainer.config.model_file:read_model_file",
+    },
     "program": {"with a flag": f"{EXTENSIONS}.like.registry:programs_with"},
     "model settings": {
         "bert": "trainer.config.model:ModelConfig",

@@ -8,14 +8,13 @@ from argparse import SUPPRESS, ArgumentError, ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bertdata.config.value_check import check_values, read_object, types_of
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.examples.objectives import find_objective
-from trainer.config.keys import flag, known_names, older_names, phase_names, read_word
+from trainer.config.keys import add_flag, flag, known_names, older_names, phase_names, united
 from trainer.config.settings import Config
 
 PRETRAIN = "python -m trainer pretrain"
@@ -105,30 +104,6 @@ def read_flags(words: Sequence[str], prog: str, usual: Mapping[str, Any] | None 
     from trainer.config.help import read_with_argparse
 
     return read_with_argparse(normal, prog, list(shipped_configs()), usual or {})
-
-
-def add_flag(parser: Any, name: str, help: str = SUPPRESS) -> None:
-    """Add the flag of a name. Its value keeps the name as its destination."""
-    item = known_names()[name]
-    more: dict[str, Any] = {}
-    if "boolean" in types_of(item):
-        more = {"nargs": "?", "const": True}
-    elif "phases" in item:
-        more = {"action": "append"}
-    elif "by_phase" in item:
-        more = {"nargs": "+"}
-    more |= {"type": partial(read_word, name), "metavar": "X", "default": SUPPRESS, "help": help}
-    parser.add_argument(flag(name), dest=name, **more)
-
-
-def united(found: dict[str, Any]) -> dict[str, Any]:
-    """The values by name, where a repeated flag unites datasets, and one value of a list stands alone."""
-    for name, value in found.items():
-        if "phases" in known_names().get(name, {}):
-            found[name] = "+".join(filter(None, value)) or None
-        elif isinstance(value, list) and "by_phase" in known_names()[name] and len(value) == 1:
-            found[name] = value[0]
-    return found
 
 
 def _normal(word: str) -> str:

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bertdata.cli.common.parser import Parser
-from trainer.config.flags import add_flag, united
 from trainer.config.keys import (
     SECTIONS,
+    add_flag,
     device_properties,
     flag,
     known_names,
@@ -15,6 +15,7 @@ from trainer.config.keys import (
     phase_names,
     properties,
     section_keys,
+    united,
 )
 from trainer.config.phases import ambiguous
 

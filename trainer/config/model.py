@@ -95,9 +95,7 @@ class ModelConfig:
     @classmethod
     def file_keys(cls) -> dict[str, Any]:
         """The schema of each key of a bert_config.json or config.json, those of other programs included."""
-        from trainer.config.model_file import FOREIGN
-
-        return {**schema_of(cls), **FOREIGN}
+        return {**schema_of(cls), **find("model file", "keys of other programs")}
 
     @classmethod
     def of_file(cls, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -151,9 +149,7 @@ class ModelKeys(Section):
         """The keys of a ModelConfig as they are given, with the activation's name whatever its form."""
         settings: dict[str, Any] = {}
         if self.model_config:
-            from trainer.config.model_file import read_model_file
-
-            settings = read_model_file(self.model_config)
+            settings = find("model file", "its keys")(self.model_config)
         values = self.values()
         inline = {name: values[name] for name in schema_of(ModelConfig) if values[name] is not None}
         if "hidden_size" in inline:
