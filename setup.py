@@ -34,7 +34,9 @@ EXTRAS = {
     "s3": ["s3fs>=2023.6"],
 }
 EXTRAS["all"] = sorted({requirement for extra in EXTRAS.values() for requirement in extra})
+EXTRAS["docs"] = ["mkdocs-material>=9.6", "mkdocstrings[python]>=1"]
 EXTRAS["dev"] = [
+    *EXTRAS["docs"],
     *EXTRAS["datasets"],
     *EXTRAS["hdf5"],
     *EXTRAS["json"],

@@ -132,8 +132,11 @@ class DatasetFile:
         )
 
     @contextmanager
-    def naming(self, flags: Collection[str]) -> Iterator[None]:
-        """Put ``FILE:LINE`` before a SettingsError that speaks of a key of the file which no flag changes."""
+    def naming(self, flags: Collection[str], *, of_text: bool = False) -> Iterator[None]:
+        """Put ``FILE:LINE`` before a SettingsError that speaks of a key of the file which no flag changes.
+
+        of_text: of the table text, else of the others.
+        """
         try:
             yield
         except SettingsFileError:
@@ -143,7 +146,8 @@ class DatasetFile:
             for keys in self._keys():
                 flag = {"roles": "role", "name": "objective"}.get(keys[-1], keys[-1])
                 words = re.compile(rf"\b{flag.replace('_', '[_-]')}\b")
-                if keys[-1] not in flags and (found := words.search(str(error))):
+                is_text = keys[0] == _TEXT
+                if is_text == of_text and keys[-1] not in flags and (found := words.search(str(error))):
                     places.append((found.start(), keys))
             if not places:
                 raise

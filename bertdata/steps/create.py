@@ -171,9 +171,16 @@ def create(
     }
     of_sources = {name: value for name, value in given_of_sources.items() if value is not None}
     if holds_records(given, of_sources):
-        chosen_settings(recipe, phase, changes)  # a wrong one is told before parts are made
+        flags = GivenSettings(recipe=recipe, changes=changes, shuffle=shuffle, num_shards=num_shards)
+        check_given(flags, phase, optional_path(config))
         given = make_parts(
-            given, directory, of_sources, workers=processes, engine=engine, progress=progress or silent
+            given,
+            directory,
+            of_sources,
+            config=optional_path(config),
+            workers=processes,
+            engine=engine,
+            progress=progress or silent,
         )
     run = plan_run(
         given,
@@ -191,6 +198,13 @@ def create(
         engine=engine,
     )
     return run.make(processes, progress or silent)
+
+
+def check_given(flags: GivenSettings, phase: int | None, config: str | None) -> None:
+    """SettingsError for settings of examples that are wrong, before parts are made."""
+    with with_file(config, flags) as given:
+        check_shuffle(given.shuffle or "none", given.num_shards)
+        chosen_settings(given.recipe, phase, given.changes, given.of_phases)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -167,7 +167,7 @@ def settings_with(config: str | None, given: Mapping[str, Any]) -> Iterator[dict
         yield dict(given)
         return
     file = DatasetFile(config)
-    with file.naming(given):
+    with file.naming(given, of_text=True):
         yield {**file.text, **given}
 
 

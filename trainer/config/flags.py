@@ -67,7 +67,7 @@ def make_configs(
     for below, above in phases:
         lower, upper = read_keys(below, where), read_keys(above)
         keys = lower | upper
-        if keys.get("num_train_epochs") is not None:
+        if not {"num_train_epochs", "train_tokens"}.isdisjoint(keys):
             from trainer.config.phases import steps_or_epochs
 
             keys = steps_or_epochs(lower, upper)

@@ -48,6 +48,10 @@ class RunSection(Section):
     start_moments: bool = setting(
         False, "take the moments of start_from_ckpt too; updates and schedule begin at 0"
     )
+    resume_from: str | None = shown(
+        None,
+        "checkpoint to resume from, or run, in an output_dir of one's own: a branch, with other steps say",
+    )
     resume: bool = shown(False, "continue from the last checkpoint in output_dir")
     resume_step: int | None = setting(None, "update to resume at (default: the last checkpoint's)", least=0)
     checkpoint_every: int = shown(

@@ -77,11 +77,16 @@ class Bert(nn.Module):
 
         carried: of the layer before the first one that is here; None: the embeddings are here.
         """
+        normed = self.encode_seeded(batch, carried)
+        first = normed.index_select(0, batch.starts())
+        return normed, torch.tanh(self.pooler.dense(first))
+
+    def encode_seeded(self, batch: Batch, carried: Carried | None = None) -> Tensor:
+        """(tokens, hidden) vectors of the tokens, for heads that draw their dropout next."""
         normed = self.encode(batch, carried).normed
         if self.seeds is not None:
             self.seeds(len(self.encoder.layer) + 1)
-        first = normed.index_select(0, batch.starts())
-        return normed, torch.tanh(self.pooler.dense(first))
+        return normed
 
     def encode(self, batch: Batch, carried: Carried | None = None) -> Carried:
         """The tokens after this model's last layer. carried: as for ``forward``."""
@@ -297,21 +302,23 @@ class BertForPreTraining(BertForMaskedLM):
 
 
 class Counted(NamedTuple):
-    """Real tokens of micro-batches, and the operations of their matrix products, padding left out."""
+    """Real tokens of micro-batches, the operations of their matrix products, and tokens with padding."""
 
     tokens: int
     operations: float
+    slots: int
 
 
 def count(batches: Sequence[Batch], shape: ModelConfig) -> Counted:
     """The tokens and operations of micro-batches in host memory, forward and backward."""
-    tokens, operations = 0, 0
+    tokens = operations = slots = 0
     for batch in batches:
         lengths = batch.lengths()
         masks = int(np.count_nonzero(batch.masked_lm_weights.numpy()))
         tokens += int(lengths.sum())
         operations += forward_operations(lengths, masks, shape)
-    return Counted(tokens, PASSES * operations)
+        slots += batch.input_ids.numel()
+    return Counted(tokens, PASSES * operations, slots)
 
 
 def forward_operations(lengths: Array, masks: int, shape: ModelConfig) -> int:

@@ -27,8 +27,9 @@ class Evaluation:
         """folder: of the task's files. None: output_dir."""
         self._runtime, self._data, self._evaluation = runtime, data, evaluation
         self._folder = str(runtime.config.run.output_dir) if folder is None else folder
-        if evaluation.note:
-            runtime.log(evaluation.note)
+        self.note = evaluation.note
+        if self.note:
+            runtime.log(self.note)
 
     @classmethod
     def of(cls, runtime: Runtime, data: OpenedDataset, training: OpenedDataset | None = None) -> "Evaluation":
@@ -87,6 +88,7 @@ class Evaluation:
 
     def evaluate(self, strategy: Strategy, state: State, report: Reporter) -> bool:
         """Evaluate and report the update that was made last. True if the target accuracy is reached."""
+        report.describe(evaluation=self.note)
         report.begin_evaluation()
         record = self.measure(strategy, step=state.step, trained=state.trained)
         report.evaluation(record)
@@ -101,7 +103,9 @@ class Evaluation:
         The run before was killed, or failed, between the checkpoint and the evaluation that follows it.
         """
         is_last = state.step == self._runtime.config.schedule.steps
-        if not is_last and not passes(planned.interval, state.trained - planned.examples, state.trained):
+        if not is_last and not passes(
+            planned.interval, state.trained - planned.examples_of(state.step - 1), state.trained
+        ):
             return False
         folder = str(self._runtime.config.run.output_dir)
         evaluated: bool = self._runtime.on_rank_0(lambda: is_evaluated(folder, state.step))

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -37,10 +37,12 @@ class Pending(NamedTuple):
 class PendingUpdates:
     """Updates whose losses are not yet reported."""
 
-    def __init__(self, training: Training, report: Reporter, loader: Loader, update_examples: int) -> None:
+    def __init__(
+        self, training: Training, report: Reporter, loader: Loader, examples_of: Callable[[int], int]
+    ) -> None:
         self._training, self._report, self._loader = training, report, loader
         self._runtime = training.runtime
-        self._examples = update_examples
+        self._examples_of = examples_of
         self._is_warned = False
         self._skipped = 0
         self._reported = training.state.step
@@ -59,7 +61,7 @@ class PendingUpdates:
         compile_seconds: those that it took because it compiled the model, else 0.
         """
         is_counted = self._runtime.division.stage == 0  # the stages of a copy have the same examples
-        counted = count(update.batches, self._training.model.config) if is_counted else Counted(0, 0.0)
+        counted = count(update.batches, self._training.model.config) if is_counted else Counted(0, 0.0, 0)
         rate, epoch = self._training.learning_rate, update.position.epoch
         self._waiting.append(Pending(values, counted, rate, epoch, compile_seconds))
 
@@ -91,7 +93,7 @@ class PendingUpdates:
         for one, by_rank, compile_seconds in zip(self._waiting, by_update, compiling, strict=True):
             self._reported += 1
             self._check_losses(by_rank)
-            *sums, tokens, operations, _ = (sum(column) for column in zip(*by_rank, strict=True))
+            *sums, tokens, operations, slots, _ = (sum(column) for column in zip(*by_rank, strict=True))
             means = named_means(self._runtime.task, sums)
             record = StepRecord(
                 step=self._reported,
@@ -101,9 +103,10 @@ class PendingUpdates:
                 learning_rate=one.learning_rate,
                 seconds=compile_seconds or seconds,
                 is_timed=not compile_seconds,
-                sequences=self._examples,
+                sequences=self._examples_of(self._reported - 1),
                 tokens=tokens,
                 operations=operations,
+                slots=slots,
                 data_wait=max(waits),
                 gradient_norm=norm if one is self._waiting[-1] else None,
                 memory_gib=max(memory) / 2**30 or None,

@@ -32,20 +32,20 @@ _SETTINGS = {
 }
 
 
-def check_picture(path: str) -> None:
+def check_picture(path: str, asked_by: str = "--picture") -> None:
     """UsageError if no picture can be made under that name. To be called before the work."""
     if path.rpartition(".")[2].lower() not in _METADATA:
         raise UsageError(f"{path}: expected a name that ends in .svg or .png")
-    load_matplotlib("--picture", "pictures")
+    load_matplotlib(asked_by, "pictures")
 
 
-def write_picture(path: str, charts: Sequence[Chart]) -> None:
+def write_picture(path: str, charts: Sequence[Chart], asked_by: str = "--picture") -> None:
     """The charts under their titles, one below the other, as SVG or PNG.
 
     The same charts give the same bytes with the same matplotlib: no date, no random identifiers,
-    and no settings of the user's.
+    and no settings of the user's. asked_by: as of ``load_matplotlib``.
     """
-    check_picture(path)
+    check_picture(path, asked_by)
     picture = _drawn(charts, path.rpartition(".")[2].lower(), "bertdata", with_titles=True)
     with storage.open_output(path) as file:
         file.write(picture)

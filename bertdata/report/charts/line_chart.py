@@ -12,11 +12,17 @@ from bertdata.report.charts.values import DataTable, Value, shown
 
 _MOST_DRAWN, _MOST_HOVERS, _MOST_ROWS, _FEW = 800, 120, 200, 24
 """Points of a line that are drawn, points with a tooltip, rows of the table, points that get markers."""
+_MOST_INSIDE = 3
+"""Lines whose legend stands inside the axes. That of more stands above them."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """Points in the order of x. dashed: a baseline, which is drawn in grey. series: number of its colour."""
+    """Points in the order of x.
+
+    dashed: a baseline, which is drawn in grey. markers: single measurements, hollow and joined by dots.
+    series: number of its colour.
+    """
 
     name: str
     xs: Sequence[float]
@@ -48,7 +54,10 @@ class LineChart(Chart):
         panel.set_ylim(*self.y_range)
         if self.whole_x:
             whole_numbers(panel.xaxis)
-        if len(self.lines) > 1:
+        if len(self.lines) > _MOST_INSIDE:
+            above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3, "borderaxespad": 0}
+            panel.legend(fontsize="small", frameon=False, **above)
+        elif len(self.lines) > 1:
             panel.legend(fontsize="small", frameon=False)
 
     def _draw_line(self, panel: Any, number: int, line: Line) -> None:
@@ -56,17 +65,12 @@ class LineChart(Chart):
         colour = (
             LIGHT["faint"] if line.dashed else series_colour(number if line.series is None else line.series)
         )
-        has_markers = line.markers or (len(xs) <= _FEW and not line.dashed)
-        panel.plot(
-            xs,
-            ys,
-            color=colour,
-            linestyle="--" if line.dashed else "-",
-            linewidth=1.5,
-            marker="o" if has_markers else None,
-            markersize=4,
-            label=line.name,
-        )
+        form = {"linestyle": "--" if line.dashed else "-"}
+        if line.markers:
+            form = {"linestyle": ":", "marker": "D", "markerfacecolor": LIGHT["paper"]}
+        elif len(xs) <= _FEW and not line.dashed:
+            form["marker"] = "o"
+        panel.plot(xs, ys, color=colour, linewidth=1.5, markersize=4, label=line.name, **form)
         points = self._hover_points(line)
         [hits] = panel.plot(*zip(*points, strict=True), "o", markersize=9, alpha=0.0) if points else [None]
         if hits is not None:

@@ -3,12 +3,13 @@
 import json
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import InputError, MissingInputError, UsageError
@@ -18,7 +19,7 @@ from bertdata.records import Vocabulary
 from trainer.config.finetuning import FinetuningSection
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import Batch, FlatBatch
+from trainer.data.batches import Batch
 from trainer.data.single import single_sequence
 from trainer.extensions.finetuning.fine_tuning import (
     FineTuning,
@@ -27,7 +28,9 @@ from trainer.extensions.finetuning.fine_tuning import (
     outcome_of,
     target_of,
 )
+from trainer.extensions.finetuning.heads import answerer_of
 from trainer.extensions.finetuning.labelled_text import decode_text
+from trainer.extensions.finetuning.sequence_rows import sequence_rows
 from trainer.extensions.finetuning.squad.answers import (
     Prediction,
     best_logits,
@@ -36,40 +39,21 @@ from trainer.extensions.finetuning.squad.answers import (
 )
 from trainer.extensions.finetuning.squad.data import squad_settings
 from trainer.extensions.finetuning.squad.features import make_features
-from trainer.extensions.finetuning.squad.metrics import score_answers, score_answers_or_none
+from trainer.extensions.finetuning.squad.metrics import (
+    score_answers,
+    score_answers_or_none,
+    score_no_answers,
+)
 from trainer.extensions.finetuning.squad.reading import parse_squad, read_squad
 from trainer.extensions.finetuning.task_files import feature_length
 from trainer.model.bert import HeadedBert
 from trainer.model.evaluation import MetricTotals, TaskEvaluation
-from trainer.model.layers import Carried
 from trainer.model.task import Columns, Outcome
 from trainer.run.predict_command import refuse, single_text
 from trainer.run.trained_model import Trained
 
-if TYPE_CHECKING:
-    from trainer.extensions.loading.row_batches import RowBatch
-
 Array = npt.NDArray[Any]
 _THE_TEXT = "the text"
-
-
-class BertForQuestionAnswering(HeadedBert):
-    """Two logits for each token: that the answer starts there, and that it ends there.
-
-    The pooler, which takes no part, is kept as it is.
-    """
-
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__(config)
-        self.qa_outputs = nn.Linear(config.hidden_size, 2)
-        self.draw_weights()
-        self.bert.pooler.requires_grad_(requires_grad=False)
-
-    def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
-        """(tokens, 2) logits. The tokens are in the batch's order, rows one after another."""
-        rows, _ = self.bert(batch, carried)
-        logits: Tensor = self.qa_outputs(rows)
-        return logits
 
 
 class Squad(FineTuning):
@@ -88,11 +72,17 @@ class Squad(FineTuning):
         shown="answer_accuracy",
         target="f1",
         whole=100.0,
-        curves={"answers": ("answer", "answer")},
     )
 
-    def new_model(self, shape: ModelConfig) -> BertForQuestionAnswering:
-        return BertForQuestionAnswering(shape)
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)
+        if config.section(FinetuningSection).version_2_with_negative:
+            names = self.columns.evaluation
+            of_guess = (f"guess_{name}" for name in names)
+            self.columns = replace(self.columns, evaluation=(*names, *of_guess))
+
+    def new_model(self, shape: ModelConfig) -> HeadedBert:
+        return answerer_of(shape)
 
     def outcome(self, model: Any, batch: Batch) -> Outcome:
         logits = sequence_logits(model(batch).float(), batch)
@@ -136,43 +126,16 @@ def sequence_logits(logits: Tensor, batch: Batch) -> Tensor:
 
     A missing sequence has one position, because an empty softmax would not be finite.
     """
-    if isinstance(batch, FlatBatch):
-        count = len(batch)
-        lengths = batch.ends[1 : count + 1] - batch.ends[:count]
-        used, found = _cut_out(logits, batch.first_rows, lengths, batch.longest)
-    else:
-        used, found = _of_rows(logits, cast("RowBatch", batch))
+    used, found = sequence_rows(logits, batch)
     first = torch.arange(used.shape[1], device=used.device) == 0
     return found.masked_fill(~(used | first)[:, :, None], -torch.inf)
-
-
-def _of_rows(logits: Tensor, batch: "RowBatch") -> tuple[Tensor, Tensor]:
-    """As ``_cut_out``, of padded rows."""
-    if batch.next_sentence_positions is None:
-        return batch.attention_mask.bool(), logits.view(*batch.input_ids.shape, 2)
-    lengths = _pack_lengths(batch, batch.next_sentence_positions)
-    return _cut_out(logits, batch.starts(), lengths, batch.most_tokens())
-
-
-def _cut_out(logits: Tensor, starts: Tensor, lengths: Tensor, longest: int) -> tuple[Tensor, Tensor]:
-    """(sequences, longest) true at the tokens of each, and the logits from its first token on."""
-    places = torch.arange(longest, dtype=lengths.dtype, device=lengths.device)
-    rows = (starts[:, None] + places).clamp(max=len(logits) - 1)
-    return places < lengths[:, None], logits[rows]
-
-
-def _pack_lengths(batch: "RowBatch", positions: Tensor) -> Tensor:
-    """(B * K,): the tokens of each sequence of packed rows, whose attention mask numbers them from 1."""
-    numbers = torch.arange(
-        1, positions.shape[1] + 1, dtype=batch.attention_mask.dtype, device=positions.device
-    )
-    return (batch.attention_mask[:, None, :] == numbers[:, None]).sum(2).reshape(-1)
 
 
 class SquadEvaluation(TaskEvaluation):
     """Exact match and F1 of a file's questions, and its predictions in files.
 
-    There is no loss: a question has several answers, and windows of its text that hold none of them.
+    Of version 2.0 those of never answering stand beside them. A guess for version 1.1 would have to read the
+    text. There is no loss: a question has several answers, and windows of its text that hold none of them.
     Of each feature only the best positions are kept, and position 0: that is all that answers need.
     """
 
@@ -209,11 +172,16 @@ class SquadEvaluation(TaskEvaluation):
         answers = {name: one.answer for name, one in self._predictions.items()}
         if self._settings.version_2_with_negative:
             found = score_answers_or_none(self._questions, answers)
-            return {"exact_match": found["exact"], "f1": found["f1"]}
+            guess = score_no_answers(self._questions)
+            of_guess = {"guess_exact_match": guess["exact"], "guess_f1": guess["f1"]}
+            return {"exact_match": found["exact"], "f1": found["f1"], **of_guess}
         return score_answers(self._questions, answers)
 
     def describe(self, results: Mapping[str, float]) -> str:
-        return "exact_match {exact_match:.2f}, f1 {f1:.2f}".format(**results)
+        line = "exact_match {exact_match:.2f}, f1 {f1:.2f}"
+        if "guess_f1" in results:
+            line += " (always no answer: exact_match {guess_exact_match:.2f}, f1 {guess_f1:.2f})"
+        return line.format(**results)
 
     def files(self) -> Mapping[str, str]:
         return prediction_files(self._predictions, negatives=self._settings.version_2_with_negative)
@@ -236,7 +204,7 @@ def _answer_line(given: Namespace, opened: Trained, question: str, name: str, co
 
     It is empty where the run allows questions without an answer (SQuAD 2.0) and finds none.
     """
-    model = BertForQuestionAnswering(opened.shape).eval()
+    model = answerer_of(opened.shape).eval()
     opened.fill(model, "qa_outputs.", "has no head for answers; fine-tune it with --task squad")
     config = opened.config.changed(task=given.task, lower_case=opened.lower_case)
     length = min(feature_length(config), opened.shape.max_position_embeddings)
