@@ -14,7 +14,7 @@ from trainer.devices import counting  # noqa: F401 - the formulas of the counted
 from trainer.devices.cpu import attend, cpu_attention
 from trainer.devices.cpu_blocks import scored_pairs
 from trainer.devices.cuda_attention import efficient_attention, flash_attention
-from trainer.model.layers import padded_attention
+from trainer.model.padded_attention import padded_attention
 
 HEADS, SIZE = 2, 4
 ATTENTIONS = (cpu_attention, padded_attention)
