@@ -5,12 +5,15 @@ a lexicon whose words are about as frequent as Zipf's law has them, so that a ca
 to the end.
 """
 
+import json
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from itertools import accumulate, islice
 from pathlib import Path
+from typing import Any
 
 from benchmarks.corpus import ROOT
 
@@ -58,23 +61,49 @@ def documents(seed: int = 1) -> Iterator[str]:
         yield "\n".join(lines)
 
 
-def write_json_lines(directory: Path, megabytes: int, files: int = 1) -> int:
-    """Write files of JSON lines, compressed by zstd. Returns bytes of text."""
-    import orjson
-    import zstandard
+def write_json_lines(directories: Mapping[Path, int], megabytes: int) -> int:
+    """Write the same records into directories, each with its number of files, compressed by zstd.
 
-    directory.mkdir(parents=True)
+    Returns bytes of text.
+    """
     source, written = documents(), 0
-    for number in range(files):
-        path, limit = directory / f"{number:02d}.jsonl.zst", megabytes * 1_000_000 * (number + 1) // files
-        with path.open("wb") as file, zstandard.ZstdCompressor().stream_writer(file) as packed:
-            while written < limit:
-                batch = list(islice(source, 500))
-                packed.write(
-                    b"".join([orjson.dumps({"id": n, "text": t}) + b"\n" for n, t in enumerate(batch)])
-                )
-                written += sum(len(text.encode()) for text in batch)
+    with ExitStack() as stack:
+        writers = [stack.enter_context(_Files(place, files)) for place, files in directories.items()]
+        while written < megabytes * 1_000_000:
+            batch = list(islice(source, 500))
+            lines = [json.dumps({"id": n, "text": text}, ensure_ascii=False) for n, text in enumerate(batch)]
+            for writer in writers:
+                writer.write("".join([f"{line}\n" for line in lines]).encode(), written / megabytes / 1e6)
+            written += sum(len(text.encode()) for text in batch)
     return written
+
+
+class _Files:
+    """The compressed files of a directory, written one after another."""
+
+    def __init__(self, directory: Path, files: int) -> None:
+        directory.mkdir(parents=True)
+        self._directory, self._files = directory, files
+        self._opened = 0
+        self._stack = ExitStack()
+        self._open: Any = None
+
+    def __enter__(self) -> "_Files":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def write(self, data: bytes, share: float) -> None:
+        """Write data. share: of all data, written before."""
+        import zstandard
+
+        if share * self._files >= self._opened:
+            self._stack.close()
+            file = self._stack.enter_context((self._directory / f"{self._opened:02d}.jsonl.zst").open("wb"))
+            self._open = self._stack.enter_context(zstandard.ZstdCompressor().stream_writer(file))
+            self._opened += 1
+        self._open.write(data)
 
 
 def _templates() -> list[tuple[str, int]]:

@@ -131,13 +131,14 @@ class Source:
 
 
 def sources(place: Path, sizes: list[int]) -> list[Source]:
-    """One file of each size, and ten of the last."""
+    """One file of each size, and of the last ten of the same records."""
     found = []
-    for megabytes, files in [*((size, 1) for size in sizes), (sizes[-1], 10)]:
-        label = f"{megabytes} MB, {files} file{'s' if files > 1 else ''}"
-        directory = place / f"{megabytes}-{files}"
-        size = write_json_lines(directory, megabytes, files)
-        found.append(Source(directory=directory, megabytes=size / 1e6, label=label))
+    for size in sizes:
+        directories = {place / f"{size}-{files}": files for files in ((1, 10) if size == sizes[-1] else (1,))}
+        megabytes = write_json_lines(directories, size) / 1e6
+        for directory, files in directories.items():
+            label = f"{size} MB, {files} file{'s' if files > 1 else ''}"
+            found.append(Source(directory=directory, megabytes=megabytes, label=label))
     return found
 
 
@@ -166,9 +167,8 @@ def main() -> None:
     os.environ["HF_HUB_OFFLINE"] = "1"
     print(f"{'':<50} {'MB/s':>7} {'/CPU s':>7} {'MB held':>8}  {'times: wall, CPU':>13}")
     with tempfile.TemporaryDirectory() as folder:
-        for number, source in enumerate(sources(Path(folder), args.megabytes)):
-            is_small = args.megabytes[min(number, len(args.megabytes) - 1)] <= args.peer_megabytes
-            report(source, Path(folder), with_peer=is_small)
+        for source in sources(Path(folder), args.megabytes):
+            report(source, Path(folder), with_peer=source.megabytes < args.peer_megabytes + 1)
     print("  (wanted: 5 times with WordPiece, 3 times with BPE; memory as at the smaller size)")
 
 
