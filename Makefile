@@ -13,7 +13,7 @@ CONSTRAINTS := $(shell $(PYTHON) -c 'import sys; print("-c constraints.txt" if (
 TESTS := $(BIN)/python -m pytest -q -n 2 --no-loadscope-reorder
 NATIVE := $(shell find bertdata/_native -name '*.h' -o -name '*.cpp')
 
-.PHONY: setup horovod try-horovod demo test test-thorough pins xla gpu check bench bench-fine-tuning clean
+.PHONY: setup horovod try-horovod demo test test-thorough pins xla gpu check bench bench-fine-tuning docs clean
 setup: $(READY)
 
 # pip install, its output in the log; where it fails, the log's end is shown.
@@ -70,6 +70,11 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# The site of docs/ in site/. Nothing is fetched; the variable silences an advertisement of the program.
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo 'site/index.html'
+
 # constraints.txt anew, for all tested Pythons at once; what is pinned stays where it can.
 pins: $(READY)
 	$(BIN)/python -m pip install --quiet uv
@@ -86,4 +91,4 @@ bench-fine-tuning: $(READY)
 	$(BIN)/python -m benchmarks.fine_tuning
 
 clean:
-	rm -rf $(VENV) .venv-xla build *.egg-info demo-output bench-output gpu-output bertdata/_native/*.so
+	rm -rf $(VENV) .venv-xla build site *.egg-info demo-output bench-output gpu-output bertdata/_native/*.so

@@ -24,6 +24,7 @@ EXTRAS = {
     "gcp": ["apache-beam[gcp]>=2.60", "gcsfs>=2023.6"],
     "train": ["torch>=2.6", "numpy", "safetensors>=0.4", "cramjam>=2.8"],  # cramjam: Snappy
     "pictures": ["matplotlib>=3.8"],
+    "report": ["jinja2>=3.1", "matplotlib>=3.8"],
     "tensorboard": ["tensorboard>=2.15"],
     "wandb": ["wandb>=0.17"],
     "mllog": ["mlperf-logging>=4"],
@@ -33,7 +34,9 @@ EXTRAS = {
     "s3": ["s3fs>=2023.6"],
 }
 EXTRAS["all"] = sorted({requirement for extra in EXTRAS.values() for requirement in extra})
+EXTRAS["docs"] = ["mkdocs-material>=9.6", "mkdocstrings[python]>=1"]
 EXTRAS["dev"] = [
+    *EXTRAS["docs"],
     *EXTRAS["datasets"],
     *EXTRAS["hdf5"],
     *EXTRAS["json"],
@@ -46,7 +49,7 @@ EXTRAS["dev"] = [
     *EXTRAS["mds"],
     *EXTRAS["mllog"],
     *EXTRAS["pack"],
-    *EXTRAS["pictures"],
+    *EXTRAS["report"],
     *EXTRAS["tensorboard"],
     *EXTRAS["train"],
     *EXTRAS["vocab"],
@@ -119,6 +122,7 @@ setup(
         "trainer.extensions.like": ["published.json"],
         "trainer.extensions.like.graphcore": ["configs/*.json"],
         "bertdata.dataset.published": ["*.tsv", "*.tsv.xz"],
+        "bertdata.report.page": ["templates/*"],
         "bertdata._native": ["**/*.h", "**/*.cpp"],
     },
     ext_modules=extensions(),

@@ -1,19 +1,24 @@
 """The pipeline's own flags, parsed apart from those of Beam and its runner."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
+from bertdata.build.dataset_file import GivenSettings, with_file
 from bertdata.build.plan import check_shuffle
-from bertdata.cli.common.example_flags import add_settings
+from bertdata.cli.common.example_flags import add_settings, given_settings
 from bertdata.cli.common.extract_flags import add_extract_settings, given_extract_settings
 from bertdata.cli.common.parser import (
     Parser,
+    add_config,
     add_dry_run,
     add_engine,
     add_punkt_tables,
     add_shuffle,
     add_skip_bad_inputs,
     add_tokenizer,
+    names_config,
 )
 from bertdata.cli.common.text_flags import (
     add_books,
@@ -33,7 +38,8 @@ from bertdata.steps.record_source import (
     part_settings,
     reads_records,
 )
-from bertdata.steps.segment import settings_of
+from bertdata.steps.segment import settings_of, settings_with
+from bertdata.text.input_kinds import ARTICLES
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.settings import NVIDIA_TEXT, TEXT_RECIPES, SegmentSettings
 from bertdata.wiki.settings import ExtractSettings
@@ -89,8 +95,10 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
         help=INPUT_KINDS,
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the dataset, or its URL")
-    add_tokenizer(parser)
+    add_config(parser, "all tables")
+    add_tokenizer(parser, required=not names_config(arguments))
     add_shuffle(parser)
+    parser.set_defaults(shuffle=None)  # so that a file's counts where no flag is given
     add_settings(parser, arguments)
     _add_text_flags(parser)
     add_skip_bad_inputs(parser)
@@ -125,7 +133,7 @@ def _add_text_flags(parser: argparse.ArgumentParser) -> None:
 def parse_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     """Our own flags, and the arguments left for Beam."""
     flags, beam_arguments = make_parser(arguments).parse_known_args(arguments)
-    check_shuffle(flags.shuffle, flags.num_shards)
+    flags.text_of_file = {}
     flags.input = [pattern for patterns in flags.input for pattern in patterns.split(",") if pattern]
     _refuse_flags_of_other_kinds(flags)
     if flags.skip_bad_inputs and flags.input_kind != "parts":
@@ -169,12 +177,44 @@ def _check_dump(flags: argparse.Namespace) -> None:
     flags.input = [dump]
 
 
+@contextmanager
+def configured(flags: argparse.Namespace) -> Iterator[GivenSettings]:
+    """The settings of examples of flags and file. Those of the file's text are put beside the flags.
+
+    A SettingsError inside becomes one with the file's line where it speaks of one.
+    """
+    own = GivenSettings(
+        recipe=flags.recipe,
+        changes=given_settings(flags),
+        vocab=flags.vocab,
+        tokenizer=flags.tokenizer,
+        roles=tuple(flags.roles),
+        shuffle=flags.shuffle,
+        num_shards=flags.num_shards,
+    )
+    recipe = {} if flags.text_recipe is None else {"recipe": flags.text_recipe}
+    with (
+        with_file(flags.config, own) as given,
+        settings_with(flags.config, {**_text_flags(flags), **recipe}) as text,
+    ):
+        check_shuffle(given.shuffle or "none", given.num_shards)
+        flags.num_shards, flags.text_of_file = given.num_shards, text
+        yield given
+
+
+def _text_flags(flags: argparse.Namespace) -> dict[str, Any]:
+    return {**given_segment_settings(flags, skip=("recipe",)), **given_part_settings(flags)}
+
+
 def record_settings(flags: argparse.Namespace) -> PartSettings | None:
     """The settings of parts of records. None where the input is of another kind."""
-    if flags.input_kind in ("parts", "dump"):
+    if flags.input_kind == "parts":
         return None
-    given = {**given_segment_settings(flags, skip=("recipe",)), **given_part_settings(flags)}
-    if not reads_records(flags.input, flags.input_kind, given, flags.books):
+    given = {**flags.text_of_file, **_text_flags(flags)}
+    if flags.text_recipe is not None:
+        del given["recipe"]  # the flag's, which is refused below
+    kind = ARTICLES if flags.input_kind == "dump" else flags.input_kind
+    if not reads_records(flags.input, kind, given, flags.books):
         return None
     if flags.text_recipe is not None:
         raise SettingsError(
@@ -185,8 +225,9 @@ def record_settings(flags: argparse.Namespace) -> PartSettings | None:
 
 def text_settings(flags: argparse.Namespace, recipe: Recipe | None) -> SegmentSettings:
     """The settings of the text stage. Without a flag, its recipe follows from that of the shards."""
-    name = flags.text_recipe or ("nvidia" if recipe and recipe.name in NVIDIA_TEXT else "mlperf")
-    return settings_of({"recipe": name, **given_segment_settings(flags, skip=("recipe",))})
+    name = "nvidia" if recipe and recipe.name in NVIDIA_TEXT else "mlperf"
+    chosen = {} if flags.text_recipe is None else {"recipe": flags.text_recipe}
+    return settings_of({"recipe": name, **flags.text_of_file, **_text_flags(flags), **chosen})
 
 
 def extract_settings(flags: argparse.Namespace, recipe: Recipe | None) -> ExtractSettings:

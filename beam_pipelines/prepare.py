@@ -9,7 +9,14 @@ from functools import partial
 from typing import Any
 
 from beam_pipelines.dump_pipeline import extract_dump, preview_dump
-from beam_pipelines.options import PROGRAM, extract_settings, parse_flags, record_settings, text_settings
+from beam_pipelines.options import (
+    PROGRAM,
+    configured,
+    extract_settings,
+    parse_flags,
+    record_settings,
+    text_settings,
+)
 from beam_pipelines.part_sets import PartSet, plan_part_sets
 from beam_pipelines.record_pipeline import make_record_parts, preview_record_parts
 from beam_pipelines.report.counters import RunMetrics, table, text_amounts
@@ -20,6 +27,7 @@ from beam_pipelines.stages.text_stage import TextStage, finished_text, plan_text
 from beam_pipelines.transport.bundled_file import BundledFile
 from beam_pipelines.transport.spill_files import SpillFiles
 from bertdata import _native
+from bertdata.build.dataset_file import GivenSettings
 from bertdata.build.dry_run import Preview, preview, settings_line, show_previews
 from bertdata.build.estimate import estimate_lines
 from bertdata.build.given_parts import find_parts
@@ -27,7 +35,6 @@ from bertdata.build.given_tokenizer import check_tokenizer, given_tokenizer
 from bertdata.build.plan import chosen_settings, plan_warnings
 from bertdata.build.task import Target
 from bertdata.cli.common.dispatch import end
-from bertdata.cli.common.example_flags import given_settings
 from bertdata.config.recipes import Recipe
 from bertdata.dataset.manifest import summary
 from bertdata.dataset.sources import find_sources
@@ -59,18 +66,23 @@ def prepare(arguments: list[str]) -> int:
     flags, beam_arguments = parse_flags(arguments)
     if not _native.available():
         say_error(f"{PROGRAM}: the native engine is not built here; running the slow Python engine")
-    changes = given_settings(flags)
-    recipe, settings = chosen_settings(flags.recipe, flags.phase, changes)
+    with configured(flags) as given:
+        _prepare(flags, beam_arguments, given)
+    return 0
+
+
+def _prepare(flags: argparse.Namespace, beam_arguments: list[str], given: GivenSettings) -> None:
+    recipe, settings = chosen_settings(given.recipe, flags.phase, given.changes, given.of_phases)
     all_settings = list(settings.values())
     records = record_settings(flags)
     text = None if records is not None or flags.input_kind == "parts" else text_settings(flags, recipe)
     flags.tokenizer_file = given_tokenizer(
         all_settings[0],
-        changes,
-        vocab=flags.vocab,
-        tokenizer=flags.tokenizer,
-        roles=flags.roles,
-        between=None if flags.tokenizer is None else between_sentences(flags, text or records),
+        given.changes,
+        vocab=given.vocab,
+        tokenizer=given.tokenizer,
+        roles=given.roles,
+        between=None if given.tokenizer is None else between_sentences(flags, text or records),
     )
     has_test_shards = text is not None and text.recipe == "nvidia"
     sets_of = partial(plan_part_sets, flags, recipe, settings, has_test_shards=has_test_shards)
@@ -90,7 +102,6 @@ def prepare(arguments: list[str]) -> int:
             preview_run(flags, beam_arguments, recipe, text, records, sets_of)
         else:
             run(flags, beam_arguments, recipe, text, records, sets_of)
-    return 0
 
 
 def run(

@@ -14,9 +14,9 @@ import torch
 
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.config.update import find_preset
 from trainer.devices.cpu import Cpu
 from trainer.model.bert import BertForPreTraining
+from trainer.registry import find
 from trainer.update.clipping import clip_
 from trainer.update.optimiser import group_parameters
 from trainer.update.skipping import SkippingStep, clip_and_step
@@ -54,7 +54,7 @@ def ours(kind: type[Cpu], shape: dict[str, int], precision: str) -> Callable[[],
 
 def before(shape: dict[str, int]) -> Callable[[], None]:
     """LAMB in operations on lists of about four million elements."""
-    model, preset = model_with_gradients(shape), find_preset(OPTIMISER)
+    model, preset = model_with_gradients(shape), find("preset", OPTIMISER)
     groups = group_parameters(preset, model.named_parameters())
     moments = {weight: (torch.zeros_like(weight), torch.zeros_like(weight)) for weight in model.parameters()}
     number = 0

@@ -20,7 +20,6 @@ from bertdata.dataset.reader import open_dataset
 from trainer.checkpoint.state import State
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.config.update import find_preset
 from trainer.data.batches import Batch
 from trainer.data.dealing import Rows
 from trainer.data.flat import make_form
@@ -28,6 +27,7 @@ from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
 from trainer.extensions.loading.padded_rows import RowForm
 from trainer.extensions.loading.row_batches import RowBatch
+from trainer.registry import find
 from trainer.run.runtime import begin, make_model
 from trainer.run.training import Training
 from trainer.update.clipping import clip_
@@ -63,7 +63,7 @@ def ours(batch_size: int = BATCH, compiled: bool = False) -> Callable[[Batch], o
 def theirs(masked_only: bool = False) -> Step:
     """A step of transformers' model with our optimiser."""
     model = transformers.BertForPreTraining(transformers.BertConfig(**SHAPE)).train()
-    preset = find_preset(OPTIMISER)
+    preset = find("preset", OPTIMISER)
     optimiser = build_optimiser(preset, group_parameters(preset, model.named_parameters()))
     loss_of = _loss_at_masked_positions if masked_only else _loss
 

@@ -9,8 +9,9 @@ from bertdata.config.value_check import types_of
 from trainer.config.flags import make_configs, shipped_configs
 from trainer.config.help import TITLES
 from trainer.config.keys import DEVICES, SECTIONS, find_section, older_names
-from trainer.config.schedule import SCHEDULES, Schedule, Warmup
+from trainer.config.schedule import Schedule, Warmup
 from trainer.config.settings import Config
+from trainer.registry import NAMES, find
 
 SOURCES = {
     "bert_large_phase1_h100": "NVIDIA's, for a GPU of 80 GB",
@@ -189,8 +190,8 @@ def _values(item: Mapping[str, Any]) -> str:
 def pictures() -> dict[str, str]:
     """The picture of each schedule, by its file's name."""
     found = {}
-    for name, kind in SCHEDULES.items():
-        schedule = kind.formula(1.0, _STEPS, Warmup.of(20, _STEPS), **DRAWN.get(name, {}))
+    for name in NAMES["schedule"]:
+        schedule = find("schedule", name).formula(1.0, _STEPS, Warmup.of(20, _STEPS), **DRAWN.get(name, {}))
         found[f"{name}.svg"] = _picture(schedule)
     return found
 

@@ -20,7 +20,8 @@ from tools.configuration_page import declared_device_keys, declared_keys, pictur
 from tools.configuration_page import page as page_of_configuration
 from tools.objective_schema import manifest_schema
 from trainer.config.keys import DEVICE_OPTIONS
-from trainer.config.model import config_keys
+from trainer.config.model import ModelConfig
+from trainer.config.modernbert import ModernBertConfig
 from trainer.extensions.like.program import DOOR, Meaning, Program
 from trainer.extensions.like.registry import PROGRAMS, find_program
 
@@ -182,9 +183,10 @@ def schemas() -> dict[str, str]:
     model = "The model: the keys of bert_config.json and of Hugging Face's config.json"
     made = "Made by python -m tools.program_pages from trainer/config/"
     ignored = "Keys without a description are written by other programs and change nothing here."
+    keys = ModernBertConfig.file_keys() | ModelConfig.file_keys()
     return {
         "trainer.json": _schema(trainer, f"{made}.", _trainer_keys()),
-        "model.json": _schema(model, f"{made}model.py. {ignored}", config_keys()),
+        "model.json": _schema(model, f"{made}model.py. {ignored}", keys),
         "manifest.json": manifest_schema((SCHEMAS / "manifest.json").read_text(encoding="utf-8")),
     }
 

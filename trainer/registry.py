@@ -20,6 +20,7 @@ _VENDORS = f"{EXTENSIONS}.vendors"
 _LOADING = f"{EXTENSIONS}.loading"
 _LAUNCHERS = f"{EXTENSIONS}.launchers"
 _LOGGERS = f"{EXTENSIONS}.loggers"
+_UPDATES = "trainer.config.updates"
 _GLUE = ("mrpc", "cola", "sst-2", "sts-b", "qqp", "mnli", "mnli-mm", "qnli", "rte", "wnli")
 
 NAMES: Mapping[str, Mapping[str, str]] = {
@@ -31,12 +32,14 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "features": f"{_FINETUNING}.features:run",
         "score": f"{_FINETUNING}.score:run",
         "split": f"{_SPLITTING}.show.command:run",
+        "report": f"{EXTENSIONS}.run_report.command:run",
         "convert": f"{_FORMATS}.convert_command:run",
         "like": f"{EXTENSIONS}.like.command:run",
         "doctor": "trainer.run.doctor:run",
     },
     "keys": {
         "masking": "trainer.config.masking:MaskingSection",
+        "modernbert": "trainer.config.modernbert:MODERNBERT_SECTION",
         "split": "trainer.config.split:SplitSection",
         "finetuning": "trainer.config.finetuning:FinetuningSection",
         "cuda": "trainer.config.device_keys:CudaSection",
@@ -45,6 +48,16 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "xla": f"{_VENDORS}.keys:XlaSection",
     },
     "program": {"with a flag": f"{EXTENSIONS}.like.registry:programs_with"},
+    "model settings": {
+        "bert": "trainer.config.model:ModelConfig",
+        "roberta": "trainer.config.roberta:RobertaConfig",
+        "modernbert": "trainer.config.modernbert:ModernBertConfig",
+    },
+    "encoder": {
+        **dict.fromkeys(("bert", "roberta"), "trainer.model.bert:Bert"),
+        "modernbert": "trainer.model.modernbert:ModernBert",
+    },
+    "attention": {"cpu blocks": "trainer.devices.cpu_blocks:blocks_of"},
     "device": {
         "cpu": "trainer.devices.cpu:Cpu",
         "cuda": "trainer.devices.cuda:Cuda",
@@ -75,6 +88,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "plan": f"{_SPLITTING}.divide:divide",
         "tensors": f"{_SPLITTING}.split_tensors:SplitTensors",
         "weights to evaluate": f"{_SPLITTING}.split_tensors:read_split_weights",
+        "drawing": f"{_SPLITTING}.show.block:draw_file",
     },
     "update": {
         "weights in 16 bits": "trainer.update.half_weights:HalfWeights",
@@ -87,7 +101,29 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "plain step": {
         "lamb": "trainer.update.plain_steps:step_of_lamb",
+        "adamw": "trainer.update.plain_steps:step_of_lamb",
         "sgd": "trainer.update.plain_steps:step_of_sgd",
+    },
+    "preset": {
+        "lamb-mlperf": f"{_UPDATES}.mlperf:LAMB",
+        "lamb-nvidia": f"{_UPDATES}.nvidia:LAMB",
+        "lamb-nvlamb": f"{_UPDATES}.nvidia:NVLAMB",
+        "lamb-habana-tf": f"{_UPDATES}.habana:LAMB",
+        "lamb-graphcore": f"{_UPDATES}.graphcore:LAMB",
+        "lamb-graphcore-pytorch": f"{_UPDATES}.graphcore:LAMB_PYTORCH",
+        "adamw-bert": f"{_UPDATES}.mlperf:ADAMW_BERT",
+        "adamw": f"{_UPDATES}.pytorch:ADAMW",
+        "momentum": f"{_UPDATES}.pytorch:MOMENTUM",
+        "sgd": f"{_UPDATES}.pytorch:SGD",
+    },
+    "schedule": {
+        "mlperf": f"{_UPDATES}.mlperf:MLPERF",
+        "nvidia-poly": f"{_UPDATES}.nvidia:NVIDIA_POLY",
+        "nvidia-linear": f"{_UPDATES}.nvidia:NVIDIA_LINEAR",
+        "habana-tf": f"{_UPDATES}.habana:HABANA_TF",
+        "polynomial_decay": f"{_UPDATES}.graphcore:POLYNOMIAL_DECAY",
+        "natural_exponential": f"{_UPDATES}.graphcore:NATURAL_EXPONENTIAL",
+        "custom": f"{_UPDATES}.graphcore:CUSTOM",
     },
     "optimiser": {
         "lamb": "trainer.update.lamb:Lamb",
@@ -138,6 +174,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "dllogger": "trainer.report.dllogger:Dllogger",
         "tables": "trainer.report.tables:Tables",
         "results": "trainer.report.evaluation_results:EvaluationResults",
+        "curves": f"{EXTENSIONS}.run_report.curves:draw_curves",
         "mllog": f"{_LOGGERS}.mllog:Mllog",
         "tensorboard": f"{_LOGGERS}.scalars:TensorBoard",
         "wandb": f"{_LOGGERS}.scalars:WeightsAndBiases",

@@ -3,7 +3,9 @@
 import argparse
 import os
 from collections.abc import Callable
+from contextlib import redirect_stderr
 from difflib import get_close_matches
+from io import StringIO
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +13,7 @@ from beam_pipelines.options import PROGRAM
 from beam_pipelines.report.counters import RunMetrics, run_metrics
 from beam_pipelines.report.errors import clear_error
 from beam_pipelines.runners.beam_import import import_beam
+from bertdata.config.value_check import nearest_known
 from bertdata.errors import MissingExtraError, SettingsError, install_extra
 from bertdata.io import storage
 
@@ -30,9 +33,9 @@ def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
     """
     import_beam()
     import apache_beam as beam
-    from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
+    from apache_beam.options.pipeline_options import StandardOptions
 
-    options = PipelineOptions(arguments)
+    options = _parse(arguments)
     name = _full_name(options.view_as(StandardOptions).runner or "DirectRunner")
     if name == DATAFLOW:
         _check_dataflow(options, flags)
@@ -41,11 +44,11 @@ def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
         make_runner = _local_runner
     elif name in DASK_RUNNERS:
         make_runner = _import_dask_runner()
-        options = PipelineOptions(arguments)  # again: with Dask imported, Beam knows its flags
+        options = _parse(arguments)  # again: with Dask imported, Beam knows its flags
     if name not in PORTABLE_RUNNERS and (unknown := _unknown_arguments(arguments, options)):
-        raise SettingsError(
-            f"{', '.join(unknown)}: neither a flag of ours nor of Beam (see {PROGRAM} --help)"
-        )
+        known = [f"--{flag}" for flag in options.get_all_options()]
+        told = [f"{word}: neither a flag of ours nor of Beam{nearest_known(word, known)}" for word in unknown]
+        raise SettingsError(f"{', '.join(told)} (see {PROGRAM} --help)")
     try:
         pipeline = beam.Pipeline(runner=make_runner(options) if make_runner else None, options=options)
     except (ValueError, ImportError, AttributeError) as error:
@@ -53,6 +56,21 @@ def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
     if name in DASK_RUNNERS and not runs_here(pipeline):
         _check_cluster(flags)
     return pipeline
+
+
+def _parse(arguments: list[str]) -> Any:
+    """Beam's options. Its parser prints all its flags before an error, which is a SettingsError here."""
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    printed = StringIO()
+    try:
+        with redirect_stderr(printed):
+            options = PipelineOptions(arguments)
+            options.get_all_options()
+    except SystemExit:
+        message = printed.getvalue().rpartition("error: ")[2]
+        raise SettingsError(f"Beam refuses: {' '.join(message.split())}") from None
+    return options
 
 
 def run_pipeline(pipeline: Any) -> RunMetrics:

@@ -2,11 +2,11 @@
 
 Pieces are read and split into sentences on all workers. Their documents' sizes go to one worker, which cuts
 parts by them: in the order of files and pieces, as ``bertdata segment`` does. The text itself waits in spill
-files where workers share a disk.
+files where workers share a disk. Duplicates are found before, by the hashes of all texts (``duplicates.py``).
 """
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -15,24 +15,25 @@ import apache_beam as beam
 
 from beam_pipelines.report.counters import count, text_amounts
 from beam_pipelines.report.errors import naming
+from beam_pipelines.stages.duplicates import MarkDuplicates, PieceKey
 from beam_pipelines.stages.record_stage import RecordStage
 from beam_pipelines.stages.shards import ONE_AT_A_TIME
 from beam_pipelines.transport.spill_files import StageBytes, cut, read
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry, file_md5
 from bertdata.sources.kinds import SOURCE_KINDS
-from bertdata.sources.records import REASONS
+from bertdata.text.held_out_parts import eval_name
 from bertdata.text.manifest import text_input
+from bertdata.text.numbered_piece import NumberedPiece
 from bertdata.text.record_cuts import PartCuts
-from bertdata.text.record_documents import NumberedPiece, PieceText, RecordStep
-from bertdata.text.record_parts import bad_record_error, no_text_error, part_name
+from bertdata.text.record_documents import DocumentTexts, PieceText, RecordStep
+from bertdata.text.record_parts import no_text_error, part_name
+from bertdata.text.record_text import bad_record_error
+from bertdata.text.selection.removed import REMOVED, removed_lines
 from bertdata.text.settings import SegmentCounts
 
-PieceKey = tuple[int, int]
-"""Numbers of a file and of a piece in it: they give the order of all pieces."""
-
-TextRange = tuple[int, int, int]
-"""The number of a part, and the bytes of a piece's text that stand in it: start up to stop."""
+TextRange = tuple[str, int, int]
+"""The name of a part, and the bytes of a piece's text that stand in it: start up to stop."""
 
 NumberedSource = tuple[int, str, str]
 """The number, path and kind of a file."""
@@ -44,6 +45,13 @@ class SourceDigest(NamedTuple):
     file: int
     bytes: int
     md5: str
+
+
+class PieceCut(NamedTuple):
+    """The records of a file before a piece, and the piece's texts in parts."""
+
+    before: int
+    ranges: list[TextRange]
 
 
 class SourceCounts(NamedTuple):
@@ -78,12 +86,15 @@ class MakeRecordParts(beam.PTransform):  # type: ignore[misc]
             | "spread files over workers" >> beam.Reshuffle()
         )
         digests = files | "hash files" >> beam.ParDo(HashSource())
-        texts = (
+        pieces = (
             files
             | "list pieces" >> beam.ParDo(ListPieces(stage))
             | "spread pieces over workers" >> beam.Reshuffle()
-            | "read records and split sentences"
-            >> beam.ParDo(SplitPiece(stage)).with_outputs("facts", main="texts")
+        )
+        if plan.settings.selection.dedup is not None:
+            pieces = pieces | "mark duplicates" >> MarkDuplicates(stage)
+        texts = pieces | "read records and split sentences" >> beam.ParDo(SplitPiece(stage)).with_outputs(
+            "facts", main="texts"
         )
         cuts = (
             texts.facts
@@ -93,7 +104,7 @@ class MakeRecordParts(beam.PTransform):  # type: ignore[misc]
         ranges = beam.pvalue.AsDict(cuts.ranges)
         parts = (
             texts.texts
-            | "cut texts" >> beam.ParDo(CutText(), ranges)
+            | "cut texts" >> beam.ParDo(CutText(stage), ranges)
             | "gather parts" >> beam.GroupByKey()
             | "write part" >> beam.ParDo(WriteRecordPart(stage))
         )
@@ -143,14 +154,15 @@ class ListPieces(beam.DoFn):  # type: ignore[misc]
 
 
 class SplitPiece(beam.DoFn):  # type: ignore[misc]
-    """Read a piece's records and split their sentences: ((0, 7), text).
+    """Read a piece's records and split their sentences: ((0, 7), (text, records removed)).
 
-    Tagged "facts": (0, (key, PieceText(...))), which holds no text.
+    The text is that to train on, then that held out. Tagged "facts": (0, (key, PieceText(...))), which holds
+    neither.
     """
 
     def __init__(self, stage: RecordStage) -> None:
         self._stage = stage
-        self._step = RecordStep(stage.plan.settings, stage.load_splitter)
+        self._step = RecordStep(stage.plan.settings, stage.load_splitter, stage.load_splitter.engine)
 
     def setup(self) -> None:
         if self._stage.plan.settings.sentences == "punkt":
@@ -161,14 +173,16 @@ class SplitPiece(beam.DoFn):  # type: ignore[misc]
         work: NumberedPiece = pickle.loads(read(packed))
         with naming(work.path):
             found = self._step(work)
-        count(text_amounts(_counts(found)))
-        (text,) = self._stage.spill_files.write([found.text])
-        yield key, text
-        yield beam.pvalue.TaggedOutput("facts", (0, (key, found._replace(text=b""))))
+        count(text_amounts(found.counts))
+        text = found.training.text + found.withheld.text
+        yield key, tuple(self._stage.spill_files.write([text, pickle.dumps(found.removed)]))
+        training, withheld = found.training._replace(text=b""), found.withheld._replace(text=b"")
+        facts = found._replace(training=training, withheld=withheld, removed=[])
+        yield beam.pvalue.TaggedOutput("facts", (0, (key, facts)))
 
 
 class CutParts(beam.DoFn):  # type: ignore[misc]
-    """Cut parts from the sizes of all documents: (key, [(part, start, stop), ...]) for each piece.
+    """Cut parts from the sizes of all documents: (key, PieceCut(...)) for each piece.
 
     Tagged "counts": (0, SourceCounts(...)). InputError for the first bad record, unless the
     settings leave it out, and where no record has text.
@@ -179,47 +193,63 @@ class CutParts(beam.DoFn):  # type: ignore[misc]
 
     def process(self, gathered: tuple[int, Iterable[tuple[PieceKey, PieceText]]]) -> Iterator[Any]:
         settings = self._plan.settings
-        cuts = PartCuts(settings.part_bytes)
+        training, withheld = PartCuts(settings.part_bytes), PartCuts(settings.part_bytes)
         counts = [SegmentCounts(files=1) for _ in self._plan.files]
         numbers = [0 for _ in self._plan.files]
         for key, found in sorted(gathered[1], key=itemgetter(0)):
-            file = key[0]
+            file, before = key[0], numbers[key[0]]
             if found.first_bad is not None and not settings.records.skip_bad_records:
-                raise bad_record_error(self._plan.files[file], numbers[file], found.first_bad)
+                raise bad_record_error(self._plan.files[file], before, found.first_bad)
             numbers[file] += found.numbers
-            counts[file].add(_counts(found))
-            ends = [0, *found.ends]
-            yield key, [(run.part, ends[run.start], ends[run.stop]) for run in cuts.runs(found.sizes)]
-        if not any(one.articles for one in counts):
-            raise no_text_error(self._plan.files)
+            counts[file].add(found.counts)
+            ranges = list(_ranges(found.training, training, part_name, 0))
+            size = found.training.ends[-1] if found.training.ends else 0
+            yield key, PieceCut(before, ranges + list(_ranges(found.withheld, withheld, eval_name, size)))
+        if sum(one.articles - one.withheld for one in counts) == 0:
+            raise no_text_error(self._plan.files, counts)
         for number, one in enumerate(counts):
             yield beam.pvalue.TaggedOutput("counts", (0, SourceCounts(number, one)))
 
 
+def _ranges(
+    texts: DocumentTexts, cuts: PartCuts, name: Callable[[int], str], first: int
+) -> Iterator[TextRange]:
+    """The documents in parts of that name. first: the place of their text in the piece's."""
+    ends = [0, *texts.ends]
+    for run in cuts.runs(texts.sizes):
+        yield name(run.part), first + ends[run.start], first + ends[run.stop]
+
+
 class CutText(beam.DoFn):  # type: ignore[misc]
-    """Cut a piece's text at the ends of parts: (number of a part, (key, text))."""
+    """Cut a piece's text at the ends of parts: (name of a part, (key, text)). Removed records are lines."""
+
+    def __init__(self, stage: RecordStage) -> None:
+        self._names = stage.plan.inputs
 
     def process(
-        self, piece: tuple[PieceKey, StageBytes], ranges: dict[PieceKey, list[TextRange]]
-    ) -> Iterator[tuple[int, tuple[PieceKey, StageBytes]]]:
-        key, text = piece
-        for part, start, stop in ranges[key]:
+        self, piece: tuple[PieceKey, tuple[StageBytes, StageBytes]], cuts: dict[PieceKey, PieceCut]
+    ) -> Iterator[tuple[str, tuple[PieceKey, StageBytes]]]:
+        key, (text, packed) = piece
+        before, ranges = cuts[key]
+        for part, start, stop in ranges:
             yield part, (key, cut(text, start, stop))
+        if removed := pickle.loads(read(packed)):
+            yield REMOVED, (key, removed_lines(removed, key[0], before, self._names))
 
 
 class WriteRecordPart(beam.DoFn):  # type: ignore[misc]
-    """Write a part from the texts of its pieces, in their order. Returns its entry.
+    """Write a part, or the list of removed records, from the texts of its pieces, in their order.
 
-    It is noted, so that a later run of fewer parts removes it.
+    Returns its entry. It is noted, so that a later run of fewer parts removes it.
     """
 
     def __init__(self, stage: RecordStage) -> None:
         self._text = stage.text
 
     def process(
-        self, gathered: tuple[int, Iterable[tuple[PieceKey, StageBytes]]]
+        self, gathered: tuple[str, Iterable[tuple[PieceKey, StageBytes]]]
     ) -> Iterator[tuple[int, FileEntry]]:
-        name = part_name(gathered[0])
+        name = gathered[0]
         with naming(self._text.commit.path(name)), self._text.open(name) as file:
             for _, text in sorted(gathered[1], key=itemgetter(0)):
                 file.write(read(text))
@@ -252,8 +282,3 @@ class FinishRecords(beam.DoFn):  # type: ignore[misc]
         parts = [one for one in entries if isinstance(one, FileEntry)]
         self._text.finish(inputs, parts, release=False)
         yield self._text.commit.directory
-
-
-def _counts(found: PieceText) -> SegmentCounts:
-    bad = {reason: found.bad.get(reason, 0) for reason in REASONS}
-    return SegmentCounts(articles=len(found.ends), sentences=found.sentences, **bad)

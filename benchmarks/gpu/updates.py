@@ -97,7 +97,7 @@ def phase_data(config: Config, fill: float) -> OpenedDataset:
     assert length is not None
     assert masks is not None
     layout = ShardLayout(max_seq_length=length, max_predictions_per_seq=masks)
-    return generated_data(layout, vocabulary_size=config.model.settings()["vocab_size"], fill=fill)
+    return generated_data(layout, vocabulary_size=config.model_settings["vocab_size"], fill=fill)
 
 
 def draw(

@@ -25,6 +25,7 @@
 #include "shards/example_decoder.h"
 #include "shards/example_encoder.h"
 #include "shards/record_reader.h"
+#include "text/ngram_binding.h"
 #include "text/punkt.h"
 #include "tokens/bpe_binding.h"
 #include "tokens/tokenizer.h"
@@ -353,6 +354,7 @@ PYBIND11_MODULE(_kernels, m) {
   bind_fairseq(m);
   bind_mlm(m);
   bind_modernbert(m);
+  bind_ngrams(m);
   bind_sop(m);
   bind_span(m);
   bind_take(m);

@@ -28,6 +28,7 @@ from bertdata.errors import SettingsError, SettingsFileError
 from bertdata.examples.objectives import OBJECTIVES, find_objective
 from bertdata.sources.settings import RecordSettings
 from bertdata.text.part_settings import PartSettings
+from bertdata.text.selection.settings import SelectionSettings
 from bertdata.text.settings import SegmentSettings
 
 _TEXT = "text"
@@ -38,12 +39,13 @@ _TOKENIZER = {
     "tokenizer": {"type": "string"},
     "roles": {"type": "object", "additionalProperties": {"type": "string"}},
 }
-_TEXT_SCHEMAS = {
-    item.name: {"type": {bool: "boolean", int: "integer", float: "number"}.get(type(item.default), "string")}
-    for kind in (SegmentSettings, PartSettings, RecordSettings)
+_TEXT_TYPES = {bool: "boolean", int: "integer", float: "number"}
+_TEXT_SCHEMAS: dict[str, dict[str, Any]] = {
+    item.name: {"type": _TEXT_TYPES.get(type(item.default), "string")}
+    for kind in (SegmentSettings, PartSettings, RecordSettings, SelectionSettings)
     for item in fields(kind)
-    if item.name != "records"
-}
+    if item.name not in ("records", "selection")
+} | {"exclude": {"type": "array", "items": {"type": "string"}}}
 _SHUFFLE = {"shuffle": {"enum": SHUFFLES}, "num_shards": {"type": "integer", "minimum": 1}}
 
 
@@ -130,8 +132,11 @@ class DatasetFile:
         )
 
     @contextmanager
-    def naming(self, flags: Collection[str]) -> Iterator[None]:
-        """Put ``FILE:LINE`` before a SettingsError that speaks of a key of the file which no flag changes."""
+    def naming(self, flags: Collection[str], *, of_text: bool = False) -> Iterator[None]:
+        """Put ``FILE:LINE`` before a SettingsError that speaks of a key of the file which no flag changes.
+
+        of_text: of the table text, else of the others.
+        """
         try:
             yield
         except SettingsFileError:
@@ -141,7 +146,8 @@ class DatasetFile:
             for keys in self._keys():
                 flag = {"roles": "role", "name": "objective"}.get(keys[-1], keys[-1])
                 words = re.compile(rf"\b{flag.replace('_', '[_-]')}\b")
-                if keys[-1] not in flags and (found := words.search(str(error))):
+                is_text = keys[0] == _TEXT
+                if is_text == of_text and keys[-1] not in flags and (found := words.search(str(error))):
                     places.append((found.start(), keys))
             if not places:
                 raise

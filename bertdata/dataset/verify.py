@@ -13,7 +13,9 @@ from bertdata.dataset.any_manifest import AnyManifest, parse_any_manifest
 from bertdata.dataset.check import check_index, check_shard
 from bertdata.dataset.discover import datasets_below, refuse_unfinished
 from bertdata.dataset.findings import (
+    EXTRA,
     LEFT_OUT,
+    MISSING,
     Finding,
     Report,
     compare,
@@ -119,7 +121,7 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
         ]
     known = {MANIFEST_NAME, MD5SUMS_NAME, *(file.name for file in listed), *(name for name, *_ in companions)}
     findings += [
-        Finding(file=storage.join(directory, name), status="extra", detail="the manifest does not list it")
+        Finding(file=storage.join(directory, name), status=EXTRA, detail="the manifest does not list it")
         for name in _files_of(directory)
         if name not in known
     ]
@@ -153,7 +155,7 @@ def _companions(manifest: AnyManifest, directory: str) -> Iterable[tuple[str, st
 
 def _check_companion(path: str, md5: str | None, must_be_there: bool) -> list[Finding]:
     if not storage.exists(path):
-        return [Finding(file=path, status="missing")] if must_be_there else []
+        return [Finding(file=path, status=MISSING)] if must_be_there else []
     found = file_md5(path)
     return [] if md5 in (None, found) else [compare(path, "wrong md5", found, str(md5))]
 
@@ -191,7 +193,7 @@ def _listed(manifest: AnyManifest) -> Sequence[Listed]:
 def _check_md5sums_of(manifest: AnyManifest, listed: Sequence[Listed], directory: str) -> list[Finding]:
     path = storage.join(directory, MD5SUMS_NAME)
     if not storage.exists(path):
-        return [Finding(file=path, status="missing")]
+        return [Finding(file=path, status=MISSING)]
     if storage.read_bytes(path) not in (manifest.md5sums(), md5sums(listed)):  # with and without its own line
         return [Finding(file=path, status="differs", detail=f"it does not say what {MANIFEST_NAME} says")]
     return []
@@ -246,7 +248,7 @@ def _check_shard(directory: str, shard: ShardEntry, content: bool, objective: st
         misfit = check_shard(directory, shard, "examples" if content else "counted", objective)
         if misfit is None:
             return right(path)
-        damage = None if content or misfit.status == "missing" else _damage(path, objective)
+        damage = None if content or misfit.status == MISSING else _damage(path, objective)
         return of_misfit(path, misfit, damage)
     except ShardError as error:
         return Finding(file=path, status="damaged", detail=_without(path, error))
@@ -287,7 +289,7 @@ def _verify_md5sums(
                 file=name, status="outside", detail="not in the list's own directory; --anywhere checks it"
             )
         if not storage.exists(file):
-            return Finding(file=file, status="missing")
+            return Finding(file=file, status=MISSING)
         try:
             if (
                 content

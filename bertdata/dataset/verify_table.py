@@ -4,7 +4,7 @@ import os
 from fnmatch import fnmatch
 from functools import cache
 
-from bertdata.dataset.findings import Finding, Report, compare, in_parallel, right
+from bertdata.dataset.findings import EXTRA, MISSING, Finding, Report, compare, in_parallel, right
 from bertdata.dataset.published.sums import find_sums
 from bertdata.dataset.published.tables import PublishedFile, load_table
 from bertdata.errors import MissingInputError, ShardError, UsageError
@@ -30,7 +30,7 @@ def _verify_sums(directory: str, table: str, sums: dict[str, str], workers: int)
     _refuse_file(directory, table)
     names = [name for name in storage.list_files(directory) if name.endswith(".hdf5")]
     findings = {
-        name: Finding(file=storage.join(directory, name), status="missing")
+        name: Finding(file=storage.join(directory, name), status=MISSING)
         for name in sums.keys() - set(map(storage.base_name, names))
     }
     work = []
@@ -38,7 +38,7 @@ def _verify_sums(directory: str, table: str, sums: dict[str, str], workers: int)
         expected = sums.get(storage.base_name(name))
         path = storage.join(directory, name)
         if expected is None:
-            findings[name] = Finding(file=path, status="extra", detail=f"the table {table} has no such shard")
+            findings[name] = Finding(file=path, status=EXTRA, detail=f"the table {table} has no such shard")
         else:
             work.append((name, path, expected))
     findings |= dict(run_all(_check_sum, work, workers))
@@ -54,6 +54,8 @@ def _check_sum(work: tuple[str, str, str]) -> tuple[str, Finding]:
 
 
 def _refuse_file(directory: str, table: str) -> None:
+    if not storage.exists(directory):
+        raise MissingInputError(f"{directory}: no such directory")
     if not storage.is_directory(directory):
         raise UsageError(f"{directory}: is not a directory, expected one to search for the files of {table}")
 
@@ -68,7 +70,7 @@ def _verify_files(directory: str, table: str) -> Report:
     _refuse_file(directory, table)
     tree = _Tree(directory, rows)
     findings = in_parallel(tree.check, rows)
-    if all(finding.status == "missing" for finding in findings):
+    if all(finding.status == MISSING for finding in findings):
         findings.append(
             Finding(file=directory, status=f"holds no file of the table {table}", detail=tree.elsewhere())
         )
@@ -97,7 +99,7 @@ class _Tree:
         claimed = [name for name, _ in matches if self._row_of(name) is row]
         findings = [self._check_file(name, row) for name in claimed]
         if not findings:
-            return Finding(file=row.label, status="missing", is_fault=False)
+            return Finding(file=row.label, status=MISSING, is_fault=False)
         return next((finding for finding in findings if not finding.is_fault), findings[0])
 
     def elsewhere(self) -> str | None:

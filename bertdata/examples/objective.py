@@ -98,13 +98,15 @@ class Objective(ABC):
     task: the trainer's task that learns it, by its name or as package.module:CLASS; empty where it has none.
     of_words: name of the objective of the same examples with their word starts; empty where there is none.
     unlearned: groups of columns that masks at load need, but no task. label_one: the meaning of the pair
-    label 1, whose share create tells, empty where it tells none.
+    label 1, whose share create tells, empty where it tells none. pair_words: the pair labels 0 and 1, in
+    words.
     """
 
     task = ""
     of_words = ""
     unlearned: tuple[ColumnGroup, ...] = ()
     label_one = ""
+    pair_words = ("0", "1")
     settings_type: type[ExampleSettings] = ExampleSettings
     batch_type: type[ExampleBatch] = ExampleBatch
 

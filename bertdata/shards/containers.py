@@ -235,7 +235,8 @@ def format_of_name(path: str) -> str:
     aliases = {"h5": "hdf5", "tfrecords": "tfrecord", "pq": "parquet"}
     format = aliases.get(ending, ending)
     if format not in FORMATS:
-        raise ShardError(f"{path}: ends in .{ending}, expected one of .{', .'.join(FORMATS)}")
+        found = f"ends in .{ending}" if "." in storage.base_name(path) else "has a name without an ending"
+        raise ShardError(f"{path}: {found}, expected one of .{', .'.join(FORMATS)}")
     return format
 
 

@@ -71,21 +71,23 @@ def _record(number: int, line: bytes, settings: RecordSettings) -> Record | BadR
 def record_of(number: int, fields: dict[str, Any], settings: RecordSettings) -> Record | BadRecord:
     """The record with these fields."""
     name = settings.text_field or ""
+    value = None if settings.id_field is None else fields.get(settings.id_field)
+    identity = None if value is None else str(value)
     if name not in fields:
-        return BadRecord(number, "malformed", f"has no field {name!r}")
+        return BadRecord(number, "malformed", f"has no field {name!r}", identity)
     text = fields[name]
     if text is None:
-        return BadRecord(number, "empty", f"its field {name!r} is null")
+        return BadRecord(number, "empty", f"its field {name!r} is null", identity)
     if not isinstance(text, str):
-        return BadRecord(number, "malformed", f"its field {name!r} is {shown(text)}, expected a text")
-    identity = None if settings.id_field is None else fields.get(settings.id_field)
+        fault = f"its field {name!r} is {shown(text)}, expected a text"
+        return BadRecord(number, "malformed", fault, identity)
     language = None
     if settings.language_field is not None:
         language = fields.get(settings.language_field)
         if not isinstance(language, str):
             fault = f"its field {settings.language_field!r} is {shown(language)}, expected a language"
-            return BadRecord(number, "malformed", fault)
-    return Record(number, text, None if identity is None else str(identity), language)
+            return BadRecord(number, "malformed", fault, identity)
+    return Record(number, text, identity, language)
 
 
 def shown(value: Any) -> str:

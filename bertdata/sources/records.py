@@ -23,3 +23,4 @@ class BadRecord(NamedTuple):
     number: int
     reason: Reason
     fault: str
+    id: str | None = None

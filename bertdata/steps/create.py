@@ -101,6 +101,10 @@ def create(
     language_field: str | None = None,
     max_record_bytes: int | None = None,
     skip_bad_records: bool | None = None,
+    exclude: AnyPaths | None = None,
+    exclude_ngram: int | None = None,
+    dedup: str | None = None,
+    eval_share: str | None = None,
     workers: int | None = None,
     engine: Engine | None = None,
     progress: OnProgress | None = None,
@@ -160,12 +164,23 @@ def create(
         "language_field": language_field,
         "max_record_bytes": max_record_bytes,
         "skip_bad_records": skip_bad_records,
+        "exclude": None if exclude is None else paths_of(exclude),
+        "exclude_ngram": exclude_ngram,
+        "dedup": dedup,
+        "eval_share": eval_share,
     }
     of_sources = {name: value for name, value in given_of_sources.items() if value is not None}
     if holds_records(given, of_sources):
-        chosen_settings(recipe, phase, changes)  # a wrong one is told before parts are made
+        flags = GivenSettings(recipe=recipe, changes=changes, shuffle=shuffle, num_shards=num_shards)
+        check_given(flags, phase, optional_path(config))
         given = make_parts(
-            given, directory, of_sources, workers=processes, engine=engine, progress=progress or silent
+            given,
+            directory,
+            of_sources,
+            config=optional_path(config),
+            workers=processes,
+            engine=engine,
+            progress=progress or silent,
         )
     run = plan_run(
         given,
@@ -183,6 +198,13 @@ def create(
         engine=engine,
     )
     return run.make(processes, progress or silent)
+
+
+def check_given(flags: GivenSettings, phase: int | None, config: str | None) -> None:
+    """SettingsError for settings of examples that are wrong, before parts are made."""
+    with with_file(config, flags) as given:
+        check_shuffle(given.shuffle or "none", given.num_shards)
+        chosen_settings(given.recipe, phase, given.changes, given.of_phases)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

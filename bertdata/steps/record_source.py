@@ -20,12 +20,15 @@ from bertdata.text.part_settings import PartSettings
 from bertdata.text.reading import is_extracted
 from bertdata.text.record_plan import RecordPlan, plan_records
 from bertdata.text.segment_records import segment_records
+from bertdata.text.selection.settings import SelectionSettings, evaluation_files
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 
 STAGE = "segmenting"
+HASHING = "looking for duplicates"
 
 _OF_RECORDS = tuple(item.name for item in fields(RecordSettings))
-RECORD_SETTINGS = ("part_size", "sentences", *_OF_RECORDS)
+_OF_SELECTION = tuple(item.name for item in fields(SelectionSettings))
+RECORD_SETTINGS = ("part_size", "sentences", *_OF_RECORDS, *_OF_SELECTION)
 """Settings that parts of records alone have."""
 
 SHARED_SETTINGS = ("punkt", "language", "abbreviations")
@@ -47,9 +50,15 @@ def reads_records(
         return False
     if kind is None and not own and (others or books or not _begins_with_records(sources)):
         return False
-    _refuse(others, "articles and books; parts of records have --part-size, --sentences")
+    check_record_settings(given)
     _refuse(["books"] if books else [], "articles; give books as a source: --input-kind text")
     return True
+
+
+def check_record_settings(given: Mapping[str, Any]) -> None:
+    """SettingsError for a setting of articles alone."""
+    others = [name for name in ARTICLE_SETTINGS if name in given]
+    _refuse(others, "articles and books; parts of records have --part-size, --sentences")
 
 
 def _refuse(names: Sequence[str], reason: str) -> None:
@@ -72,12 +81,16 @@ def _begins_with_records(sources: Sequence[str]) -> bool:
 
 
 def part_settings(given: Mapping[str, Any]) -> PartSettings:
-    """The settings, from values by field. Of abbreviations the path of their file."""
-    own = {name: value for name, value in given.items() if name in _OF_RECORDS}
-    values = typed_values(PartSettings, {n: value for n, value in given.items() if n not in _OF_RECORDS})
+    """The settings, from values by field. Of abbreviations and exclude the paths of their files."""
+    nested = (*_OF_RECORDS, *_OF_SELECTION)
+    values = typed_values(PartSettings, {n: value for n, value in given.items() if n not in nested})
     if (path := values.get("abbreviations")) is not None:
         values["abbreviations"] = read_abbreviations(path)
-    return PartSettings(**values, records=RecordSettings(**typed_values(RecordSettings, own)))
+    selection = typed_values(SelectionSettings, {n: given[n] for n in _OF_SELECTION if n in given})
+    if (paths := selection.get("exclude")) is not None:
+        selection["exclude"] = evaluation_files(paths)
+    records = typed_values(RecordSettings, {n: given[n] for n in _OF_RECORDS if n in given})
+    return PartSettings(**values, records=RecordSettings(**records), selection=SelectionSettings(**selection))
 
 
 def run_records(
@@ -94,21 +107,34 @@ def run_records(
     """Write the parts of the sources' records into ``output``."""
     plan = plan_record_parts(sources, kind, settings, punkt_tables)
     sizes = storage.each(plan.files, storage.size)
-    left, done, total = list(sizes), 0, sum(sizes)
-    progress(StepProgress(stage=STAGE, done=0, total=total))
-
-    def show(file: int, size: int) -> None:
-        nonlocal done
-        size = min(size, left[file])  # of a compressed file these are bytes of its text
-        left[file] -= size
-        done += size
-        progress(StepProgress(stage=STAGE, done=done, total=total))
-
     counts = segment_records(
-        plan, output, load_splitter_of(plan.settings, engine, punkt_tables), workers=workers, progress=show
+        plan,
+        output,
+        load_splitter_of(plan.settings, engine, punkt_tables),
+        workers=workers,
+        engine=engine,
+        progress=_PieceProgress(STAGE, sizes, progress),
+        hashing=_PieceProgress(HASHING, sizes, progress),
     )
+    total = sum(sizes)
     progress(StepProgress(stage=STAGE, done=total, total=total, finished=f"segmented {len(sizes)} files"))
     return counts
+
+
+class _PieceProgress:
+    """The progress of a pass over all pieces, in bytes of the files."""
+
+    def __init__(self, stage: str, sizes: Sequence[int], progress: OnProgress) -> None:
+        self._stage = stage
+        self._left = list(sizes)
+        self._total = sum(sizes)
+        self._progress = progress
+
+    def __call__(self, file: int, size: int) -> None:
+        """A piece is done. Of a compressed file size may be in bytes of its text."""
+        self._left[file] = max(0, self._left[file] - size)
+        done = self._total - sum(self._left)
+        self._progress(StepProgress(stage=self._stage, done=done, total=self._total))
 
 
 def preview_records(

@@ -51,6 +51,10 @@ def segment(
     language_field: str | None = None,
     max_record_bytes: int | None = None,
     skip_bad_records: bool | None = None,
+    exclude: AnyPaths | None = None,
+    exclude_ngram: int | None = None,
+    dedup: str | None = None,
+    eval_share: str | None = None,
     punkt_tables: AnyPath | None = None,
     config: AnyPath | None = None,
     workers: int | None = None,
@@ -63,9 +67,9 @@ def segment(
     document each, or directories of them; with any other kind, files of records (blocks, jsonl, csv, tsv,
     parquet, arrow), compressed or not. None: bytes tell. books: text files beside the sources, read before
     them. A setting that is None is that of config, a TOML file (docs/commands.md), else has its default:
-    SegmentSettings, and of records PartSettings and RecordSettings, say which and what each means;
-    abbreviations: the path of their file. punkt_tables: directory or URL of NLTK's punkt_tab tables of the
-    language. What an earlier run finished is kept.
+    SegmentSettings, and of records PartSettings, RecordSettings and SelectionSettings, say which and what
+    each means; abbreviations, exclude: the paths of their files. punkt_tables: directory or URL of NLTK's
+    punkt_tab tables of the language. What an earlier run finished is kept.
     """
     processes = workers_of(workers)
     check_engine(engine)
@@ -87,6 +91,10 @@ def segment(
         "language_field": language_field,
         "max_record_bytes": max_record_bytes,
         "skip_bad_records": skip_bad_records,
+        "exclude": None if exclude is None else paths_of(exclude),
+        "exclude_ngram": exclude_ngram,
+        "dedup": dedup,
+        "eval_share": eval_share,
     }
     given = {name: value for name, value in given.items() if value is not None}
     with settings_with(optional_path(config), given) as values:
@@ -159,7 +167,7 @@ def settings_with(config: str | None, given: Mapping[str, Any]) -> Iterator[dict
         yield dict(given)
         return
     file = DatasetFile(config)
-    with file.naming(given):
+    with file.naming(given, of_text=True):
         yield {**file.text, **given}
 
 

@@ -1,6 +1,7 @@
 """The parts of ``create`` where it is given sources of records: made as ``segment`` makes them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from bertdata._native import Engine
@@ -11,7 +12,9 @@ from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.sources.find import find_files
 from bertdata.sources.kinds import HEAD_BYTES, RECORD_KINDS, recognise
 from bertdata.steps.progress import OnProgress
-from bertdata.steps.record_source import part_settings, preview_records, run_records
+from bertdata.steps.record_source import check_record_settings, part_settings, preview_records, run_records
+from bertdata.steps.segment import settings_with
+from bertdata.text.part_settings import PartSettings
 
 _BY_BYTES = ("jsonl", "parquet", "arrow")
 
@@ -49,23 +52,44 @@ def make_parts(
     output: str,
     given: Mapping[str, Any],
     *,
+    config: str | None = None,
     workers: int,
     engine: Engine | None,
     progress: OnProgress,
 ) -> list[str]:
-    """Make the parts of the sources, beside the dataset, and name their directory. Errors as from segment."""
+    """Make the parts of the sources, beside the dataset, and name their directory. Errors as from segment.
+
+    config: a file of settings, whose table text counts under the given ones.
+    """
     directory, kind = text_directory(output), _kind(given)
-    settings = part_settings({name: value for name, value in given.items() if name != "input_kind"})
-    run_records(
-        paths, directory, kind, settings, engine=engine, punkt_tables=None, workers=workers, progress=progress
-    )
+    with _settings(given, config) as settings:
+        run_records(
+            paths,
+            directory,
+            kind,
+            settings,
+            engine=engine,
+            punkt_tables=None,
+            workers=workers,
+            progress=progress,
+        )
     return [directory]
 
 
-def preview_parts(paths: Sequence[str], output: str, given: Mapping[str, Any]) -> list[str]:
+def preview_parts(
+    paths: Sequence[str], output: str, given: Mapping[str, Any], config: str | None = None
+) -> list[str]:
     """The lines on the parts that would be made."""
-    settings = part_settings({name: value for name, value in given.items() if name != "input_kind"})
-    return preview_records(paths, text_directory(output), _kind(given), settings, None)
+    with _settings(given, config) as settings:
+        return preview_records(paths, text_directory(output), _kind(given), settings, None)
+
+
+@contextmanager
+def _settings(given: Mapping[str, Any], config: str | None) -> Iterator[PartSettings]:
+    own = {name: value for name, value in given.items() if name != "input_kind"}
+    with settings_with(config, own) as values:
+        check_record_settings(values)
+        yield part_settings(values)
 
 
 def _kind(given: Mapping[str, Any]) -> str | None:

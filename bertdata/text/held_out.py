@@ -4,6 +4,7 @@
 
     mlperf    part-00000-of-00500, ...    eval.txt (and its md5s, eval.md5)
     nvidia    PREFIX_training_0.txt, ...  PREFIX_test_0.txt, ...
+    records   part-00000.txt, ...         eval-00000.txt, ...
 """
 
 import re
@@ -11,10 +12,12 @@ from collections.abc import Sequence
 
 from bertdata.io import storage
 from bertdata.text.plan import EVAL_MD5, EVAL_TEXT
+from bertdata.text.selection.removed import REMOVED
 
 # Shards have the ending of their container, and the number of a bin, behind the part's name.
 _SHARD_OF_NVIDIA = re.compile(r"(.*)_(training|test)_\d+(?:\..*)?")
 _PART_OF_MLPERF = re.compile(r"part-\d{5}-of-\d{5}(?:\..*)?")
+_PART_OF_RECORDS = re.compile(r"(part|eval)-\d{5}(?:\..*)?")
 
 
 def held_out(names: Sequence[str]) -> list[str]:
@@ -26,11 +29,16 @@ def held_out(names: Sequence[str]) -> list[str]:
     found = {name: _SHARD_OF_NVIDIA.fullmatch(base) for name, base in base_names.items()}
     trained = {match[1] for match in found.values() if match and match[2] == "training"}
     has_parts = any(map(_PART_OF_MLPERF.fullmatch, base_names.values()))
+    kinds = {
+        name: match[1] for name, base in base_names.items() if (match := _PART_OF_RECORDS.fullmatch(base))
+    }
+    has_records = "part" in kinds.values()
     return [
         name
         for name, match in found.items()
         if (match and match[2] == "test" and match[1] in trained)
         or (has_parts and _is_of_evaluation(base_names[name]))
+        or (has_records and kinds.get(name) == "eval")
     ]
 
 
@@ -40,9 +48,9 @@ def test_pattern(names: Sequence[str]) -> str | None:
     return f"{found[0]}_test_*.txt" if found else None
 
 
-def is_list_of_md5s(name: str) -> bool:
-    """True for ``eval.md5``, which lies among the text."""
-    return storage.base_name(name) == EVAL_MD5
+def is_list(name: str) -> bool:
+    """True for ``eval.md5`` and ``removed.jsonl``, which lie among the text."""
+    return storage.base_name(name) in (EVAL_MD5, REMOVED)
 
 
 def _is_of_evaluation(name: str) -> bool:

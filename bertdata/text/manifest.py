@@ -19,7 +19,7 @@ RECORDS = "records"
 """The recipe in the manifest of parts that are cut from records."""
 
 _TOLD = ("language", "abbreviations")
-_OF_RECORDS = ("malformed", "too_long", "other_language")
+_OF_RECORDS = ("malformed", "too_long", "other_language", "excluded", "duplicate")
 
 ARTICLES_COPY = "sources/articles.json"
 """A text directory's copy of the articles' manifest that it cites."""
@@ -40,6 +40,8 @@ class TextInput:
     malformed: int = 0
     too_long: int = 0
     other_language: int = 0
+    excluded: int = 0
+    duplicate: int = 0
     kind: str = ARTICLES
 
     def as_json(self, *, of_records: bool = False) -> dict[str, Any]:
@@ -69,6 +71,8 @@ def text_input(name: str, md5: str, counts: SegmentCounts, kind: str) -> TextInp
         malformed=counts.malformed,
         too_long=counts.too_long,
         other_language=counts.other_language,
+        excluded=counts.excluded,
+        duplicate=counts.duplicate,
         kind=kind,
     )
 
@@ -170,6 +174,8 @@ def count_text(inputs: Iterable[TextInput], files: Iterable[FileEntry]) -> Segme
                 malformed=entry.malformed,
                 too_long=entry.too_long,
                 other_language=entry.other_language,
+                excluded=entry.excluded,
+                duplicate=entry.duplicate,
                 bytes_in=entry.bytes,
             )
         )

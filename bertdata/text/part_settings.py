@@ -11,6 +11,7 @@ from bertdata.text.languages import language_of, table_md5s
 from bertdata.text.manifest import RECORDS
 from bertdata.text.parts import MEBIBYTE
 from bertdata.text.punkt.variants import variant_named
+from bertdata.text.selection.settings import SelectionSettings
 from bertdata.text.settings import PUNKT_NAMES, SegmentSettings, language_entries
 
 SENTENCES = ("punkt", "lines", "none")
@@ -31,6 +32,7 @@ class PartSettings:
     language: str = setting_of(SegmentSettings, "language")
     abbreviations: Abbreviations | None = setting_of(SegmentSettings, "abbreviations")  # noqa: RUF009 - a field
     records: RecordSettings = field(default_factory=RecordSettings)
+    selection: SelectionSettings = field(default_factory=SelectionSettings)
 
     def __post_init__(self) -> None:
         if not 0 < self.part_size < float("inf"):
@@ -60,5 +62,6 @@ class PartSettings:
     def as_json(self) -> dict[str, Any]:
         """The settings, but ``punkt``, as a manifest holds them."""
         found = {"recipe": RECORDS, "part_size": self.part_size, "sentences": self.sentences}
-        found |= self.records.as_json() | language_entries(self.language, self.abbreviations)
+        found |= self.records.as_json() | self.selection.as_json()
+        found |= language_entries(self.language, self.abbreviations)
         return found | {"between": "\n"} if self.sentences == "none" else found

@@ -1,8 +1,8 @@
-r"""Records to documents: a worker's part of the text stage of records.
+"""Records to documents: a worker's part of the text stage of records.
 
-A record is a document. Its lines end at ``\n``, ``\r\n`` or ``\r``; those of white space alone are dropped,
-so that none of them ends the document. In a part a line holds a sentence, or with ``--sentences none`` a line
-of the text, and an empty line stands behind each document.
+A record is a document. In a part a line holds a sentence, or with ``--sentences none`` a line of the text,
+and an empty line stands behind each document. A record is not trained on by the first reason of these: it is
+bad, it is excluded, it is a duplicate, it is of the share held out.
 """
 
 from array import array
@@ -12,97 +12,84 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from bertdata.errors import SettingsError
-from bertdata.sources.piece import SourcePiece
-from bertdata.sources.plain_text import text_lines
-from bertdata.sources.records import BadRecord, Reason, Record
-from bertdata.text.languages import language_of
+from bertdata._native import Engine
+from bertdata.sources.records import BadRecord, Record
+from bertdata.text.numbered_piece import NumberedPiece, RecordPlace
 from bertdata.text.part_settings import PartSettings
+from bertdata.text.record_text import is_held_out, record_body, text_hash
+from bertdata.text.selection.evaluation_texts import load_ngrams
+from bertdata.text.selection.removed import Removed, bad, excluded
+from bertdata.text.settings import SegmentCounts
 from bertdata.text.splitter import SplitterLoader
 
-
-class NumberedPiece(NamedTuple):
-    """A piece of a file: numbers of both, the file's path."""
-
-    file: int
-    number: int
-    path: str
-    piece: SourcePiece
+WITHHELD = "withheld"
 
 
-class PieceText(NamedTuple):
-    """The documents of a piece, one behind another.
+class DocumentTexts(NamedTuple):
+    """Documents one behind another.
 
     ends: of each in ``text``; sizes: bytes of text of each before sentences were split, which parts are cut
-    by; sentences: of all. numbers: that its records take. bad: counts by reason, and the first one.
+    by.
     """
 
     text: bytes
     ends: Sequence[int]
     sizes: Sequence[int]
-    sentences: int
+
+
+class PieceText(NamedTuple):
+    """The documents of a piece that are trained on, and those that are held out.
+
+    numbers: that its records take. removed: records that are not trained on, in order. counts: of all.
+    """
+
+    training: DocumentTexts
+    withheld: DocumentTexts
     numbers: int
-    bad: dict[Reason, int]
+    removed: list[Removed]
+    counts: SegmentCounts
     first_bad: BadRecord | None
 
 
 @dataclass(frozen=True, slots=True)
 class RecordStep:
-    """A piece to its documents."""
+    """A piece to its documents. engine: of the search for n-grams."""
 
     settings: PartSettings
     load_splitter: SplitterLoader
+    engine: Engine | None = None
 
     def __call__(self, work: NumberedPiece) -> PieceText:
         read = work.piece.read(self.settings.records)
+        kept: list[Record] = []
         bodies: list[bytes] = []
-        numbers: list[int] = []
-        bad: list[BadRecord] = []
+        faults: list[BadRecord] = []
+        removed: list[Removed] = []
+        duplicates = dict(work.duplicates)
         for record in read.records:
-            body = self._body(record)
-            if isinstance(body, bytes):
-                bodies.append(body)
-                numbers.append(record.number)
+            body = record_body(record, self.settings)
+            if isinstance(body, BadRecord):
+                faults.append(body)
+            elif (found := self._removed(record, body, duplicates)) is not None:  # type: ignore[arg-type]
+                removed.append(found)
             else:
-                bad.append(body)
+                kept.append(record)  # type: ignore[arg-type]
+                bodies.append(body)
         documents = self._documents(bodies, work.path)
-        empty = [n for n, document in zip(numbers, documents, strict=True) if len(document) < 2]
-        bad += [BadRecord(number, "empty", "has no sentence") for number in empty]
-        sizes = array("Q", [len(body) for body, one in zip(bodies, documents, strict=True) if len(one) > 1])
-        documents = [document for document in documents if len(document) > 1]
-        ends = array("Q", accumulate(map(len, documents)))
-        text = b"".join(documents)
-        first = min(bad, key=lambda one: one.number, default=None)
-        counts = dict(Counter(one.reason for one in bad))
-        lines = text.count(b"\n") - len(documents)
-        return PieceText(text, ends, sizes, lines, read.numbers, counts, first)
+        empty = [n for n, document in enumerate(documents) if len(document) < 2]
+        faults += [BadRecord(kept[n].number, "empty", "has no sentence", kept[n].id) for n in empty]
+        return self._piece_text(kept, bodies, documents, faults, removed)._replace(numbers=read.numbers)
 
-    def _body(self, record: Record | BadRecord) -> bytes | BadRecord:
-        """The text's lines that hold something, each with its end. BadRecord for a text not to be used."""
-        if isinstance(record, BadRecord):
-            return record
-        limit = self.settings.records.max_record_bytes
-        if record.language is not None and not self._is_of_language(record.language):
-            fault = f"is of language {record.language!r}, expected {self.settings.language}"
-            return _bad(record, "other_language", fault)
-        try:
-            body = "".join([line + "\n" for line in text_lines(record.text)]).encode()
-        except UnicodeEncodeError as error:
-            half = error.object[error.start]
-            what = f"byte 0x{ord(half) - 0xDC00:02x} is not UTF-8" if half >= "\udc80" else "half a character"
-            return _bad(record, "malformed", what)
-        if not body:
-            return _bad(record, "empty", "has no text")
-        if len(body) > limit:
-            return _bad(record, "too_long", f"its text has {len(body)} bytes, expected at most {limit}")
-        return body
-
-    def _is_of_language(self, name: str) -> bool:
-        code = name.strip().lower().replace("_", "-").partition("-")[0]
-        try:
-            return language_of(code).code == self.settings.language
-        except SettingsError:
-            return False
+    def _removed(self, record: Record, body: bytes, duplicates: dict[int, RecordPlace]) -> Removed | None:
+        """The entry of a document that is left out for its text."""
+        selection = self.settings.selection
+        if selection.exclude:
+            ngrams = load_ngrams(selection.exclude, selection.exclude_ngram, self.engine)
+            if (shared := ngrams.find(body)) is not None:
+                return excluded(record, shared, selection.exclude)
+        if (of := duplicates.get(record.number)) is not None:
+            return Removed(record.number, "duplicate", record.id, of=of)
+        return None
 
     def _documents(self, bodies: list[bytes], path: str) -> list[bytes]:
         """Each document as it stands in a part, an empty line at its end."""
@@ -121,11 +108,42 @@ class RecordStep:
             start = end
         return documents
 
+    def _piece_text(
+        self,
+        kept: list[Record],
+        bodies: list[bytes],
+        documents: list[bytes],
+        faults: list[BadRecord],
+        removed: list[Removed],
+    ) -> PieceText:
+        """The documents in their two sets."""
+        limit = self.settings.selection.hash_limit
+        training: list[int] = []
+        withheld: list[int] = []
+        for number, document in enumerate(documents):
+            if len(document) > 1:
+                held_out = limit and is_held_out(text_hash(bodies[number]), limit)
+                (withheld if held_out else training).append(number)
+        removed += map(bad, faults)
+        counts = SegmentCounts(
+            articles=len(training) + len(withheld),
+            sentences=sum(documents[n].count(b"\n") - 1 for n in (*training, *withheld)),
+            withheld=len(withheld),
+            **Counter(one.reason for one in removed),
+        )
+        removed += [Removed(kept[n].number, WITHHELD, kept[n].id) for n in withheld]
+        removed.sort(key=lambda one: one.number)
+        first = min(faults, key=lambda one: one.number, default=None)
+        sets = [
+            _texts([documents[n] for n in numbers], [len(bodies[n]) for n in numbers])
+            for numbers in (training, withheld)
+        ]
+        return PieceText(sets[0], sets[1], 0, removed, counts, first)
+
+
+def _texts(documents: list[bytes], sizes: list[int]) -> DocumentTexts:
+    return DocumentTexts(b"".join(documents), array("Q", accumulate(map(len, documents))), array("Q", sizes))
+
 
 def _stripped_lines(body: bytes) -> bytes:
     return "".join([line.strip() + "\n" for line in body.decode().split("\n")]).encode()
-
-
-def _bad(record: Record, reason: Reason, fault: str) -> BadRecord:
-    identity = "" if record.id is None else f" (id {record.id})"
-    return BadRecord(record.number, reason, f"{fault}{identity}")

@@ -1,11 +1,13 @@
 """The plan of parts that are cut from records."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from bertdata.io import storage
 from bertdata.sources.find import find_sources, with_text_field
+from bertdata.sources.kinds import SOURCE_KINDS
 from bertdata.text.input_kinds import told_kinds
+from bertdata.text.numbered_piece import NumberedPiece
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.plan import relative_names
 
@@ -41,3 +43,11 @@ def plan_records(sources: Sequence[str], kind: str | None, settings: PartSetting
     return RecordPlan(
         settings=replace(settings, records=records), files=files, inputs=relative_names(files), kinds=kinds
     )
+
+
+def plan_pieces(plan: RecordPlan) -> Iterator[NumberedPiece]:
+    """The pieces of all files, in order."""
+    for file, (path, kind) in enumerate(zip(plan.files, plan.kinds, strict=True)):
+        pieces = SOURCE_KINDS[kind].pieces(path, plan.settings.records)
+        for number, piece in enumerate(pieces):
+            yield NumberedPiece(file, number, path, piece)

@@ -1,8 +1,10 @@
 """The text stage of records as a whole: files of any container in, parts out."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 
+from bertdata._native import Engine
 from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.io.file_check import file_md5
@@ -11,7 +13,9 @@ from bertdata.text.directory import TextDirectory
 from bertdata.text.manifest import TextManifest, text_input
 from bertdata.text.record_documents import RecordStep
 from bertdata.text.record_parts import RecordParts
-from bertdata.text.record_plan import RecordPlan
+from bertdata.text.record_plan import RecordPlan, plan_pieces
+from bertdata.text.selection.duplicates import DuplicateList, find_duplicates
+from bertdata.text.selection.evaluation_texts import load_ngrams
 from bertdata.text.settings import SegmentCounts
 from bertdata.text.splitter import SplitterLoader
 
@@ -25,27 +29,44 @@ def segment_records(
     load_splitter: SplitterLoader,
     *,
     workers: int = 1,
+    engine: Engine | None = None,
     progress: OnPieceDone | None = None,
+    hashing: OnPieceDone | None = None,
 ) -> SegmentCounts:
     """Write the parts of all records, in the order of their files, into a directory.
 
     The same bytes for any number of workers, and for the same texts in other files. A run that goes on after
-    a crash keeps the parts that are finished. InputError for a record that cannot be used, unless the
+    a crash keeps the parts that are finished. engine: of the search for n-grams of evaluation sets. hashing:
+    progress of the pass that looks for duplicates. InputError for a record that cannot be used, unless the
     settings leave it out, and for damaged files; DatasetError when the directory holds something else.
     """
     if workers < 1:
         raise SettingsError(f"workers is {workers}, expected 1 or more")
-    text = TextDirectory(directory, plan)
+    text, selection = TextDirectory(directory, plan), plan.settings.selection
+    if selection.exclude:
+        load_ngrams(
+            selection.exclude, selection.exclude_ngram, engine
+        )  # once, for all workers that are forked
     with ProcessPool(workers) as pool:
         md5s = [md5 for _, md5 in pool.in_order(file_md5, plan.files)]
         finished = text.finished()
         if finished is not None and [entry.md5 for entry in finished.inputs] == md5s:
             text.commit.release_finished()
             return finished.counts
-        with text.commit.run():
-            parts = RecordParts(text, md5s, progress or (lambda file, size: None))
-            parts.write(pool, RecordStep(plan.settings, load_splitter))
+        with text.commit.run(), ExitStack() as stack:
+            parts = RecordParts(text, md5s, progress or _untold)
+            duplicates = None
+            if selection.dedup is not None:
+                path = find_duplicates(
+                    text.commit, parts.sources, pool, plan_pieces(plan), plan.settings, hashing or _untold
+                )
+                duplicates = DuplicateList(path, stack)
+            parts.write(pool, RecordStep(plan.settings, load_splitter, engine), duplicates)
             return _finish(text, md5s, parts).counts
+
+
+def _untold(file: int, size: int) -> None:
+    """Progress that nobody asked for."""
 
 
 def _finish(text: TextDirectory[RecordPlan], md5s: list[str], parts: RecordParts) -> TextManifest:
@@ -57,4 +78,4 @@ def _finish(text: TextDirectory[RecordPlan], md5s: list[str], parts: RecordParts
             plan.inputs, md5s, parts.counts, sizes, plan.kinds, strict=True
         )
     ]
-    return text.finish(inputs, parts.made)
+    return text.finish(inputs, [*parts.made, *parts.write_others()])

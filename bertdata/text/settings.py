@@ -11,6 +11,8 @@ from bertdata.text.punkt.variants import ALIASES, VARIANTS, variant_named
 
 TEXT_RECIPES = ("mlperf", "nvidia")
 PUNKT_NAMES = (*VARIANTS, *ALIASES)
+LEFT_OUT = ("malformed", "empty", "too_long", "other_language", "excluded", "duplicate", "withheld")
+"""Counters of records that are not trained on, in the order in which they are looked for."""
 NVIDIA_TEXT = ("nvidia", "habana")
 """The recipes of shards with NVIDIA's text stage; all others have MLPerf's."""
 _PREFIX = "wikicorpus_"
@@ -131,7 +133,7 @@ class SegmentCounts:
 
     withheld: articles in eval.txt (mlperf). empty: articles without text, which make no output, and
     lines_outside: lines of text that no article holds (both nvidia; the original drops them too).
-    Of records: empty, malformed, too_long, other_language: those that are left out.
+    Of records: empty, malformed, too_long, other_language, excluded, duplicate: those that are left out.
     """
 
     files: int = 0
@@ -143,6 +145,8 @@ class SegmentCounts:
     malformed: int = 0
     too_long: int = 0
     other_language: int = 0
+    excluded: int = 0
+    duplicate: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
 

@@ -310,7 +310,10 @@ def test_an_error_is_found_in_the_text_of_a_worker_s_traceback() -> None:
         (("--num-shards", "4"), "--num-shards goes with --shuffle global"),
         (("--dupe-facto", "3"), "--dupe-facto: neither a flag of ours nor of Beam"),
         (("--phase", "1", "stray"), "stray: neither a flag of ours nor of Beam"),
+        (("--sdk_worker_paralelism=2",), "; the nearest known is --sdk_worker_parallelism"),
         (("--runner", "NoRunner"), "--runner NoRunner: no such runner"),
+        (("--direct_running_mode=fast",), "Beam refuses: argument --direct_running_mode: invalid choice: "),
+        (("--runner=DaskRunner", "--dask_workers=x"), "argument --dask_workers: invalid int value: 'x'"),
     ],
 )
 def test_wrong_usage_exits_2_with_one_line_and_makes_nothing(

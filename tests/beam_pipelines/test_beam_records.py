@@ -260,3 +260,57 @@ def test_wrong_usage_is_one_line_and_makes_nothing(
     assert line.startswith("beam_pipelines.prepare: error: ")
     assert message in line.replace("--part-size is", "part_size is")
     assert not list(tmp_path.glob("beam*"))
+
+
+def select_flags(place: Path) -> tuple[str, ...]:
+    """Flags that leave some of the documents out, and the evaluation set that they name."""
+    evaluation = place / "evaluation.txt"
+    evaluation.write_text("\n\n".join(DOCUMENTS[10:200:30]))
+    flags = ("--exclude", str(evaluation), "--exclude-ngram", "9", "--dedup", "exact", "--eval-share", "20%")
+    return (*PART, *flags, "--skip-bad-records")
+
+
+def write_with_duplicates(place: Path) -> Path:
+    """Files of documents, some of them twice, in one file and in two, and of some bad records."""
+    documents = [*DOCUMENTS[:150], *DOCUMENTS[40:60], *DOCUMENTS[100:250], *DOCUMENTS[:30], *DOCUMENTS[250:]]
+    for number in range(3):
+        name = ("a.jsonl.zst", "a.jsonl", "a.jsonl.gz")[number]
+        texts = [*documents[number::3], "", *documents[5:20]]
+        write(place / "source" / str(number), name, texts)
+    return place / "source"
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        (),
+        ("--direct_running_mode=multi_threading", "--direct_num_workers=2"),
+        pytest.param(PROCESSES, id="two processes", marks=pytest.mark.thorough),
+        pytest.param(("--direct_runner_bundle_repeat=1",), id="twice", marks=pytest.mark.thorough),
+    ],
+)
+def test_documents_left_out_and_held_out_are_those_of_the_command(
+    flags: tuple[str, ...], beam: Any, by_command: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, chosen = write_with_duplicates(tmp_path), select_flags(tmp_path)
+    expected = by_command(source, "jsonl", chosen)
+    capsys.readouterr()
+    assert beam(source, "jsonl", *chosen, *flags) == expected
+    totals = json.loads(expected[0]["manifest.json"])["totals"]
+    assert min(totals[name] for name in ("excluded", "duplicate", "withheld", "empty")) > 2
+    assert {"eval-00000.txt", "removed.jsonl"} < expected[0].keys()
+    assert not [name for name in expected[1] if name.startswith(("eval", "removed"))]
+    told = dict(re.findall(r"^  (\w+) +(\d+)$", capsys.readouterr().out, re.MULTILINE))
+    assert {name: int(told[f"text_{name}"]) for name in totals} == totals
+
+
+def test_a_bad_record_ends_the_search_for_duplicates_in_the_line_of_the_command(
+    small_vocabulary_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = write_with_duplicates(tmp_path)
+    arguments = words([source], small_vocabulary_file, tmp_path / "beam", "--input-kind", "jsonl", *SMALL)
+    assert main([*arguments, *PART, "--dedup", "exact"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"beam_pipelines.prepare: error: {source}/0/a.jsonl.zst: record ")
+    assert "has no text" in line
+    assert not list(tmp_path.glob("beam*"))

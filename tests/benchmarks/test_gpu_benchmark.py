@@ -24,7 +24,7 @@ TINY = {"vocab_size": 104, "hidden_size": 32, "num_hidden_layers": 2, "num_atten
 @pytest.mark.parametrize(("phase", "masks", "giga"), [("phase1", 20, 240.6), ("phase2", 80, 1020.5)])
 def test_the_published_work_of_a_sequence_is_found(phase, masks, giga):
     config = FULL.config(phase)
-    shape = ModelConfig.from_dict(config.model.settings(), "model")
+    shape = ModelConfig.from_dict(config.model_settings, "model")
     done = PASSES * forward_operations(np.array([config.data.max_seq_length]), masks, shape)
     assert done == pytest.approx(giga * 1e9, rel=0.01)
 
@@ -44,7 +44,7 @@ def test_full_sizes_are_those_of_the_shipped_configurations():
 def test_every_option_is_a_configuration():
     for keys in OPTIONS.values():
         config = FULL.config("phase1", **keys)
-        dropout = config.model.settings()["attention_probs_dropout_prob"]
+        dropout = config.model_settings["attention_probs_dropout_prob"]
         assert config.cuda.attention != "cudnn" or (dropout * 16).is_integer()
 
 

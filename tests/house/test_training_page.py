@@ -12,8 +12,8 @@ from tools.configuration_page import SOURCES, page, pictures
 from tools.program_pages import CONFIGURATION, FOLDER, PICTURES, SCHEMAS, pages, schemas
 from trainer.config.flags import make_config, make_configs, shipped_configs
 from trainer.config.model import ModelConfig
-from trainer.config.schedule import SCHEDULES
 from trainer.config.settings import Config
+from trainer.registry import NAMES
 
 PAGE = ROOT / "docs" / "training.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -50,7 +50,9 @@ def test_the_page_of_the_configuration_is_what_the_code_declares():
 def test_the_pictures_of_the_schedules_are_what_the_code_computes():
     written = {path.name: path.read_text(encoding="utf-8") for path in PICTURES.glob("*.svg")}
     assert written == pictures(), "python -m tools.program_pages draws them anew"
-    assert [name for name in SCHEDULES if f"| `{name}` | ![{name}](schedules/{name}.svg) |" not in TEXT] == []
+    assert [
+        name for name in NAMES["schedule"] if f"| `{name}` | ![{name}](schedules/{name}.svg) |" not in TEXT
+    ] == []
 
 
 def words(command: str) -> list[str]:

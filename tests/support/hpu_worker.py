@@ -262,7 +262,7 @@ def run_apart(scenario: dict[str, Any], place: Path) -> None:
 
 
 if __name__ == "__main__":
-    tables.draw_curves = lambda folder, columns: []  # half a second a run
+    tables.draw_curves = lambda folder: []  # half a second a run
     path = Path(sys.argv[1])
     scenarios = json.loads(path.read_text())
     if "RANK" in os.environ:

@@ -1,11 +1,12 @@
 """Optimisers of tests, by the names of their presets."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from torch import nn
 
-from trainer.config.update import find_preset
+from trainer.registry import find
 from trainer.update.optimiser import Optimiser, build_optimiser, group_parameters
 
 
@@ -13,5 +14,5 @@ def make_optimiser(
     name: str, named_parameters: Iterable[tuple[str, nn.Parameter]], **settings: Any
 ) -> Optimiser:
     """The optimiser of that name with the given settings changed; the caller sets lr and clips."""
-    preset = find_preset(name, **settings)
+    preset = replace(find("preset", name), **settings)
     return build_optimiser(preset, group_parameters(preset, named_parameters))

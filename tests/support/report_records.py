@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from trainer.config.settings import Config
+from trainer.data.label_counts import Frequencies, LabelSurvey
 from trainer.model.evaluation import PretrainingEvaluation
 from trainer.model.pretraining import Pretraining
 from trainer.report.reporter import (
@@ -56,6 +57,7 @@ def record(step: int, **changes) -> StepRecord:
         "sequences": 32,
         "tokens": 3200,
         "operations": 2e12,
+        "slots": 4000,
         "data_wait": 0.05,
         "gradient_norm": 0.75,
         "memory_gib": 2.5,
@@ -71,9 +73,13 @@ def evaluation(step: int) -> EvaluationRecord:
         "next_sentence_accuracy": 0.5,
         "next_sentence_loss": 0.5,
         "most_frequent_accuracy": 0.125,
+        "guess_masked_lm_loss": 7.0,
+        "guess_next_sentence_accuracy": 0.625,
+        "guess_next_sentence_loss": 0.75,
     }
     data = SimpleNamespace(examples=100, name="evaluation set", left_out=0)
-    text = PretrainingEvaluation(data, 5, "training").describe(results)
+    survey = LabelSurvey(Frequencies([0, 3, 2]), '"the"', Frequencies([1, 2]), ("is next", "is random"))
+    text = PretrainingEvaluation(data, survey.as_json(), "training").describe(results)
     return EvaluationRecord(step=step, trained=32 * step, examples=100, results=results, text=text)
 
 

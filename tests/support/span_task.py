@@ -55,7 +55,6 @@ class SpanTask(Task):
         evaluation=("loss", "span_accuracy", "word_starts"),
         shown="span_accuracy",
         target="span_accuracy",
-        curves={"spans": ("span", "span")},
     )
 
     @classmethod

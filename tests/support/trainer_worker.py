@@ -103,7 +103,7 @@ def note(path: Path, number: int, batches: Sequence[Batch]) -> None:
 
 
 if __name__ == "__main__":
-    tables.draw_curves = lambda folder, columns: []  # half a second a run
+    tables.draw_curves = lambda folder: []  # half a second a run
     Cpu.bucket_mb = 1  # what bandwidth is measured with
     Training.update = update_with_accidents  # type: ignore[method-assign]
     sys.exit(main())

@@ -25,6 +25,7 @@ TITLES = {
     "data": "data",
     "masking": "masks",
     "model": "model",
+    "modernbert": "ModernBERT, model_type modernbert",
     "update": "update of the weights",
     "split": "division of the model over the devices",
     "schedule": "learning rate",

@@ -18,7 +18,10 @@ from trainer.config.section import Section
 from trainer.config.update import UpdateSection
 from trainer.registry import find
 
-SECTIONS = ("run", "data", "masking", "model", "update", "split", "schedule", "reports", "finetuning")
+SECTIONS = (
+    *("run", "data", "masking", "model", "modernbert", "update"),
+    *("split", "schedule", "reports", "finetuning"),
+)
 """The sections, in the order of their keys."""
 
 DEVICES = ("cuda", "hpu", "ipu", "xla")

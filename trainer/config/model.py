@@ -3,12 +3,13 @@
 import json
 from collections.abc import Mapping
 from dataclasses import Field, asdict, dataclass, fields, make_dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from bertdata.config.declared import schema_of, setting, setting_of
 from bertdata.config.value_check import check_names, check_values, read_object
 from bertdata.errors import SettingsError
 from trainer.config.section import Section
+from trainer.registry import NAMES, find
 
 TRAINED_ACT = "trained_hidden_act"
 """Key of our own in a bert_config.json: the activation, where Google's programs know it by no name."""
@@ -35,9 +36,14 @@ class ModelConfig:
     value; that of the attention's output projection; the dense layer and norm before the word logits; the
     bias of the word logits. A model without a bias computes what one with zeros there computes.
 
-    A roberta is the same model with other names in transformers, and a table of positions whose first
-    ``pad_token_id + 1`` rows are never read. They are left out here: max_position_embeddings counts the rest.
+    Other kinds of models, which ``model_type`` names, are subclasses that the registry knows.
+
+    has_biases: norms and the layer before the word logits have them. inner_ratio: intermediate_size over
+    hidden_size, where only the latter is given.
     """
+
+    has_biases: ClassVar[bool] = True
+    inner_ratio: ClassVar[float] = 4.0
 
     vocab_size: int = setting(30522, "size of the vocabulary in tokens", least=5, most=2097152)
     hidden_size: int = setting(768, "width of a token's vector", least=1, most=262144)
@@ -60,7 +66,9 @@ class ModelConfig:
     use_attention_projection_bias: bool = setting(True, "the attention's output projection has a bias")
     use_cls_layer: bool = setting(True, "a dense layer and a norm come before the word logits")
     use_prediction_bias: bool = setting(True, "the word logits have a bias")
-    model_type: str = setting("bert", "form in transformers: bert, or roberta", ("bert", "roberta"))
+    model_type: str = setting(
+        "bert", "kind of model: bert, roberta or modernbert", ("bert", "roberta", "modernbert")
+    )
     pad_token_id: int = setting(0, "id of padding, behind which roberta's positions begin", least=0)
 
     def __post_init__(self) -> None:
@@ -78,20 +86,34 @@ class ModelConfig:
     def from_dict(cls, values: Mapping[str, Any], where: str = "model configuration") -> "ModelConfig":
         """The configuration of a bert_config.json or config.json. SettingsError names a foreign key."""
         try:
-            check_names(values, config_keys())
-            check_values(values, config_keys())
-            kinds: dict[str, type[Any]] = {item.name: type(item.default) for item in fields(cls)}
-            return cls(**{name: kinds[name](value) for name, value in values.items() if name in kinds})
+            kind = kind_of(values)
+            known = kind.file_keys()
+            check_names(values, known)
+            check_values(values, known)
+            types: dict[str, type[Any]] = {item.name: type(item.default) for item in fields(kind)}
+            return kind(**{name: types[name](value) for name, value in values.items() if name in types})
         except SettingsError as error:
             raise SettingsError(f"{where}: {error}") from None
+
+    @classmethod
+    def file_keys(cls) -> dict[str, Any]:
+        """The schema of each key of a bert_config.json or config.json, those of other programs included."""
+        return {**schema_of(cls), **_FOREIGN}
+
+    @classmethod
+    def of_file(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The keys of a bert_config.json or config.json with this class's meaning."""
+        found = dict(values)
+        if (trained := found.pop(TRAINED_ACT, None)) is not None:
+            found["hidden_act"] = trained
+        return found
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
-    @property
-    def unread_positions(self) -> int:
-        """Rows of transformers' table of positions before the first that is read."""
-        return self.pad_token_id + 1 if self.model_type == "roberta" else 0
+    def for_transformers(self) -> dict[str, Any]:
+        """The keys of transformers' config.json."""
+        return self.as_json()
 
     def parameters(self, *, words: bool = True, pairs: bool = True) -> int:
         """Number of trained values, those of the vocabulary's padding included.
@@ -131,11 +153,13 @@ class ModelKeys(Section):
 
     def described(self) -> dict[str, Any]:
         """The keys of a ModelConfig as they are given, with the activation's name whatever its form."""
-        settings = of_file(read_object(self.model_config)) if self.model_config else {}
+        file = self.model_config
+        settings = of_file(read_object(file), file) if file else {}
         values = self.values()
         inline = {name: values[name] for name in schema_of(ModelConfig) if values[name] is not None}
         if "hidden_size" in inline:
-            settings["intermediate_size"] = 4 * inline["hidden_size"]
+            ratio = kind_of(settings | inline).inner_ratio
+            settings["intermediate_size"] = int(ratio * inline["hidden_size"])
         return settings | inline
 
 
@@ -143,19 +167,17 @@ _OTHERWISE = {"vocab_size": "the dataset's", "intermediate_size": "four times hi
 """The usual value of a key that neither configuration nor file gives, where it is not ModelConfig's."""
 
 
-def _inline_key(item: Field[Any]) -> tuple[str, Any, Any]:
-    """Name, type and declaration of the key that overrides a field of ModelConfig. None: not given."""
+def inline_key(kind: type[ModelConfig], item: Field[Any]) -> tuple[str, Any, Any]:
+    """Name, type and declaration of the key that overrides a field of the class. None: not given."""
     otherwise = _OTHERWISE.get(item.name, json.dumps(item.default))
-    key = setting_of(
-        ModelConfig, item.name, default=None, help=f" (default: model_config's, else {otherwise})"
-    )
-    kind: Any = item.type
-    return item.name, kind | None, key
+    key = setting_of(kind, item.name, default=None, help=f" (default: model_config's, else {otherwise})")
+    of_value: Any = item.type
+    return item.name, of_value | None, key
 
 
 MODEL_SECTION: type[ModelKeys] = make_dataclass(
     "ModelSection",
-    [_inline_key(item) for item in fields(ModelConfig)],
+    [inline_key(ModelConfig, item) for item in fields(ModelConfig)],
     bases=(ModelKeys,),
     frozen=True,
     kw_only=True,
@@ -163,17 +185,23 @@ MODEL_SECTION: type[ModelKeys] = make_dataclass(
 """The section of the model's keys: those of ModelKeys, and one for each of ModelConfig's."""
 
 
-def of_file(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of a bert_config.json or config.json with ModelConfig's meaning."""
-    found = dict(values)
-    if (trained := found.pop(TRAINED_ACT, None)) is not None:
-        found["hidden_act"] = trained
-    if found.get("model_type") == "roberta":
-        found.setdefault("pad_token_id", 1)
-        rows = found.get("max_position_embeddings")
-        if isinstance(rows, int) and isinstance(found["pad_token_id"], int):
-            found["max_position_embeddings"] = rows - found["pad_token_id"] - 1
-    return found
+def kind_of(values: Mapping[str, Any]) -> type[ModelConfig]:
+    """The settings of the kind of model that these keys describe. Those of a bert where it is unknown."""
+    name = values.get("model_type")
+    known = isinstance(name, str) and name in NAMES["model settings"]
+    kind: type[ModelConfig] = find("model settings", str(name) if known else "bert")
+    return kind
+
+
+def of_file(values: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The keys of a bert_config.json or config.json with the meaning of ModelConfig's kinds.
+
+    SettingsError begins with the file.
+    """
+    try:
+        return kind_of(values).of_file(values)
+    except SettingsError as error:
+        raise SettingsError(f"{where}: {error}") from None
 
 
 _UNREAD = """_name_or_path add_cross_attention architectures bos_token_id classifier_dropout
@@ -190,8 +218,3 @@ _FOREIGN = {
     **dict.fromkeys(_UNREAD.split(), True),
 }
 """The schema of each key of other programs alone."""
-
-
-def config_keys() -> dict[str, Any]:
-    """The schema of each key of a bert_config.json or config.json, those of other programs included."""
-    return {**schema_of(ModelConfig), **_FOREIGN}

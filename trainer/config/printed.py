@@ -6,7 +6,7 @@ from typing import Any
 
 from bertdata.io.terminal import say_text
 from trainer.config.settings import Config
-from trainer.config.update import PRESETS
+from trainer.registry import find
 
 
 def print_config(program: str, phases: Sequence[Config], **others: Any) -> None:
@@ -22,7 +22,7 @@ def resolved(config: Config) -> dict[str, Any]:
     update_examples: examples of an update over all workers, as far as the data do not decide it.
     """
     keys = config.as_json()
-    preset = PRESETS[config.update.optimiser]
+    preset = find("preset", config.update.optimiser)
     beta1, beta2 = preset.betas
     usual = {
         "beta1": beta1,

@@ -1,6 +1,6 @@
-"""The learning rate: its warm-up, the schedules by name, and the section of their keys.
+"""The learning rate: its warm-up, the form of a schedule, and the section of their keys.
 
-A new schedule is a formula here and a line of ``SCHEDULES``.
+A new schedule is a formula in ``trainer.config.updates`` and a line of the registry.
 """
 
 import math
@@ -11,11 +11,10 @@ from typing import Any
 
 from bertdata.config.declared import setting
 from trainer.config.section import BY_UPDATE, Section, check
+from trainer.registry import NAMES
 
 Schedule = Callable[[int], float]
 """The learning rate as a function of the update, counted from 0."""
-
-_LEAST = 1e-7
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,84 +68,6 @@ class ScheduleKind:
         return found
 
 
-def mlperf(
-    rate: float, steps: int, warmup: Warmup, *, start_warmup_step: int = 0, power: float = 1.0
-) -> Schedule:
-    """Warm-up counted from start_warmup_step, which may be negative. The decay ignores the warm-up."""
-    return _warmed_up(rate, warmup.updates, _decay(rate, steps, power), start_warmup_step)
-
-
-def nvidia_poly(rate: float, steps: int, warmup: Warmup, *, power: float = 0.5) -> Schedule:
-    """NVIDIA's schedule: progress includes the current step, and the rate jumps where warm-up ends."""
-    fraction = warmup.fraction
-    after = _decay(rate, steps, power)
-
-    def rate_at(step: int) -> float:
-        progress = (step + 1) / steps
-        return rate * progress / fraction if progress < fraction else after(step + 1)
-
-    return rate_at
-
-
-def nvidia_linear(rate: float, steps: int, warmup: Warmup) -> Schedule:
-    """NVIDIA's fine-tuning: linear to 0 at the last step, from the full rate where warm-up ends.
-
-    Progress x = (step + 1) / steps includes the current step: rate * x / w below the fraction w of warm-up,
-    then rate * (1 - x) / (1 - w).
-    """
-    fraction = warmup.fraction
-    falling = max(1 - fraction, 1 / steps)
-
-    def rate_at(step: int) -> float:
-        progress = (step + 1) / steps
-        return rate * (progress / fraction if progress < fraction else max(0.0, 1 - progress) / falling)
-
-    return rate_at
-
-
-def habana_tf(rate: float, steps: int, warmup: Warmup, *, adam: bool = False) -> Schedule:
-    """Habana's schedule: with LAMB a square root that jumps after warm-up, with Adam linear without a jump.
-
-    A warm-up of more updates than steps is cut off by the end.
-    """
-    start = rate / (1 - warmup.updates / steps) if adam and warmup.updates < steps else rate
-    return _warmed_up(rate, warmup.updates, _decay(start, steps, 1.0 if adam else 0.5))
-
-
-def polynomial_decay(rate: float, steps: int, warmup: Warmup) -> Schedule:
-    """Linear warm-up to the rate, then linear decay to 1e-7."""
-    falling = steps - warmup.updates
-    return _warmed_up(rate, warmup.updates, lambda step: max(_LEAST, rate * (steps - step) / falling))
-
-
-def natural_exponential(
-    rate: float, steps: int, warmup: Warmup, *, decay_steps: int, decay_rate: float
-) -> Schedule:
-    """Decay in stairs: every decay_steps the rate is multiplied by exp(-decay_rate)."""
-
-    def stairs(step: int) -> float:
-        return rate * math.exp(-decay_rate * ((step - warmup.updates) // decay_steps))
-
-    return _warmed_up(rate, warmup.updates, stairs)
-
-
-def custom(rate: float, steps: int, warmup: Warmup, *, lr_schedule_by_step: Mapping[str, float]) -> Schedule:
-    """Rates from a table {first step, as text: rate}. The other settings are ignored."""
-    table = sorted((int(step), float(value)) for step, value in lr_schedule_by_step.items())
-    return lambda step: max((since, value) for since, value in table if since <= step)[1]
-
-
-SCHEDULES = {
-    "mlperf": ScheduleKind(formula=mlperf),
-    "nvidia-poly": ScheduleKind(formula=nvidia_poly),
-    "nvidia-linear": ScheduleKind(formula=nvidia_linear),
-    "habana-tf": ScheduleKind(formula=habana_tf, may_end_in_warmup=True, rate_of_one_worker=True),
-    "polynomial_decay": ScheduleKind(formula=polynomial_decay),
-    "natural_exponential": ScheduleKind(formula=natural_exponential),
-    "custom": ScheduleKind(formula=custom),
-}
-
-
 @dataclass(frozen=True, kw_only=True)
 class ScheduleSection(Section):
     """The learning rate as a function of the update. None: the schedule's own value."""
@@ -161,7 +82,7 @@ class ScheduleSection(Section):
     lr_schedule: str | None = setting(
         None,
         "name of the learning-rate schedule (default: the optimiser's usual one)",
-        tuple(SCHEDULES),
+        tuple(NAMES["schedule"]),
         common=True,
     )
     base_learning_rate: float = setting(
@@ -193,13 +114,13 @@ class ScheduleSection(Section):
         check(isinstance(self.warmup, int) or self.warmup < 1, f"warmup is {self.warmup}, {wanted}")
 
 
-def _warmed_up(rate: float, rising: int, after: Schedule, start: int = 0) -> Schedule:
+def warmed_up(rate: float, rising: int, after: Schedule, start: int = 0) -> Schedule:
     """Linear warm-up from 0 at step ``start`` to the rate after ``rising`` steps, then ``after``."""
     if rising == 0:  # whatever the start
         return after
     return lambda step: rate * (step - start) / rising if step - start < rising else after(step)
 
 
-def _decay(rate: float, steps: int, power: float) -> Schedule:
+def decay(rate: float, steps: int, power: float) -> Schedule:
     """Polynomial decay from the rate at step 0 to 0 at the last step."""
     return lambda step: rate * math.pow(max(0.0, 1 - step / steps), power)

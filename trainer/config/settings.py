@@ -24,9 +24,10 @@ from trainer.config.keys import (
 )
 from trainer.config.model import MODEL_SECTION, ModelKeys
 from trainer.config.run import ReportsSection, RunSection
-from trainer.config.schedule import SCHEDULES, Schedule, ScheduleKind, ScheduleSection, Warmup
+from trainer.config.schedule import Schedule, ScheduleKind, ScheduleSection, Warmup
 from trainer.config.section import PRETRAINING, Section, check
-from trainer.config.update import PRESETS, UpdateSection
+from trainer.config.update import UpdateSection
+from trainer.registry import find
 
 if TYPE_CHECKING:
     from trainer.config.device_keys import CudaSection
@@ -143,9 +144,15 @@ class Config:
         return "masking" in self.others and self.masking.is_at_load
 
     @property
+    def model_settings(self) -> dict[str, Any]:
+        """The keys of a ModelConfig: those of the model's file, overridden by keys that are given."""
+        own = self.others["modernbert"].values() if "modernbert" in self.others else {}
+        return self.model.settings() | {name: value for name, value in own.items() if value is not None}
+
+    @property
     def schedule_name(self) -> str:
         """The name of the learning-rate schedule, by default the optimiser's usual one."""
-        return self.schedule.lr_schedule or PRESETS[self.update.optimiser].schedule
+        return self.schedule.lr_schedule or str(find("preset", self.update.optimiser).schedule)
 
     @property
     def sums_micro_batches(self) -> bool:
@@ -155,7 +162,8 @@ class Config:
     @property
     def schedule_kind(self) -> ScheduleKind:
         """The learning-rate schedule's formula, and how it reads the settings."""
-        return SCHEDULES[self.schedule_name]
+        kind: ScheduleKind = find("schedule", self.schedule_name)
+        return kind
 
     def find_warmup(self, steps: int) -> Warmup:
         """The warm-up of a training of so many updates. SettingsError where it does not end in them."""

@@ -1,25 +1,16 @@
-"""The update: the optimisers by name, and the keys of batch sizes, precision, clipping and reduction."""
+"""The update: settings of an optimiser, and the keys of batch sizes, precision, clipping and reduction."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass
 
 from bertdata.config.declared import setting
-from bertdata.config.value_check import check_names, check_values
 from trainer.config.section import Section, check
+from trainer.registry import NAMES, find
 
-_TENSORFLOW = ("LayerNorm", "layer_norm", "bias")
-_NVIDIA = ("bias", "gamma", "beta", "LayerNorm")
-_SHARE = {"minimum": 0, "exclusiveMaximum": 1}
-_RANGES = {
-    "beta1": _SHARE,
-    "beta2": _SHARE,
-    "eps": {"exclusiveMinimum": 0},
-    "weight_decay": {"minimum": 0},
-    "momentum": _SHARE,
-    "trust": {"enum": ["all", "named", "decayed", "weights", "none"]},
-}
+OF_TENSORFLOW = ("LayerNorm", "layer_norm", "bias")
+"""Parts of the names of weights that do not decay in programs after Google's."""
+
 _DEFAULT_BATCH_SIZE = 32
 _NEARLY_WHOLE = 0.05  # of a micro-batch: rows that are spread over the others
 
@@ -56,29 +47,6 @@ class Preset:
         if self.trust == "weights":
             return "bias" not in name
         return self.decays(name) and (self.trust == "named" or self.weight_decay != 0)
-
-
-PRESETS = {
-    "lamb-mlperf": Preset(
-        decay_skips=_TENSORFLOW, trust="named", schedule="mlperf", clipping="per_micro_batch"
-    ),
-    "lamb-nvidia": Preset(
-        decay_skips=_NVIDIA, trust="decayed", schedule="nvidia-poly", clipping="per_update"
-    ),
-    "lamb-nvlamb": Preset(decay_skips=_NVIDIA, schedule="nvidia-poly", clipping="per_update"),
-    "lamb-habana-tf": Preset(
-        decay_skips=_TENSORFLOW, schedule="habana-tf", clipping="per_micro_batch_divided"
-    ),
-    "lamb-graphcore": Preset(debias=False),
-    "lamb-graphcore-pytorch": Preset(decay_skips=("bias", "LayerNorm"), trust="weights"),
-    "adamw-bert": Preset(
-        decay_skips=_TENSORFLOW, trust="none", debias=False, schedule="mlperf", clipping="per_micro_batch"
-    ),
-    # PyTorch's defaults in all else.
-    "adamw": Preset(kind="adamw", eps=1e-8, trust="none"),
-    "momentum": Preset(kind="sgd", weight_decay=0.0, momentum=0.9, trust="none"),
-    "sgd": Preset(kind="sgd", weight_decay=0.0, trust="none"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +88,7 @@ class UpdateSection(Section):
     init_loss_scale: float = setting(65536.0, "initial value of an adjusted loss scale", above=0)
     min_loss_scale: float = setting(1.0, "lower bound of an adjusted loss scale", above=0)
     max_loss_scale: float = setting(16777216.0, "upper bound of an adjusted loss scale", above=0)
-    optimiser: str = setting("lamb-nvidia", "name of the optimiser", tuple(PRESETS), common=True)
+    optimiser: str = setting("lamb-nvidia", "name of the optimiser", tuple(NAMES["preset"]), common=True)
     beta1: float | None = setting(
         None, "decay rate of the gradient's average (default: the optimiser's)", least=0, below=1
     )
@@ -165,7 +133,10 @@ class UpdateSection(Section):
     @property
     def clipping_point(self) -> str:
         """The point at which gradients are clipped, by default the optimiser's usual one."""
-        return PRESETS[self.optimiser].clipping if self.clipping == "usual" else self.clipping
+        if self.clipping != "usual":
+            return self.clipping
+        usual: str = find("preset", self.optimiser).clipping
+        return usual
 
     def micro_batch_clip_norm(self, divisor: float) -> float | None:
         """Norm to clip the gradient of a micro-batch's loss / divisor to. None: not clipped there.
@@ -212,14 +183,3 @@ class UpdateSection(Section):
         """Examples of one update over all workers, on average for packed rows."""
         size, count = self.micro_batches(workers, examples_per_row)
         return round(workers * size * count * examples_per_row)
-
-
-def find_preset(name: str, **settings: Any) -> Preset:
-    """The preset of that name with the given settings changed."""
-    check_names([name], PRESETS, "optimiser ")
-    changeable = {item.name for item in fields(Preset)} - {"kind", "schedule", "clipping"}
-    check_names(settings, changeable, f"optimiser {name}: ")
-    preset = replace(PRESETS[name], **settings)
-    beta1, beta2 = preset.betas
-    check_values(asdict(preset) | {"beta1": beta1, "beta2": beta2}, _RANGES, f"optimiser {name}: ")
-    return preset

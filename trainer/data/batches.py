@@ -30,13 +30,20 @@ class Sequences:
         self.ends, self.longest, self.attention = ends, longest, attention
 
     def attend(
-        self, query: Tensor, key: Tensor, value: Tensor, dropout: float, scale: float | None
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        dropout: float,
+        scale: float | None = None,
+        reach: int | None = None,
     ) -> Tensor:
         """The attended values, (tokens, heads, head size) like query, key and value.
 
-        scale: the factor of query times key; None stands for (head size)^-1/2.
+        scale: the factor of query times key; None stands for (head size)^-1/2. reach: tokens that a token
+        sees on each side; None: its whole sequence.
         """
-        return self.attention(query, key, value, self.ends, self.longest, dropout, scale)
+        return self.attention(query, key, value, self.ends, self.longest, dropout, scale, reach)
 
 
 class Batch(ABC):

@@ -12,7 +12,7 @@ from bertdata.examples.columns import Array
 from bertdata.examples.groups import MASKS, PAIR_LABEL, PAIRS, SEGMENT, has_group, mask_names, only_column
 from bertdata.examples.objectives import find_objective
 from bertdata.records import DEFAULT_OBJECTIVE, ExampleBatch, ShardLayout
-from trainer.config.model import ModelConfig
+from trainer.config.model import kind_of
 from trainer.config.settings import Config
 from trainer.data.order import numbers
 
@@ -106,7 +106,8 @@ def configured_data(config: Config) -> OpenedDataset:
         max_predictions_per_seq=keys.max_predictions_per_seq or 20,
         objective=keys.objective or DEFAULT_OBJECTIVE,
     )
-    vocabulary_size = config.model.settings().get("vocab_size") or ModelConfig().vocab_size
+    model = config.model_settings
+    vocabulary_size = model.get("vocab_size") or kind_of(model)().vocab_size
     return generated_data(layout, vocabulary_size=vocabulary_size, seed=keys.seed)
 
 

@@ -11,7 +11,7 @@ from bertdata.dataset.vocabulary import fit_warnings
 from bertdata.errors import SettingsError
 from bertdata.examples.groups import MASKS, count_masks, has_group
 from bertdata.examples.objectives import find_objective
-from trainer.config.model import ModelConfig
+from trainer.config.model import kind_of
 from trainer.config.settings import Config
 from trainer.registry import find
 
@@ -33,7 +33,7 @@ def open_configured(
     directory of training and test files the latter, to evaluate on; else the former. task: the one that
     learns it; None: any of pre-training.
     """
-    model = config.model.settings()
+    model = config.model_settings
     vocabulary_size = model.get("vocab_size", model_vocabulary_size)
     if paths is None:
         generated: OpenedDataset = find("examples", "generated")(config)
@@ -44,7 +44,9 @@ def open_configured(
         unverified=config.data.unverified,
         max_seq_length=config.data.max_seq_length,
         max_predictions_per_seq=None if is_dynamic else config.data.max_predictions_per_seq,
-        max_position_embeddings=model.get("max_position_embeddings", ModelConfig().max_position_embeddings),
+        max_position_embeddings=model.get(
+            "max_position_embeddings", kind_of(model)().max_position_embeddings
+        ),
         vocabulary_size=vocabulary_size,
         objective=config.data.objective,
         split="test" if held_out else "training",

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode, register_flop_formula
 
-from trainer.devices.cpu import cpu_attention
+from trainer.devices.cpu import EVERY, cpu_attention
+from trainer.devices.cpu_blocks import blocks_of
 
 HOST = torch.device("cpu")
 host_attention = cpu_attention
@@ -45,19 +46,33 @@ def flop_counter(length: int) -> FlopCounterMode:
 
 
 @register_flop_formula(torch.ops.bertdata.flat_attention, get_raw=True)
-def count_flops(query: Tensor, key: Tensor, value: Tensor, ends: Tensor, *_: Any, **__: Any) -> int:
-    """Two products of (rows, head size) with (head size, rows) or the like for each sequence and head."""
-    return 2 * _product_flops(query, ends)
+def count_flops(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    ends: Tensor,
+    seed: Tensor,
+    dropout: float,
+    scale: float,
+    reach: int = EVERY,
+    *_: Any,
+    **__: Any,
+) -> int:
+    """Two products of (rows, head size) with (head size, seen rows) or the like for each block and head."""
+    return 2 * _product_flops(query, ends, reach)
 
 
 @register_flop_formula(torch.ops.bertdata.flat_attention_backward, get_raw=True)
-def count_backward_flops(
-    gradient: Tensor, query: Tensor, key: Tensor, value: Tensor, ends: Tensor, *_: Any, **__: Any
-) -> int:
+def count_backward_flops(gradient: Tensor, *inputs: Any, **__: Any) -> int:
     """Five products, of which one computes the scores again."""
-    return 5 * _product_flops(query, ends)
+    return 5 * count_flops(*inputs) // 2
 
 
-def _product_flops(query: Tensor, ends: Tensor) -> int:
+def _product_flops(query: Tensor, ends: Tensor, reach: int) -> int:
     _, heads, size = query.shape
-    return sum(2 * length**2 * size * heads for length in ends.diff().tolist())
+    if reach == EVERY:
+        pairs = sum(length**2 for length in ends.diff().tolist())
+    else:
+        blocks = blocks_of(ends.tolist(), reach)
+        pairs = sum((rows.stop - rows.start) * (seen.stop - seen.start) for rows, seen, _ in blocks)
+    return int(2 * pairs * size * heads)

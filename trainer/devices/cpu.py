@@ -15,6 +15,7 @@ from torch import Tensor
 
 from trainer.devices.device import Device
 from trainer.model.layers import FlatAttention
+from trainer.registry import find
 
 if TYPE_CHECKING:
     from trainer.devices.choice import Availability
@@ -24,6 +25,12 @@ _LEVELS = 1 << 16
 
 _CHUNK = 1 << 20
 """Scores that are computed at once, if one head has no more: they stay in the processor's cache."""
+
+EVERY = -1
+"""The reach of a token that sees its whole sequence."""
+
+Part = tuple[slice, slice]
+"""Rows and heads."""
 
 
 class Cpu(Device):
@@ -67,6 +74,7 @@ def cpu_attention(
     longest: int,
     dropout: float,
     scale: float | None = None,
+    reach: int | None = None,
 ) -> Tensor:
     """Attention within each sequence. See ``trainer.model.layers.FlatAttention``.
 
@@ -74,21 +82,34 @@ def cpu_attention(
     """
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     seed = torch.randint(1 << 62, (1,)) if dropout else torch.zeros(1, dtype=torch.int64)
-    attended: Tensor = attend(query, key, value, ends, seed, dropout, scale)
+    attended: Tensor = attend(
+        query, key, value, ends, seed, dropout, scale, EVERY if reach is None else reach
+    )
     return attended
 
 
 @torch.library.custom_op("bertdata::flat_attention", mutates_args=(), device_types="cpu")
 def attend(
-    query: Tensor, key: Tensor, value: Tensor, ends: Tensor, seed: Tensor, dropout: float, scale: float
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    ends: Tensor,
+    seed: Tensor,
+    dropout: float,
+    scale: float,
+    reach: int = EVERY,
 ) -> Tensor:
-    """softmax(scale * query @ key.T) @ value for each sequence and head, with dropout of the softmax."""
+    """softmax(scale * query @ key.T) @ value for each sequence and head, with dropout of the softmax.
+
+    reach: that of ``cpu_attention``, or -1.
+    """
     output = torch.empty(query.shape, dtype=query.dtype)
     draw = _dropout_factors(seed, dropout, query.dtype)
     with torch.autocast("cpu", enabled=False):
-        for part in _chunks(query, ends):
-            q, k, v, out = (_heads_first(one, part) for one in (query, key, value, output))
-            weights = _softmax(q, k, scale)
+        for part, seen, mask in _chunks(query, ends, reach):
+            q, out = (_heads_first(one, part) for one in (query, output))
+            k, v = (_heads_first(one, seen) for one in (key, value))
+            weights = _softmax(q, k, scale, mask)
             if dropout:
                 weights *= draw(weights.shape)
             out.copy_(torch.bmm(weights, v))
@@ -105,26 +126,32 @@ def attend_backward(
     seed: Tensor,
     dropout: float,
     scale: float,
+    reach: int = EVERY,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of query, key and value. Softmax and dropout are computed again."""
     outputs = [torch.empty(query.shape, dtype=query.dtype) for _ in range(3)]
+    give: Callable[[Tensor, Tensor], Tensor] = Tensor.copy_
+    if reach != EVERY:  # several blocks see a row
+        give = Tensor.add_
+        for output in outputs:
+            output.zero_()
     draw = _dropout_factors(seed, dropout, query.dtype)
     with torch.autocast("cpu", enabled=False):
-        for part in _chunks(query, ends):
-            g, q, k, v = (_heads_first(one, part) for one in (gradient, query, key, value))
-            of_query, of_key, of_value = (_heads_first(one, part) for one in outputs)
-            weights = _softmax(q, k, scale)
+        for part, seen, mask in _chunks(query, ends, reach):
+            g, q, of_query = (_heads_first(one, part) for one in (gradient, query, outputs[0]))
+            k, v, of_key, of_value = (_heads_first(one, seen) for one in (key, value, *outputs[1:]))
+            weights = _softmax(q, k, scale, mask)
             of_weights = torch.bmm(g, v.mT)
             if dropout:
                 kept = draw(weights.shape)
                 of_weights *= kept
                 kept *= weights
-                of_value.copy_(torch.bmm(kept.mT, g))
+                give(of_value, torch.bmm(kept.mT, g))
             else:
-                of_value.copy_(torch.bmm(weights.mT, g))
+                give(of_value, torch.bmm(weights.mT, g))
             of_scores = torch._softmax_backward_data(of_weights, weights, -1, weights.dtype)
             of_query.copy_(torch.bmm(of_scores, k).mul_(scale))
-            of_key.copy_(torch.bmm(of_scores.mT, q).mul_(scale))
+            give(of_key, torch.bmm(of_scores.mT, q).mul_(scale))
     return outputs[0], outputs[1], outputs[2]
 
 
@@ -139,13 +166,13 @@ def _(gradient: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _keep_inputs(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    *tensors, ctx.dropout, ctx.scale = inputs
+    *tensors, ctx.dropout, ctx.scale, ctx.reach = inputs
     ctx.save_for_backward(*tensors)
 
 
 def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-    gradients = attend_backward(gradient, *ctx.saved_tensors, ctx.dropout, ctx.scale)
-    return *gradients, None, None, None, None
+    gradients = attend_backward(gradient, *ctx.saved_tensors, ctx.dropout, ctx.scale, ctx.reach)
+    return *gradients, None, None, None, None, None
 
 
 attend.register_autograd(_backward, setup_context=_keep_inputs)
@@ -166,22 +193,25 @@ def _dropout_factors(seed: Tensor, dropout: float, dtype: torch.dtype) -> Callab
     return draw
 
 
-def _chunks(query: Tensor, ends: Tensor) -> Iterator[tuple[slice, slice]]:
-    """The rows of each sequence, and some of the heads at a time."""
+def _chunks(query: Tensor, ends: Tensor, reach: int) -> Iterator[tuple[Part, Part, Tensor | None]]:
+    """Rows that are computed together, the rows that they see, the mask of these, some heads at a time."""
     heads, bounds = query.shape[1], ends.tolist()
-    for start, end in itertools.pairwise(bounds):
-        if start == end:
-            continue
-        step = max(1, _CHUNK // (end - start) ** 2)
+    pairs = itertools.starmap(slice, itertools.pairwise(bounds))
+    found = ((rows, rows, None) for rows in pairs if rows.start < rows.stop)
+    for rows, seen, mask in found if reach == EVERY else find("attention", "cpu blocks")(bounds, reach):
+        step = max(1, _CHUNK // ((rows.stop - rows.start) * (seen.stop - seen.start)))
         for head in range(0, heads, step):
-            yield slice(start, end), slice(head, head + step)
+            some = slice(head, head + step)
+            yield (rows, some), (seen, some), mask
 
 
-def _heads_first(tensor: Tensor, part: tuple[slice, slice]) -> Tensor:
+def _heads_first(tensor: Tensor, part: Part) -> Tensor:
     """(heads, rows, head size) of (rows, heads, head size), as a view."""
     return tensor[part].transpose(0, 1)
 
 
-def _softmax(query: Tensor, key: Tensor, scale: float) -> Tensor:
+def _softmax(query: Tensor, key: Tensor, scale: float, mask: Tensor | None) -> Tensor:
     scores = torch.bmm(query, key.mT).mul_(scale)
+    if mask is not None:
+        scores += mask
     return torch._softmax(scores, -1, False, out=scores)

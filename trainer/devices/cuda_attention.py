@@ -3,6 +3,8 @@
 ``torch.nn.attention.varlen`` would be the public way, but has no dropout; these are the operations below it.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -21,13 +23,16 @@ def flash_attention(
     longest: int,
     dropout: float,
     scale: float | None = None,
+    reach: int | None = None,
 ) -> Tensor:
     """Flash attention, for bf16 and fp16. See ``trainer.model.layers.FlatAttention``."""
     size = query.shape[-1]
     scale = size**-0.5 if scale is None else scale
+    sides = ("window_size_left", "window_size_right")
+    window: dict[str, Any] = {} if reach is None else dict.fromkeys(sides, reach)
     query, key, value = (_pad_heads(part) for part in (query, key, value))
     attended, *_ = torch.ops.aten._flash_attention_forward(
-        query, key, value, ends, ends, longest, longest, dropout, False, False, scale=scale
+        query, key, value, ends, ends, longest, longest, dropout, False, False, scale=scale, **window
     )
     trimmed: Tensor = attended[..., :size]
     return trimmed
@@ -41,8 +46,14 @@ def efficient_attention(
     longest: int,
     dropout: float,
     scale: float | None = None,
+    reach: int | None = None,
 ) -> Tensor:
-    """Memory-efficient attention, for every type. See ``trainer.model.layers.FlatAttention``."""
+    """Memory-efficient attention, for every type. See ``trainer.model.layers.FlatAttention``.
+
+    It has no window on both sides, so that one is cut into blocks, which take a mask.
+    """
+    if reach is not None:
+        return padded_attention(query, key, value, ends, longest, dropout, scale, reach)
     size = query.shape[-1]
     scale = size**-0.5 if scale is None else scale
     query, key, value = (_pad_heads(part)[None] for part in (query, key, value))

@@ -21,7 +21,7 @@ from torch.utils.checkpoint import checkpoint
 from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig
-from trainer.data.batches import Batch, Sequences
+from trainer.data.batches import Batch
 from trainer.model.layers import (
     ACTIVATIONS,
     Absent,
@@ -30,9 +30,11 @@ from trainer.model.layers import (
     Embeddings,
     Encoder,
     FlatAttention,
+    Layer,
     NormedDense,
     padded_attention,
 )
+from trainer.registry import find
 
 PASSES = 3.0
 """Operations of forward and backward pass over those of the forward pass."""
@@ -54,8 +56,8 @@ class Bert(nn.Module):
 
     def __init__(self, config: ModelConfig, pools: bool = True) -> None:
         super().__init__()
-        self.embeddings = Embeddings(config)
-        self.encoder = Encoder(config)
+        self.embeddings: Any = self.new_embeddings(config)
+        self.encoder = Encoder(self.new_layer(config, number) for number in range(config.num_hidden_layers))
         self.pooler: Any = Dense(config.hidden_size, config.hidden_size) if pools else None
         self.dropout = config.hidden_dropout_prob
         self.norm_first = config.megatron_residual_connection
@@ -63,6 +65,13 @@ class Bert(nn.Module):
         self.attention: FlatAttention = padded_attention
         self.seeds: Callable[[int], None] | None = None
         self.recomputes = False
+
+    def new_embeddings(self, config: ModelConfig) -> nn.Module:
+        return Embeddings(config)
+
+    def new_layer(self, config: ModelConfig, number: int) -> nn.Module:
+        """The layer of that number, counted from 0."""
+        return Layer(config)
 
     def forward(self, batch: Batch, carried: Carried | None = None) -> tuple[Tensor, Tensor]:
         """(tokens, hidden) vectors of the tokens, (B, hidden) vectors of the sequences.
@@ -78,7 +87,7 @@ class Bert(nn.Module):
     def encode(self, batch: Batch, carried: Carried | None = None) -> Carried:
         """The tokens after this model's last layer. carried: as for ``forward``."""
         carried = self.embed(batch) if carried is None else carried
-        sequences = batch.sequences(self.attention)
+        sequences = self.sequences(batch)
         run = partial(checkpoint, self._run, use_reentrant=False) if self.recomputes else self._run
         for number, layer in enumerate(self.encoder.layer):
             if not isinstance(layer, Absent):
@@ -86,11 +95,15 @@ class Bert(nn.Module):
         return carried
 
     def _run(
-        self, seeds: Callable[[int], None] | None, number: int, carried: Carried, sequences: Sequences
+        self, seeds: Callable[[int], None] | None, number: int, carried: Carried, sequences: Any
     ) -> Carried:
         if seeds is not None:
             seeds(number + 1)
         return Carried(*self.encoder.layer[number](*carried, sequences))
+
+    def sequences(self, batch: Batch) -> Any:
+        """The batch's sequences as the layers take them."""
+        return batch.sequences(self.attention)
 
     def embed(self, batch: Batch) -> Carried:
         """The tokens before the first layer. SettingsError for a sequence that is too long."""
@@ -100,6 +113,10 @@ class Bert(nn.Module):
             raise SettingsError(
                 f"sequences of {length} ids, at most max_position_embeddings ({self.longest})"
             )
+        return self.embedded(batch)
+
+    def embedded(self, batch: Batch) -> Carried:
+        """The tokens before the first layer."""
         types = batch.token_type_ids.reshape(-1)
         if self.embeddings.token_type_embeddings.num_embeddings == 1:  # that of both texts of a pair
             types = torch.zeros_like(types)
@@ -110,6 +127,24 @@ class Bert(nn.Module):
         else:
             rows = normed = F.dropout(self.embeddings.LayerNorm(rows), self.dropout, self.training)
         return Carried(rows, normed)
+
+    def draw(self, values: Tensor, path: str, config: ModelConfig) -> None:
+        """Draw first values: of a product's weight or an embedding, of the model that has this encoder."""
+        values.normal_(std=deviation(path, config))
+
+    @staticmethod
+    def operations(lengths: Array, shape: ModelConfig) -> int:
+        """Products and additions of the layers' forward pass on sequences of these lengths."""
+        width, inner = shape.hidden_size, shape.intermediate_size
+        layer = int(lengths.sum()) * (4 * width * width + 2 * width * inner)
+        return shape.num_hidden_layers * (layer + 2 * width * int(lengths @ lengths))
+
+
+def deviation(path: str, config: ModelConfig, deep: tuple[str, ...] = ("output.dense",)) -> float:
+    """The standard deviation of first values. deep: ends of the paths whose values shrink with the depth."""
+    if config.deep_weight_init and path.endswith(deep):
+        return config.initializer_range / math.sqrt(2 * config.num_hidden_layers)
+    return config.initializer_range
 
 
 def host_memory() -> int:
@@ -142,7 +177,7 @@ class HeadedBert(nn.Module):
     def __init__(self, config: ModelConfig, pools: bool = True) -> None:
         super().__init__()
         self.config = config
-        self.bert = Bert(config, pools)
+        self.bert: Bert = find("encoder", config.model_type)(config, pools)
 
     def count_weights(self) -> int:
         """Number of trained values, those of the heads and of the vocabulary's padding included."""
@@ -166,17 +201,10 @@ class HeadedBert(nn.Module):
                 if name == "weight" and isinstance(module, nn.LayerNorm):
                     values.fill_(1.0)
                 elif name == "weight":
-                    values.normal_(std=self._deviation(path))
+                    self.bert.draw(values, path, self.config)
                 if isinstance(module, nn.Embedding) and path.endswith("word_embeddings"):
                     values[self.config.vocab_size :] = 0.0
                 yield f"{path}.{name}", values
-
-    def _deviation(self, path: str) -> float:
-        """The standard deviation of the first values of a product's weight or of an embedding."""
-        config = self.config
-        if config.deep_weight_init and path.endswith("output.dense"):
-            return config.initializer_range / math.sqrt(2 * config.num_hidden_layers)
-        return config.initializer_range
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +225,8 @@ class Predictions(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.transform = NormedDense(config.hidden_size, config) if config.use_cls_layer else None
+        width = config.hidden_size
+        self.transform = NormedDense(width, config, config.has_biases) if config.use_cls_layer else None
         has_bias = config.use_prediction_bias
         self.bias = nn.Parameter(torch.zeros(config.padded_vocab_size)) if has_bias else None
         self.vocab_size = config.vocab_size
@@ -262,21 +291,23 @@ class BertForPreTraining(BertForMaskedLM):
 
 
 class Counted(NamedTuple):
-    """Real tokens of micro-batches, and the operations of their matrix products, padding left out."""
+    """Real tokens of micro-batches, the operations of their matrix products, and tokens with padding."""
 
     tokens: int
     operations: float
+    slots: int
 
 
 def count(batches: Sequence[Batch], shape: ModelConfig) -> Counted:
     """The tokens and operations of micro-batches in host memory, forward and backward."""
-    tokens, operations = 0, 0
+    tokens = operations = slots = 0
     for batch in batches:
         lengths = batch.lengths()
         masks = int(np.count_nonzero(batch.masked_lm_weights.numpy()))
         tokens += int(lengths.sum())
         operations += forward_operations(lengths, masks, shape)
-    return Counted(tokens, PASSES * operations)
+        slots += batch.input_ids.numel()
+    return Counted(tokens, PASSES * operations, slots)
 
 
 def forward_operations(lengths: Array, masks: int, shape: ModelConfig) -> int:
@@ -285,9 +316,7 @@ def forward_operations(lengths: Array, masks: int, shape: ModelConfig) -> int:
     lengths: int64. masks: positions at which the masked-word head computes logits. The heads are those of
     pre-training; those of other tasks are smaller than a thousandth of the whole.
     """
-    width, inner = shape.hidden_size, shape.intermediate_size
-    tokens, sequences = int(lengths.sum()), int(np.count_nonzero(lengths))
-    layer = tokens * (4 * width * width + 2 * width * inner)
-    attention = 2 * width * int(lengths @ lengths)
+    width, sequences = shape.hidden_size, int(np.count_nonzero(lengths))
     heads = masks * width * (width + shape.vocab_size) + sequences * width * (width + 2)
-    return 2 * (shape.num_hidden_layers * (layer + attention) + heads)
+    layers: int = find("encoder", shape.model_type).operations(lengths, shape)
+    return 2 * (layers + heads)

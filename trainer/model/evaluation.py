@@ -1,7 +1,6 @@
 """The seam between a run's evaluations and what is learned, and the evaluation of pre-training."""
 
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,14 +8,12 @@ import torch
 from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
-from bertdata.examples.groups import masks_of
 from trainer.data.batches import Batch
+from trainer.data.label_counts import Frequencies, LabelSurvey
 from trainer.data.opening import left_out_words
 
 MetricTotals = Mapping[str, tuple[float, float]]
 """Of each metric its sum and its weight, over any number of batches and workers."""
-
-_SURVEYED_EXAMPLES = 20_000
 
 
 class TaskEvaluation(ABC):
@@ -62,21 +59,34 @@ class TaskEvaluation(ABC):
 class PretrainingEvaluation(TaskEvaluation):
     """Accuracy and loss of masked words, and of next sentence where it is learned.
 
-    Beside them stands the accuracy of always guessing one token.
+    Beside them stand those of two guesses that look at no text: the accuracy of always guessing the label
+    that is most frequent in the survey, and the loss of giving each label its share there as probability.
     """
 
-    metrics = ("guess_accuracy",)
-
-    def __init__(self, data: OpenedDataset, guess: int, source: str) -> None:
-        self._guess = guess
-        self.note = (
-            f"evaluating on {data.examples} examples of {data.name}{left_out_words(data, 'training')}; "
-            f"the most frequent label of the {source} set is token {guess}"
-        )
+    def __init__(self, data: OpenedDataset, survey: Mapping[str, Any], source: str) -> None:
+        """survey: the task's, of the training or evaluation set, as source says."""
+        self._labels = LabelSurvey.of_json(dict(survey))
+        self._word_losses = _loss_table(self._labels.words)
+        self.metrics = ("guess_accuracy", "guess_loss")
+        share = f"{self._labels.words.share:.1%} of them"
+        guessed = f"the most frequent masked word of the {source} set is {self._labels.word}, {share}"
+        if self._labels.pairs:
+            self._pair_losses = _loss_table(self._labels.pairs)
+            self.metrics = (*self.metrics, "guess_pair_accuracy", "guess_pair_loss")
+            guessed += (
+                f", and {self._labels.pair_word} the label of {self._labels.pairs.share:.1%} of its pairs"
+            )
+        left_out = left_out_words(data, "training")
+        self.note = f"evaluating on {data.examples} examples of {data.name}{left_out}; {guessed}"
 
     def host_sums(self, batch: Batch) -> Tensor:
-        weights = batch.masked_lm_weights
-        return torch.stack([weights[batch.masked_lm_ids == self._guess].sum(), weights.sum()])
+        weights = batch.masked_lm_weights.float()
+        sums = _sums_of_guess(batch.masked_lm_ids, weights, self._labels.words, self._word_losses)
+        if self._labels.pairs:
+            labels = batch.next_sentence_labels.reshape(-1)
+            there = (labels >= 0).float()  # those of padding rows are negative
+            sums += _sums_of_guess(labels.clamp(min=0), there, self._labels.pairs, self._pair_losses)
+        return torch.stack(sums)
 
     def results(self, totals: MetricTotals, kept: Sequence[Any]) -> dict[str, float]:
         means = {name: total / max(weight, 1e-5) for name, (total, weight) in totals.items()}
@@ -84,31 +94,37 @@ class PretrainingEvaluation(TaskEvaluation):
             "loss": means["mlm_loss"],
             "masked_lm_accuracy": means["mlm_accuracy"],
             "masked_lm_loss": means["mlm_loss"],
+            "most_frequent_accuracy": means["guess_accuracy"],
+            "guess_masked_lm_loss": means["guess_loss"],
         }
         if "nsp_loss" in means:
             found["loss"] += means["nsp_loss"]
             found["next_sentence_accuracy"] = means["nsp_accuracy"]
             found["next_sentence_loss"] = means["nsp_loss"]
-        return found | {"most_frequent_accuracy": means["guess_accuracy"]}
+            found["guess_next_sentence_accuracy"] = means["guess_pair_accuracy"]
+            found["guess_next_sentence_loss"] = means["guess_pair_loss"]
+        return found
 
     def describe(self, results: Mapping[str, float]) -> str:
         of_words = (
-            "masked_lm_accuracy {masked_lm_accuracy:.5f} "
-            "(always guessing the most frequent token: {most_frequent_accuracy:.5f}), "
-            "masked_lm_loss {masked_lm_loss:.4f}"
-        ).format(**results)
+            "masked_lm_accuracy {masked_lm_accuracy:.5f} (always {word}: {most_frequent_accuracy:.5f}), "
+            "masked_lm_loss {masked_lm_loss:.4f} (by frequency: {guess_masked_lm_loss:.4f})"
+        ).format(word=self._labels.word, **results)
         if "next_sentence_accuracy" not in results:
             return of_words
-        return f"{of_words}, next_sentence_accuracy {results['next_sentence_accuracy']:.5f}"
+        return (
+            "{of_words}, next_sentence_accuracy {next_sentence_accuracy:.5f} "
+            "(always {pair}: {guess_next_sentence_accuracy:.5f})"
+        ).format(of_words=of_words, pair=self._labels.pair_word, **results)
 
 
-def find_most_frequent(data: OpenedDataset) -> int:
-    """The most frequent label of the dataset's first 20,000 examples, the smallest id among equals."""
-    counts = Counter[int]()
-    seen = 0
-    for batch in (batch for shard in data.shards for batch in data.batches(shard)):
-        counts.update(masks_of(batch).originals.tolist())
-        seen += len(batch)
-        if seen >= _SURVEYED_EXAMPLES:
-            break
-    return min(counts, key=lambda token: (-counts[token], token), default=0)
+def _loss_table(labels: Frequencies) -> Tensor:
+    """The loss of each label when it is guessed by its share."""
+    return torch.from_numpy(labels.losses()).float()
+
+
+def _sums_of_guess(ids: Tensor, weights: Tensor, labels: Frequencies, losses: Tensor) -> list[Tensor]:
+    """Sum and weight of the most frequent label's accuracy, then of the loss of guessing by shares."""
+    right = weights[ids == labels.most_frequent].sum()
+    known = losses[ids.long().clamp(max=len(losses) - 1)]
+    return [right, weights.sum(), (known * weights).sum(), weights.sum()]

@@ -1,6 +1,6 @@
 """The layers of the encoder. Their parameters have Hugging Face's names. Sequences have no padding."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
@@ -39,7 +39,7 @@ class Norm(nn.LayerNorm):
     """Layer norm computed in its weights' type (fp32 under autocast), with the result in the input's type."""
 
     def __init__(self, config: ModelConfig) -> None:
-        super().__init__(config.hidden_size, eps=config.layer_norm_eps)
+        super().__init__(config.hidden_size, eps=config.layer_norm_eps, bias=config.has_biases)
 
     def forward(self, rows: Tensor) -> Tensor:
         normed: Tensor = super().forward(rows.to(self.weight.dtype))
@@ -107,6 +107,7 @@ def padded_attention(
     longest: int,
     dropout: float,
     scale: float | None = None,
+    reach: int | None = None,
 ) -> Tensor:
     """Attention over sequences padded to the longest: for any device, with work for the padding.
 
@@ -114,8 +115,15 @@ def padded_attention(
     ends: (N + 1,) int32, 0 and then the row after each of the N sequences, some of which may be empty.
     longest: no sequence has more tokens.
     scale: the factor of query times key; None stands for (head size)^-1/2.
+    reach: tokens that a token sees on each side, where it does not see its whole sequence.
     """
     tokens = len(query)
+    if reach is not None:
+        from trainer.model.windows import window_attention
+
+        every = torch.arange(tokens, dtype=ends.dtype, device=ends.device)
+        numbers = torch.searchsorted(ends[1:], every, right=True)
+        return window_attention(query, key, value, numbers, reach, dropout, scale)
     starts, lengths = ends[:-1], ends.diff()
     places = torch.arange(longest, dtype=ends.dtype, device=ends.device)
     rows = (starts[:, None] + places).clamp(max=tokens - 1)
@@ -192,6 +200,6 @@ class Layer(nn.Module):
 class Encoder(nn.Module):
     """The layers, for Hugging Face's names. Bert runs them."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, layers: Iterable[nn.Module]) -> None:
         super().__init__()
-        self.layer = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
+        self.layer = nn.ModuleList(layers)

@@ -30,10 +30,12 @@ class MaskedWords(Task):
     metrics: tuple[str, ...] = ("mlm_loss", "mlm_accuracy")
     columns = Columns(
         training={"mlm_loss": "mlm_loss", "mlm_acc": "mlm_accuracy"},
-        evaluation=("loss", "masked_lm_accuracy", "masked_lm_loss", "most_frequent_accuracy"),
+        evaluation=(
+            *("loss", "masked_lm_accuracy", "masked_lm_loss"),
+            *("most_frequent_accuracy", "guess_masked_lm_loss"),
+        ),
         shown="mlm_accuracy",
         target="masked_lm_accuracy",
-        curves={"masked words": ("mlm", "masked_lm")},
     )
 
     def __init__(self, row_losses: RowLosses | None = None) -> None:
@@ -55,11 +57,11 @@ class MaskedWords(Task):
         loss, sums = words_loss(model(batch), self._row_losses)
         return Outcome(loss, torch.stack(sums))
 
-    def survey(self, data: OpenedDataset) -> int:
-        """The most frequent label of the dataset."""
-        from trainer.model.evaluation import find_most_frequent
+    def survey(self, data: OpenedDataset) -> dict[str, Any]:
+        """The counts of the dataset's labels."""
+        from trainer.data.label_counts import survey_labels
 
-        return find_most_frequent(data)
+        return survey_labels(data).as_json()
 
     def evaluation(
         self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
@@ -85,10 +87,10 @@ class Pretraining(MaskedWords):
         evaluation=(
             *("loss", "masked_lm_accuracy", "masked_lm_loss"),
             *("next_sentence_accuracy", "next_sentence_loss", "most_frequent_accuracy"),
+            *("guess_masked_lm_loss", "guess_next_sentence_accuracy", "guess_next_sentence_loss"),
         ),
         shown="mlm_accuracy",
         target="masked_lm_accuracy",
-        curves={"masked words": ("mlm", "masked_lm"), "next sentence": ("nsp", "next_sentence")},
     )
 
     def outcome(self, model: Model, batch: Batch) -> Outcome:

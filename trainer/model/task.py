@@ -32,15 +32,12 @@ class Columns:
     shown: the metric beside the loss in the progress bar.
     target: the key of the results that --target-accuracy and MLPerf's eval_accuracy refer to. whole: its
     largest value, which --target-accuracy is a share of.
-    curves: for each label of the picture the beginnings of its columns' names in training.csv and
-    evaluation.csv. The ends are loss, and acc or accuracy.
     """
 
     training: Mapping[str, str]
     evaluation: tuple[str, ...]
     shown: str
     target: str
-    curves: Mapping[str, tuple[str, str]]
     whole: float = 1.0
 
 

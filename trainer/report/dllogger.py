@@ -36,6 +36,9 @@ class Dllogger(Logger):
     def event(self, name: str, value: Any, time: float) -> None:
         self._write("PARAMETER", {name: value}, time)
 
+    def describe(self, values: Values, time: float) -> None:
+        self._write("PARAMETER", values, time)
+
     def close(self, summary: Values, status: str, time: float) -> None:
         self._write([], summary, time)
         self._file.close()

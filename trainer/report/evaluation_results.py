@@ -4,7 +4,7 @@ from pathlib import Path
 
 from bertdata.io import storage
 from trainer.report.reporter import EvaluationRecord, Logger
-from trainer.report.tables import read_table
+from trainer.report.table_rows import read_table
 
 
 class EvaluationResults(Logger):

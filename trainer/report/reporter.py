@@ -21,7 +21,7 @@ Values = dict[str, Any]
 
 MEASURES = (
     *("tokens_per_second", "tflops", "peak_share", "memory_gib", "gradient_norm"),
-    *("data_wait", "data_wait_share"),
+    *("data_wait", "data_wait_share", "fill"),
 )
 """Names of a row's numbers for which no other program has a name."""
 
@@ -31,8 +31,8 @@ class StepRecord:
     """One update, number ``step`` (from 1). It is not timed if it compiled the model.
 
     sequences, tokens, operations: real ones, without padding, over all workers; the operations are those of
-    matrix products. data_wait: seconds in which a worker waited for its examples. gradient_norm: before
-    clipping, where it was read. memory_gib: the most that a device has used.
+    matrix products. slots: tokens with padding. data_wait: seconds in which a worker waited for its examples.
+    gradient_norm: before clipping, where it was read. memory_gib: the most that a device has used.
     """
 
     step: int
@@ -45,6 +45,7 @@ class StepRecord:
     sequences: int
     tokens: int = 0
     operations: float = 0.0
+    slots: int = 0
     data_wait: float = 0.0
     gradient_norm: float | None = None
     memory_gib: float | None = None
@@ -84,6 +85,8 @@ class Logger:
 
     def event(self, name: str, value: Any, time: float) -> None: ...
 
+    def describe(self, values: Values, time: float) -> None: ...
+
     def close(self, summary: Values, status: str, time: float) -> None: ...
 
 
@@ -94,7 +97,9 @@ class Pace:
         """devices: of the run. peak: operations a second that each could make at most, if it is known."""
         self._devices, self._peak = devices, peak
         self._updates = 0
-        self._sums = dict.fromkeys(("seconds", "sequences", "tokens", "operations", "data_wait"), 0.0)
+        self._sums = dict.fromkeys(
+            ("seconds", "sequences", "tokens", "operations", "slots", "data_wait"), 0.0
+        )
 
     def add(self, record: StepRecord) -> None:
         """Count an update."""
@@ -107,8 +112,9 @@ class Pace:
 
         tokens_per_second: real ones. tflops: 10^12 operations a second of one device, peak_share: their
         share of what it could make at most. data_wait_share: the share of the time spent waiting for data.
+        fill: the share of tokens in the micro-batches that is no padding.
         """
-        seconds, sequences, tokens, operations, data_wait = self._sums.values()
+        seconds, sequences, tokens, operations, slots, data_wait = self._sums.values()
         if seconds <= 0:
             return {}
         found = {"seconds_per_update": seconds / self._updates, "sequences_per_second": sequences / seconds}
@@ -118,6 +124,8 @@ class Pace:
             if self._peak is not None:
                 found["peak_share"] = rate / self._peak
             found["data_wait_share"] = data_wait / seconds
+            if slots:
+                found["fill"] = tokens / slots
         return found
 
 
@@ -181,6 +189,10 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._settling = SETTLING_UPDATES
         self.event("checkpoint", step)
 
+    def describe(self, **values: Any) -> None:
+        """Write what this process trains, on what: numbers and texts by name."""
+        self._each("describe", values)
+
     def event(self, name: str, value: Any = True) -> None:
         self._each("event", name, value)
 
@@ -232,7 +244,7 @@ class Reporter(AbstractContextManager["Reporter"]):
 def _flat(record: StepRecord) -> Values:
     """The record's known fields and its metrics, by name. Counts, used for rates only, are left out."""
     row = {name: value for name, value in asdict(record).items() if value is not None}
-    del row["tokens"], row["operations"], row["is_timed"]
+    del row["tokens"], row["operations"], row["slots"], row["is_timed"]
     metrics: Values = row.pop("metrics")
     return row | metrics
 

@@ -1,14 +1,12 @@
 """Tables of a run, training.csv and evaluation.csv, and the picture of its loss and accuracy."""
 
-import csv
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
-from bertdata.errors import MissingExtraError
+from bertdata.errors import MissingExtraError, SettingsError
 from bertdata.io import storage
 from bertdata.io.terminal import say_error
-from trainer.errors import naming_extra
 from trainer.model.task import Columns
 from trainer.registry import find
 from trainer.report.reporter import MEASURES, EvaluationRecord, Logger, Values
@@ -34,7 +32,6 @@ class Tables(Logger):
 
     def __init__(self, folder: Path, columns: Columns, resume_step: int | None) -> None:
         self._folder = folder
-        self._columns = columns
         self._training = {**_BEFORE_METRICS, **columns.training, **_AFTER_METRICS}
         self._training |= {name: name for name in MEASURES}
         self._evaluation = (*_BEFORE_RESULTS, *columns.evaluation)
@@ -53,8 +50,9 @@ class Tables(Logger):
         if status != "success":
             return  # the sender of SIGTERM, or the launcher after the loss of a worker, leaves only seconds
         try:
-            draw_curves(self._folder, self._columns)
-        except MissingExtraError as error:
+            if drawn := draw_curves(self._folder):
+                say_error(f"wrote {' and '.join(map(str, drawn))}")
+        except (MissingExtraError, SettingsError) as error:
             say_error(f"no picture of the curves: {error}")
 
     def _append(self, name: str, values: Iterable[Any]) -> None:
@@ -69,6 +67,8 @@ def _begin_table(path: Path, columns: Collection[str], resume_step: int | None) 
     """
     lines = [_line(columns)]
     if path.exists() and resume_step is not None:
+        from trainer.report.table_rows import read_table
+
         rows = read_table(path)
         kept = [row for row in rows if int(row["step"]) <= resume_step]
         lines += [_line(row.get(name, "") for name in columns) for row in kept]
@@ -83,34 +83,6 @@ def _line(values: Iterable[Any]) -> str:
     return ",".join(map(str, values)) + "\n"
 
 
-def read_table(path: Path) -> list[dict[str, str]]:
-    """The complete rows of the table. A row that a crash cut off is left out."""
-    lines = storage.read_bytes(str(path)).decode().splitlines()
-    return [row for row in csv.DictReader(lines) if None not in row.values()]
-
-
-def draw_curves(folder: Path, columns: Columns) -> list[Path]:
-    """Draw curves.svg and curves.png in the directory of the tables. Returns their paths."""
-    with naming_extra("matplotlib", "pictures"):
-        from matplotlib.figure import Figure
-    training = read_table(folder / "training.csv")
-    evaluations = read_table(folder / "evaluation.csv")
-    figure = Figure(figsize=(9, 4), layout="constrained")
-    loss, accuracy = figure.subplots(1, 2)
-    for axes, title, short in ((loss, "loss", "loss"), (accuracy, "accuracy", "acc")):
-        for label, (head, name) in columns.curves.items():
-            axes.plot(*_points(training, f"{head}_{short}"), label=label, linewidth=1)
-            if evaluations and f"{name}_{title}" in evaluations[0]:
-                axes.plot(*_points(evaluations, f"{name}_{title}"), "o--", label=f"{label}, evaluated")
-        axes.set(title=title, xlabel="update")
-        axes.grid(alpha=0.3)
-        axes.legend(fontsize="small")
-    accuracy.set_ylim(0, 1)
-    paths = [folder / "curves.svg", folder / "curves.png"]
-    for path in paths:
-        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
-    return paths
-
-
-def _points(rows: list[dict[str, str]], name: str) -> tuple[list[float], list[float]]:
-    return [float(row["step"]) for row in rows], [float(row[name]) for row in rows]
+def draw_curves(folder: Path) -> list[Path]:
+    """Draw curves.svg and curves.png in the directory of the tables. Returns the paths of what was drawn."""
+    return list(find("log", "curves")(folder))

@@ -14,7 +14,7 @@ def run(arguments: list[str]) -> None:
     start = "  python -m trainer evaluate --eval-data shards/eval --output-dir run"
     summary = """\
 Evaluates the newest checkpoint in --output-dir, that of --resume-step, or --start-from-ckpt; any key of
-pretrain may be given. With --train-data the most frequent token is that of the training data. A fine-tuned
+pretrain may be given. With --train-data the guess beside the results is by the training data. A fine-tuned
 run is evaluated by its own task, on the file that it was evaluated on or on --eval-file; --do-predict with
 --predict-file writes predictions of a file without answers into --output-dir."""
     tuned = "  python -m trainer evaluate --output-dir mrpc-run --eval-file test.tsv"

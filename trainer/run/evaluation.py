@@ -27,8 +27,9 @@ class Evaluation:
         """folder: of the task's files. None: output_dir."""
         self._runtime, self._data, self._evaluation = runtime, data, evaluation
         self._folder = str(runtime.config.run.output_dir) if folder is None else folder
-        if evaluation.note:
-            runtime.log(evaluation.note)
+        self.note = evaluation.note
+        if self.note:
+            runtime.log(self.note)
 
     @classmethod
     def of(cls, runtime: Runtime, data: OpenedDataset, training: OpenedDataset | None = None) -> "Evaluation":
@@ -87,6 +88,7 @@ class Evaluation:
 
     def evaluate(self, strategy: Strategy, state: State, report: Reporter) -> bool:
         """Evaluate and report the update that was made last. True if the target accuracy is reached."""
+        report.describe(evaluation=self.note)
         report.begin_evaluation()
         record = self.measure(strategy, step=state.step, trained=state.trained)
         report.evaluation(record)

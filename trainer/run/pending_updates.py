@@ -63,7 +63,7 @@ class PendingUpdates:
         compile_seconds: those that it took because it compiled the model, else 0.
         """
         is_counted = self._runtime.division.stage == 0  # the stages of a copy have the same examples
-        counted = count(update.batches, self._training.model.config) if is_counted else Counted(0, 0.0)
+        counted = count(update.batches, self._training.model.config) if is_counted else Counted(0, 0.0, 0)
         rate, epoch = self._training.learning_rate, update.position.epoch
         self._waiting.append(Pending(values, counted, rate, epoch, compile_seconds))
 
@@ -95,7 +95,7 @@ class PendingUpdates:
         for one, by_rank, compile_seconds in zip(self._waiting, by_update, compiling, strict=True):
             self._reported += 1
             self._check_losses(by_rank)
-            *sums, tokens, operations, _ = (sum(column) for column in zip(*by_rank, strict=True))
+            *sums, tokens, operations, slots, _ = (sum(column) for column in zip(*by_rank, strict=True))
             means = named_means(self._runtime.task, sums)
             record = StepRecord(
                 step=self._reported,
@@ -108,6 +108,7 @@ class PendingUpdates:
                 sequences=self._examples,
                 tokens=tokens,
                 operations=operations,
+                slots=slots,
                 data_wait=max(waits),
                 gradient_norm=norm if one is self._waiting[-1] else None,
                 memory_gib=max(memory) / 2**30 or None,

@@ -67,6 +67,14 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     signals, profile = stop_signals(runtime.workers.stopping), profile_updates(runtime, calls)
     with closing(loader), report, signals, training, profile as count_update:
         announce(training, planned, form, described)
+        report.describe(
+            start_point=training.start_point,
+            updates=planned.describe(),
+            micro_batches=form.describe(),
+            weights=runtime.empty_model(shape).count_weights(),
+            workers=runtime.workers.size,
+            device=described,
+        )
         report.begin()
         stopped = make_updates(training, loader, evaluation, report, planned, count_update)
         training.finish_save(together=stopped)

@@ -163,7 +163,7 @@ def find_model_config(
 
     The vocabulary is the dataset's unless given. SettingsError for two segments in a model of one.
     """
-    settings = {"vocab_size": data.vocabulary_size, **(config.model.settings() if given is None else given)}
+    settings = {"vocab_size": data.vocabulary_size, **(config.model_settings if given is None else given)}
     if settings["vocab_size"] is None:
         found = f"vocab_size is missing: {data.name} has no manifest with the vocabulary's size"
         raise SettingsError(f"{found}; give --vocab-size")

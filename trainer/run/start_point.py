@@ -148,7 +148,7 @@ def find_continued_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
     config.json.
     """
     config, start = runtime.config, runtime.on_rank_0(lambda: find_start_shape(runtime.config))
-    given, known = config.model.settings(), dict(start or {})
+    given, known = config.model_settings, dict(start or {})
     if config.model.values()["hidden_act"] is None and "hidden_act" in known:
         given.pop("hidden_act", None)
     if data.vocabulary_size is not None:

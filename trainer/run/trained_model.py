@@ -5,6 +5,7 @@ from pathlib import Path
 
 from bertdata.config.dialects import find_dialect
 from bertdata.errors import DataError, MissingInputError, SettingsError
+from bertdata.io import storage
 from bertdata.records import Vocabulary
 from bertdata.tokens.files import TokenizerFile, VocabularyFile
 from bertdata.tokens.load import tokenizer_of, vocabulary_of
@@ -59,7 +60,10 @@ def open_trained(
     vocabulary is not at hand.
     """
     if not is_checkpoint(source):
-        raise MissingInputError(f"{source}: holds no checkpoint: neither {STATE} nor another program's")
+        what = f"holds no checkpoint: neither {STATE} nor another program's"
+        raise MissingInputError(
+            f"{source}: {what if storage.exists(source) else 'no such file or directory'}"
+        )
     checkpoint = open_checkpoint(source, with_moments=False)
     shape = checkpoint.expect_config()
     found = find_tokenizer(checkpoint, shape, vocabulary, train_data, lower_case)

@@ -26,6 +26,7 @@ COMMANDS = {
     "features": "write the features of a file to fine-tune on as text, for audits",
     "score": "compare predictions with the right answers by a task's official metrics",
     "split": "plan how to divide a model over devices that cannot hold it alone; print and draw the plan",
+    "report": "make one page of a run, or of several over each other: curves, evaluations, settings, data",
     "convert": "convert a checkpoint from and to the forms of TensorFlow, NVIDIA and Hugging Face",
     "like": "run another program's command line with the meaning that it has there",
     "doctor": "list the devices, launchers and packages of this machine, and those that are missing",

@@ -1,34 +1,14 @@
 """LAMB (You et al. 2020). Without trust ratios it is AdamW, or the Adam of the original BERT."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from trainer.update.optimiser import LOCAL_NORMS, Norms, Numbers, Optimiser, Tensors
+from trainer.update.optimiser import GroupSettings, Norms, Numbers, Optimiser, Tensors
 
-_DEFAULTS = {
-    "lr": 1e-3,
-    "betas": (0.9, 0.999),
-    "eps": 1e-6,
-    "weight_decay": 0.01,
-    "debias": True,
-    "trust": True,
-}
 _NO_CORRECTION = 1e30
 """A number of steps so large that the bias corrections are 1."""
-
-
-class LambSettings(NamedTuple):
-    """Settings of a parameter group."""
-
-    betas: tuple[float, float]
-    eps: float
-    weight_decay: float
-    debias: bool
-    trust: bool
-    norms: Norms = LOCAL_NORMS
 
 
 class Lamb(Optimiser):
@@ -41,18 +21,10 @@ class Lamb(Optimiser):
     ratio each, as Graphcore gives one to each part of a fused parameter. The state is fp32.
     """
 
-    kind = "lamb"
-    usual = _DEFAULTS
-
-    def settings(self, group: dict[str, Any]) -> LambSettings:
-        given = {name: group[name] for name in LambSettings._fields if name in group}
-        return LambSettings(**given, norms=self.norms)
-
-    def moments_of(self, settings: LambSettings) -> tuple[str, ...]:
-        return "exp_avg", "exp_avg_sq"
+    moments = "exp_avg", "exp_avg_sq"
 
     @staticmethod
-    def fused(tensors: Tensors, numbers: Numbers, settings: LambSettings) -> None:
+    def fused(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
         """A step by PyTorch's fused AdamW, which reads and writes each tensor once.
 
         With trust ratios it changes zeros by a rate of -1, which gives m / (sqrt(v) + eps).
@@ -88,7 +60,7 @@ def _fused_adamw(
     targets: list[Tensor],
     tensors: Tensors,
     numbers: Numbers,
-    settings: LambSettings,
+    settings: GroupSettings,
     rate: Tensor,
     decay: float,
 ) -> None:

@@ -2,15 +2,15 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate, groupby
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from bertdata.config.value_check import check_names
 from trainer.config.settings import Config
-from trainer.config.update import Preset, find_preset
+from trainer.config.update import Preset
 from trainer.devices.device import Device
 from trainer.registry import find
 
@@ -39,13 +39,6 @@ class Tensors(NamedTuple):
     moments: tuple[list[Tensor], ...]
 
 
-Rule = Callable[[Tensors, Numbers, Any], None]
-"""A step, in place, on tensors of one parameter group with its settings."""
-
-_SETTINGS = {"lamb": ("betas", "eps", "debias"), "adamw": ("betas", "eps"), "sgd": ("momentum",)}
-"""The fields of a preset that its kind of optimiser takes."""
-
-
 class Norms:
     """Norms of weights and gradients where each process holds the whole model.
 
@@ -69,62 +62,75 @@ class Norms:
 LOCAL_NORMS = Norms()
 
 
+class GroupSettings(NamedTuple):
+    """Settings of a parameter group, of which each optimiser reads those that it has. Its rate is apart.
+
+    trust: its weights have trust ratios. norms: of weights and changes.
+    """
+
+    betas: tuple[float, float]
+    eps: float
+    weight_decay: float
+    debias: bool
+    trust: bool
+    momentum: float
+    norms: Norms = LOCAL_NORMS
+
+
+Rule = Callable[[Tensors, Numbers, GroupSettings], None]
+"""A step, in place, on tensors of one parameter group with its settings."""
+
+
 class Optimiser(torch.optim.Optimizer):
     """An optimiser whose step is a function: ``rule`` in plain operations, ``fused`` in fused kernels.
 
-    A group's ``step`` counts the calls of ``step``. state_dict holds tensors and plain numbers only. usual:
-    a group's settings, where none are given. chunk: the approximate number of elements changed at a time,
-    which bounds temporary memory. fuses: ``step`` uses the fused kernels, which PyTorch has for some devices.
-    norms: of weights and changes.
+    A group's ``step`` counts the calls of ``step``. state_dict holds tensors and plain numbers only.
+    chunk: the approximate number of elements changed at a time, which bounds temporary memory. fuses: the
+    fused kernels are used, which PyTorch has for some devices.
     sizes: elements that count for the chunks, of weights of which each process holds a part: processes that
     compute norms together must have the same chunks.
     """
 
-    kind: str
-    usual: Mapping[str, Any]
     fuses = True
     norms: Norms = LOCAL_NORMS
     fused: Rule
 
-    def __init__(self, params: Iterable[Any], *, chunk: int = CHUNK, **settings: Any) -> None:
-        check_names(settings, self.usual, f"{self.kind}: ")
-        self.chunk = chunk
+    def __init__(self, groups: Iterable[Any], preset: Preset, chunk: int = CHUNK) -> None:
+        """groups: those of ``group_parameters``, or weights that all have the preset's decay and trust."""
+        self.preset, self.chunk = preset, chunk
         self.sizes: Mapping[Tensor, int] = {}
-        super().__init__(params, {**self.usual, **settings, "step": 0})
+        usual = {"weight_decay": preset.weight_decay, "trust": preset.trust == "all"}
+        super().__init__(groups, {"lr": preset.lr, **usual, "step": 0})
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
         """Update each parameter that has a gradient, with the groups' rates."""
-        with torch.enable_grad():
-            result = closure() if closure else None
         for group in self.param_groups:
             group["step"] += 1
-            settings = self.settings(group)
             for tensors in self._tensors(group, self.chunk):
-                values = group["lr"], float(group["step"])
+                values: list[Any] = [group["lr"], float(group["step"])]
                 if self.fuses:
-                    device = tensors.weights[0].device
-                    numbers = Numbers(*(torch.full((), value, device=device) for value in values))
-                    self.fused(tensors, numbers, settings)
-                else:
-                    self.rule(tensors, Numbers(*values), settings)
-        return result
+                    values = [torch.full((), value, device=tensors.weights[0].device) for value in values]
+                (self.fused if self.fuses else self.rule)(tensors, Numbers(*values), self.settings(group))
 
     @property
     def rule(self) -> Rule:
         """A step in plain operations, which a compiler joins."""
-        rule: Rule = find("plain step", self.kind)
+        rule: Rule = find("plain step", self.preset.kind)
         return rule
 
-    @abstractmethod
-    def settings(self, group: dict[str, Any]) -> Any:
-        """The group's settings, immutable, without its rate."""
+    def settings(self, group: dict[str, Any]) -> GroupSettings:
+        """The group's settings."""
+        preset, own = self.preset, (group["weight_decay"], group["trust"])
+        debias = preset.debias or preset.kind == "adamw"
+        return GroupSettings(preset.betas, preset.eps, own[0], debias, own[1], preset.momentum, self.norms)
 
+    @property
     @abstractmethod
-    def moments_of(self, settings: Any) -> tuple[str, ...]:
+    def moments(self) -> tuple[str, ...]:
         """Names of the moments that the state holds for each weight, as PyTorch names them."""
 
-    def tensors(self, chunk: int | None) -> list[tuple[Tensors, Any]]:
+    def tensors(self, chunk: int | None) -> list[tuple[Tensors, GroupSettings]]:
         """Tensors of all weights that have a gradient, with settings. None: one entry a group."""
         return [
             (tensors, self.settings(group))
@@ -133,13 +139,12 @@ class Optimiser(torch.optim.Optimizer):
         ]
 
     def _tensors(self, group: dict[str, Any], chunk: int | None) -> Iterator[Tensors]:
-        names = self.moments_of(self.settings(group))
         used = [weight for weight in group["params"] if weight.grad is not None]
         ends = accumulate(self.sizes.get(weight, weight.numel()) for weight in used)
         for _, items in groupby(zip(used, ends, strict=True), lambda item: chunk and item[1] // chunk):
             weights = [weight for weight, _ in items]
             gradients = [weight.grad for weight in weights]
-            moments = tuple([self.moment(weight, name) for weight in weights] for name in names)
+            moments = tuple([self.moment(weight, name) for weight in weights] for name in self.moments)
             yield Tensors(weights, gradients, moments)
 
     def moment(self, weight: Tensor, name: str) -> Tensor:
@@ -153,8 +158,10 @@ class Optimiser(torch.optim.Optimizer):
 def configured_preset(config: Config) -> Preset:
     """The configured optimiser's preset, with the settings that the configuration gives."""
     keys = config.update
+    preset: Preset = find("preset", keys.optimiser)
+    # One beta given, the other is the usual one, not the preset's.
     betas = (0.9 if keys.beta1 is None else keys.beta1, 0.999 if keys.beta2 is None else keys.beta2)
-    settings = {
+    settings: dict[str, Any] = {
         "betas": None if keys.beta1 is keys.beta2 is None else betas,
         "eps": keys.optimiser_epsilon,
         "weight_decay": keys.weight_decay,
@@ -162,8 +169,7 @@ def configured_preset(config: Config) -> Preset:
         "debias": keys.use_debiasing,
         "momentum": keys.momentum,
     }
-    given = {name: value for name, value in settings.items() if value is not None}
-    return find_preset(keys.optimiser, **given)
+    return replace(preset, **{name: value for name, value in settings.items() if value is not None})
 
 
 def group_parameters(
@@ -182,6 +188,5 @@ def group_parameters(
 
 def build_optimiser(preset: Preset, groups: list[dict[str, Any]]) -> Optimiser:
     """The preset's optimiser over the groups."""
-    settings = {name: getattr(preset, name) for name in _SETTINGS[preset.kind]}
-    optimiser: Optimiser = find("optimiser", preset.kind)(groups, lr=preset.lr, **settings)
+    optimiser: Optimiser = find("optimiser", preset.kind)(groups, preset)
     return optimiser

@@ -6,12 +6,11 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from trainer.update.lamb import LambSettings, trust_ratios
-from trainer.update.optimiser import Numbers, Tensors
-from trainer.update.sgd import SgdSettings
+from trainer.update.lamb import trust_ratios
+from trainer.update.optimiser import GroupSettings, Numbers, Tensors
 
 
-def step_of_lamb(tensors: Tensors, numbers: Numbers, settings: LambSettings) -> None:
+def step_of_lamb(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
     """The step of ``Lamb``."""
     (beta1, beta2), (means, squares) = settings.betas, tensors.moments
     correction1, root = corrections(numbers.applied, settings)
@@ -31,7 +30,7 @@ def step_of_lamb(tensors: Tensors, numbers: Numbers, settings: LambSettings) -> 
     overwrite(squares, v, numbers.skip)
 
 
-def step_of_sgd(tensors: Tensors, numbers: Numbers, settings: SgdSettings) -> None:
+def step_of_sgd(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
     """The step of ``Sgd``."""
     b = divided(tensors.gradients, numbers.divisor)
     if settings.weight_decay:
@@ -44,7 +43,7 @@ def step_of_sgd(tensors: Tensors, numbers: Numbers, settings: SgdSettings) -> No
     overwrite(tensors.weights, changed, numbers.skip)
 
 
-def corrections(count: Tensor | float, settings: LambSettings) -> tuple[Tensor | float, Tensor | float]:
+def corrections(count: Tensor | float, settings: GroupSettings) -> tuple[Tensor | float, Tensor | float]:
     """1 - beta1 ** count, the mean's bias correction, and the root of the square's, without cancellation."""
     if not settings.debias:
         return 1.0, 1.0

@@ -1,20 +1,9 @@
 """Stochastic gradient descent with momentum, as PyTorch has it."""
 
-from typing import Any, NamedTuple
-
 import torch
 from torch import Tensor
 
-from trainer.update.optimiser import Numbers, Optimiser, Tensors
-
-_DEFAULTS = {"lr": 1e-3, "momentum": 0.0, "weight_decay": 0.0, "trust": False}
-
-
-class SgdSettings(NamedTuple):
-    """Settings of a parameter group."""
-
-    momentum: float
-    weight_decay: float
+from trainer.update.optimiser import GroupSettings, Numbers, Optimiser, Tensors
 
 
 class Sgd(Optimiser):
@@ -24,17 +13,12 @@ class Sgd(Optimiser):
     w = w - lr * b
     """
 
-    kind = "sgd"
-    usual = _DEFAULTS
-
-    def settings(self, group: dict[str, Any]) -> SgdSettings:
-        return SgdSettings(group["momentum"], group["weight_decay"])
-
-    def moments_of(self, settings: SgdSettings) -> tuple[str, ...]:
-        return ("momentum_buffer",) if settings.momentum else ()
+    @property
+    def moments(self) -> tuple[str, ...]:
+        return ("momentum_buffer",) if self.preset.momentum else ()
 
     @staticmethod
-    def fused(tensors: Tensors, numbers: Numbers, settings: SgdSettings) -> None:
+    def fused(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
         """A step by PyTorch's fused kernel."""
         assert isinstance(numbers.rate, Tensor)
         torch._fused_sgd_(

@@ -47,9 +47,8 @@ class Parser(argparse.ArgumentParser):
         return formatter.format_help()
 
     def error(self, message: str) -> NoReturn:
-        """End with the message. Where a flag is unknown or missing, the unknown ones are told instead."""
-        if message.startswith(("unrecognized arguments", "the following arguments are required")):
-            message = self._unknown_flags(message)
+        """End with the message. Where a flag is unknown, the unknown ones are told instead."""
+        message = self._unknown_flags(message)
         self.exit(2, f"{self.prog}: error: {printable(message)} (see {self.prog} --help)\n")
 
     def _unknown_flags(self, message: str) -> str:

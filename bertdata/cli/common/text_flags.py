@@ -7,11 +7,12 @@ from typing import Any
 from bertdata.sources.kinds import RECORD_KINDS
 from bertdata.sources.settings import RecordSettings
 from bertdata.text.input_kinds import KINDS
-from bertdata.text.part_settings import SENTENCES, PartSettings
+from bertdata.text.part_settings import PartSettings
+from bertdata.text.selection.settings import SelectionSettings
 from bertdata.text.settings import PUNKT_NAMES, TEXT_RECIPES, SegmentSettings
 
 _PART_FIELDS = ("part_size", "sentences")
-_CHOICES = {"sentences": SENTENCES, "recipe": TEXT_RECIPES, "punkt": PUNKT_NAMES}
+_CHOICES = {"recipe": TEXT_RECIPES, "punkt": PUNKT_NAMES}
 INPUT_KINDS = (*KINDS, *RECORD_KINDS)
 INPUT_KIND_HELP = """\
 by default as the bytes tell. articles: extracted files; text: plain-text files (of a directory, *.txt), each
@@ -20,6 +21,7 @@ jsonl, csv, tsv, parquet, arrow (as datasets keeps it)"""
 BOOKS_HELP = """\
 plain-text files, each one document, or a directory of them (*.txt), beside articles: they are read first, as
 NVIDIA's and Habana's wiki_books does; may be repeated"""
+_NAMES = {"dedup": "exact", "eval_share": "P%"}
 _METAVARS = {int: "N", float: "X", str: "NAME"}
 
 
@@ -53,22 +55,25 @@ def add_segment_settings(parser: argparse._ActionsContainer, *, skip: tuple[str,
 def add_part_settings(parser: argparse._ActionsContainer) -> None:
     """A flag for each setting that parts of records alone have. None is the value of one not given."""
     items = [item for item in fields(PartSettings) if item.name in _PART_FIELDS]
-    for item in (*items, *fields(RecordSettings)):
+    for item in (*items, *fields(RecordSettings), *fields(SelectionSettings)):
         flag, help = f"--{item.name.replace('_', '-')}", item.metadata["help"]
+        choices = item.metadata["choices"] or None
         if item.default is False:
             parser.add_argument(flag, action="store_true", default=None, help=help)
+        elif item.default == ():
+            parser.add_argument(flag, action="append", metavar="FILE", help=help)
         elif item.default is None:
-            parser.add_argument(flag, metavar="NAME", help=help)
+            parser.add_argument(flag, choices=choices, metavar=_NAMES.get(item.name, "NAME"), help=help)
         else:
             help, kind = f"{help} (default: {item.default})", type(item.default)
-            metavar = None if item.name in _CHOICES else _METAVARS[kind]
-            parser.add_argument(flag, type=kind, choices=_CHOICES.get(item.name), metavar=metavar, help=help)
+            metavar = None if choices else _METAVARS[kind]
+            parser.add_argument(flag, type=kind, choices=choices, metavar=metavar, help=help)
 
 
 def given_part_settings(args: argparse.Namespace) -> dict[str, Any]:
     """The settings of parts of records alone that the command line names, by field."""
-    names = [*_PART_FIELDS, *(item.name for item in fields(RecordSettings))]
-    return {name: value for name in names if (value := getattr(args, name)) is not None}
+    nested = [item.name for kind in (RecordSettings, SelectionSettings) for item in fields(kind)]
+    return {name: value for name in (*_PART_FIELDS, *nested) if (value := getattr(args, name)) is not None}
 
 
 def given_segment_settings(args: argparse.Namespace, *, skip: tuple[str, ...] = ()) -> dict[str, Any]:

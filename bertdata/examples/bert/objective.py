@@ -25,6 +25,7 @@ class BertObjective(Objective):
     batch_type: type[BertBatch] = BertBatch
     task = "pretraining"
     label_one = "of next sentences random"
+    pair_words = ("is next", "is random")
     of_words = "bert_word_starts"
 
     def make(

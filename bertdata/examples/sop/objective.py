@@ -25,6 +25,7 @@ class SopObjective(Objective):
     settings_type = SopSettings
     batch_type = SopBatch
     task = "pretraining"
+    pair_words = ("in order", "swapped")
 
     def make(
         self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None

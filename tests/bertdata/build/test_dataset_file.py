@@ -1,11 +1,13 @@
 """create --config and segment --config: a recipe there and back, flags over files, faults by their line."""
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import bertdata
+from beam_pipelines.prepare import main as beam
 from bertdata.build.dataset_file import DatasetFile, GivenSettings
 from bertdata.build.recipe_toml import recipe_toml
 from bertdata.cli.main import main
@@ -13,9 +15,14 @@ from bertdata.config.recipes import RECIPES
 from bertdata.errors import SettingsError
 from bertdata.examples.objectives import find_objective
 from bertdata.io.toml_text import TomlFile
+from bertdata.sources.settings import RecordSettings
+from bertdata.steps.record_source import part_settings
 from bertdata.steps.segment import settings_of, settings_with
+from bertdata.text.part_settings import PartSettings
+from bertdata.text.selection.settings import SelectionSettings
 from bertdata.text.settings import SegmentSettings
 from tests.support.paths import ROOT
+from tests.support.record_files import as_json_lines, make_documents
 
 VOCABULARY = ROOT / "golden" / "vocab.txt"
 
@@ -234,3 +241,115 @@ def test_keys_are_found_by_line_in_every_form_of_toml(tmp_path):
     ]
     assert lines == ["2", "4", "7", "10", "11"]
     assert file.where(("t", "y")) == file.path
+
+
+# --- sources of records and Beam ------------------------------------------------------------------
+
+
+def with_records(place: Path, recipe: str = "mlperf") -> Path:
+    """The recipe as it is printed, with settings of records, whose lines are comments, in use."""
+    text = recipe_toml(RECIPES[recipe])
+    for comment, line in {
+        "# dedup = ": 'dedup = "exact"',
+        "# part_size = ": "part_size = 0.01",
+        "# sentences = ": 'sentences = "lines"',
+    }.items():
+        (found,) = [one for one in text.splitlines() if one.startswith(comment)]
+        text = text.replace(found, line)
+    return written(place, text)
+
+
+RECORDS = {"dedup": "exact", "part_size": 0.01, "sentences": "lines"}
+
+
+@pytest.fixture
+def source(tmp_path) -> Path:
+    documents = make_documents(60)
+    (tmp_path / "a.jsonl").write_bytes(as_json_lines([*documents, *documents[:9]]))
+    return tmp_path / "a.jsonl"
+
+
+def test_every_setting_of_text_is_printed_and_known_to_the_file(tmp_path):
+    lines = recipe_toml(RECIPES["modernbert"]).split("[text]")[1].split("[tokenizer]")[0].splitlines()
+    uncommented = [line.removeprefix("# ") for line in lines if " = " in line]
+    found = DatasetFile(str(written(tmp_path, "\n".join(["[text]", *uncommented])))).text
+    own = {item.name for kind in (SegmentSettings, PartSettings) for item in fields(kind)}
+    own |= {item.name for kind in (RecordSettings, SelectionSettings) for item in fields(kind)}
+    of_nvidia = {"training_shards", "test_shards", "test_fraction", "prefix"}
+    assert found.keys() == own - {"records", "selection"} - of_nvidia
+    assert part_settings({"sentences": "none"}) == PartSettings(sentences="none")
+
+
+def test_create_and_segment_read_the_text_of_a_file_for_records(source, tmp_path):
+    config = with_records(tmp_path)
+    small = {"vocab": VOCABULARY, "dupe_factor": 1, "workers": 1}
+    bertdata.create(source, tmp_path / "a", **RECORDS, **small, text_field="text")
+    bertdata.create(source, tmp_path / "b", config=config, **small, text_field="text")
+    assert files(tmp_path / "a.text") == files(tmp_path / "b.text")
+    assert files(tmp_path / "a") == files(tmp_path / "b")
+    bertdata.segment(source, tmp_path / "c", config=config, text_field="text", workers=1)
+    assert files(tmp_path / "a.text") == files(tmp_path / "c")
+    bertdata.create(tmp_path / "c", tmp_path / "d", config=config, **small)
+    assert files(tmp_path / "a") == files(tmp_path / "d")
+
+
+@pytest.mark.parametrize("command", ["segment", "create"])
+def test_a_fault_of_the_text_of_records_is_one_line_with_file_and_line(command, source, tmp_path, capsys):
+    more = ["--vocab", str(VOCABULARY)] if command == "create" else []
+    for number, (text, message) in enumerate(
+        {
+            "dedup = 'near'": "dedup is 'near', expected exact",
+            "eval_share = '2'": "eval_share is '2', expected a share such as 1%",
+            "exclude = 'dev.json'": "exclude is 'dev.json', expected a list",
+            "eval_articles = 3": "--eval-articles goes with articles and books",
+            "recipe = 'nvidia'": "--recipe goes with articles and books",
+        }.items()
+    ):
+        config = written(tmp_path, f"recipe = 'mlperf'\n\n[text]\nskip_bad_records = true\n{text}\n")
+        words = [command, str(source), "--output", str(tmp_path / f"out-{number}"), *more]
+        assert main([*words, "--config", str(config)]) == 2, text
+        found = capsys.readouterr().err
+        assert found.startswith(f"bertdata: error: {config}:5: "), found
+        assert message in found
+        assert not (tmp_path / f"out-{number}.text").exists()
+
+
+def test_beam_reads_the_same_file(source, tmp_path):
+    config = with_records(tmp_path)
+    words = ["--config", str(config), "--dupe-factor", "1", "--vocab", str(VOCABULARY)]
+    bertdata.create(
+        source, tmp_path / "a", config=config, vocab=VOCABULARY, dupe_factor=1, workers=1, text_field="text"
+    )
+    inputs = ["--input", str(source), "--input-kind", "jsonl", "--text-field", "text"]
+    assert beam([*inputs, "--output", str(tmp_path / "b"), *words]) == 0
+    assert files(tmp_path / "a.text") == files(tmp_path / "b.text")
+    assert files(tmp_path / "a") == files(tmp_path / "b")
+
+
+def test_beam_takes_every_table_and_flags_win(corpus, tmp_path):
+    config = written(tmp_path, FILE.format(vocab=VOCABULARY))
+    bertdata.create(corpus, tmp_path / "a", config=config, masked_lm_prob=0.3, workers=1)
+    words = ["--input", ",".join(map(str, corpus)), "--output", str(tmp_path / "b"), "--config", str(config)]
+    assert beam([*words, "--masked-lm-prob", "0.3"]) == 0
+    assert files(tmp_path / "a") == files(tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        ("[objective]\ndupe_facto = 3\n", "parts", "2: dupe_facto is not a known key"),
+        ("[container]\nshuffle = 'global'\n", "parts", "2: --shuffle global needs --num-shards N"),
+        ("\n[text]\npart_size = 0\n", "jsonl", "3: part_size is 0.0 MiB, expected more than 0"),
+        ("\n[text]\npart_size = 1\n", "articles", "3: --part-size goes with files of records"),
+        ("\n[text]\neval_articles = -1\n", "articles", "3: eval_articles is -1, expected 0 or more"),
+        ("\n[text]\neval_articles = 5\n", "jsonl", "3: --eval-articles goes with articles and books"),
+    ],
+)
+def test_a_fault_on_beam_is_one_line_with_file_and_line(text, kind, message, source, tmp_path, capsys):
+    config = written(tmp_path, text)
+    words = ["--input", str(source), "--input-kind", kind, "--output", str(tmp_path / "out")]
+    assert beam([*words, "--config", str(config), "--vocab", str(VOCABULARY)]) == 2
+    found = capsys.readouterr().err
+    assert found.startswith(f"beam_pipelines.prepare: error: {config}:{message}"), found
+    assert found.count("\n") == 1
+    assert not (tmp_path / "out").exists()

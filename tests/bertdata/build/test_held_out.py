@@ -73,12 +73,12 @@ def test_every_file_of_a_text_directory_is_refused_with_the_directory_as_the_rem
     assert not (tmp_path / "shards").exists()
 
 
-@pytest.mark.parametrize("name", ["MD5SUMS", "eval.md5"])
-def test_lists_of_md5s_are_no_parts(name, bertdata, tmp_path):
+@pytest.mark.parametrize("name", ["MD5SUMS", "eval.md5", "removed.jsonl"])
+def test_lists_are_no_parts(name, bertdata, tmp_path):
     path = tmp_path / name
     path.write_text("d41d8cd98f00b204e9800998ecf8427e  part\n")
     create(bertdata, path, output=tmp_path / "shards").assert_one_error(
-        2, f"{path}: lists md5s, expected text"
+        2, f"{path}: is a list of ours, expected text"
     )
 
 
@@ -107,6 +107,9 @@ def test_directories_that_hold_no_text_say_what_they_hold(bertdata, tmp_path, co
         (["wiki_test_0.txt", "wiki_test_1.txt"], []),
         (["part-00000-of-00500", "eval.txt"], ["eval.txt"]),
         (["a/part-00000-of-00500.tfrecord", "eval.txt.tfrecord"], ["eval.txt.tfrecord"]),
+        (["part-00000.txt", "eval-00000.txt", "eval-00001.txt"], ["eval-00000.txt", "eval-00001.txt"]),
+        (["part-00000.txt.tfrecord", "eval-00000.txt.tfrecord"], ["eval-00000.txt.tfrecord"]),
+        (["eval-00000.txt", "eval-00001.txt"], []),
         (["eval.txt"], []),
         (["eval.txt", "wiki.txt"], []),
         (["latest_test.txt", "training.txt", "protest_0"], []),

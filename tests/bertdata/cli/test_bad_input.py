@@ -291,6 +291,10 @@ def test_a_vocabulary_with_windows_line_ends_makes_the_same_shards(
         (["--remask", "--format=hdf5"], "remask needs the container tfrecord"),
         (["--remask"], "remask needs the dialect graphcore"),
         (["--recipe=graphcore", "--phase=1", "--remask", "--no-masks"], "remask orders masked positions"),
+        (
+            ["--recipe=none", "--dup-factor=3"],
+            "--dup-factor is not a known flag; the nearest known is --dupe-factor",
+        ),
         (["--max-seq=64"], "--max-seq is not a known flag; the nearest known is --max-seq-length"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

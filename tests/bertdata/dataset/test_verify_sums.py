@@ -119,10 +119,11 @@ def test_a_wrong_a_missing_an_extra_and_a_damaged_shard_are_named(bertdata, shar
     assert outcome.status == 1
     lines = outcome.out.splitlines()
     assert lines[0] == f"{shards / NAMES[0]}: wrong sum: found {twin(shards / NAMES[0])}, expected {expected}"
-    assert lines[1] == f"{shards / NAMES[1]}: missing"
-    assert lines[2].startswith(f"{shards / NAMES[2]}: damaged; not a readable HDF5 file")
-    assert lines[3] == f"{shards / 'part_00003_of_00003.hdf5'}: extra; the table {table} has no such shard"
-    assert lines[4] == f"{shards}: 0 files right, 4 faults"
+    assert lines[1].startswith(f"{shards / NAMES[2]}: damaged; not a readable HDF5 file")
+    assert lines[2] == f"{shards / 'part_00003_of_00003.hdf5'}: extra; the table {table} has no such shard"
+    assert lines[3] == f"{shards}: 2 of the table's 3 files found"
+    assert lines[4] == f"{shards / NAMES[1]}: missing"
+    assert lines[5] == f"{shards}: 0 files right, 4 faults"
 
 
 def test_the_report_as_json_names_each_shard(bertdata, shards: Path) -> None:
@@ -169,6 +170,7 @@ def test_a_wrong_directory_is_not_thousands_of_lines(bertdata, shards: Path) -> 
     assert "and 4310 more: missing" in lines
     assert "and 53 more: extra" in lines
     assert lines[-1] == f"{shards}: 0 files right, 4383 faults"
-    assert len(lines) == 23
+    assert f"{shards}: 0 of the table's 4320 files found" in lines
+    assert len(lines) == 24
     outcome = bertdata("verify-md5", shards, "--table", "nvidia-mlperf-4320", "--workers=1", "--json")
     assert len(json.loads(outcome.out)["findings"]) == 4383

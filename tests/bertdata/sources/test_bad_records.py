@@ -192,7 +192,7 @@ def test_the_command_says_what_it_left_out(bertdata: Program, tmp_path: Path) ->
     outcome = bertdata("segment", tmp_path / "a.jsonl", "--output", tmp_path / "out", *flags)
     assert outcome.status == 0
     assert "1 documents, 1 malformed, 1 empty left out, 1 lines" in outcome.out
-    assert files_below(tmp_path / "out") == ["MD5SUMS", "manifest.json", "part-00000.txt"]
+    assert files_below(tmp_path / "out") == ["MD5SUMS", "manifest.json", "part-00000.txt", "removed.jsonl"]
     assert bertdata("verify-md5", tmp_path / "out", "--chain").status == 0
 
 

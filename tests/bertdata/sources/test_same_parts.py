@@ -202,7 +202,7 @@ def test_a_process_that_was_killed_is_taken_up_by_the_same_command(name: str, tm
     path, out = write(tmp_path, name, make_documents(8000)), tmp_path / "out"
     command = [sys.executable, "-m", "bertdata", "segment", str(path), "--part-size", "0.1"]
     with subprocess.Popen([*command, "--output", str(out), "--workers", "2"], cwd=ROOT) as process:
-        while process.poll() is None and not (out / "part-00001.txt").exists():
+        while process.poll() is None and not (out / "part-00002.txt").exists():
             time.sleep(0.001)
         process.kill()
     assert not (out / "manifest.json").exists()

@@ -9,8 +9,9 @@ import pytest
 
 from bertdata.errors import SettingsError
 from trainer.config.keys import properties
-from trainer.config.schedule import SCHEDULES, Schedule, Warmup
+from trainer.config.schedule import Schedule, Warmup
 from trainer.config.settings import Config
+from trainer.registry import NAMES, find
 
 # N = 1000 steps, W = 100 of warm-up, L = 1/1024 (exact in binary) unless stated.
 L = F(1, 1024)
@@ -203,10 +204,10 @@ def test_only_habanas_base_rate_is_multiplied_by_the_workers():
             decay_rate=0.5,
             lr_schedule_by_step={"0": 0.5},
         ).make_schedule(8)(0)
-        for name in SCHEDULES
+        for name in NAMES["schedule"]
     }
     assert rates.pop("habana-tf") == 4.0
-    assert set(rates) == set(SCHEDULES) - {"habana-tf"}
+    assert set(rates) == set(NAMES["schedule"]) - {"habana-tf"}
     assert max(rates.values()) <= 0.5
 
 
@@ -220,7 +221,9 @@ def test_wrong_warm_ups_are_refused(warmup, epochs):
 @pytest.mark.parametrize(
     ("warmup", "updates"), [(1000, 1000), (1001, 1001), (0.999999999, 1000)], ids=["end", "beyond", "rounded"]
 )
-@pytest.mark.parametrize("name", sorted(set(SCHEDULES) - {"habana-tf", "natural_exponential", "custom"}))
+@pytest.mark.parametrize(
+    "name", sorted(set(NAMES["schedule"]) - {"habana-tf", "natural_exponential", "custom"})
+)
 def test_a_warm_up_that_does_not_end_is_refused(name, warmup, updates):
     message = rf"warmup is {updates} updates, expected fewer than steps \(1000\)"
     with pytest.raises(SettingsError, match=message):
@@ -241,7 +244,7 @@ def test_habanas_trial_runs_may_end_within_their_warm_up(settings):
 
 
 def test_every_schedule_reads_keys_of_the_configuration():
-    for kind in SCHEDULES.values():
+    for kind in (find("schedule", name) for name in NAMES["schedule"]):
         assert set(kind.defaults) <= {*properties(), "adam"}
 
 
@@ -253,7 +256,7 @@ def test_every_schedule_reads_keys_of_the_configuration():
     ],
 )
 def test_keys_without_a_default_are_asked_for(name, needed, others):
-    assert SCHEDULES[name].needed == needed
+    assert find("schedule", name).needed == needed
     for missing in needed:
         with pytest.raises(SettingsError, match=f"lr_schedule {name} needs {missing}"):
             Config.of(lr_schedule=name, **{key: value for key, value in others.items() if key != missing})

@@ -12,7 +12,7 @@ NO_DROPOUT = ("--hidden-dropout-prob=0", "--attention-probs-dropout-prob=0")
 
 @pytest.fixture
 def trainer(capsys, monkeypatch) -> Trainer:
-    monkeypatch.setattr("trainer.report.tables.draw_curves", lambda folder, columns: [])
+    monkeypatch.setattr("trainer.report.tables.draw_curves", lambda folder: [])
     torch._dynamo.reset()
     counters.clear()
     return Trainer(capsys)

@@ -4,16 +4,17 @@ import json
 import os
 import pty
 import subprocess
+import sys
 from datetime import datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from bertdata.errors import MissingInputError, SettingsError, StorageError
+from bertdata.errors import InputError, SettingsError, StorageError
 from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT
-from tests.support.report_records import COLUMNS, Clock, Recorder, evaluation, hide, record, report, train
+from tests.support.report_records import COLUMNS, Clock, Recorder, evaluation, record, report, train
 from trainer.config.settings import Config
 from trainer.report.reporter import (
     Reporter,
@@ -33,7 +34,7 @@ def dllogger_lines(folder: Path) -> list[dict]:
 def _no_picture(monkeypatch, request):
     """Pictures take most of a second: only the tests of pictures draw them."""
     if "picture" not in request.node.name:
-        monkeypatch.setattr("trainer.report.tables.draw_curves", lambda folder, columns: [])
+        monkeypatch.setattr("trainer.report.tables.draw_curves", lambda folder: [])
 
 
 def test_the_first_six_updates_and_six_after_each_save_are_not_timed():
@@ -213,6 +214,7 @@ def test_dllogger_lines_have_nvidias_form(tmp_path):
             "gradient_norm": 0.75,
             "data_wait": 0.05,
             "data_wait_share": 0.1,
+            "fill": 0.8,
         },
     }
     assert list(rows[0]) == ["timestamp", "datetime", "elapsedtime", "type", "step", "data"]
@@ -222,6 +224,7 @@ def test_dllogger_lines_have_nvidias_form(tmp_path):
         "training_sequences_per_second": 64.0,
         "training_tokens_per_second": 6400.0,
         "training_tflops": 4.0,
+        "training_fill": 0.8,
         "training_data_wait_share": 0.1,
         "peak_memory_gib": 2.5,
         "final_loss": 0.0,
@@ -241,10 +244,10 @@ def test_training_csv_has_graphcores_columns_then_ours(tmp_path):
     lines = (tmp_path / "training.csv").read_text(encoding="utf-8").splitlines()
     assert lines[0] == (
         "step,iteration,epoch,lr,mlm_loss,nsp_loss,mlm_acc,nsp_acc,iter_time,samples_per_sec,total_time,"
-        "tokens_per_second,tflops,peak_share,memory_gib,gradient_norm,data_wait,data_wait_share"
+        "tokens_per_second,tflops,peak_share,memory_gib,gradient_norm,data_wait,data_wait_share,fill"
     )
-    assert lines[1] == "1,1,0,0.001,6.5,0.5,0.25,0.75,0.5,,0.5,,,,2.5,0.75,0.05,"
-    assert lines[7] == "7,7,0,0.007,0.5,0.5,0.25,0.75,0.5,64.0,3.5,6400.0,4.0,,2.5,0.75,0.05,0.1"
+    assert lines[1] == "1,1,0,0.001,6.5,0.5,0.25,0.75,0.5,,0.5,,,,2.5,0.75,0.05,,"
+    assert lines[7] == "7,7,0,0.007,0.5,0.5,0.25,0.75,0.5,64.0,3.5,6400.0,4.0,,2.5,0.75,0.05,0.1,0.8"
     assert len(lines) == 8
 
 
@@ -276,6 +279,9 @@ def test_evaluations_are_key_value_lines_and_a_table(tmp_path):
     assert (tmp_path / "eval_results.txt").read_text(encoding="utf-8") == (
         "examples = 100\n"
         "global_step = 20\n"
+        "guess_masked_lm_loss = 7.0\n"
+        "guess_next_sentence_accuracy = 0.625\n"
+        "guess_next_sentence_loss = 0.75\n"
         "loss = 6.5\n"
         "masked_lm_accuracy = 0.25\n"
         "masked_lm_loss = 6.0\n"
@@ -284,8 +290,8 @@ def test_evaluations_are_key_value_lines_and_a_table(tmp_path):
         "next_sentence_loss = 0.5\n"
     )
     assert (tmp_path / "evaluation.csv").read_text(encoding="utf-8").splitlines()[1:] == [
-        "10,320,100,6.5,0.25,6.0,0.5,0.5,0.125",
-        "20,640,100,6.5,0.25,6.0,0.5,0.5,0.125",
+        "10,320,100,6.5,0.25,6.0,0.5,0.5,0.125,7.0,0.625,0.75",
+        "20,640,100,6.5,0.25,6.0,0.5,0.5,0.125,7.0,0.625,0.75",
     ]
     lines = [line for line in dllogger_lines(tmp_path) if "masked_lm_accuracy" in line["data"]]
     assert [line["step"] for line in lines] == [[10], [20]]
@@ -346,8 +352,8 @@ def test_plain_lines_are_printed_where_there_is_no_terminal(tmp_path, capsys):
         "step 7/7  loss 4.0000  mlm accuracy 0.2500  lr 7.00e-03  gradient norm 0.750  "
         "64.0 sequences/s  6,400 tokens/s  2.5 GiB  waiting for data 10%",
         "step 7: evaluated 100 examples: masked_lm_accuracy 0.25000 "
-        "(always guessing the most frequent token: 0.12500), masked_lm_loss 6.0000, "
-        "next_sentence_accuracy 0.50000",
+        '(always "the": 0.12500), masked_lm_loss 6.0000 (by frequency: 7.0000), '
+        'next_sentence_accuracy 0.50000 (always "is random": 0.62500)',
         "success after 0.0 s, 64.0 sequences/s, 6,400 tokens/s, waiting for data 10%, 2.5 GiB",
     ]
 
@@ -419,11 +425,13 @@ def test_the_picture_is_drawn_at_the_end_and_again_from_the_tables(tmp_path):
     reporter.close()
     svg, png = tmp_path / "curves.svg", tmp_path / "curves.png"
     assert ElementTree.parse(svg).getroot().tag.endswith("svg")
-    for words in ("masked words, evaluated", "next sentence, evaluated", "loss", "accuracy"):
-        assert f"<!-- {words} -->" in svg.read_text(encoding="utf-8")
+    shown = "".join(ElementTree.parse(svg).getroot().itertext())
+    for words in ("Loss: masked words", "Accuracy: next sentence", "evaluated", "guess without reading"):
+        assert words in shown
+    assert f"{tmp_path.name}. Loss: masked words" in shown
     assert png.read_bytes().startswith(b"\x89PNG")
     png.unlink()
-    assert draw_curves(tmp_path, COLUMNS) == [svg, png]
+    assert draw_curves(tmp_path) == [svg, png]
     assert png.exists()
 
 
@@ -437,14 +445,14 @@ def test_a_run_that_is_to_end_soon_draws_no_picture(tmp_path, status):
 
 
 def test_a_picture_without_tables_is_an_error_that_names_the_file(tmp_path):
-    with pytest.raises(MissingInputError, match=r"training\.csv: no such file"):
-        draw_curves(tmp_path, COLUMNS)
+    with pytest.raises(InputError, match=r"holds no training\.csv"):
+        draw_curves(tmp_path)
 
 
 def test_a_run_without_matplotlib_ends_with_a_line_and_no_picture(tmp_path, monkeypatch, capsys):
-    hide(monkeypatch, "matplotlib")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     report(tmp_path, range(1, 2))
-    assert "no picture of the curves: matplotlib" in capsys.readouterr().err
+    assert "no picture of the curves: it needs the package matplotlib" in capsys.readouterr().err
     assert not (tmp_path / "curves.png").exists()
 
 

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from argparse import Namespace
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -48,8 +48,9 @@ class FineTuning(Task):
     def print_prediction(cls, given: Namespace, opened: Trained) -> None:
         """Print the prediction of the text that the flags of ``predict`` give."""
 
-    def survey(self, data: OpenedDataset) -> None:
+    def survey(self, data: OpenedDataset) -> Any:
         """Nothing: evaluation asks nothing of the training data."""
+        return None
 
 
 def is_there(batch: Batch) -> Tensor:

@@ -109,7 +109,7 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
         made = make_features(config, files.prediction, training=False, labelled=False, tell=runtime.log)
         predicted = made.directory
         keys["task_predict_file"] = files.prediction
-    model_keys = config.model.settings()
+    model_keys = config.model_settings
     if config.model.values()["hidden_act"] is None and config.model.gelu is None:
         model_keys.pop("hidden_act", None)  # a file's gives GELU's form, else the checkpoint does
     return {**shape.as_json(), **model_keys}, keys, predicted

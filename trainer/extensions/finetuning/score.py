@@ -15,7 +15,8 @@ _EXAMPLE = """\
 _SUMMARY = """\
 Compares predictions with a file of right answers by the task's official metrics: SQuAD's exact match and F1
 in per cent, GLUE's from 0 to 1. Predictions of a table: one label a line, or with a heading and an index as
-run_glue.py writes them, or a probability for each label as run_classifier.py does."""
+run_glue.py writes them, or a probability for each label as run_classifier.py does. Standard error tells what
+a guess without reading would score: always the most frequent label; for SQuAD 2.0 always no answer."""
 
 
 def run(arguments: list[str]) -> None:
@@ -48,10 +49,12 @@ def run(arguments: list[str]) -> None:
     given.task = given.task.lower()
     task = find_data(given.task)
     refuse(given, task.refused)
-    metrics, warnings = task.score(given)
-    for warning in warnings:
+    found = task.score(given)
+    for warning in found.warnings:
         say_error(f"trainer: warning: {warning}")
     if given.json:
-        say(json.dumps(metrics))
+        say(json.dumps(found.metrics))
     else:
-        say(*(f"{name} {value}" for name, value in metrics.items()))
+        say(*(f"{name} {value}" for name, value in found.metrics.items()))
+    if found.guess:
+        say_error(f"trainer: beside it: {found.guess}")

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from bertdata.config.settings import ExampleSettings
 from bertdata.errors import SettingsError
@@ -20,8 +20,13 @@ FileNames = tuple[str, str, str]
 Making = tuple[ExampleSettings, MakeExamples[Any]]
 """The settings of features, and the function that makes them."""
 
-Scores = tuple[dict[str, float], list[str]]
-"""Metrics by name, and warnings."""
+
+class Scores(NamedTuple):
+    """Metrics by name, warnings, and the metrics of a guess that looks at no text, in words."""
+
+    metrics: dict[str, float]
+    warnings: list[str]
+    guess: str = ""
 
 
 class FineTuningData(ABC):

@@ -42,7 +42,7 @@ def read_config(directory: str, given: str | None = None, *, tanh: bool = False)
     values = read_object(path)
     if tanh and TRAINED_ACT not in values and values.get("hidden_act", "gelu") == "gelu":
         values["hidden_act"] = _TANH
-    return ModelConfig.from_dict(of_file(values), path)
+    return ModelConfig.from_dict(of_file(values, path), path)
 
 
 def write_bert_config(config: ModelConfig, directory: str) -> None:

@@ -20,6 +20,7 @@ from trainer.checkpoint.state import STATE, new_state
 from trainer.checkpoint.stored import HEADS, Checkpoint, StoredTensor
 from trainer.checkpoint.writing import write_checkpoint
 from trainer.config.model import ModelConfig
+from trainer.config.modernbert import ModernBertConfig
 from trainer.config.settings import Config
 from trainer.extensions.formats.absent_parts import told
 from trainer.extensions.formats.huggingface_tokenizer import export_tokenizer, with_padding_id
@@ -87,7 +88,9 @@ def convert(
         WRITERS[to](checkpoint, directory)
         if found is not None:
             if to == "huggingface":
-                export_tokenizer(found, directory, longest=shape.max_position_embeddings)
+                needs_json = isinstance(shape, ModernBertConfig)
+                longest = shape.max_position_embeddings
+                export_tokenizer(found, directory, longest=longest, needs_json=needs_json)
             else:
                 _keep_tokenizer(found, directory)
             lacks = ""

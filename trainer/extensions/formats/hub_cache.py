@@ -27,9 +27,11 @@ def find_pretrained(name: str, environment: Mapping[str, str] = os.environ) -> s
         found = _newest(cache / f"models--{repository.replace('/', '--')}")
         if found is not None:
             return str(found)
+    repository, folder = model if "/" in model else f"{_ORGANISATION}/{model}", model.rpartition("/")[2]
     raise MissingInputError(
-        f"{name}: no such checkpoint, and {model} is not among the models in {cache}; "
-        "give the path of a checkpoint as --start-from-ckpt"
+        f"{name}: no such file or directory, and {model} is not among the models in {cache}; on a machine "
+        f"with a network `hf download {repository} --local-dir {folder}` (package huggingface_hub) "
+        "gets a published model, whose directory is given in place of the name"
     )
 
 

@@ -7,11 +7,14 @@ from bertdata.io import storage
 from trainer.checkpoint.safetensors_files import INDEX, read_indexed, read_safetensors
 from trainer.checkpoint.stored import Checkpoint, Stored, unpadded
 from trainer.checkpoint.writing import write_safetensors
+from trainer.config.modernbert import ModernBertConfig
+from trainer.config.roberta import RobertaConfig
 from trainer.extensions.formats.absent_parts import completed
 from trainer.extensions.formats.config_file import read_config
+from trainer.extensions.formats.modernbert import from_modernbert, to_modernbert
 from trainer.extensions.formats.nvidia import from_pytorch_names
 from trainer.extensions.formats.pytorch_file import read_torch, tensors_of
-from trainer.extensions.formats.roberta import from_roberta, is_roberta, to_roberta
+from trainer.extensions.formats.roberta import from_roberta, to_roberta
 
 WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
 """Names of a directory's file of weights, in order of preference."""
@@ -35,8 +38,10 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
     if storage.is_directory(path):
         directory, file = path, find_weights(path) or storage.join(path, WEIGHT_FILES[0])
     config, tensors = read_config(directory, model_config), _tensors(file)
-    if config is not None and is_roberta(config):
+    if isinstance(config, RobertaConfig):
         weights = from_roberta(tensors, config)
+    elif isinstance(config, ModernBertConfig):
+        weights = from_modernbert(tensors, config)
     else:
         weights = from_pytorch_names(tensors, file)
     return Checkpoint(kind=kind, path=path, config=config, weights=weights)
@@ -60,18 +65,24 @@ def _tensors(file: str) -> Stored:
 
 def write_huggingface(checkpoint: Checkpoint, directory: str) -> str:
     """Write config.json and model.safetensors for transformers' from_pretrained. Returns the directory."""
-    checkpoint = completed(checkpoint, "transformers")
     config = checkpoint.expect_config()
+    if not isinstance(config, ModernBertConfig):
+        checkpoint = completed(checkpoint, "transformers")
+        config = checkpoint.expect_config()
     weights = unpadded(checkpoint.weights, config)
     found = next(
         name
         for beginning, name in _ARCHITECTURES.items()
         if any(weight.startswith(beginning) for weight in weights)
     )
-    if is_roberta(config):
+    if isinstance(config, RobertaConfig):
         found, weights = found.replace("Bert", "Roberta"), to_roberta(weights, config)
-    values: dict[str, Any] = {"architectures": [checkpoint.architecture or found], **config.as_json()}
-    values["max_position_embeddings"] += config.unread_positions
+    elif isinstance(config, ModernBertConfig):
+        found, weights = f"Modern{found}", to_modernbert(weights, config)
+    values: dict[str, Any] = {
+        "architectures": [checkpoint.architecture or found],
+        **config.for_transformers(),
+    }
     storage.make_directory(directory)
     with storage.open_output(storage.join(directory, "config.json")) as file:
         file.write(json.dumps(values, indent=2).encode() + b"\n")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
 from trainer.checkpoint.stored import Checkpoint
+from trainer.extensions.formats.hub_cache import find_pretrained
 from trainer.extensions.formats.huggingface import find_weights, read_huggingface, write_huggingface
 from trainer.extensions.formats.nvidia import read_nvidia, write_nvidia
 from trainer.extensions.formats.tensor_bundle.bundle import Bundle, find_prefix
@@ -30,10 +31,12 @@ _TORCH_FILES = (".pt", ".pth")
 def read_checkpoint(path: str, kind: str | None = None, model_config: str | None = None) -> Checkpoint:
     """The checkpoint at a path. Only names, shapes and configuration are read yet.
 
-    path: a directory; a file of weights; for TensorFlow also the prefix of its files, or one of them.
+    path: a directory; a file of weights; for TensorFlow also the prefix of its files, or one of them; the
+    name of a model that Hugging Face's programs have downloaded.
     kind: None: what the files look like. model_config: a file in place of the
     bert_config.json or config.json beside the weights. CheckpointError or DataError for a damaged file.
     """
+    path = find_pretrained(path)
     if kind in (None, *_TENSORFLOW) and (prefix := find_prefix(path)) is not None:
         bundle = Bundle(prefix)
         found, read = ("tf2", read_tensorflow2) if GRAPH_KEY in bundle.entries else ("tf1", read_tensorflow1)

@@ -4,7 +4,7 @@ from torch.nn import functional as F
 
 from bertdata.errors import SettingsError
 from trainer.checkpoint.stored import Stored, StoredTensor
-from trainer.config.model import ModelConfig
+from trainer.config.roberta import RobertaConfig
 from trainer.model.bert import PAIR_HEAD
 
 _NAMES = {
@@ -18,12 +18,7 @@ _NAMES = {
 _POSITIONS = "bert.embeddings.position_embeddings.weight"
 
 
-def is_roberta(config: ModelConfig) -> bool:
-    """True for a model that transformers knows as a RoBERTa."""
-    return config.model_type == "roberta"
-
-
-def from_roberta(weights: Stored, config: ModelConfig) -> dict[str, StoredTensor]:
+def from_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTensor]:
     """The tensors under this model's names, without copies of tied ones and unread positions."""
     tied = ("lm_head.decoder.", "roberta.embeddings.position_ids", "roberta.embeddings.token_type_ids")
     table = {theirs: ours for ours, theirs in _NAMES.items()}
@@ -31,7 +26,7 @@ def from_roberta(weights: Stored, config: ModelConfig) -> dict[str, StoredTensor
     return _with_positions(found, -config.unread_positions)
 
 
-def to_roberta(weights: Stored, config: ModelConfig) -> dict[str, StoredTensor]:
+def to_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTensor]:
     """The tensors under RoBERTa's names, with zeros for the unread positions.
 
     SettingsError for a head that transformers' RoBERTa does not have.

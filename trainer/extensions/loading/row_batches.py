@@ -90,7 +90,7 @@ class PaddedSequences(Sequences):
 
     def __init__(self, real: Tensor, packed: bool = False) -> None:
         """real: (B, S), nonzero at positions that attention may read. packed: its number, from 1."""
-        self.length = real.shape[1]
+        self.length, self.real = real.shape[1], real
         if packed:  # padding has the number 0 and sees padding, so that no softmax is empty
             self.mask = (real[:, :, None] == real[:, None, :])[:, None]
             return
@@ -99,10 +99,25 @@ class PaddedSequences(Sequences):
         self.mask = (real.bool() | first)[:, None, None]
 
     def attend(
-        self, query: Tensor, key: Tensor, value: Tensor, dropout: float, scale: float | None
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        dropout: float,
+        scale: float | None = None,
+        reach: int | None = None,
     ) -> Tensor:
+        if reach is not None:
+            from trainer.model.windows import window_attention
+
+            return window_attention(query, key, value, self.numbers(), reach, dropout, scale)
         rows = (part.view(-1, self.length, *part.shape[1:]).transpose(1, 2) for part in (query, key, value))
         query, key, value = rows
         options: dict[str, Any] = {} if scale is None else {"scale": scale}  # PopTorch's torch 2.0 lacks it
         attended = F.scaled_dot_product_attention(query, key, value, self.mask, dropout, **options)
         return attended.transpose(1, 2).flatten(0, 1)
+
+    def numbers(self) -> Tensor:
+        """(B S,): the number of each position's sequence over all rows, or of its row's padding."""
+        rows = torch.arange(len(self.real), device=self.real.device)[:, None]
+        return (rows * (self.length + 1) + self.real).reshape(-1)

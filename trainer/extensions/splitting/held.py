@@ -88,7 +88,7 @@ class Held:
             parts[weight]._replace(name=f"{kind}/{parts[weight].name}", rows=optimiser.moment(weight, kind))
             for group in optimiser.param_groups
             for weight in group["params"]
-            for kind in optimiser.moments_of(optimiser.settings(group))
+            for kind in optimiser.moments
         ]
 
 

@@ -3,13 +3,14 @@
 from dataclasses import replace
 
 from bertdata.errors import SettingsError
+from bertdata.io import storage
 from trainer.config.model import ModelConfig
 from trainer.devices.device import HOST, Device
 from trainer.extensions.splitting.plan.bandwidth import measure_bandwidth, measure_sharding
 from trainer.extensions.splitting.plan.costs import Costs
 from trainer.extensions.splitting.plan.fit import can_shard
 from trainer.extensions.splitting.plan.meshes import meshes_of
-from trainer.extensions.splitting.plan.plan import Plan, parse_plan, write_plan
+from trainer.extensions.splitting.plan.plan import KEPT_PLAN, Plan, parse_plan, write_plan
 from trainer.extensions.splitting.plan.planner import make_plan
 from trainer.extensions.splitting.plan.profile import attention_of, profiled_costs
 from trainer.extensions.splitting.plan.rates import SHEETS, USUAL, DeviceRate, sheet_rate
@@ -26,7 +27,8 @@ _ALONE = 1e9  # bandwidth of one worker, which no plan depends on
 def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan | None:
     """The plan of the configured strategy, the same on all workers. None: replicated, as without a plan.
 
-    It is logged, and written to save_plan. SettingsError where the model fits the devices in no way.
+    It is logged, and written to save_plan and into output_dir. SettingsError where the model fits the devices
+    in no way.
     """
     split = runtime.config.split
     memory = device_memory(runtime.config, runtime.device, runtime.workers)
@@ -95,6 +97,9 @@ def _plan(runtime: Runtime, request: PlanRequest, costs: Costs | None) -> dict[s
         runtime.log(line)
     if config.split.save_plan:
         write_plan(config.split.save_plan, plan)
+    if config.run.output_dir is not None:
+        storage.make_directory(config.run.output_dir)
+        write_plan(storage.join(config.run.output_dir, KEPT_PLAN), plan)
     return plan.as_json()
 
 

@@ -33,10 +33,10 @@ class SpanBoundaries(MaskedWords):
             "boundary_accuracy",
             "boundary_loss",
             "most_frequent_accuracy",
+            "guess_masked_lm_loss",
         ),
         shown="mlm_accuracy",
         target="masked_lm_accuracy",
-        curves={"masked words": ("mlm", "masked_lm"), "boundaries": ("boundary", "boundary")},
     )
 
     def outcome(self, model: Model, batch: Batch) -> Outcome:

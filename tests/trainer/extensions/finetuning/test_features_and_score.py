@@ -87,7 +87,9 @@ def test_the_score_of_published_answers(kit, capsys):
         "f1": 86.32474793700983,
     }
     assert main([*words, "--version-2-with-negative"]) == 0
-    assert "HasAns_exact 74.87394957983193\n" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "HasAns_exact 74.87394957983193\n" in printed.out
+    assert "always no answer scores exact 0.00, f1 0.00" in printed.err  # each of these has an answer
 
 
 def test_the_score_of_labels(tmp_path, capsys):
@@ -95,7 +97,9 @@ def test_the_score_of_labels(tmp_path, capsys):
     data.write_text("sentence\tlabel\na\t1\nb\t0\nc\t1\nd\t0\n", encoding="utf-8")
     predictions.write_text("0.1\t0.9\n0.9\t0.1\n0.6\t0.4\n1\t0\n", encoding="utf-8")
     assert main(["score", "--task=sst-2", str(data), str(predictions), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"acc": 0.75}
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == {"acc": 0.75}
+    assert printed.err == 'trainer: beside it: always "0" scores acc 0.5000\n'
 
 
 def squad_file(tmp_path, *questions):

@@ -59,7 +59,7 @@ def test_habanas_model_names_are_the_downloaded_models(trainer, pretrained, mrpc
     refuse(
         absent,
         2,
-        "bert-base-uncased: no such checkpoint, and bert-base-uncased is not among the models in",
+        "bert-base-uncased: no such file or directory, and bert-base-uncased is not among the models in",
         str(cache),
     )
     folder = cache / "models--google-bert--bert-base-uncased"
@@ -86,6 +86,6 @@ def test_a_model_is_found_by_path_then_by_name(tmp_path, monkeypatch):
     for path in ("/no/where/else", "./bert", "gs://bucket/bert", "a/b/c"):
         assert find_pretrained(path, environment) == path, "whoever opens it says that it is missing"
     with pytest.raises(
-        MissingInputError, match="large: no such checkpoint, and bert-large-uncased-whole-word"
+        MissingInputError, match="large: no such file or directory, and bert-large-uncased-whole-word"
     ):
         find_pretrained("large", environment)

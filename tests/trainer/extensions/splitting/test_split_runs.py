@@ -104,7 +104,7 @@ def test_each_stage_takes_its_share_of_memory_until_the_checkpoint_is_saved(tmp_
     config = Config.of(**sizes, **update, strategy="pipelined", stages=4)
     request = request_of(
         config,
-        ModelConfig.from_dict(config.model.settings()),
+        ModelConfig.from_dict(config.model_settings),
         devices=4,
         sequence_length=128,
         memory=8 * 10**9,

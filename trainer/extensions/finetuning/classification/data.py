@@ -4,11 +4,14 @@ from argparse import Namespace
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
+
 from bertdata.errors import SettingsError
 from bertdata.io import storage
 from trainer.config.finetuning import FinetuningSection
 from trainer.config.settings import Config
 from trainer.extensions.finetuning.classification.features import pair_examples, settings_of
+from trainer.extensions.finetuning.classification.guessing import Guess
 from trainer.extensions.finetuning.classification.metrics import parse_predictions, score_labels
 from trainer.extensions.finetuning.classification.presets import (
     TASKS,
@@ -70,7 +73,10 @@ class TableData(FineTuningData):
         gold = label_ids(found.pairs, task)
         data = storage.read_bytes(given.predictions)
         predicted = parse_predictions(data, given.predictions, task, len(gold))
-        return score_labels(task.metrics, predicted, gold), found.warnings()
+        guess = Guess.of_labels(task, gold)
+        guessed = ", ".join(f"{name} {value:.4f}" for name, value in guess.scores(np.asarray(gold)).items())
+        metrics = score_labels(task.metrics, predicted, gold)
+        return Scores(metrics, found.warnings(), f"always {guess.name} scores {guessed}")
 
 
 def configured_task(config: Config) -> ClassificationTask:

@@ -21,6 +21,7 @@ from trainer.data.batches import Batch
 from trainer.data.single import single_sequence
 from trainer.extensions.finetuning.classification.data import configured_task
 from trainer.extensions.finetuning.classification.features import make_features
+from trainer.extensions.finetuning.classification.guessing import Guess, count_labels
 from trainer.extensions.finetuning.classification.metrics import METRICS, predictions_text, score_labels
 from trainer.extensions.finetuning.classification.presets import ClassificationTask
 from trainer.extensions.finetuning.classification.reading import TextPair
@@ -64,14 +65,15 @@ class Classification(FineTuning):
         self.name = self.task.name
         self.objective = "regression" if self.task.regression else "classification"
         _, scores = METRICS[self.task.metrics]
-        kind = "score" if self.task.regression else "label"
         self.metrics = ("score_loss",) if self.task.regression else ("label_loss", "label_accuracy")
         self.columns = Columns(
             training={name.replace("accuracy", "acc"): name for name in self.metrics},
-            evaluation=("loss", *self.metrics, *scores),
+            evaluation=(
+                *("loss", *self.metrics, *scores),
+                *(f"guess_{name}" for name in (self.metrics[0], *scores)),
+            ),
             shown=self.metrics[-1],
             target=scores[-1],
-            curves={f"{kind}s": (kind, kind)},
         )
 
     def new_model(self, shape: ModelConfig) -> BertForSequenceClassification:
@@ -91,13 +93,18 @@ class Classification(FineTuning):
         losses = F.cross_entropy(logits, labels, reduction="none")
         return outcome_of(weights, losses, (logits.argmax(1) == labels).float(), outputs=outputs)
 
+    def survey(self, data: OpenedDataset) -> dict[str, Any]:
+        """The counts of the labels, or the mean score."""
+        return count_labels(self.task, data).as_json()
+
     def evaluation(
         self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
     ) -> "ClassificationEvaluation":
-        return ClassificationEvaluation(self.task, data)
+        guess = Guess.of_json(self.task, survey)
+        return ClassificationEvaluation(self.task, data, guess, "training" if training else "evaluation")
 
     def prediction(self, data: OpenedDataset) -> "ClassificationEvaluation":
-        return ClassificationEvaluation(self.task, data, scored=False)
+        return ClassificationEvaluation(self.task, data)
 
     @classmethod
     def print_prediction(cls, given: Namespace, opened: Trained) -> None:
@@ -112,16 +119,21 @@ def scores_of(batch: Batch) -> Tensor:
 
 
 class ClassificationEvaluation(TaskEvaluation):
-    """The task's official metrics, and its predictions in a file."""
+    """The task's official metrics beside those of a guess, and its predictions in a file."""
 
-    def __init__(self, task: ClassificationTask, data: OpenedDataset, *, scored: bool = True) -> None:
-        """scored: False for a table without labels, which has predictions only."""
+    def __init__(
+        self, task: ClassificationTask, data: OpenedDataset, guess: Guess | None = None, source: str = ""
+    ) -> None:
+        """guess: None for a table without labels, which has predictions only. source: the set guessed by."""
         self._task = task
-        self._scored = scored
+        self._guess = guess
         self._kept: list[list[float]] = []
         _, self._names = METRICS[task.metrics]
         self._predicted: npt.NDArray[Any] = np.zeros(0)
-        self.note = f"{'evaluating on' if scored else 'predicting'} {data.examples} examples of {data.name}"
+        self.note = f"predicting {data.examples} examples of {data.name}"
+        if guess:
+            told = f"; in the {source} set {guess.told}"
+            self.note = f"evaluating on {data.examples} examples of {data.name}{told}"
 
     def begin(self) -> None:
         self._kept = []
@@ -140,14 +152,21 @@ class ClassificationEvaluation(TaskEvaluation):
         means = {name: total / max(weight, 1e-5) for name, (total, weight) in totals.items()}
         kind: type[Any] = float if self._task.regression else int
         self._predicted = found[:, 0].astype(kind)
-        scores = dict.fromkeys(self._names, 0.0)
-        if self._scored:
-            scores = score_labels(self._task.metrics, self._predicted, found[:, 1].astype(kind))
         first = next(iter(means))
-        return {"loss": means[first], **means, **scores}
+        if self._guess is None:
+            return {"loss": means[first], **means}
+        gold = found[:, 1].astype(kind)
+        scores = score_labels(self._task.metrics, self._predicted, gold)
+        guessed = {first: self._guess.loss(gold), **self._guess.scores(gold)}
+        found_of_guess = {f"guess_{name}": value for name, value in guessed.items()}
+        return {"loss": means[first], **means, **scores, **found_of_guess}
 
     def describe(self, results: Mapping[str, float]) -> str:
-        return ", ".join(f"{name} {results[name]:.4f}" for name in (*self._names, "loss"))
+        if self._guess is None:
+            return f"loss {results['loss']:.4f}"
+        measured = ", ".join(f"{name} {results[name]:.4f}" for name in (*self._names, "loss"))
+        guessed = ", ".join(f"{name} {results[f'guess_{name}']:.4f}" for name in self._names)
+        return f"{measured} (always {self._guess.name}: {guessed})"
 
     def files(self) -> Mapping[str, str]:
         return {PREDICTIONS: predictions_text(self._predicted.tolist(), self._task)}

@@ -13,8 +13,12 @@ from trainer.config.settings import Config
 from trainer.extensions.finetuning.feature_set import FeatureSource
 from trainer.extensions.finetuning.labelled_text import decode_text, parse_json
 from trainer.extensions.finetuning.squad.features import SquadSettings, squad_examples
-from trainer.extensions.finetuning.squad.metrics import score_answers, score_answers_or_none
-from trainer.extensions.finetuning.squad.reading import read_squad
+from trainer.extensions.finetuning.squad.metrics import (
+    score_answers,
+    score_answers_or_none,
+    score_no_answers,
+)
+from trainer.extensions.finetuning.squad.reading import Question, read_squad
 from trainer.extensions.finetuning.task_data import FileNames, FineTuningData, Making, Scores
 from trainer.extensions.finetuning.task_flags import TABLE_FLAGS
 
@@ -68,10 +72,12 @@ class SquadData(FineTuningData):
         if given.na_prob_file is not None:
             numbers = _read_numbers(given.na_prob_file, [one.id for one in questions if one.id in texts])
             threshold = 1.0 if given.na_prob_thresh is None else given.na_prob_thresh
-            return score_answers_or_none(questions, texts, numbers, threshold), warnings
+            metrics = score_answers_or_none(questions, texts, numbers, threshold)
+            return Scores(metrics, warnings, _guess_words(questions))
         negatives = given.version_2_with_negative or not all(question.golds for question in questions)
-        score = score_answers_or_none if negatives else score_answers
-        return score(questions, texts), warnings
+        if negatives:
+            return Scores(score_answers_or_none(questions, texts), warnings, _guess_words(questions))
+        return Scores(score_answers(questions, texts), warnings)
 
 
 def squad_settings(config: Config, length: int, *, training: bool) -> SquadSettings:
@@ -85,6 +91,12 @@ def squad_settings(config: Config, length: int, *, training: bool) -> SquadSetti
         training=training,
         version_2_with_negative=given.version_2_with_negative,
     )
+
+
+def _guess_words(questions: Sequence[Question]) -> str:
+    """The scores of answering nothing, as SQuAD 2.0 allows, in words."""
+    found = score_no_answers(questions)
+    return f"always no answer scores exact {found['exact']:.2f}, f1 {found['f1']:.2f}"
 
 
 def _read_numbers(path: str, questions: Sequence[str]) -> dict[str, float]:

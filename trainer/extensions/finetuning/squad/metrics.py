@@ -75,6 +75,11 @@ def score_answers_or_none(
     return _by_kind(scores, answered) | best
 
 
+def score_no_answers(questions: Sequence[Question]) -> dict[str, float]:
+    """The scores by the rules of version 2.0 where every question is said to have no answer."""
+    return score_answers_or_none(questions, {question.id: "" for question in questions})
+
+
 def _raw_scores(
     questions: Sequence[Question], predictions: Mapping[str, str], answered: Mapping[str, bool]
 ) -> dict[str, dict[str, float]]:

@@ -3,6 +3,7 @@
 import json
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -35,7 +36,11 @@ from trainer.extensions.finetuning.squad.answers import (
 )
 from trainer.extensions.finetuning.squad.data import squad_settings
 from trainer.extensions.finetuning.squad.features import make_features
-from trainer.extensions.finetuning.squad.metrics import score_answers, score_answers_or_none
+from trainer.extensions.finetuning.squad.metrics import (
+    score_answers,
+    score_answers_or_none,
+    score_no_answers,
+)
 from trainer.extensions.finetuning.squad.reading import parse_squad, read_squad
 from trainer.extensions.finetuning.task_files import feature_length
 from trainer.model.bert import HeadedBert
@@ -87,8 +92,14 @@ class Squad(FineTuning):
         shown="answer_accuracy",
         target="f1",
         whole=100.0,
-        curves={"answers": ("answer", "answer")},
     )
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)
+        if config.finetuning.version_2_with_negative:
+            names = self.columns.evaluation
+            of_guess = (f"guess_{name}" for name in names)
+            self.columns = replace(self.columns, evaluation=(*names, *of_guess))
 
     def new_model(self, shape: ModelConfig) -> BertForQuestionAnswering:
         return BertForQuestionAnswering(shape)
@@ -169,7 +180,8 @@ def _pack_lengths(batch: "RowBatch", positions: Tensor) -> Tensor:
 class SquadEvaluation(TaskEvaluation):
     """Exact match and F1 of a file's questions, and its predictions in files.
 
-    There is no loss: a question has several answers, and windows of its text that hold none of them.
+    Of version 2.0 those of never answering stand beside them. A guess for version 1.1 would have to read the
+    text. There is no loss: a question has several answers, and windows of its text that hold none of them.
     Of each feature only the best positions are kept, and position 0: that is all that answers need.
     """
 
@@ -206,11 +218,16 @@ class SquadEvaluation(TaskEvaluation):
         answers = {name: one.answer for name, one in self._predictions.items()}
         if self._settings.version_2_with_negative:
             found = score_answers_or_none(self._questions, answers)
-            return {"exact_match": found["exact"], "f1": found["f1"]}
+            guess = score_no_answers(self._questions)
+            of_guess = {"guess_exact_match": guess["exact"], "guess_f1": guess["f1"]}
+            return {"exact_match": found["exact"], "f1": found["f1"], **of_guess}
         return score_answers(self._questions, answers)
 
     def describe(self, results: Mapping[str, float]) -> str:
-        return "exact_match {exact_match:.2f}, f1 {f1:.2f}".format(**results)
+        line = "exact_match {exact_match:.2f}, f1 {f1:.2f}"
+        if "guess_f1" in results:
+            line += " (always no answer: exact_match {guess_exact_match:.2f}, f1 {guess_f1:.2f})"
+        return line.format(**results)
 
     def files(self) -> Mapping[str, str]:
         return prediction_files(self._predictions, negatives=self._settings.version_2_with_negative)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
-from trainer.config.update import find_preset
 from trainer.extensions.splitting.plan.footprint import Footprint, measure_footprints
 from trainer.extensions.splitting.plan.parts import shape_of
 from trainer.extensions.splitting.plan.request import PlanRequest
+from trainer.registry import find
 
 
 class PassTimes(NamedTuple):
@@ -125,12 +125,12 @@ class OptimiserCosts(NamedTuple):
 
 
 def optimiser_costs(name: str) -> OptimiserCosts:
-    """The costs of a name of trainer.config.update.PRESETS, whose state is fp32.
+    """The costs of a name of trainer.registry's presets, whose state is fp32.
 
     A step reads gradients for their norm (4 bytes a value), then reads and writes weight and moments; LAMB
     makes its change u apart, adds the weight decay, takes two norms and adds u to the weights.
     """
-    preset = find_preset(name)
+    preset = find("preset", name)
     if preset.kind == "sgd":
         return OptimiserCosts(4, 24) if preset.momentum else OptimiserCosts(0, 16)
     return OptimiserCosts(8, 32) if preset.trust == "none" else OptimiserCosts(8, 68, has_change=True)

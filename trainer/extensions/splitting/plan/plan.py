@@ -149,6 +149,10 @@ class Plan:
         return json.dumps(self.as_json(), indent=1) + "\n"
 
 
+KEPT_PLAN = "plan.json"
+"""The file of the plan in a run's directory."""
+
+
 def read_plan(path: str) -> Plan:
     """The plan of a file. SettingsError names the file and what is wrong with it."""
     values = read_object(path)

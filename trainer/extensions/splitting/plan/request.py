@@ -23,7 +23,7 @@ class PlanRequest:
     model: ModelConfig
     sequence_length: int
     precision: str  # fp32, bf16 or fp16
-    optimiser: str  # a name of trainer.config.update.PRESETS
+    optimiser: str  # a name of the registry's presets
     examples: int  # rows of an update over all devices
     devices: int
     memory: int  # bytes of one device

@@ -105,7 +105,7 @@ def _configured(given: argparse.Namespace, rest: list[str]) -> Config:
 
 def _model(config: Config) -> ModelConfig | None:
     """The configured model, or None where no key of it is given."""
-    settings = config.model.settings()
+    settings = config.model_settings
     return ModelConfig.from_dict(settings, config.model.model_config or "model") if settings else None
 
 

@@ -1,0 +1,132 @@
+"""Records whose text an earlier record has too, told to the pieces that hold them.
+
+A text's hash decides which group its entry goes to; a worker sorts a group. Of each hash all entries but the
+first, by file, piece and record, are duplicates.
+"""
+
+import pickle
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
+from typing import Any
+
+import apache_beam as beam
+
+from beam_pipelines.report.errors import naming
+from beam_pipelines.stages.record_stage import RecordStage
+from beam_pipelines.transport.spill_files import StageBytes, read
+from bertdata.text.numbered_piece import Duplicate, NumberedPiece
+from bertdata.text.record_text import bad_record_error
+from bertdata.text.selection.duplicates import HashStep, PieceHashes, duplicates_of, each_entry
+
+PieceKey = tuple[int, int]
+"""Numbers of a file and of a piece in it: they give the order of all pieces."""
+
+_GROUP_BYTES = 1
+"""Bytes of a hash that say its group: 256 groups, each sorted in a worker's memory."""
+
+
+class MarkDuplicates(beam.PTransform):  # type: ignore[misc]
+    """Put into each piece the duplicates among its records.
+
+    ::
+
+        ((0, 7), piece) -> ((0, 7), piece with duplicates)
+    """
+
+    def __init__(self, stage: RecordStage) -> None:
+        super().__init__()
+        self._stage = stage
+
+    def expand(
+        self, pieces: beam.PCollection[tuple[PieceKey, StageBytes]]
+    ) -> beam.PCollection[tuple[PieceKey, StageBytes]]:
+        hashed = pieces | "hash texts" >> beam.ParDo(HashPiece(self._stage)).with_outputs(
+            "facts", main="entries"
+        )
+        numbers = (
+            hashed.facts
+            | "gather numbers of records" >> beam.GroupByKey()
+            | "number records" >> beam.ParDo(NumberRecords(self._stage))
+        )
+        duplicates = (
+            hashed.entries
+            | "gather hashes" >> beam.GroupByKey()
+            | "find duplicates" >> beam.ParDo(FindDuplicates(), beam.pvalue.AsDict(numbers))
+        )
+        return (
+            {"pieces": pieces, "duplicates": duplicates}
+            | "gather pieces" >> beam.CoGroupByKey()
+            | "put duplicates into pieces" >> beam.ParDo(PutDuplicates(self._stage))
+        )
+
+
+class HashPiece(beam.DoFn):  # type: ignore[misc]
+    """Hash a piece's texts: (group, entries) of each group.
+
+    Tagged "facts": (0, (key, PieceHashes(...))), without entries.
+    """
+
+    def __init__(self, stage: RecordStage) -> None:
+        self._step = HashStep(stage.plan.settings)
+
+    def process(self, piece: tuple[PieceKey, StageBytes]) -> Iterator[Any]:
+        key, packed = piece
+        work: NumberedPiece = pickle.loads(read(packed))
+        with naming(work.path):
+            found = self._step(work)
+        groups: dict[bytes, list[bytes]] = {}
+        for entry in each_entry(found.entries):
+            groups.setdefault(entry[:_GROUP_BYTES], []).append(entry)
+        for group, entries in groups.items():
+            yield group, b"".join(entries)
+        yield beam.pvalue.TaggedOutput("facts", (0, (key, found._replace(entries=b""))))
+
+
+class NumberRecords(beam.DoFn):  # type: ignore[misc]
+    """Count the records of each file before a piece: (key, number).
+
+    InputError for the first bad record, unless the settings leave it out.
+    """
+
+    def __init__(self, stage: RecordStage) -> None:
+        self._plan = stage.plan
+
+    def process(
+        self, gathered: tuple[int, Iterable[tuple[PieceKey, PieceHashes]]]
+    ) -> Iterator[tuple[PieceKey, int]]:
+        taken = [0 for _ in self._plan.files]
+        for key, found in sorted(gathered[1], key=itemgetter(0)):
+            file = key[0]
+            if found.first_bad is not None and not self._plan.settings.records.skip_bad_records:
+                raise bad_record_error(self._plan.files[file], taken[file], found.first_bad)
+            yield key, taken[file]
+            taken[file] += found.taken
+
+
+class FindDuplicates(beam.DoFn):  # type: ignore[misc]
+    """Sort the entries of a group: (key, Duplicate(...)) of each duplicate."""
+
+    def process(
+        self, gathered: tuple[bytes, Iterable[bytes]], before: dict[PieceKey, int]
+    ) -> Iterator[tuple[PieceKey, Duplicate]]:
+        entries = sorted(entry for block in gathered[1] for entry in each_entry(block))
+        for file, piece, duplicate in duplicates_of(entries, lambda file, piece: before[file, piece]):
+            yield (file, piece), duplicate
+
+
+class PutDuplicates(beam.DoFn):  # type: ignore[misc]
+    """Put the duplicates into their piece."""
+
+    def __init__(self, stage: RecordStage) -> None:
+        self._spill_files = stage.spill_files
+
+    def process(
+        self, gathered: tuple[PieceKey, dict[str, Iterable[Any]]]
+    ) -> Iterator[tuple[PieceKey, StageBytes]]:
+        key, found = gathered
+        (packed,) = found["pieces"]
+        duplicates = sorted(found["duplicates"])
+        if duplicates:
+            work: NumberedPiece = pickle.loads(read(packed))
+            (packed,) = self._spill_files.write([pickle.dumps(work._replace(duplicates=duplicates))])
+        yield key, packed

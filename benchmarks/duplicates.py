@@ -1,0 +1,65 @@
+"""Ten million hashes of texts sorted on disk, and the search for n-grams: entries and MB a second, memory.
+
+The memory is that of a process that sorts one million hashes beside one that sorts ten.
+"""
+
+import argparse
+import sys
+import time
+from tempfile import TemporaryDirectory
+
+from benchmarks import corpus, measure
+from bertdata.io.sorted_entries import SortedEntries
+from bertdata.text.record_text import text_hash
+from bertdata.text.selection.duplicates import HASHED, duplicates_of
+from bertdata.text.selection.ngrams import Ngrams
+
+MILLION = 1_000_000
+TWICE = 20
+"""One hash of so many is that of an earlier text."""
+
+
+def sort(number: int) -> int:
+    """Sort so many hashes as segment does. Returns how many duplicates it found."""
+    with TemporaryDirectory() as place, SortedEntries(HASHED.size, place) as hashed:
+        for record in range(number):
+            text = record // 2 if record % TWICE == 0 else record
+            piece, place_in_piece = divmod(record, 4096)
+            hashed.add(HASHED.pack(text_hash(text.to_bytes(8, "big")), 0, piece, place_in_piece))
+        return sum(1 for _ in duplicates_of(hashed, lambda file, piece: piece << 12))
+
+
+def show_sorting() -> None:
+    for number in (MILLION, 10 * MILLION):
+        cost = measure.command(sys.executable, "-m", "benchmarks.duplicates", "--hashes", str(number))
+        print(
+            f"{number:>10,} hashes, {number * HASHED.size / 1e6:.0f} MB: {cost.wall:.0f} s, "
+            f"{cost.megabytes:.0f} MB of memory"
+        )
+
+
+def show_search() -> None:
+    """The search of a text for the n-grams of an evaluation set that it does not hold."""
+    text = corpus.long_text(1 << 24)
+    texts, ngrams = text.split(b"\n\n"), Ngrams(13)
+    for one in corpus.text().decode().split("\n\n"):
+        ngrams.add(" ".join(reversed(one.split())), 0)
+    seconds = measure.best_cpu(lambda: [ngrams.find(one) for one in texts])
+    size = sum(map(len, texts))
+    print(f"search for {len(ngrams):,} n-grams of 13 words: {size / 1e6 / seconds:.0f} MB a CPU second")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--hashes", type=int, help="sort so many, and show nothing")
+    number = parser.parse_args().hashes
+    if number is None:
+        show_sorting()
+        show_search()
+        return
+    start = time.perf_counter()
+    print(f"{sort(number):,} duplicates, {time.perf_counter() - start:.1f} s")
+
+
+if __name__ == "__main__":
+    main()

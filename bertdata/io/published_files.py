@@ -1,0 +1,89 @@
+"""Published files that ``bertdata fetch`` downloads, with the digests that were published for them.
+
+SQuAD and MRPC: SHA-256 as TensorFlow Datasets has them. Dumps: the md5s that Wikimedia publishes beside them.
+"""
+
+import re
+from pathlib import Path
+
+from bertdata.errors import AssetError, SettingsError, UsageError
+from bertdata.io.download import Download
+
+DUMP_SERVER = "https://dumps.wikimedia.org"
+LATEST = "latest"
+
+_SQUAD_SERVER = "https://rajpurkar.github.io/SQuAD-explorer/dataset"
+_MRPC_SERVER = "https://dl.fbaipublicfiles.com/senteval/senteval_data"
+_SQUAD = {
+    "1.1": {
+        "train-v1.1.json": "3527663986b8295af4f7fcdff1ba1ff3f72d07d61a20f487cb238a6ef92fd955",
+        "dev-v1.1.json": "95aa6a52d5d6a735563366753ca50492a658031da74f301ac5238b03966972c9",
+    },
+    "2.0": {
+        "train-v2.0.json": "68dcfbb971bd3e96d5b46c7177b16c1a4e7d4bdef19fb204502738552dede002",
+        "dev-v2.0.json": "80a5225e94905956a6446d296ca1093975c4d3b3260f1d6c8f68bc2ab77182d8",
+    },
+}
+SQUAD_VERSIONS = tuple(_SQUAD)
+_MRPC = {
+    "msr_paraphrase_train.txt": "60a9b09084528f0673eedee2b69cb941920f0b8cd0eeccefc464a98768457f89",
+    "msr_paraphrase_test.txt": "a04e271090879aaba6423d65b94950c089298587d9c084bf9cd7439bd785f784",
+}
+_DUMP = "pages-articles-multistream.xml.bz2"
+_SUM = re.compile(r"([0-9a-f]{32}) [ *](\w+?)-(\d{8})-(\S+)")
+
+
+def squad_files(version: str, folder: Path, server: str | None) -> list[Download]:
+    """SQuAD's training and development file. version: one of SQUAD_VERSIONS."""
+    if version not in _SQUAD:
+        raise UsageError(f"SQuAD {version!r} is not known; known are {', '.join(_SQUAD)}")
+    return _below(server or _SQUAD_SERVER, _SQUAD[version], folder)
+
+
+def mrpc_files(folder: Path, server: str | None) -> list[Download]:
+    """The Microsoft Research Paraphrase Corpus, as its two text files."""
+    return _below(server or _MRPC_SERVER, _MRPC, folder)
+
+
+def _below(server: str, files: dict[str, str], folder: Path) -> list[Download]:
+    base = server.rstrip("/")
+    return [Download(f"{base}/{name}", folder / name, digest) for name, digest in files.items()]
+
+
+def dump_file(language: str, date: str, folder: Path, server: str | None) -> Download:
+    """The dump of a Wikipedia's articles, with the md5 that its server publishes.
+
+    language: as in the Wikipedia's address (``en``, ``simple``, ``zh-yue``). date: YYYYMMDD, YYYY-MM-DD or
+    LATEST. AssetError where the server has no such dump.
+    """
+    if not re.fullmatch(r"[a-z]{2,}(-[a-z]+)*", language):
+        raise SettingsError(f"{language!r} is no language of a Wikipedia, expected one as en, de or simple")
+    day = date.replace("-", "")
+    if day != LATEST and not re.fullmatch(r"\d{8}", day):
+        raise SettingsError(f"{date!r} is no date of a dump, expected YYYYMMDD or {LATEST}")
+    wiki = f"{language.replace('-', '_')}wiki"
+    place = f"{(server or DUMP_SERVER).rstrip('/')}/{wiki}"
+    for md5, found_wiki, found_day, name in _SUM.findall(
+        _read_sums(f"{place}/{day}/{wiki}-{day}-md5sums.txt")
+    ):
+        if name == _DUMP and found_wiki == wiki and day in (LATEST, found_day):
+            full = f"{wiki}-{found_day}-{name}"
+            return Download(f"{place}/{found_day}/{full}", folder / full, md5)
+    raise AssetError(f"{place}/{day}: its md5sums name no {wiki}-...-{_DUMP}; the dump may not be done yet")
+
+
+def _read_sums(url: str) -> str:
+    from http.client import HTTPException  # slow to import, as urllib
+    from urllib.request import urlopen
+
+    try:
+        with urlopen(url, timeout=30) as answer:
+            data: bytes = answer.read()
+    except (OSError, HTTPException) as error:
+        if getattr(error, "code", None) == 404:
+            raise AssetError(
+                f"{url}: there is no such dump; Wikimedia keeps the newest few of each Wikipedia, and "
+                "--server names another server that is laid out as it is"
+            ) from None
+        raise AssetError(f"{url}: {getattr(error, 'reason', None) or error}") from error
+    return data.decode("utf-8", "replace")

@@ -1,0 +1,16 @@
+"""Charts with their numbers: drawn once by matplotlib, as pictures in files and as SVG within pages.
+
+A chart is a frozen record that knows its title, its numbers as a table and how to draw itself::
+
+    chart = LineChart(
+        title="Loss",
+        x_label="update",
+        y_label="loss (nats)",
+        lines=(Line("run 1", steps, losses), Line("guess", (steps[0], steps[-1]), (10.3, 10.3), dashed=True)),
+        whole_x=True,
+    )
+    write_picture("loss.svg", [chart])      # or .png
+    svg = inline_svg(chart, "loss")         # for a page: colours are CSS variables, values are tooltips
+
+matplotlib is imported when something is drawn. Charts do not import it.
+"""

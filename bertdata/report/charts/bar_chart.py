@@ -1,0 +1,154 @@
+"""Bars for names or for ranges of a number, with one outlier broken and labelled."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bertdata.io.terminal import printable
+from bertdata.report.charts.chart import Chart, Hovers, label_axes
+from bertdata.report.charts.colours import LIGHT, series_colour
+from bertdata.report.charts.values import DataTable, Value, shown
+
+_OUTLIER, _ROOM = 4, 1.25
+"""A bar that is more than so many times as high as the next is cut at ROOM times the next."""
+_MOST_TICKS = 9
+
+
+@dataclass(frozen=True, kw_only=True)
+class BarChart(Chart):
+    """A bar for each name.
+
+    heights: of each series by its name, in the order of names; several stand beside each other. expected:
+    by names too, drawn as dashed marks over the bars. outlier: what the label of a broken bar says after
+    its share of all ("69 % full"), its name if it is empty. numeric: names are numbers or ranges in order,
+    of which some are shown.
+    """
+
+    title: str
+    description: str
+    x_label: str
+    y_label: str
+    names: tuple[str, ...]
+    heights: dict[str, tuple[float, ...]]
+    expected: tuple[float | None, ...] = ()
+    outlier: str = ""
+    numeric: bool = False
+
+    def draw(self, panel: Any) -> None:
+        label_axes(panel, self.x_label, self.y_label)
+        limit, outlier = self._limit()
+        width = (1.0 if self.numeric else 0.8) / len(self.heights)
+        for number, (series, heights) in enumerate(self.heights.items()):
+            first = (number - len(self.heights) / 2) * width
+            lefts = [place + first for place in range(len(heights))]
+            drawn = [min(height, limit) for height in heights]
+            bars = panel.bar(
+                [left + width * 0.03 for left in lefts],
+                drawn,
+                width=width * 0.94,
+                align="edge",
+                color=series_colour(number),
+                label=series,
+                linewidth=0,
+                snap=False,
+            )
+            for index, bar in enumerate(bars):
+                bar.set_gid(f"bar-{number}-{index}-{heights[index]}")
+            areas = panel.bar(
+                lefts, [limit or 1] * len(lefts), width=width, align="edge", color="none", linewidth=0
+            )
+            for index, area in enumerate(areas):
+                area.set_gid(f"hit-{number}-{index}")
+        for place, height in enumerate(self.expected):
+            if height is not None:
+                panel.plot(
+                    [place - 0.45, place + 0.45], [height] * 2, "--", color=LIGHT["ink"], linewidth=1.6
+                )
+        if outlier is not None:
+            self._break(panel, outlier, limit)
+        self._label(panel)
+        panel.set_ylim(0, limit * (1.12 if outlier is not None else 1.05) or 1)
+
+    def table(self) -> DataTable:
+        columns = (self.x_label, *(self._head(series) for series in self.heights))
+        rows: list[tuple[Value, ...]] = []
+        for index, name in enumerate(self.names):
+            found = [heights[index] for heights in self.heights.values()]
+            rows.append((name, *found, *self.expected[index : index + 1]))
+        if self.expected:
+            columns = (*columns, f"expected {self.y_label}")
+        return DataTable(self.title, columns, tuple(rows))
+
+    def hovers(self) -> Hovers:
+        return {
+            f"hit-{number}-{index}": f"{self.names[index]}: {shown(height)} ({self._head(series)})"
+            for number, (series, heights) in enumerate(self.heights.items())
+            for index, height in enumerate(heights)
+        }
+
+    def _head(self, series: str) -> str:
+        return f"{series}: {self.y_label}" if len(self.heights) > 1 else self.y_label
+
+    def _limit(self) -> tuple[float, int | None]:
+        """The height at which bars are cut, and the place of the one that is."""
+        expected = [height for height in self.expected if height is not None]
+        if len(self.heights) == 1 and len(self.names) > 2:
+            [heights] = self.heights.values()
+            place = max(range(len(heights)), key=heights.__getitem__)
+            next_highest = max([*heights[:place], *heights[place + 1 :], *expected])
+            if heights[place] > _OUTLIER * next_highest > 0:
+                return next_highest * _ROOM, place
+        return max([0.0, *expected, *(max(heights, default=0.0) for heights in self.heights.values())]), None
+
+    def _break(self, panel: Any, place: int, limit: float) -> None:
+        """Two strokes of the background across the bar, and its share of all above it."""
+        [heights] = self.heights.values()
+        share = heights[place] / sum(heights)
+        edges = (place - 0.62, place + 0.62) if not self.numeric else (place - 0.8, place + 0.8)
+        for height in (0.86, 0.91):
+            panel.plot(
+                edges,
+                [limit * (height - 0.02), limit * (height + 0.02)],
+                color=LIGHT["paper"],
+                linewidth=3,
+                clip_on=False,
+            )
+        right = place > len(self.names) / 2
+        panel.annotate(
+            f"{share:.0%}".replace("%", " %") + f" {self.outlier or _short(self.names[place])}",
+            (place + (0.5 if right else -0.5), limit * 1.01),
+            ha="right" if right else "left",
+            va="bottom",
+            color=LIGHT["ink"],
+            fontweight="bold",
+        )
+
+    def _label(self, panel: Any) -> None:
+        step = -(-len(self.names) // _MOST_TICKS) if self.numeric else 1
+        places = range(0, len(self.names), step)
+        turned = not self.numeric and sum(map(len, self.names)) > 80
+        panel.set_xticks(
+            list(places),
+            [_short(self.names[place]) for place in places],
+            rotation=40 if turned else 0,
+            ha="right" if turned else "center",
+        )
+        panel.set_xlim(-0.6, len(self.names) - 0.4)
+        panel.yaxis.set_major_formatter(_thousands)
+        if len(self.heights) > 1:
+            panel.legend(fontsize="small", frameon=False)
+
+
+def _thousands(value: float, _: int) -> str:
+    return f"{value:,.6g}"
+
+
+def _short(name: str, most: int = 22) -> str:
+    name = printable(name)
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+def ranges(first: int, width: int, count: int, last: int) -> Sequence[str]:
+    """The names of ranges of whole numbers: "1", "2" or "1 to 8", "9 to 16"."""
+    starts = range(first, first + width * count, width)
+    return [str(start) if width == 1 else f"{start} to {min(start + width - 1, last)}" for start in starts]

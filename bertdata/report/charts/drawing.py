@@ -1,0 +1,101 @@
+"""Charts drawn by matplotlib: one below the other in a picture file, or one as SVG within a page."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from io import BytesIO
+from typing import Any
+
+from bertdata.errors import MissingExtraError, UsageError, install_extra
+from bertdata.io import storage
+from bertdata.io.terminal import printable
+from bertdata.report.charts.chart import Chart
+from bertdata.report.charts.colours import LIGHT
+from bertdata.report.charts.inline import as_inline
+
+_METADATA: dict[str, dict[str, Any]] = {
+    "svg": {"Date": None, "Creator": "bertdata"},
+    "png": {"Software": "bertdata"},
+}
+_SETTINGS = {
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+    "axes.edgecolor": LIGHT["faint"],
+    "axes.labelcolor": LIGHT["ink"],
+    "axes.titlecolor": LIGHT["ink"],
+    "text.color": LIGHT["ink"],
+    "xtick.color": LIGHT["faint"],
+    "ytick.color": LIGHT["faint"],
+    "xtick.labelcolor": LIGHT["ink"],
+    "ytick.labelcolor": LIGHT["ink"],
+}
+
+
+def check_picture(path: str, asked_by: str = "--picture") -> None:
+    """UsageError if no picture can be made under that name. To be called before the work."""
+    if path.rpartition(".")[2].lower() not in _METADATA:
+        raise UsageError(f"{path}: expected a name that ends in .svg or .png")
+    load_matplotlib(asked_by, "pictures")
+
+
+def write_picture(path: str, charts: Sequence[Chart], asked_by: str = "--picture") -> None:
+    """The charts under their titles, one below the other, as SVG or PNG.
+
+    The same charts give the same bytes with the same matplotlib: no date, no random identifiers,
+    and no settings of the user's. asked_by: as of ``load_matplotlib``.
+    """
+    check_picture(path, asked_by)
+    picture = _drawn(charts, path.rpartition(".")[2].lower(), "bertdata", with_titles=True)
+    with storage.open_output(path) as file:
+        file.write(picture)
+
+
+def inline_svg(chart: Chart, name: str) -> str:
+    """The chart as an SVG element of a page, without its title. name: no other's on the page."""
+    return as_inline(_drawn([chart], "svg", name, with_titles=False), name, chart.hovers())
+
+
+def load_matplotlib(asked_by: str, extra: str, module: str = "matplotlib") -> Any:
+    """The package, or MissingExtraError that says which flag or command needs it."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"{asked_by} needs the package {error.name}: {install_extra(extra)}"
+        ) from error
+
+
+def _drawn(charts: Sequence[Chart], kind: str, salt: str, *, with_titles: bool) -> bytes:
+    picture = BytesIO()
+    with _own_settings(salt):
+        figure = _figure(charts, with_titles)
+        transparent = not with_titles
+        figure.savefig(picture, format=kind, dpi=150, metadata=_METADATA[kind], transparent=transparent)
+    return picture.getvalue()
+
+
+def _figure(charts: Sequence[Chart], with_titles: bool) -> Any:
+    """A figure of its own canvas: nothing of pyplot, which would choose a backend for the whole process."""
+    width, height = charts[0].size_inches
+    figure = import_module("matplotlib.figure").Figure(
+        figsize=(width, height * len(charts)), layout="constrained"
+    )
+    panels = figure.subplots(len(charts), squeeze=False)[:, 0]
+    for panel, chart in zip(panels, charts, strict=True):
+        chart.draw(panel)
+        if with_titles:
+            panel.set_title(chart.title)
+    for text in figure.findobj(import_module("matplotlib.text").Text):
+        text.set_text(printable(text.get_text()))
+    return figure
+
+
+@contextmanager
+def _own_settings(salt: str) -> Iterator[None]:
+    matplotlib = load_matplotlib("a picture", "pictures")
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)  # the viewer's fonts have it
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update({**_SETTINGS, "svg.hashsalt": salt})
+        yield

@@ -1,0 +1,80 @@
+"""SVG of matplotlib made part of a page: own identifiers, colours from the page, values as tooltips."""
+
+import re
+from xml.etree import ElementTree
+
+from bertdata.io.terminal import printable
+from bertdata.report.charts.chart import Hovers
+from bertdata.report.charts.colours import LIGHT
+
+_SVG = "http://www.w3.org/2000/svg"
+_LINK = "{http://www.w3.org/1999/xlink}href"
+_DROPPED = {f"{{{_SVG}}}{name}" for name in ("metadata", "style", "script", "foreignObject")}
+_REFERENCE = re.compile(r"(^|url\()#([\w.-]+)")
+_VARIABLES = {colour: f"var(--{name})" for name, colour in LIGHT.items()}
+_COLOUR = re.compile("|".join(_VARIABLES))
+
+
+def as_inline(svg: bytes, name: str, hovers: Hovers) -> str:
+    """The drawing as an element of a page.
+
+    name: begins each identifier that is left. The element has the class ``chart`` and no size of its own;
+    who places it says what it is (role, label). A part that hovers names has the class ``hit``.
+    """
+    root = ElementTree.fromstring(svg)
+    _drop(root)
+    for element in root.iter():
+        _add_tooltips(element, hovers)
+    _rename(root, name)
+    for size in ("width", "height"):
+        root.attrib.pop(size, None)
+    root.set("class", "chart")
+    text = ElementTree.tostring(_without_namespace(root), encoding="unicode")
+    return _COLOUR.sub(lambda found: _VARIABLES[found[0]], text)
+
+
+def _drop(element: ElementTree.Element) -> None:
+    for child in list(element):
+        if child.tag in _DROPPED:
+            element.remove(child)
+        else:
+            _drop(child)
+
+
+def _add_tooltips(element: ElementTree.Element, hovers: Hovers) -> None:
+    said = hovers.get(element.get("id", ""))
+    if said is None:
+        return
+    element.set("class", "hit")
+    parts = [element]
+    if not isinstance(said, str):
+        parts = list(element.iter(f"{{{_SVG}}}use"))
+    for part, text in zip(parts, [said] if isinstance(said, str) else said, strict=False):
+        title = ElementTree.Element(f"{{{_SVG}}}title")
+        title.text = printable(text)
+        part.insert(0, title)
+
+
+def _rename(root: ElementTree.Element, name: str) -> None:
+    """Only identifiers that something refers to stay, under names of this drawing."""
+    used = {
+        reference
+        for element in root.iter()
+        for value in element.attrib.values()
+        for _, reference in _REFERENCE.findall(value)
+    }
+    for element in root.iter():
+        if (found := element.attrib.pop("id", None)) in used:
+            element.set("id", f"{name}-{found}")
+        for key, value in element.attrib.items():
+            if key != "d":
+                element.set(key, _REFERENCE.sub(rf"\1#{name}-\2", value))
+        if _LINK in element.attrib:
+            element.set("href", element.attrib.pop(_LINK))
+
+
+def _without_namespace(root: ElementTree.Element) -> ElementTree.Element:
+    """Plain names of elements: HTML knows what svg is."""
+    for element in root.iter():
+        element.tag = element.tag.rpartition("}")[2]
+    return root

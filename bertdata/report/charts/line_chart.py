@@ -1,0 +1,120 @@
+"""Lines over a common axis, such as the losses of runs over their updates."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from bertdata.report.charts.chart import Chart, Hovers, label_axes, whole_numbers
+from bertdata.report.charts.colours import LIGHT, series_colour
+from bertdata.report.charts.values import DataTable, Value, shown
+
+_MOST_DRAWN, _MOST_HOVERS, _MOST_ROWS, _FEW = 800, 120, 200, 24
+"""Points of a line that are drawn, points with a tooltip, rows of the table, points that get markers."""
+_MOST_INSIDE = 3
+"""Lines whose legend stands inside the axes. That of more stands above them."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """Points in the order of x.
+
+    dashed: a baseline, which is drawn in grey. markers: single measurements, hollow and joined by dots.
+    series: number of its colour.
+    """
+
+    name: str
+    xs: Sequence[float]
+    ys: Sequence[float]
+    dashed: bool = False
+    markers: bool = False
+    series: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineChart(Chart):
+    """Lines with a legend. whole_x: x counts something. log_y: a logarithmic axis. y_range: its ends."""
+
+    title: str
+    description: str
+    x_label: str
+    y_label: str
+    lines: tuple[Line, ...]
+    whole_x: bool = False
+    log_y: bool = False
+    y_range: tuple[float | None, float | None] = (None, None)
+
+    def draw(self, panel: Any) -> None:
+        label_axes(panel, self.x_label, self.y_label)
+        if self.log_y:
+            panel.set_yscale("log")
+        for number, line in enumerate(self.lines):
+            self._draw_line(panel, number, line)
+        panel.set_ylim(*self.y_range)
+        if self.whole_x:
+            whole_numbers(panel.xaxis)
+        if len(self.lines) > _MOST_INSIDE:
+            above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3, "borderaxespad": 0}
+            panel.legend(fontsize="small", frameon=False, **above)
+        elif len(self.lines) > 1:
+            panel.legend(fontsize="small", frameon=False)
+
+    def _draw_line(self, panel: Any, number: int, line: Line) -> None:
+        xs, ys = _thinned(line.xs, line.ys)
+        colour = (
+            LIGHT["faint"] if line.dashed else series_colour(number if line.series is None else line.series)
+        )
+        form = {"linestyle": "--" if line.dashed else "-"}
+        if line.markers:
+            form = {"linestyle": ":", "marker": "D", "markerfacecolor": LIGHT["paper"]}
+        elif len(xs) <= _FEW and not line.dashed:
+            form["marker"] = "o"
+        panel.plot(xs, ys, color=colour, linewidth=1.5, markersize=4, label=line.name, **form)
+        points = self._hover_points(line)
+        [hits] = panel.plot(*zip(*points, strict=True), "o", markersize=9, alpha=0.0) if points else [None]
+        if hits is not None:
+            hits.set_gid(f"hit-{number}")
+
+    def table(self) -> DataTable:
+        xs = sorted({x for line in self.lines for x in line.xs})
+        chosen = _evenly(xs, _MOST_ROWS)
+        rows: list[tuple[Value, ...]] = [(x, *(_value_at(line, x) for line in self.lines)) for x in chosen]
+        note = f"{len(chosen):,} of {len(xs):,} rows, evenly chosen" if len(chosen) < len(xs) else ""
+        columns = (self.x_label, *(f"{line.name}: {self.y_label}" for line in self.lines))
+        return DataTable(self.title, columns, tuple(rows), note)
+
+    def hovers(self) -> Hovers:
+        return {
+            f"hit-{number}": [
+                f"{line.name}: {shown(y)} at {self.x_label} {shown(x)}" for x, y in self._hover_points(line)
+            ]
+            for number, line in enumerate(self.lines)
+        }
+
+    def _hover_points(self, line: Line) -> list[tuple[float, float]]:
+        return _evenly(list(zip(line.xs, line.ys, strict=True)), _MOST_HOVERS)
+
+
+def _value_at(line: Line, x: float) -> Value:
+    place = bisect_left(line.xs, x)
+    return line.ys[place] if place < len(line.xs) and line.xs[place] == x else None
+
+
+def _evenly(points: list[Any], most: int) -> list[Any]:
+    """At most so many of the points, the first and the last among them."""
+    if len(points) <= most:
+        return points
+    return [points[round(place * (len(points) - 1) / (most - 1))] for place in range(most)]
+
+
+def _thinned(xs: Sequence[float], ys: Sequence[float]) -> tuple[list[float], list[float]]:
+    """The least and the greatest point of each of equal stretches, so that no peak is lost."""
+    if len(xs) <= _MOST_DRAWN:
+        return list(xs), list(ys)
+    edges = [place * len(xs) * 2 // _MOST_DRAWN for place in range(_MOST_DRAWN // 2 + 1)]
+    kept: list[int] = []
+    for first, end in pairwise(edges):
+        stretch = range(first, end)
+        kept += sorted({min(stretch, key=ys.__getitem__), max(stretch, key=ys.__getitem__)})
+    return [xs[place] for place in kept], [ys[place] for place in kept]

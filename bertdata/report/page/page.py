@@ -1,0 +1,120 @@
+"""A page of sections, and its HTML."""
+
+import re
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from bertdata.errors import MissingExtraError, UsageError, install_extra
+from bertdata.io import storage
+from bertdata.io.terminal import printable
+from bertdata.report.charts.colours import DARK, LIGHT
+from bertdata.report.charts.drawing import inline_svg, load_matplotlib
+from bertdata.report.charts.values import copied, shown
+from bertdata.report.page.blocks import PageContent
+
+_FOLDER = Path(__file__).parent / "templates"
+
+
+@dataclass(frozen=True)
+class ReportSection:
+    """A heading and the blocks below it. note: a line under the heading."""
+
+    title: str
+    blocks: tuple[PageContent, ...]
+    note: str = ""
+
+    @property
+    def anchor(self) -> str:
+        return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportPage:
+    """A page.
+
+    lead: lines under the title. faults: lines on top, in red, under faults_title.
+    """
+
+    title: str
+    sections: Sequence[ReportSection]
+    lead: Sequence[str] = ()
+    faults_title: str = "Faults"
+    faults: Sequence[str] = ()
+
+
+def check_report(path: str, asked_by: str) -> None:
+    """UsageError, or MissingExtraError, if no page can be made under that name. For before the work."""
+    if not path.lower().endswith((".html", ".htm")):
+        raise UsageError(f"{path}: expected a name that ends in .html")
+    _load_jinja(asked_by)
+    load_matplotlib(asked_by, "report")
+
+
+def write_page(path: str, page: ReportPage) -> None:
+    """Write the page as one file of HTML."""
+    text = render_page(page)
+    with storage.open_output(path) as file:
+        file.write(text.encode())
+
+
+def render_page(page: ReportPage) -> str:
+    """The page's HTML."""
+    jinja = _load_jinja("a report")
+    from markupsafe import Markup  # Jinja2 requires it
+
+    numbers = count(1)
+    environment = jinja.Environment(
+        loader=jinja.FileSystemLoader(_FOLDER),
+        autoescape=True,
+        undefined=jinja.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: printable(value) if type(value) is str else value,
+    )
+    environment.globals.update(
+        new_id=lambda: f"id{next(numbers)}",
+        svg_of=lambda chart, name: Markup(inline_svg(chart, name)),
+        trusted=Markup,
+        shown=shown,
+        copied=copied,
+        is_number=lambda value: isinstance(value, int | float),
+    )
+    style, script = _read("style.css"), _read("page.js")
+    text: str = environment.get_template("page.html").render(
+        page=page,
+        style=Markup(_variables() + style),
+        script=Markup(script),
+        script_hash=b64encode(sha256(script.encode()).digest()).decode(),
+    )
+    return text
+
+
+def _variables() -> str:
+    light, dark = (
+        "".join(f"--{name}:{colour};" for name, colour in colours.items()) for colours in (LIGHT, DARK)
+    )
+    return (
+        f":root{{color-scheme:light;{light}}}\n"
+        f"@media screen and (prefers-color-scheme:dark)"
+        f"{{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}\n"
+        f"@media screen{{:root[data-theme=dark]{{color-scheme:dark;{dark}}}}}\n"
+    )
+
+
+def _read(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")
+
+
+def _load_jinja(asked_by: str) -> Any:
+    try:
+        import jinja2
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"{asked_by} needs the package {error.name}: {install_extra('report')}"
+        ) from error
+    return jinja2

@@ -1,0 +1,70 @@
+r"""A record's text as parts are cut from it: its lines that hold something, each with a line end.
+
+Lines end at ``\n``, ``\r\n`` or ``\r``. Those of white space alone are dropped, so that none of them ends the
+document. Two records of the same text, so understood, are duplicates.
+"""
+
+import hashlib
+
+from bertdata.errors import InputError, SettingsError
+from bertdata.sources.plain_text import text_lines
+from bertdata.sources.records import BadRecord, Reason, Record
+from bertdata.text.languages import language_of
+from bertdata.text.part_settings import PartSettings
+
+HASH_BYTES = 16
+
+
+def text_hash(body: bytes) -> bytes:
+    """The hash of a record's text: BLAKE2b of 128 bits.
+
+    Two different texts of ten thousand million have the same one with a probability of 1.5e-19.
+    """
+    return hashlib.blake2b(body, digest_size=HASH_BYTES).digest()
+
+
+def is_held_out(text_hash: bytes, limit: int) -> bool:
+    """True for a document of the share that is held out. limit: of SelectionSettings."""
+    return int.from_bytes(text_hash[:8], "big") < limit
+
+
+def record_body(record: Record | BadRecord, settings: PartSettings) -> bytes | BadRecord:
+    """The text, in UTF-8. BadRecord for one that cannot be used."""
+    if isinstance(record, BadRecord):
+        return record
+    limit = settings.records.max_record_bytes
+    if record.language is not None and not _is_of_language(record.language, settings.language):
+        fault = f"is of language {record.language!r}, expected {settings.language}"
+        return _bad(record, "other_language", fault)
+    try:
+        body = "".join([line + "\n" for line in text_lines(record.text)]).encode()
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        what = f"byte 0x{ord(half) - 0xDC00:02x} is not UTF-8" if half >= "\udc80" else "half a character"
+        return _bad(record, "malformed", what)
+    if not body:
+        return _bad(record, "empty", "has no text")
+    if len(body) > limit:
+        return _bad(record, "too_long", f"its text has {len(body)} bytes, expected at most {limit}")
+    return body
+
+
+def _is_of_language(name: str, code: str) -> bool:
+    given = name.strip().lower().replace("_", "-").partition("-")[0]
+    try:
+        return language_of(given).code == code
+    except SettingsError:
+        return False
+
+
+def _bad(record: Record, reason: Reason, fault: str) -> BadRecord:
+    return BadRecord(record.number, reason, fault, record.id)
+
+
+def bad_record_error(path: str, numbers: int, bad: BadRecord) -> InputError:
+    """The error of a file's record. numbers: of records that its pieces before took."""
+    identity = "" if bad.id is None else f" (id {bad.id})"
+    return InputError(
+        f"{path}: record {numbers + bad.number}: {bad.fault}{identity}; repair it, or leave such records "
+        "out: --skip-bad-records"
+    )

@@ -1,0 +1,1 @@
+"""Documents that are left out of the parts, or held out of training, by their text."""

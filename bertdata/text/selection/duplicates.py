@@ -1,0 +1,166 @@
+"""Records whose text an earlier record has too, found by sorting the hashes of all texts on disk.
+
+A first pass hashes every text; the hashes are sorted with the places of their records, and of each hash all
+places but the first are duplicates. Sorted by place they wait in a file, which the pass that makes parts
+reads beside the records. Memory does not grow with the records.
+"""
+
+import struct
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import BinaryIO, NamedTuple
+
+from bertdata.errors import ManifestError
+from bertdata.io import storage
+from bertdata.io.commit import Commit
+from bertdata.io.entry_json import parse_entry_list
+from bertdata.io.file_check import FileEntry, HashingSink, fits
+from bertdata.io.process_pool import ProcessPool
+from bertdata.io.sorted_entries import SortedEntries
+from bertdata.sources.records import BadRecord
+from bertdata.text.numbered_piece import Duplicate, NumberedPiece, RecordPlace
+from bertdata.text.part_settings import PartSettings
+from bertdata.text.record_text import HASH_BYTES, bad_record_error, record_body, text_hash
+
+NAME = "duplicates"
+
+HASHED = struct.Struct(f">{HASH_BYTES}sIII")
+"""Hash of a text; numbers of the file, of its piece, of the record in the piece."""
+_FOUND = struct.Struct(">IIIIQ")
+"""Numbers of a duplicate's file, its piece, the record in the piece; file and record of the first one."""
+
+
+class PieceHashes(NamedTuple):
+    """The entries of a piece's records, one behind another. taken: the numbers that its records take."""
+
+    entries: bytes
+    taken: int
+    first_bad: BadRecord | None
+
+
+@dataclass(frozen=True, slots=True)
+class HashStep:
+    """A piece to the hashes of its texts."""
+
+    settings: PartSettings
+
+    def __call__(self, work: NumberedPiece) -> PieceHashes:
+        read = work.piece.read(self.settings.records)
+        entries: list[bytes] = []
+        bad: list[BadRecord] = []
+        for record in read.records:
+            body = record_body(record, self.settings)
+            if isinstance(body, BadRecord):
+                bad.append(body)
+            else:
+                entries.append(HASHED.pack(text_hash(body), work.file, work.number, record.number))
+        first = min(bad, key=lambda one: one.number, default=None)
+        return PieceHashes(b"".join(entries), read.numbers, first)
+
+
+def each_entry(entries: bytes) -> Iterator[bytes]:
+    """The entries that stand one behind another."""
+    for start in range(0, len(entries), HASHED.size):
+        yield entries[start : start + HASHED.size]
+
+
+def duplicates_of(
+    hashed: Iterable[bytes], before: Callable[[int, int], int]
+) -> Iterator[tuple[int, int, Duplicate]]:
+    """Numbers of file and piece of each duplicate, and itself, from the entries in order.
+
+    before: from the numbers of a file and of a piece, how many records the file's pieces before took.
+    """
+    last, first = b"", RecordPlace(0, 0)
+    for entry in hashed:
+        found, file, piece, number = HASHED.unpack(entry)
+        if found == last:
+            yield file, piece, Duplicate(number, first)
+        else:
+            last, first = found, RecordPlace(file, before(file, piece) + number)
+
+
+class DuplicateList:
+    """The duplicates in the order of their places, read beside the pieces in theirs."""
+
+    def __init__(self, path: str, stack: ExitStack) -> None:
+        self._entries = self._read(stack.enter_context(storage.open_input(path)))
+        self._next = next(self._entries, None)
+
+    def _read(self, file: BinaryIO) -> Iterator[tuple[int, int, int, int, int]]:
+        while block := file.read(_FOUND.size << 12):
+            yield from _FOUND.iter_unpack(block)
+
+    def marked(self, work: NumberedPiece) -> NumberedPiece:
+        """The piece with its duplicates. Pieces come in order, some may be left out."""
+        found = []
+        while self._next is not None and self._next[:2] <= (work.file, work.number):
+            if self._next[:2] == (work.file, work.number):
+                found.append(Duplicate(self._next[2], RecordPlace(*self._next[3:])))
+            self._next = next(self._entries, None)
+        return work._replace(duplicates=found)
+
+
+def find_duplicates(
+    commit: Commit,
+    sources: str,
+    pool: ProcessPool,
+    pieces: Iterator[NumberedPiece],
+    settings: PartSettings,
+    progress: Callable[[int, int], None],
+) -> str:
+    """The path of the file of duplicates, made by this run or by an earlier one of the same sources.
+
+    progress: as of RecordParts. InputError for a bad record, unless the settings leave such records out.
+    """
+    name = commit.scratch_name(NAME)
+    if _is_kept(commit, sources):
+        return commit.path(name)
+    folder = None if storage.is_remote(commit.directory) else commit.unfinished.removeprefix("file://")
+    with SortedEntries(HASHED.size, folder) as hashed, SortedEntries(_FOUND.size, folder) as found:
+        taken = _hash_all(pool, pieces, settings, hashed, progress)
+        for file, piece, one in duplicates_of(hashed, lambda file, piece: taken[file][piece]):
+            found.add(_FOUND.pack(file, piece, one.number, *one.of))
+        with commit.open(name) as output:
+            sink = HashingSink(output.write)
+            for entry in found:
+                sink.write(entry)
+    commit.note(NAME, {"files": [sink.entry(name)._asdict()], "sources": sources})
+    return commit.path(name)
+
+
+def _is_kept(commit: Commit, sources: str) -> bool:
+    note = commit.read_note(NAME)
+    if note is None or note.get("sources") != sources:
+        return False
+    try:
+        entries = parse_entry_list(FileEntry, note.get("files"))
+    except ManifestError:
+        return False
+    return all(fits(commit.directory, entry) for entry in entries)
+
+
+def _hash_all(
+    pool: ProcessPool,
+    pieces: Iterator[NumberedPiece],
+    settings: PartSettings,
+    hashed: SortedEntries,
+    progress: Callable[[int, int], None],
+) -> Sequence[Sequence[int]]:
+    """Add the entries of all records. Returns, for each piece of each file, the numbers taken before it."""
+    before: list[array[int]] = []
+    taken = 0
+    for work, found in pool.in_order(HashStep(settings), pieces):
+        while work.file >= len(before):
+            before.append(array("Q"))
+            taken = 0
+        before[-1].append(taken)
+        if found.first_bad is not None and not settings.records.skip_bad_records:
+            raise bad_record_error(work.path, taken, found.first_bad)
+        for entry in each_entry(found.entries):
+            hashed.add(entry)
+        taken += found.taken
+        progress(work.file, work.piece.bytes)
+    return before

@@ -1,0 +1,56 @@
+"""Records that are left out of the parts to train on, as removed.jsonl lists them.
+
+::
+
+    {"file": "a.jsonl", "record": 7, "id": "x", "reason": "duplicate", "of": {"file": "a.jsonl", "record": 2}}
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from bertdata.sources.records import BadRecord, Record
+from bertdata.text.numbered_piece import RecordPlace
+from bertdata.text.selection.ngrams import SharedNgram
+from bertdata.text.selection.settings import EvaluationFile
+
+REMOVED = "removed.jsonl"
+
+
+class Removed(NamedTuple):
+    """A record that is left out. number: of it in its piece. more: entries of its line, but for places.
+
+    of: the first record of the same text.
+    """
+
+    number: int
+    reason: str
+    id: str | None
+    more: dict[str, Any] = {}  # noqa: RUF012 - never changed
+    of: RecordPlace | None = None
+
+
+def bad(record: BadRecord) -> Removed:
+    """A record without a usable text."""
+    return Removed(record.number, record.reason, record.id, {"fault": record.fault})
+
+
+def excluded(record: Record, shared: SharedNgram, files: Sequence[EvaluationFile]) -> Removed:
+    """A document that shares an n-gram with one of the evaluation files."""
+    more = {"shares": shared.words, "with": files[shared.source].name}
+    return Removed(record.number, "excluded", record.id, more)
+
+
+def removed_lines(removed: Iterable[Removed], file: int, before: int, names: Sequence[str]) -> bytes:
+    """The lines of a piece. file, before: number of its file, and of the records before it there.
+
+    names: of all files.
+    """
+    lines = []
+    for one in removed:
+        place = {"file": names[file], "record": before + one.number}
+        identity = {} if one.id is None else {"id": one.id}
+        of = {} if one.of is None else {"of": {"file": names[one.of.file], "record": one.of.record}}
+        line = {**place, **identity, "reason": one.reason, **one.more, **of}
+        lines.append(json.dumps(line, ensure_ascii=False) + "\n")
+    return "".join(lines).encode(errors="backslashreplace")

@@ -1,0 +1,95 @@
+"""The settings by which documents are left out of the parts, or held out of training."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from bertdata.config.declared import setting
+from bertdata.errors import SettingsError
+from bertdata.io import storage
+from bertdata.io.file_check import file_md5
+from bertdata.sources.find import find_files
+
+DEDUP = ("exact",)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvaluationFile:
+    """A file of evaluation texts: its path, and what a manifest says of it."""
+
+    path: str
+    name: str
+    md5: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SelectionSettings:
+    """Documents to leave out, and the share to hold out. The order: exclude, dedup, eval_share."""
+
+    exclude: tuple[EvaluationFile, ...] = setting(
+        (),
+        "evaluation set, of any kind of source: documents that share an n-gram of words with one of its "
+        "texts are left out; may be repeated",
+    )
+    exclude_ngram: int = setting(13, "words of an n-gram of --exclude")
+    dedup: str | None = setting(
+        None,
+        "exact: of documents of the same text only the first one is kept, in the order of the files",
+        DEDUP,
+    )
+    eval_share: str | None = setting(
+        None,
+        "share of the documents to hold out of training, in percent with its sign, by a hash of their text; "
+        "they go to eval-00000.txt ...",
+    )
+
+    def __post_init__(self) -> None:
+        if self.exclude_ngram < 1:
+            raise SettingsError(f"exclude_ngram is {self.exclude_ngram}, expected 1 or more")
+        if self.dedup not in (None, *DEDUP):
+            raise SettingsError(f"dedup is {self.dedup!r}, expected exact")
+        if self.eval_share is not None:
+            object.__setattr__(self, "eval_share", _checked_share(self.eval_share))
+
+    @property
+    def hash_limit(self) -> int:
+        """Documents whose hash begins with a number below it, of 64 bits, are held out."""
+        if self.eval_share is None:
+            return 0
+        percent = Decimal(self.eval_share.removesuffix("%"))
+        return int(percent * (1 << 64) / 100)
+
+    def as_json(self) -> dict[str, Any]:
+        """The settings that are in use, as a manifest holds them."""
+        found: dict[str, Any] = {}
+        if self.exclude:
+            found["exclude"] = [{"name": one.name, "md5": one.md5} for one in self.exclude]
+            found["exclude_ngram"] = self.exclude_ngram
+        if self.dedup is not None:
+            found["dedup"] = self.dedup
+        if self.eval_share is not None:
+            found["eval_share"] = self.eval_share
+        return found
+
+
+def _checked_share(given: str) -> str:
+    """The share with the fewest digits. SettingsError for none between 0% and 100%."""
+    try:
+        percent = Decimal(given.removesuffix("%").strip())
+        if given.endswith("%") and 0 < percent < 100:
+            return f"{percent.normalize():f}%"
+    except InvalidOperation:
+        pass
+    raise SettingsError(f"eval_share is {given!r}, expected a share such as 1%, above 0% and below 100%")
+
+
+def evaluation_files(paths: Sequence[str]) -> tuple[EvaluationFile, ...]:
+    """The files of evaluation texts that paths and patterns name, ordered by their names."""
+    files = sorted({file for path in paths for file in find_files([path], None)})
+    md5s = storage.each(files, file_md5)
+    found = [
+        EvaluationFile(path=path, name=storage.base_name(path), md5=md5)
+        for path, md5 in zip(files, md5s, strict=True)
+    ]
+    return tuple(sorted(found, key=lambda one: (one.name, one.md5, one.path)))

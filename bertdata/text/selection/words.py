@@ -1,0 +1,39 @@
+"""The words of a text, folded for comparison. Twin of _native/text/folded_words.h.
+
+They are those of BERT's uncased tokenizer without the punctuation: control characters are dropped, white
+space separates, each CJK ideograph is a word; letters are lower-cased and lose their accents (Unicode 11.0).
+"""
+
+from collections.abc import Iterator
+
+from bertdata.unicode import characters
+
+
+def folded_words(text: str) -> list[str]:
+    """The words of a text, in order.
+
+    >>> folded_words("Naïve, he said:\\tIT'S 3.5\u4e2d\u6587!")
+    ['naive', 'he', 'said', 'it', 's', '3', '5', '\u4e2d', '\u6587']
+    """
+    spaced = "".join(map(_cleaned, text))
+    return [word for token in spaced.split() for word in _words(token)]
+
+
+def _cleaned(character: str) -> str:
+    if character in "\0\ufffd" or characters.is_control(character):
+        return ""
+    return f" {character} " if characters.is_ideograph(character) else character
+
+
+def _words(token: str) -> Iterator[str]:
+    """The words of a token without white space."""
+    word = ""
+    for character in characters.decompose(characters.lower(token)):
+        if characters.is_punctuation(character):
+            if word:
+                yield word
+            word = ""
+        elif not characters.is_mark(character):
+            word += character
+    if word:
+        yield word

@@ -1,0 +1,155 @@
+"""Charts: what is drawn, what a broken bar says, what stands behind them."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from bertdata.report.charts.bar_chart import BarChart, ranges
+from bertdata.report.charts.drawing import inline_svg, write_picture
+from bertdata.report.charts.line_chart import Line, LineChart
+from bertdata.report.charts.values import copied, shown
+
+HOSTILE = "<script>alert(1)</script> $x^2$ \x1b[31m \u202e \ud800"
+
+
+def bars(**changed) -> BarChart:
+    given = {
+        "title": "Lengths",
+        "description": "Most are full.",
+        "x_label": "length (tokens)",
+        "y_label": "examples",
+        "names": ("1", "2", "3", "4"),
+        "heights": {"examples": (1, 2, 4, 93)},
+        "outlier": "full",
+        "numeric": True,
+    }
+    return BarChart(**{**given, **changed})
+
+
+def line_chart(*lines: Line, **changed) -> LineChart:
+    given = {"title": "Loss", "description": "It falls.", "x_label": "update", "y_label": "loss (nats)"}
+    return LineChart(**{**given, "lines": lines, **changed})
+
+
+def svg_of(chart) -> ElementTree.Element:
+    return ElementTree.fromstring(inline_svg(chart, "name"))
+
+
+def heights_of(path) -> list[tuple[float, float]]:
+    """(what a bar of the picture says it stands for, its height in points)."""
+    found = []
+    for group in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}g"):
+        if match := re.fullmatch(r"bar-\d+-\d+-(.+)", group.get("id", "")):
+            drawn = group.find("{http://www.w3.org/2000/svg}path").get("d")
+            ys = [float(y) for _, y in re.findall(r"[ML] (\S+) (\S+)", drawn)]
+            found.append((float(match[1]), max(ys) - min(ys)))
+    return found
+
+
+def test_one_outlier_is_cut_and_says_its_share(tmp_path):
+    write_picture(str(tmp_path / "a.svg"), [bars()])
+    text = (tmp_path / "a.svg").read_text()
+    assert "93 % full" in text
+    assert [value for value, _ in heights_of(tmp_path / "a.svg")] == [1, 2, 4, 93]
+    low, _, high, cut = [height for _, height in heights_of(tmp_path / "a.svg")]
+    assert high == pytest.approx(4 * low, abs=0.01)
+    assert cut == pytest.approx(5 * low, abs=0.01)
+
+
+def test_bars_that_are_no_outliers_are_drawn_to_scale(tmp_path):
+    write_picture(str(tmp_path / "a.svg"), [bars(heights={"examples": (1, 2, 4, 16)})])
+    assert " % full" not in (tmp_path / "a.svg").read_text()
+    found = heights_of(tmp_path / "a.svg")
+    for value, height in found:
+        assert height == pytest.approx(found[0][1] * value, abs=0.02)
+
+
+def test_each_bar_says_its_value_under_the_mouse():
+    titles = [one.text for one in svg_of(bars()).iter("title")]
+    assert titles == ["1: 1 (examples)", "2: 2 (examples)", "3: 4 (examples)", "4: 93 (examples)"]
+
+
+def test_a_line_of_one_point_has_a_marker_and_a_long_one_has_none():
+    def markers(line: Line) -> int:
+        drawing = svg_of(line_chart(line))
+        hits = [
+            use for group in drawing.iter("g") if group.get("class") == "hit" for use in group.iter("use")
+        ]
+        plot = next(group for group in drawing.iter("g") if "clip-path" not in group.attrib)
+        assert plot is not None
+        return len(hits)
+
+    assert markers(Line("one", [5], [1.5])) == 1
+    assert markers(Line("many", range(5000), [1.0] * 5000)) == 120
+    one = inline_svg(line_chart(Line("one", [5], [1.5])), "n")
+    assert one.count("var(--series-1)") > inline_svg(
+        line_chart(Line("many", range(50), [1.0] * 50)), "n"
+    ).count("var(--series-1)")
+
+
+def test_no_peak_is_lost_where_a_line_is_thinned():
+    ys = [1.0] * 100_000
+    ys[54_321] = 9.0
+    drawn = inline_svg(line_chart(Line("run", range(100_000), ys)), "n")
+    flat = inline_svg(line_chart(Line("run", range(100_000), [1.0] * 99_999 + [9.0])), "n")
+    assert len(drawn) < 100_000
+    assert re.findall(r">(9|8|1)<", drawn) == re.findall(r">(9|8|1)<", flat)
+
+
+def test_the_table_of_lines_has_a_column_each_and_says_where_rows_are_left_out():
+    chart = line_chart(Line("a", [0, 10], [1.0, 2.0]), Line("b", [10, 20], [3.0, 4.0]))
+    assert chart.table().columns == ("update", "a: loss (nats)", "b: loss (nats)")
+    assert chart.table().rows == ((0, 1.0, None), (10, 2.0, 3.0), (20, None, 4.0))
+    long = line_chart(Line("a", range(1000), [0.0] * 1000)).table()
+    assert (len(long.rows), long.rows[-1][0], long.note) == (200, 999, "200 of 1,000 rows, evenly chosen")
+
+
+def test_counts_have_whole_ticks():
+    chart = line_chart(Line("a", [1, 2], [1.0, 2.0]), whole_x=True)
+    texts = [one.text.strip() for one in svg_of(chart).iter("text")]
+    assert texts[: texts.index("update")] == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    "chart",
+    [
+        bars(names=(HOSTILE, "b", "c", "d"), title=HOSTILE, numeric=False, outlier=HOSTILE),
+        line_chart(Line(HOSTILE, [1, 2], [1.0, 2.0]), Line("漢字", [1], [1.0]), title=HOSTILE),
+    ],
+)
+def test_hostile_names_are_text(chart, tmp_path):
+    drawing = svg_of(chart)
+    assert [element for element in drawing.iter() if element.tag in ("script", "style", "metadata")] == []
+    text = "".join(drawing.itertext())
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "\\x1b[31m" in text
+    write_picture(str(tmp_path / "a.svg"), [chart])
+    assert "<script" not in (tmp_path / "a.svg").read_text()
+
+
+def test_colours_are_variables_and_identifiers_the_drawings_own():
+    text = inline_svg(bars(), "first")
+    assert "var(--series-1)" in text
+    assert "#2b6199" not in text
+    identifiers = re.findall(r'\bid="([^"]+)"', text)
+    assert identifiers
+    assert all(one.startswith("first-") for one in identifiers)
+    assert set(re.findall(r"#([\w-]+)", text)) - {"000000"} <= set(identifiers)
+
+
+def test_values_for_readers_and_for_programs():
+    assert [shown(value) for value in (None, 12345, 0.25, 1234.5678, "a")] == [
+        "–",
+        "12,345",
+        "0.25",
+        "1,234.57",
+        "a",
+    ]
+    assert [copied(value) for value in (None, 12345, 1234.5678, "a")] == ["", "12345", "1234.5678", "a"]
+
+
+def test_ranges_name_their_ends():
+    assert list(ranges(1, 1, 3, 3)) == ["1", "2", "3"]
+    assert list(ranges(1, 8, 3, 20)) == ["1 to 8", "9 to 16", "17 to 20"]

@@ -1,0 +1,38 @@
+"""Directories of made-up runs, for tests of the page on runs."""
+
+import json
+from pathlib import Path
+
+from tests.support.report_records import COLUMNS, Clock, evaluation, record
+from trainer.config.settings import Config
+from trainer.report.reporter import make_reporter
+
+
+def make_run(
+    folder: Path,
+    steps: range = range(1, 9),
+    *,
+    evaluated: tuple[int, ...] = (4, 8),
+    status: str = "success",
+    phase: int = 1,
+    resume_step: int | None = None,
+    **config: object,
+) -> Path:
+    """A run of updates of half a second in the folder, with the state of a checkpoint."""
+    clock = Clock()
+    given = Config.of(output_dir=str(folder), steps=steps[-1], log_every=1, no_progress_bar=True, **config)
+    reporter = make_reporter(given, COLUMNS, rank=0, resume_step=resume_step, clock=clock)
+    reporter.describe(start_point="resumed" if resume_step else "new", workers=2, device="cpu: made up")
+    reporter.begin()
+    for step in steps:
+        clock.now += 0.5
+        reporter.step(record(step, loss=8 / step))
+        if step in evaluated:
+            reporter.evaluation(evaluation(step))
+    reporter.close(status)
+    state = folder / "checkpoints" / f"step-{phase:04d}{steps[-1]:04d}"
+    state.mkdir(parents=True, exist_ok=True)
+    model = {"num_hidden_layers": 2, "hidden_size": 128, "num_attention_heads": 2, "vocab_size": 4000}
+    told = {"phase": phase, "task": "pretraining", "model": model, "config": given.as_json()}
+    (state / "state.json").write_text(json.dumps(told | {"versions": ["bertdata 0"]}), encoding="utf-8")
+    return folder

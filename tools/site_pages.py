@@ -1,0 +1,104 @@
+"""Hooks of mkdocs: pages made while the site is built, and links that leave docs/.
+
+README.md, CONTRIBUTING.md, CHANGELOG.md and golden/README.md become pages, the schemas files of the site. The
+flags of every command are its own ``--help``, the Python functions those of ``bertdata.__all__``. A link to
+a file of the checkout that is not on the site keeps its words alone.
+"""
+
+import contextlib
+import io
+import os
+import posixpath
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+import bertdata
+from bertdata.cli.main import COMMANDS
+from bertdata.cli.main import main as bertdata_main
+from trainer.__main__ import main as trainer_main
+from trainer.registry import NAMES
+
+ROOT = Path(__file__).parent.parent
+PAGES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "golden/README.md": "golden.md",
+}
+"""Pages outside of docs/ and their names on the site."""
+
+FILES = ["schemas/*.json", "golden/shuffle/shards.txt"]
+"""Files outside of docs/ that pages link to."""
+
+LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)\s]+)\)")
+WIDTH = "100"
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the pages and files that are not in docs/."""
+    for source, name in PAGES.items():
+        files.append(File.generated(config, name, content=(ROOT / source).read_text(encoding="utf-8")))
+    for source in (path for pattern in FILES for path in sorted(ROOT.glob(pattern))):
+        name = source.relative_to(ROOT).as_posix()
+        files.append(File.generated(config, name, abs_src_path=str(source)))
+    files.append(File.generated(config, "flags.md", content=flags_page()))
+    files.append(File.generated(config, "python-reference.md", content=python_page()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
+    """Lead links to where their targets are on the site."""
+    name = page.file.src_uri
+    source = next((path for path, own in PAGES.items() if own == name), f"docs/{name}")
+    return LINK.sub(lambda link: _relinked(link, source, name, files), markdown)
+
+
+def _relinked(link: re.Match[str], source: str, name: str, files: Files) -> str:
+    mark, words, target = link.groups()
+    path, hash_sign, anchor = target.partition("#")
+    if "://" in path or not path:
+        return link[0]
+    there = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
+    place = PAGES.get(there, there.removeprefix("docs/"))
+    if files.get_file_from_path(place) is None:
+        place = posixpath.join(place, "README.md")  # a folder
+    if files.get_file_from_path(place) is None:
+        return str(words) if (ROOT / there).exists() else link[0]
+    return f"{mark}[{words}]({posixpath.relpath(place, posixpath.dirname(name) or '.')}{hash_sign}{anchor})"
+
+
+def flags_page() -> str:
+    """What ``--help`` prints of every command."""
+    parts = ["# Flags of every command\n\nWhat `--help` prints, of the version that made this page.\n"]
+    for title, call, words in _commands():
+        parts.append(f"## `{title}`\n\n```text\n{_help(call, [*words, '--help'])}```\n")
+    return "\n".join(parts)
+
+
+def _commands() -> Iterator[tuple[str, Callable[[list[str]], int], list[str]]]:
+    for name in COMMANDS:
+        yield f"bertdata {name}", bertdata_main, [name]
+    for name in sorted(NAMES["command"]):
+        yield f"python -m trainer {name}", trainer_main, [name]
+
+
+def _help(call: Callable[[list[str]], int], words: list[str]) -> str:
+    os.environ["COLUMNS"] = WIDTH
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+        call(words)
+    return printed.getvalue()
+
+
+def python_page() -> str:
+    """A page that mkdocstrings fills from the docstrings of the package's public names."""
+    names = [name for name in bertdata.__all__ if name not in ("__version__", "errors")]
+    head = "# Python functions\n\nMade from the docstrings. Examples: [From Python](python.md).\n"
+    functions = "\n".join(f"::: bertdata.steps.{name}.{name}\n" for name in names)
+    return (
+        f"{head}\n{functions}\n## Exceptions\n\n::: bertdata.errors\n    options:\n      heading_level: 3\n"
+    )

@@ -1,0 +1,188 @@
+"""Shape of a ModernBERT (Warner et al. 2024), and the section of the keys that no BERT has."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, make_dataclass
+from typing import Any, ClassVar
+
+from bertdata.config.declared import schema_of, setting, setting_of
+from bertdata.errors import SettingsError
+from trainer.config.model import ModelConfig, inline_key
+from trainer.config.section import Section, check
+
+_KINDS = ("full_attention", "sliding_attention")
+"""transformers' names of the two kinds of layers, global and local."""
+
+_NAMES = {
+    "hidden_activation": "hidden_act",
+    "norm_eps": "layer_norm_eps",
+    "attention_dropout": "attention_probs_dropout_prob",
+    "attn_out_dropout_prob": "hidden_dropout_prob",
+    "decoder_bias": "use_prediction_bias",
+}
+"""This trainer's names by those of config.json; attn_out_dropout_prob is the original program's alone."""
+
+_FIXED = {
+    "type_vocab_size": 1,
+    "megatron_residual_connection": True,
+    "scale_query_key": False,
+    "deep_weight_init": True,
+    "use_qkv_bias": False,
+    "use_attention_projection_bias": False,
+    "use_cls_layer": True,
+}
+"""The values of a BERT's keys that every ModernBERT has."""
+
+_CONSTANT = {
+    **dict.fromkeys(("norm_bias", "attention_bias", "mlp_bias", "classifier_bias"), False),
+    "tie_word_embeddings": True,
+}
+"""The values of transformers' keys that every published ModernBERT has, and no other model here."""
+
+_UNREAD = """cls_token_id sep_token_id deterministic_flash_attn reference_compile repad_logits_with_grad
+    sparse_prediction sparse_pred_ignore_index num_labels"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModernBertConfig(ModelConfig):
+    """The shape of a ModernBERT, by default of the base model: a BERT's keys, then its own.
+
+    hidden_dropout_prob is the dropout after the attention's output projection, 0.1 in the original program;
+    transformers has one number for it and the dropout of the attention's weights.
+    """
+
+    has_biases: ClassVar[bool] = False
+    inner_ratio: ClassVar[float] = 1.5
+
+    vocab_size: int = setting_of(ModelConfig, "vocab_size", default=50368)
+    num_hidden_layers: int = setting_of(ModelConfig, "num_hidden_layers", default=22)
+    intermediate_size: int = setting_of(ModelConfig, "intermediate_size", default=1152)
+    attention_probs_dropout_prob: float = setting_of(ModelConfig, "attention_probs_dropout_prob", default=0.0)
+    max_position_embeddings: int = setting_of(ModelConfig, "max_position_embeddings", default=8192)
+    type_vocab_size: int = setting_of(ModelConfig, "type_vocab_size", default=1)
+    layer_norm_eps: float = setting_of(ModelConfig, "layer_norm_eps", default=1e-5)
+    megatron_residual_connection: bool = setting_of(ModelConfig, "megatron_residual_connection", default=True)
+    deep_weight_init: bool = setting_of(ModelConfig, "deep_weight_init", default=True)
+    use_qkv_bias: bool = setting_of(ModelConfig, "use_qkv_bias", default=False)
+    use_attention_projection_bias: bool = setting_of(
+        ModelConfig, "use_attention_projection_bias", default=False
+    )
+    model_type: str = setting_of(ModelConfig, "model_type", default="modernbert")
+    local_attention: int = setting(
+        128, "window of a local layer: tokens that each one sees, half of them on either side", least=2
+    )
+    global_attn_every_n_layers: int = setting(
+        3, "every so manieth layer, from the first, sees whole sequences", least=1
+    )
+    global_rope_theta: float = setting(
+        160000.0, "base of the rotary positions in layers that see whole sequences", above=0
+    )
+    local_rope_theta: float = setting(10000.0, "base of the rotary positions in local layers", above=0)
+    embedding_dropout: float = setting(0.0, "dropout of ModernBERT's embeddings", least=0, below=1)
+    mlp_dropout: float = setting(0.0, "dropout within ModernBERT's feed-forward part", least=0, below=1)
+    initializer_cutoff_factor: float = setting(2.0, "largest initial weight, in standard deviations", above=0)
+    classifier_pooling: str = setting(
+        "mean", "vector that a ModernBERT's classification reads: cls or mean", ("cls", "mean")
+    )
+    classifier_dropout: float = setting(0.0, "dropout before a ModernBERT's classifier", least=0, below=1)
+
+    def __post_init__(self) -> None:
+        ModelConfig.__post_init__(self)  # super() does not work in a class with slots
+        for name, value in _FIXED.items():
+            found = f"{name} is {getattr(self, name)}, expected {value} for model_type modernbert"
+            check(getattr(self, name) == value, found)
+        size = self.hidden_size // self.num_attention_heads
+        check(size % 2 == 0, f"heads have {size} values, expected an even number for rotary positions")
+
+    @property
+    def reach(self) -> int:
+        """Tokens that a token of a local layer sees on each side."""
+        return self.local_attention // 2
+
+    def is_global(self, layer: int) -> bool:
+        """True if the layer of that number, counted from 0, sees whole sequences."""
+        return layer % self.global_attn_every_n_layers == 0
+
+    @classmethod
+    def file_keys(cls) -> dict[str, Any]:
+        fixed = {name: {"const": value} for name, value in _CONSTANT.items()}
+        unread = dict.fromkeys(_UNREAD.split(), True)
+        return {**ModelConfig.file_keys(), **schema_of(cls), **fixed, **unread}
+
+    @classmethod
+    def of_file(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The keys of transformers' config.json, in either form, with this class's meaning."""
+        found = dict(values)
+        found.setdefault("attn_out_dropout_prob", found.get("attention_dropout", 0.0))
+        found.setdefault("classifier_pooling", "cls")
+        found |= _of_layers(found.pop("layer_types", None), found.pop("rope_parameters", None) or {})
+        if found.get("local_rope_theta", 0) is None:
+            found["local_rope_theta"] = found.get("global_rope_theta", cls().global_rope_theta)
+        activation = found.pop("classifier_activation", None)
+        check(
+            activation in (None, found.get("hidden_activation", "gelu")),
+            f"classifier_activation is {activation!r}, expected that of hidden_activation",
+        )
+        named = {ours: found.pop(name) for name, ours in _NAMES.items() if name in found}
+        return found | named
+
+    def for_transformers(self) -> dict[str, Any]:
+        """The keys of config.json in both forms, of transformers 4.48 and of 5."""
+        values = {name: value for name, value in self.as_json().items() if name not in _FIXED}
+        theirs = {ours: name for name, ours in _NAMES.items()}
+        values = {theirs.get(name, name): value for name, value in values.items()}
+        thetas = (self.global_rope_theta, self.local_rope_theta)
+        kinds = (_KINDS[not self.is_global(layer)] for layer in range(self.num_hidden_layers))
+        rope = ({"rope_theta": theta, "rope_type": "default"} for theta in thetas)
+        special = dict.fromkeys(("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"))
+        return {
+            **values,
+            **_CONSTANT,
+            **special,
+            "classifier_activation": self.hidden_act,
+            "layer_types": list(kinds),
+            "rope_parameters": dict(zip(_KINDS, rope, strict=True)),
+        }
+
+    def parameters(self, *, words: bool = True, pairs: bool = True) -> int:
+        """Number of trained values. words: with the masked-word head. pairs: with a classification's."""
+        width, rows = self.hidden_size, self.padded_vocab_size
+        layer = 4 * width * width + 3 * width * self.intermediate_size + 2 * width
+        head = width * width + width
+        of_heads = (words or pairs) * head + words * self.use_prediction_bias * rows + pairs * 2 * (width + 1)
+        return rows * width + width + self.num_hidden_layers * layer + of_heads
+
+
+def _of_layers(kinds: Any, rope: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of layers and thetas that config.json's newer form has other names for.
+
+    SettingsError for layers, or rotary positions, that no published ModernBERT has.
+    """
+    found: dict[str, Any] = {}
+    if kinds is not None:
+        every = next((n for n in range(1, len(kinds)) if kinds[n] == _KINDS[0]), max(len(kinds), 1))
+        expected = [_KINDS[bool(layer % every)] for layer in range(len(kinds))]
+        check(
+            list(kinds) == expected, "layer_types: expected full_attention in every n-th layer from the first"
+        )
+        found["global_attn_every_n_layers"] = every
+    for kind, name in zip(_KINDS, ("global_rope_theta", "local_rope_theta"), strict=True):
+        values = rope.get(kind) or {}
+        if (form := values.get("rope_type", "default")) != "default":
+            raise SettingsError(f"rope_parameters: {kind} has the rope_type {form!r}, expected 'default'")
+        if "rope_theta" in values:
+            found[name] = values["rope_theta"]
+    return found
+
+
+MODERNBERT_SECTION: type[Section] = make_dataclass(
+    "ModernBertSection",
+    [
+        inline_key(ModernBertConfig, item)
+        for item in fields(ModernBertConfig)
+        if item.name not in schema_of(ModelConfig)
+    ],
+    bases=(Section,),
+    frozen=True,
+    kw_only=True,
+)
+"""The section of the keys that a ModernBERT alone has."""

@@ -1,0 +1,42 @@
+"""Shape of a RoBERTa (Liu et al. 2019): a BERT without segments, with other names in transformers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bertdata.config.declared import setting_of
+from trainer.config.model import ModelConfig
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RobertaConfig(ModelConfig):
+    """The shape of a RoBERTa, by default of roberta-base.
+
+    In transformers its table of positions begins with ``pad_token_id + 1`` more rows, which are never read.
+    They are left out here: max_position_embeddings counts the rest.
+    """
+
+    vocab_size: int = setting_of(ModelConfig, "vocab_size", default=50265)
+    type_vocab_size: int = setting_of(ModelConfig, "type_vocab_size", default=1)
+    layer_norm_eps: float = setting_of(ModelConfig, "layer_norm_eps", default=1e-5)
+    model_type: str = setting_of(ModelConfig, "model_type", default="roberta")
+    pad_token_id: int = setting_of(ModelConfig, "pad_token_id", default=1)
+
+    @classmethod
+    def of_file(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The keys of transformers' config.json with this class's meaning."""
+        found = ModelConfig.of_file(values)
+        padding = found.setdefault("pad_token_id", cls().pad_token_id)
+        rows = found.get("max_position_embeddings")
+        if isinstance(rows, int) and isinstance(padding, int):
+            found["max_position_embeddings"] = rows - padding - 1
+        return found
+
+    def for_transformers(self) -> dict[str, Any]:
+        values = ModelConfig.for_transformers(self)
+        return values | {"max_position_embeddings": self.max_position_embeddings + self.unread_positions}
+
+    @property
+    def unread_positions(self) -> int:
+        """Rows of transformers' table of positions before the first that is read."""
+        return self.pad_token_id + 1

@@ -1,0 +1,108 @@
+"""Counts of a dataset's labels: the guesses that a model must beat, and their probabilities."""
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from bertdata.dataset.discover import find_datasets
+from bertdata.dataset.reader import OpenedDataset
+from bertdata.dataset.vocabulary import known_vocabulary
+from bertdata.errors import BertDataError
+from bertdata.examples.groups import MASKS, PAIR_LABEL, has_group, masks_of, pair_labels
+from bertdata.examples.objectives import find_objective
+from bertdata.io import storage
+from bertdata.tokens.readable import readable_words
+
+_SURVEYED_EXAMPLES = 20_000
+_PAIR_LABELS = 2
+
+
+class Frequencies(NamedTuple):
+    """How often each label was counted: ``counts[i]`` is that of the label ``i``."""
+
+    counts: Sequence[int]
+
+    @property
+    def most_frequent(self) -> int:
+        """The most frequent label, the smallest among equals."""
+        return int(np.argmax(self.counts))
+
+    @property
+    def share(self) -> float:
+        """The share of the most frequent label."""
+        return max(self.counts) / max(sum(self.counts), 1)
+
+    def losses(self) -> npt.NDArray[np.float64]:
+        """-log of each label's share, of one that was never counted too: 1 is added to every count."""
+        counts = np.array(self.counts, np.float64) + 1
+        found: npt.NDArray[np.float64] = -np.log(counts / counts.sum())
+        return found
+
+
+class LabelSurvey(NamedTuple):
+    """The labels of a dataset's first 20,000 examples: masked words, and labels of pairs where it has some.
+
+    word: the most frequent masked word by its spelling, or ``token 17`` where no vocabulary is at hand.
+    pair_words: the labels 0 and 1 of a pair in words.
+    """
+
+    words: Frequencies
+    word: str
+    pairs: Frequencies | None
+    pair_words: tuple[str, str]
+
+    @property
+    def pair_word(self) -> str:
+        """The most frequent label of a pair in words."""
+        return quoted(self.pair_words[self.pairs.most_frequent]) if self.pairs else ""
+
+    def as_json(self) -> dict[str, Any]:
+        pairs = self.pairs and self.pairs.counts
+        return {"words": self.words.counts, "word": self.word, "pairs": pairs, "pair_words": self.pair_words}
+
+    @classmethod
+    def of_json(cls, found: dict[str, Any]) -> Self:
+        pairs = None if found["pairs"] is None else Frequencies(found["pairs"])
+        return cls(Frequencies(found["words"]), found["word"], pairs, tuple(found["pair_words"]))
+
+
+def survey_labels(data: OpenedDataset) -> LabelSurvey:
+    """Count the labels of the dataset's first 20,000 examples."""
+    objective = find_objective(data.layout.objective)
+    has_pairs = has_group(objective.batch_type, PAIR_LABEL)
+    has_masks = has_group(objective.batch_type, MASKS)
+    words, pairs, seen = Counter[int](), Counter[int](), 0
+    for batch in (batch for shard in data.shards for batch in data.batches(shard)):
+        if has_masks:
+            words.update(masks_of(batch).originals.tolist())
+        if has_pairs:
+            pairs.update(pair_labels(batch).tolist())
+        seen += len(batch)
+        if seen >= _SURVEYED_EXAMPLES:
+            break
+    size = data.vocabulary_size or max(words, default=0) + 2  # with one that was never counted
+    counts = Frequencies([words[token] for token in range(size)])
+    return LabelSurvey(
+        words=counts,
+        word=_spelt(data, counts.most_frequent),
+        pairs=Frequencies([pairs[label] for label in range(_PAIR_LABELS)]) if has_pairs else None,
+        pair_words=objective.pair_words,
+    )
+
+
+def quoted(guess: str) -> str:
+    return f'"{guess}"'
+
+
+def _spelt(data: OpenedDataset, token: int) -> str:
+    """The token as a person reads it, in quotes, or ``token 17`` where its vocabulary is not at hand."""
+    with suppress(BertDataError):
+        dataset = next(iter(find_datasets(storage.parent(data.shards[0].path))), None)
+        vocabulary = dataset and dataset.manifest and known_vocabulary(None, dataset)
+        if vocabulary:
+            return quoted(readable_words(vocabulary)[token].strip())
+    return f"token {token}"

@@ -1,0 +1,24 @@
+"""The picture of a run's curves, in its directory."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from bertdata.report.charts.drawing import write_picture
+from trainer.extensions.run_report.learned import learned_charts
+from trainer.extensions.run_report.recorded_run import read_run
+
+
+def draw_curves(folder: Path) -> list[Path]:
+    """Draw curves.svg and curves.png in a run's directory, which their titles name.
+
+    Returns their paths, none where there is nothing to draw yet.
+    """
+    run = read_run(str(folder))
+    name = folder.resolve().name
+    charts = [replace(chart, title=f"{name}. {chart.title}") for chart in learned_charts([run], [name])]
+    if not charts:
+        return []
+    paths = [folder / "curves.svg", folder / "curves.png"]
+    for path in paths:
+        write_picture(str(path), charts, asked_by="it")
+    return paths
