@@ -65,23 +65,26 @@ def block_pieces(path: str, settings: RecordSettings) -> Iterator[BlocksPiece]:
     """
     with open_unpacked(path) as file:
         rest = file.read(PIECE_BYTES).removeprefix(_BOM)
+        looked_at = 0
         while more := file.read(PIECE_BYTES):
             rest += more
-            if cut := _last_blank_line(rest):
+            if cut := _last_blank_line(rest, looked_at):
                 yield BlocksPiece(rest[:cut], cut)
-                rest = rest[cut:]
-            elif len(rest) > settings.raw_bytes + PIECE_BYTES:
+                rest, looked_at = rest[cut:], 0
+                continue
+            if len(rest) > settings.raw_bytes + PIECE_BYTES:
                 rest = rest[: settings.raw_bytes] + rest[-2:]  # a line end may be the last byte
+            looked_at = len(rest.rstrip())
         if rest:
             yield BlocksPiece(rest, len(rest))
 
 
-def _last_blank_line(data: bytes) -> int:
-    """The place behind the last blank line that is sure to be one. 0 where there is none."""
-    at = data.rfind(b"\n\n")
+def _last_blank_line(data: bytes, start: int) -> int:
+    """The place behind the last blank line from start on that is sure to be one. 0 where there is none."""
+    at = data.rfind(b"\n\n", start)
     if at >= 0:
         return at + 2
-    ends = [found.end() for found in _BLANK_LINE.finditer(data) if found.end() < len(data)]
+    ends = [found.end() for found in _BLANK_LINE.finditer(data, start) if found.end() < len(data)]
     return ends[-1] if ends else 0
 
 

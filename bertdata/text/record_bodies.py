@@ -1,0 +1,24 @@
+"""The texts of records one after another, in this process: the lines of each that hold something."""
+
+from collections.abc import Iterator
+
+from bertdata.sources.kinds import SOURCE_KINDS
+from bertdata.sources.records import BadRecord
+from bertdata.text.record_plan import RecordPlan
+from bertdata.text.record_text import bad_record_error, record_body
+
+
+def read_bodies(plan: RecordPlan) -> Iterator[bytes]:
+    """The text of each record. InputError for the first bad one, unless the settings leave it out."""
+    settings = plan.settings.records
+    for path, kind in zip(plan.files, plan.kinds, strict=True):
+        numbers = 0
+        for piece in SOURCE_KINDS[kind].pieces(path, settings):
+            read = piece.read(settings)
+            for record in read.records:
+                body = record_body(record, plan.settings)
+                if not isinstance(body, BadRecord):
+                    yield body
+                elif not settings.skip_bad_records:
+                    raise bad_record_error(path, numbers, body)
+            numbers += read.numbers
