@@ -1,12 +1,15 @@
 """The pipeline from records to parts, which runs before the one that makes shards of them."""
 
 import argparse
+from dataclasses import replace
 from typing import Any
 
 from beam_pipelines.report.counters import RunMetrics, text_amounts
 from beam_pipelines.runners.directory_run import run_for_directory
-from beam_pipelines.runners.pipeline import make_pipeline
+from beam_pipelines.runners.pipeline import make_pipeline, runs_here
 from beam_pipelines.stages.record_stage import RecordStage, plan_record_stage
+from beam_pipelines.transport.bundled_file import BundledFile
+from bertdata.io import storage
 from bertdata.text.part_settings import PartSettings
 
 
@@ -19,6 +22,8 @@ def make_record_parts(
     finished the directory before.
     """
     pipeline = make_pipeline(beam_arguments, flags)
+    if not runs_here(pipeline):
+        settings = with_bundled_files(settings)
     stage = plan_source_records(flags, settings)
     flags.input = [stage.text.commit.directory]
     finished = stage.finished()
@@ -26,6 +31,15 @@ def make_record_parts(
         return _make_parts(pipeline, stage)
     stage.text.commit.release_finished()
     return RunMetrics(totals=text_amounts(finished.counts))
+
+
+def with_bundled_files(settings: PartSettings) -> PartSettings:
+    """The settings with evaluation sets that travel to workers on other machines."""
+    files = [
+        one if storage.is_remote(one.path) else replace(one, path=BundledFile(one.path))
+        for one in settings.selection.exclude
+    ]
+    return replace(settings, selection=replace(settings.selection, exclude=tuple(files)))
 
 
 def preview_record_parts(flags: argparse.Namespace, settings: PartSettings) -> list[str]:

@@ -6,11 +6,14 @@ from typing import Any
 
 from bertdata.config.declared import schema_of
 from bertdata.config.value_check import types_of
+from bertdata.loaders.modernbert.settings import ModernBertSettings, TokenWarmup
+from bertdata.loaders.modernbert.warmup import BatchWarmup
 from trainer.config.flags import make_configs, shipped_configs
 from trainer.config.help import TITLES
 from trainer.config.keys import DEVICES, SECTIONS, find_section, older_names
 from trainer.config.schedule import Schedule, Warmup
 from trainer.config.settings import Config
+from trainer.extensions.recipe.course import UpdateCourse, grow
 from trainer.registry import NAMES, find
 
 SOURCES = {
@@ -25,11 +28,16 @@ SOURCES = {
     "habana_large_phase1": "Habana",
     "habana_large_phase2": "Habana",
     "mlperf": "MLPerf, a record run",
+    "modernbert_base": "ModernBERT, paper and program, both phases",
+    "modernbert_large": "ModernBERT, paper and program, both phases",
+    "modernbert_small": "this project, after Ettin and ModernBERT",
     "mrpc_base": "Google, NVIDIA: [fine-tuning](finetuning.md)",
     "mrpc_large": "Google, NVIDIA: [fine-tuning](finetuning.md)",
     "nvidia_large_phase1": "NVIDIA, LAMB",
     "nvidia_large_phase2": "NVIDIA, LAMB",
     "rannc_4.9b": "RaNNC's model, Google's update: [splitting](splitting.md)",
+    "roberta_base": "fairseq",
+    "roberta_small": "this project, after fairseq",
     "squad_base": "Google, NVIDIA: [fine-tuning](finetuning.md)",
     "squad_large": "Google, NVIDIA: [fine-tuning](finetuning.md)",
     "tiny": "this project",
@@ -37,6 +45,7 @@ SOURCES = {
 """The origin of each configuration that comes with the trainer."""
 
 DRAWN = {
+    "trapezoidal": {"lr_decay": 25},
     "natural_exponential": {"decay_steps": 18, "decay_rate": 0.5},
     "custom": {"lr_schedule_by_step": {"0": 0.3, "20": 1.0, "60": 0.4}},
 }
@@ -133,12 +142,20 @@ def _examples(config: Config) -> str:
 
 def _updates(config: Config) -> str:
     epochs = config.schedule.num_train_epochs
+    if config.recipe and (tokens := config.recipe.train_tokens):
+        return _tokens(tokens)
     return f"{config.schedule.steps:,}" if epochs is None else f"{epochs:g} epochs"
+
+
+def _tokens(number: int) -> str:
+    return f"{number // 10**6:,} million tokens"
 
 
 def _rate(config: Config) -> str:
     schedule = config.schedule
     rising = f"{schedule.warmup:,}" if isinstance(schedule.warmup, int) else f"{100 * schedule.warmup:g} %"
+    if config.recipe and (tokens := config.recipe.warmup_tokens):
+        rising = _tokens(tokens)
     start = f" from {schedule.start_warmup_step}" if schedule.start_warmup_step else ""
     return f"{schedule.base_learning_rate:g}, {rising}{start}"
 
@@ -188,11 +205,15 @@ def _values(item: Mapping[str, Any]) -> str:
 
 
 def pictures() -> dict[str, str]:
-    """The picture of each schedule, by its file's name."""
+    """The picture of each schedule, and of growing updates, by its file's name."""
     found = {}
     for name in NAMES["schedule"]:
         schedule = find("schedule", name).formula(1.0, _STEPS, Warmup.of(20, _STEPS), **DRAWN.get(name, {}))
         found[f"{name}.svg"] = _picture(schedule)
+    warmup = TokenWarmup(sequences=1, tokens=_STEPS * 3)
+    settings = ModernBertSettings(batch_size=8, micro_batch_size=1, max_seq_len=1, warmup=warmup)
+    course = UpdateCourse(stretches=tuple(grow(BatchWarmup(settings), 1, settings.rows)), tokens=1)
+    found["batch_warmup.svg"] = _picture(lambda update: course.micro_batches(update) / settings.rows)
     return found
 
 

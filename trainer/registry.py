@@ -18,6 +18,7 @@ _FINETUNING = f"{EXTENSIONS}.finetuning"
 _FORMATS = f"{EXTENSIONS}.formats"
 _VENDORS = f"{EXTENSIONS}.vendors"
 _LOADING = f"{EXTENSIONS}.loading"
+_RECIPE = f"{EXTENSIONS}.recipe"
 _LAUNCHERS = f"{EXTENSIONS}.launchers"
 _LOGGERS = f"{EXTENSIONS}.loggers"
 _UPDATES = "trainer.config.updates"
@@ -41,6 +42,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "masking": "trainer.config.masking:MaskingSection",
         "modernbert": "trainer.config.modernbert:MODERNBERT_SECTION",
         "split": "trainer.config.split:SplitSection",
+        "recipe": "trainer.config.recipe:RecipeSection",
         "finetuning": "trainer.config.finetuning:FinetuningSection",
         "cuda": "trainer.config.device_keys:CudaSection",
         "hpu": f"{_VENDORS}.keys:HpuSection",
@@ -93,6 +95,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "update": {
         "weights in 16 bits": "trainer.update.half_weights:HalfWeights",
         "averages over workers": "trainer.update.averaging:WorkerAverages",
+        "counted in tokens": f"{_RECIPE}.growing:GrowingUpdates",
         "sums of micro-batches": "trainer.update.micro_batch_sums:MicroBatchSums",
     },
     "end of an update": {
@@ -103,6 +106,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "lamb": "trainer.update.plain_steps:step_of_lamb",
         "adamw": "trainer.update.plain_steps:step_of_lamb",
         "sgd": "trainer.update.plain_steps:step_of_sgd",
+        "stableadamw": f"{_RECIPE}.stable_adamw:step_of_stable_adamw",
     },
     "preset": {
         "lamb-mlperf": f"{_UPDATES}.mlperf:LAMB",
@@ -113,6 +117,8 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "lamb-graphcore-pytorch": f"{_UPDATES}.graphcore:LAMB_PYTORCH",
         "adamw-bert": f"{_UPDATES}.mlperf:ADAMW_BERT",
         "adamw": f"{_UPDATES}.pytorch:ADAMW",
+        "stableadamw": f"{_UPDATES}.modernbert:STABLE_ADAMW",
+        "stableadamw-modernbert": f"{_UPDATES}.modernbert:STABLE_ADAMW_MODERNBERT",
         "momentum": f"{_UPDATES}.pytorch:MOMENTUM",
         "sgd": f"{_UPDATES}.pytorch:SGD",
     },
@@ -123,12 +129,14 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "habana-tf": f"{_UPDATES}.habana:HABANA_TF",
         "polynomial_decay": f"{_UPDATES}.graphcore:POLYNOMIAL_DECAY",
         "natural_exponential": f"{_UPDATES}.graphcore:NATURAL_EXPONENTIAL",
+        "trapezoidal": f"{_UPDATES}.modernbert:TRAPEZOIDAL",
         "custom": f"{_UPDATES}.graphcore:CUSTOM",
     },
     "optimiser": {
         "lamb": "trainer.update.lamb:Lamb",
         "adamw": "trainer.update.lamb:Lamb",  # PyTorch's AdamW: no group has trust ratios
         "sgd": "trainer.update.sgd:Sgd",
+        "stableadamw": f"{_RECIPE}.stable_adamw:StableAdamW",
     },
     "rows": {
         "packed at load": f"{_LOADING}.load_packing:RowsPackedAtLoad",

@@ -48,6 +48,8 @@ def reads_records(
     if kind == ARTICLES or (kind == "text" and not own):
         _refuse(own, f"files of records, not with --input-kind {kind}")
         return False
+    if kind is None and own and _begins_with_articles(sources):
+        _refuse(own, "files of records, not with extracted articles")
     if kind is None and not own and (others or books or not _begins_with_records(sources)):
         return False
     check_record_settings(given)
@@ -64,6 +66,15 @@ def check_record_settings(given: Mapping[str, Any]) -> None:
 def _refuse(names: Sequence[str], reason: str) -> None:
     if names:
         raise SettingsError(f"--{names[0].replace('_', '-')} goes with {reason}")
+
+
+def _begins_with_articles(sources: Sequence[str]) -> bool:
+    """True where the first source is a directory of extracted files. Errors are left to the one who reads."""
+    try:
+        first = storage.expand(list(sources))[0]
+        return storage.is_directory(first) and any(map(is_extracted, storage.list_files(first)))
+    except BertDataError:
+        return False
 
 
 def _begins_with_records(sources: Sequence[str]) -> bool:

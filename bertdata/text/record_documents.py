@@ -16,7 +16,7 @@ from bertdata._native import Engine
 from bertdata.sources.records import BadRecord, Record
 from bertdata.text.numbered_piece import NumberedPiece, RecordPlace
 from bertdata.text.part_settings import PartSettings
-from bertdata.text.record_text import is_held_out, record_body, text_hash
+from bertdata.text.record_text import is_held_out, record_bodies, text_hash
 from bertdata.text.selection.evaluation_texts import load_ngrams
 from bertdata.text.selection.removed import Removed, bad, excluded
 from bertdata.text.settings import SegmentCounts
@@ -63,17 +63,14 @@ class RecordStep:
         read = work.piece.read(self.settings.records)
         kept: list[Record] = []
         bodies: list[bytes] = []
-        faults: list[BadRecord] = []
         removed: list[Removed] = []
         duplicates = dict(work.duplicates)
-        for record in read.records:
-            body = record_body(record, self.settings)
-            if isinstance(body, BadRecord):
-                faults.append(body)
-            elif (found := self._removed(record, body, duplicates)) is not None:  # type: ignore[arg-type]
+        usable, faults = record_bodies(read.records, self.settings)
+        for record, body in usable:
+            if (found := self._removed(record, body, duplicates)) is not None:
                 removed.append(found)
             else:
-                kept.append(record)  # type: ignore[arg-type]
+                kept.append(record)
                 bodies.append(body)
         documents = self._documents(bodies, work.path)
         empty = [n for n, document in enumerate(documents) if len(document) < 2]

@@ -5,6 +5,7 @@ document. Two records of the same text, so understood, are duplicates.
 """
 
 import hashlib
+from collections.abc import Iterable
 
 from bertdata.errors import InputError, SettingsError
 from bertdata.sources.plain_text import text_lines
@@ -28,10 +29,22 @@ def is_held_out(text_hash: bytes, limit: int) -> bool:
     return int.from_bytes(text_hash[:8], "big") < limit
 
 
-def record_body(record: Record | BadRecord, settings: PartSettings) -> bytes | BadRecord:
-    """The text, in UTF-8. BadRecord for one that cannot be used."""
-    if isinstance(record, BadRecord):
-        return record
+def record_bodies(
+    records: Iterable[Record | BadRecord], settings: PartSettings
+) -> tuple[list[tuple[Record, bytes]], list[BadRecord]]:
+    """The records with their texts in UTF-8, and those that cannot be used."""
+    good: list[tuple[Record, bytes]] = []
+    bad: list[BadRecord] = []
+    for record in records:
+        body = record if isinstance(record, BadRecord) else _body(record, settings)
+        if isinstance(body, BadRecord):
+            bad.append(body)
+        elif isinstance(record, Record):
+            good.append((record, body))
+    return good, bad
+
+
+def _body(record: Record, settings: PartSettings) -> bytes | BadRecord:
     limit = settings.records.max_record_bytes
     if record.language is not None and not _is_of_language(record.language, settings.language):
         fault = f"is of language {record.language!r}, expected {settings.language}"

@@ -1,6 +1,7 @@
 """Records of any container to parts and shards on Beam: the bytes of ``segment`` and ``create``."""
 
 import json
+import pickle
 import re
 import subprocess
 import time
@@ -13,9 +14,13 @@ import fsspec
 import pytest
 
 from beam_pipelines.prepare import main
+from beam_pipelines.record_pipeline import with_bundled_files
 from beam_pipelines.stages import records
 from bertdata.cli.main import main as command_line
 from bertdata.sources import line_pieces, piece, plain_text
+from bertdata.text.part_settings import PartSettings
+from bertdata.text.selection.evaluation_texts import evaluation_texts
+from bertdata.text.selection.settings import SelectionSettings, evaluation_files
 from tests.support.commands import contents
 from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT
@@ -314,3 +319,14 @@ def test_a_bad_record_ends_the_search_for_duplicates_in_the_line_of_the_command(
     assert line.startswith(f"beam_pipelines.prepare: error: {source}/0/a.jsonl.zst: record ")
     assert "has no text" in line
     assert not list(tmp_path.glob("beam*"))
+
+
+def test_evaluation_sets_travel_to_workers_on_other_machines(tmp_path: Path) -> None:
+    path = tmp_path / "evaluation.txt"
+    path.write_text("one two three")
+    settings = PartSettings(selection=SelectionSettings(exclude=evaluation_files([str(path)])))
+    packed = pickle.dumps(with_bundled_files(settings))
+    path.unlink()
+    found: PartSettings = pickle.loads(packed)
+    assert found.as_json() == settings.as_json()
+    assert list(evaluation_texts(found.selection.exclude[0].path)) == ["one two three"]

@@ -12,7 +12,7 @@ from trainer.run.usage import COMMANDS
 
 SOURCES = read_sources(ROOT)
 MOST_FILES = 60
-MOST_LINES = 7_194
+MOST_LINES = 7_261
 NEEDED = {
     "finetuning": ("finetune", "--task=mrpc"),
     "formats": ("convert", "a", "b"),
@@ -20,6 +20,13 @@ NEEDED = {
     "like": ("like", "--help"),
     "loading": ("pretrain", "--train-data={data}", "--output-dir={place}/new", "--device=cpu", "--bins=4"),
     "loggers": ("pretrain", "--generated-data", "--output-dir={place}/new", "--device=cpu", "--mllog"),
+    "recipe": (
+        "pretrain",
+        "--generated-data",
+        "--optimiser=stableadamw",
+        "--output-dir={place}/new",
+        "--device=cpu",
+    ),
     "run_report": ("report", "{place}/run"),
     "splitting": ("pretrain", "--generated-data", "--output-dir={place}/new", "--strategy=sharded"),
     "tasks": ("pretrain", "--generated-data", "--objective=span", "--output-dir={place}/new", "--device=cpu"),

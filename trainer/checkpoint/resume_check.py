@@ -9,10 +9,13 @@ from trainer.config.keys import properties, section_keys
 from trainer.config.settings import Config
 from trainer.errors import CheckpointError
 
-CHANGEABLE = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
+CHANGEABLE = (
+    *("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"),
+    *("embedding_dropout", "mlp_dropout", "global_rope_theta", "local_rope_theta"),
+)
 """Settings of a model that may differ from those in its checkpoint."""
 
-_COMPARED = ("update", "schedule", "data", "masking")
+_COMPARED = ("update", "schedule", "recipe", "data", "masking")
 _ANOTHER_ORDER = "its position belongs to another order of the examples"
 _REASONS = {
     "data": _ANOTHER_ORDER,
@@ -64,7 +67,8 @@ def changed_settings(state: State, config: Config, update_examples: int) -> list
         for key in (*keys, *CHANGEABLE)
         if (before := state.config.get(key, properties()[key].get("default"))) != now[key]
     ]
-    if state.step and state.trained != state.step * update_examples:
+    grows = now["batch_warmup_from"] is not None or state.config.get("batch_warmup_from") is not None
+    if state.step and state.trained != state.step * update_examples and not grows:
         before = f"{state.trained / state.step:g}"  # an earlier resume may have changed it already
         lines.append(f"examples of an update: {before} on average so far, {update_examples} in this run")
     return lines

@@ -165,13 +165,14 @@ def _whole(name: str, value: Any) -> Any:
 
 
 def steps_or_epochs(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """All keys with steps or epochs, not both: a flag wins over the file, else steps win."""
+    """All keys with steps, or epochs or tokens, not both: a flag wins over the file, else steps win."""
     keys = below | above
-    if keys.get("num_train_epochs") is None:
-        return keys
-    if "steps" in above or ("steps" in below and above.get("num_train_epochs") is None):
-        return keys | {"num_train_epochs": None}
-    keys.pop("steps", None)
+    for name in ("num_train_epochs", "train_tokens"):
+        if keys.get(name) is not None:
+            if "steps" in above or ("steps" in below and above.get(name) is None):
+                keys[name] = None
+            else:
+                keys.pop("steps", None)
     return keys
 
 

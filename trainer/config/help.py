@@ -29,6 +29,7 @@ TITLES = {
     "update": "update of the weights",
     "split": "division of the model over the devices",
     "schedule": "learning rate",
+    "recipe": "growing updates, the end of the schedule",
     "reports": "reports",
     "finetuning": "fine-tuning",
 }

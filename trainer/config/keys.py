@@ -20,7 +20,7 @@ from trainer.registry import find
 
 SECTIONS = (
     *("run", "data", "masking", "model", "modernbert", "update"),
-    *("split", "schedule", "reports", "finetuning"),
+    *("split", "schedule", "recipe", "reports", "finetuning"),
 )
 """The sections, in the order of their keys."""
 

@@ -187,9 +187,8 @@ MODEL_SECTION: type[ModelKeys] = make_dataclass(
 
 def kind_of(values: Mapping[str, Any]) -> type[ModelConfig]:
     """The settings of the kind of model that these keys describe. Those of a bert where it is unknown."""
-    name = values.get("model_type")
-    known = isinstance(name, str) and name in NAMES["model settings"]
-    kind: type[ModelConfig] = find("model settings", str(name) if known else "bert")
+    name = str(values.get("model_type"))
+    kind: type[ModelConfig] = find("model settings", name if name in NAMES["model settings"] else "bert")
     return kind
 
 

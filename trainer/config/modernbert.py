@@ -74,9 +74,11 @@ class ModernBertConfig(ModelConfig):
         3, "every so manieth layer, from the first, sees whole sequences", least=1
     )
     global_rope_theta: float = setting(
-        160000.0, "base of the rotary positions in layers that see whole sequences", above=0
+        160000.0, "base of the rotary positions in layers that see whole sequences", above=0, by_phase=True
     )
-    local_rope_theta: float = setting(10000.0, "base of the rotary positions in local layers", above=0)
+    local_rope_theta: float = setting(
+        10000.0, "base of the rotary positions in local layers", above=0, by_phase=True
+    )
     embedding_dropout: float = setting(0.0, "dropout of ModernBERT's embeddings", least=0, below=1)
     mlp_dropout: float = setting(0.0, "dropout within ModernBERT's feed-forward part", least=0, below=1)
     initializer_cutoff_factor: float = setting(2.0, "largest initial weight, in standard deviations", above=0)

@@ -59,6 +59,11 @@ class RunSection(Section):
     start_moments: bool = setting(
         False, "take the moments of start_from_ckpt too; updates and schedule begin at 0"
     )
+    resume_from: str | None = setting(
+        None,
+        "checkpoint to resume from, or run, in an output_dir of one's own: a branch, with other steps say",
+        common=True,
+    )
     resume: bool = setting(False, "continue from the last checkpoint in output_dir", common=True)
     resume_step: int | None = setting(None, "update to resume at (default: the last checkpoint's)", least=0)
     checkpoint_every: int = setting(

@@ -8,7 +8,7 @@ Precedence: command line, JSON file (both read by ``trainer.config.flags``), def
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from bertdata.config.value_check import check_names
 from trainer.config.data import DataSection
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from trainer.config.device_keys import CudaSection
     from trainer.config.finetuning import FinetuningSection
     from trainer.config.masking import MaskingSection
+    from trainer.config.recipe import RecipeSection
     from trainer.config.split import SplitSection
 
 SectionKind = TypeVar("SectionKind", bound=Section)
@@ -55,7 +56,7 @@ class Config:
         for name in self.schedule_kind.needed:
             given = getattr(self.schedule, name) is not None
             check(given, f"lr_schedule {self.schedule_name} needs {name}")
-        if self.schedule.num_train_epochs is None:  # else the data give the number of updates
+        if not self.counts_updates:
             self.find_warmup(self.schedule.steps)
 
     @classmethod
@@ -109,6 +110,17 @@ class Config:
         from trainer.config.split import SplitSection
 
         return self.section(SplitSection)
+
+    @property
+    def recipe(self) -> "RecipeSection | None":
+        """The end of the schedule, growing updates and counts of tokens, where any is given."""
+        return cast("RecipeSection | None", self.others.get("recipe"))
+
+    @property
+    def counts_updates(self) -> bool:
+        """True if the data give the number of updates."""
+        by_tokens = self.recipe is not None and self.recipe.train_tokens is not None
+        return by_tokens or self.schedule.num_train_epochs is not None
 
     @property
     def finetuning(self) -> "FinetuningSection":
@@ -174,7 +186,8 @@ class Config:
         kind, steps = self.schedule_kind, self.schedule.steps
         rate = self.schedule.base_learning_rate * (workers if kind.rate_of_one_worker else 1)
         values = self.schedule.values() | {"adam": self.update.optimiser.startswith("adam")}
-        given = {name: values[name] for name in kind.defaults if values[name] is not None}
+        values |= self.recipe.values() if self.recipe else {}
+        given = {name: values[name] for name in kind.defaults if values.get(name) is not None}
         return kind.formula(rate, steps, self.find_warmup(steps), **given)
 
     def evaluation_interval(self, workers: int, examples_per_row: float = 1.0) -> int:

@@ -22,6 +22,7 @@ class Preset:
     decay_skips: parameters whose name contains one of these do not decay.
     trust: the parameters with a trust ratio: "all", "none", those that decay_skips does not match
     ("named"), those whose decay is not 0 ("decayed"), or all but biases ("weights").
+    decays_by_share: weight decay is multiplied by the rate's share of the base rate, not by the rate.
 
     schedule, clipping: what the optimiser's authors use with it, where a configuration names none.
     """
@@ -35,6 +36,7 @@ class Preset:
     trust: str = "all"
     debias: bool = True
     momentum: float = 0.0
+    decays_by_share: bool = False
     schedule: str = "polynomial_decay"
     clipping: str = "none"
 

@@ -63,7 +63,8 @@ class Deal:
     def __init__(
         self, *, workers: int, rank: int, accumulation: int, batch_size: int, by_lengths: bool
     ) -> None:
-        self.micro_batches, self.batch_size, self.by_lengths = workers * accumulation, batch_size, by_lengths
+        self.workers, self.rank, self.micro_batches = workers, rank, workers * accumulation
+        self.batch_size, self.by_lengths = batch_size, by_lengths
         self.update_rows = self.micro_batches * batch_size
         self.size = group_size(self.micro_batches, batch_size) if by_lengths else 1
         own = rank + workers * np.arange(accumulation)

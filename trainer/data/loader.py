@@ -122,7 +122,16 @@ class Loader(Prefetcher[Update[Made]]):
             updates=max(1, most_rows // deal.offsets.size),
             ahead=min(open_files, files) * (total // files) // 4,
         )
-        super().__init__(self._updates(rows.find(dealer, start), first_update), _PREFETCHED_UPDATES)
+        found = self.find_rows(dealer, start, first_update)
+        super().__init__(self._updates(found, first_update), _PREFETCHED_UPDATES)
+
+    def find_rows(self, dealer: Dealer, start: Position, update: int) -> Iterator[OwnRows]:
+        """This worker's rows from the position on, without end. update: number of the first update."""
+        return self._rows.find(dealer, start)
+
+    def micro_batches(self, update: int) -> int:
+        """This worker's micro-batches of the update."""
+        return self._accumulation
 
     def close(self) -> None:
         """End the threads."""
@@ -134,12 +143,12 @@ class Loader(Prefetcher[Update[Made]]):
             self._decoder.start(own.now, own.coming)
             batches = self._form.batches(self._gather(own, update), self._batch_size, self._prepare)
             for position in own.positions:
-                yield Update(list(islice(batches, self._accumulation)), position)
+                yield Update(list(islice(batches, self.micro_batches(update))), position)
             update += len(own.positions)
 
     def _gather(self, own: OwnRows, update: int) -> GatheredExamples:
         """The examples of this worker's rows. update: number of the first one."""
-        rows, count = self._rows, len(own.positions) * self._accumulation * self._batch_size
+        rows, count = self._rows, len(own.positions) * self.micro_batches(update) * self._batch_size
         pieces = [(self._decoder.file(part.file), part.rows, part.targets) for part in own.parts]
         pieces, ends = rows.expand(own, pieces, count)
         gathered = gather(pieces, rows.layout, ends)

@@ -27,7 +27,7 @@ _CHUNK = 1 << 20
 """Scores that are computed at once, if one head has no more: they stay in the processor's cache."""
 
 EVERY = -1
-"""The reach of a token that sees its whole sequence."""
+"""The reach of a token that sees its whole sequence, which custom operations take in place of None."""
 
 Part = tuple[slice, slice]
 """Rows and heads."""
@@ -82,9 +82,8 @@ def cpu_attention(
     """
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     seed = torch.randint(1 << 62, (1,)) if dropout else torch.zeros(1, dtype=torch.int64)
-    attended: Tensor = attend(
-        query, key, value, ends, seed, dropout, scale, EVERY if reach is None else reach
-    )
+    reach = EVERY if reach is None else reach
+    attended: Tensor = attend(query, key, value, ends, seed, dropout, scale, reach)
     return attended
 
 
@@ -99,10 +98,7 @@ def attend(
     scale: float,
     reach: int = EVERY,
 ) -> Tensor:
-    """softmax(scale * query @ key.T) @ value for each sequence and head, with dropout of the softmax.
-
-    reach: that of ``cpu_attention``, or -1.
-    """
+    """softmax(scale * query @ key.T) @ value for each sequence and head, with dropout of the softmax."""
     output = torch.empty(query.shape, dtype=query.dtype)
     draw = _dropout_factors(seed, dropout, query.dtype)
     with torch.autocast("cpu", enabled=False):

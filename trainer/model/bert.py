@@ -78,11 +78,16 @@ class Bert(nn.Module):
 
         carried: of the layer before the first one that is here; None: the embeddings are here.
         """
+        normed = self.encode_seeded(batch, carried)
+        first = normed.index_select(0, batch.starts())
+        return normed, torch.tanh(self.pooler.dense(first))
+
+    def encode_seeded(self, batch: Batch, carried: Carried | None = None) -> Tensor:
+        """(tokens, hidden) vectors of the tokens, for heads that draw their dropout next."""
         normed = self.encode(batch, carried).normed
         if self.seeds is not None:
             self.seeds(len(self.encoder.layer) + 1)
-        first = normed.index_select(0, batch.starts())
-        return normed, torch.tanh(self.pooler.dense(first))
+        return normed
 
     def encode(self, batch: Batch, carried: Carried | None = None) -> Carried:
         """The tokens after this model's last layer. carried: as for ``forward``."""

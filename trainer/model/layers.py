@@ -119,11 +119,9 @@ def padded_attention(
     """
     tokens = len(query)
     if reach is not None:
-        from trainer.model.windows import window_attention
+        from trainer.model.windows import flat_window_attention
 
-        every = torch.arange(tokens, dtype=ends.dtype, device=ends.device)
-        numbers = torch.searchsorted(ends[1:], every, right=True)
-        return window_attention(query, key, value, numbers, reach, dropout, scale)
+        return flat_window_attention(query, key, value, ends, reach, dropout, scale)
     starts, lengths = ends[:-1], ends.diff()
     places = torch.arange(longest, dtype=ends.dtype, device=ends.device)
     rows = (starts[:, None] + places).clamp(max=tokens - 1)

@@ -23,6 +23,9 @@ Rotation = tuple[Tensor, Tensor]
 """The cosine and the sine of each angle of each token, (T, 1, 1, half of the head size) in fp32."""
 
 _DEEP = ("output.dense", "transform.dense")
+"""Ends of the paths whose first values shrink with the depth."""
+
+_CLASSIFIERS = ("classifier", "qa_outputs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +129,8 @@ class ModernBert(Bert):
     def draw(self, values: Tensor, path: str, config: ModelConfig) -> None:
         """A normal distribution whose ends are cut off."""
         std = deviation(path, config, _DEEP)
+        if path in _CLASSIFIERS:
+            std = config.hidden_size**-0.5
         end = _own(config).initializer_cutoff_factor * std
         nn.init.trunc_normal_(values, std=std, a=-end, b=end)
 

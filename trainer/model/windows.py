@@ -37,6 +37,15 @@ def window_attention(
     return attended.transpose(1, 2).flatten(0, 1)[:tokens]
 
 
+def flat_window_attention(
+    query: Tensor, key: Tensor, value: Tensor, ends: Tensor, reach: int, dropout: float, scale: float | None
+) -> Tensor:
+    """``window_attention`` of sequences that follow one another. ends: 0, then the row after each."""
+    every = torch.arange(len(query), dtype=ends.dtype, device=ends.device)
+    numbers = torch.searchsorted(ends[1:], every, right=True)
+    return window_attention(query, key, value, numbers, reach, dropout, scale)
+
+
 def _blocks(rows: Tensor, size: int) -> Tensor:
     """(blocks, size, ...) of rows that have one block more at each end."""
     return rows[size:-size].reshape(-1, size, *rows.shape[1:])

@@ -1,4 +1,4 @@
-"""The number of updates of a training that is asked for in epochs."""
+"""The number of updates of a training that is asked for in epochs or in tokens."""
 
 import math
 from dataclasses import replace
@@ -6,26 +6,46 @@ from dataclasses import replace
 from bertdata.dataset.reader import OpenedDataset
 from trainer.config.section import check
 from trainer.config.settings import Config
+from trainer.run.planned_updates import PlannedUpdates, plan_updates
 from trainer.run.runtime import Runtime
 
 
 def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Config:
-    """The configuration with the number of updates of its epochs, if it has any.
+    """The configuration with the number of updates of its epochs or tokens, if it has any.
 
     SettingsError where the warm-up is longer.
     """
     epochs, update = config.schedule.num_train_epochs, config.update
-    if epochs is None:
+    if not config.counts_updates:
         return config
     sizes = (update.batch_size, update.accumulation, update.global_batch_size, update.replicas)
+    key = "train_tokens" if epochs is None else "num_train_epochs"
     check(
         any(sizes) or config.run.strategy == "replicated" or runtime.workers.size == 1,
-        "num_train_epochs needs batch_size or global_batch_size: a plan may choose the size of an update",
+        f"{key} needs batch_size or global_batch_size: a plan may choose the size of an update",
     )
-    rows = replace(runtime, config=config).rows(data)
-    examples = update.examples(runtime.copies, rows.examples_per_row)
-    steps = max(1, math.ceil(data.examples * epochs / examples))
-    passes = "1 epoch" if epochs == 1 else f"{epochs:g} epochs"
-    runtime.log(f"{passes} of {data.examples} examples: {steps} updates, each of {examples} examples")
+    runtime = replace(runtime, config=config)
+    planned = plan_updates(runtime, runtime.rows(data))
+    asked, updates = _asked(config, planned)
+    steps = max(1, math.ceil(updates))
+    last = "each" if type(planned) is PlannedUpdates else "the last"
+    runtime.log(f"{asked}: {steps} updates, {last} of {planned.examples} examples")
     config.find_warmup(steps)
     return config.changed(steps=steps)
+
+
+def _asked(config: Config, planned: PlannedUpdates) -> tuple[str, float]:
+    """The training that is asked for, in words and as a number of updates."""
+    course, epochs, data = (
+        getattr(planned, "course", None),
+        config.schedule.num_train_epochs,
+        planned.rows.data,
+    )
+    if course and config.recipe and (tokens := config.recipe.train_tokens):
+        return f"{tokens:,} tokens", course.first_update_after(tokens / course.tokens)
+    assert epochs is not None
+    passes = "1 epoch" if epochs == 1 else f"{epochs:g} epochs"
+    updates = data.examples * epochs / planned.examples
+    if course:
+        updates = course.first_update_after(updates * planned.accumulation)
+    return f"{passes} of {data.examples} examples", updates

@@ -103,7 +103,9 @@ class Evaluation:
         The run before was killed, or failed, between the checkpoint and the evaluation that follows it.
         """
         is_last = state.step == self._runtime.config.schedule.steps
-        if not is_last and not passes(planned.interval, state.trained - planned.examples, state.trained):
+        if not is_last and not passes(
+            planned.interval, state.trained - planned.examples_of(state.step - 1), state.trained
+        ):
             return False
         folder = str(self._runtime.config.run.output_dir)
         evaluated: bool = self._runtime.on_rank_0(lambda: is_evaluated(folder, state.step))

@@ -40,11 +40,11 @@ class PendingUpdates:
     """Updates whose losses are not yet reported."""
 
     def __init__(
-        self, training: Training, report: Reporter, loader: Loader[Batch], update_examples: int
+        self, training: Training, report: Reporter, loader: Loader[Batch], examples_of: Callable[[int], int]
     ) -> None:
         self._training, self._report, self._loader = training, report, loader
         self._runtime = runtime = training.runtime
-        self._examples = update_examples
+        self._examples_of = examples_of
         self._data_wait = DataWait(runtime.config, runtime.log)
         self._skipped = 0
         self._reported = training.state.step
@@ -105,7 +105,7 @@ class PendingUpdates:
                 learning_rate=one.learning_rate,
                 seconds=compile_seconds or seconds,
                 is_timed=not compile_seconds,
-                sequences=self._examples,
+                sequences=self._examples_of(self._reported - 1),
                 tokens=tokens,
                 operations=operations,
                 slots=slots,

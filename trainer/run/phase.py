@@ -21,7 +21,7 @@ from trainer.report.reporter import Reporter, make_reporter
 from trainer.run.kept_tokenizer import keep_tokenizer
 from trainer.run.path_check import find_used
 from trainer.run.pending_updates import PendingUpdates
-from trainer.run.planned_updates import PlannedUpdates, count_calls, passes
+from trainer.run.planned_updates import PlannedUpdates, count_calls, passes, plan_updates
 from trainer.run.runtime import Runtime, divide, find_model_config, make_model
 from trainer.run.training import Training
 
@@ -39,7 +39,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     config, device = runtime.config, runtime.device
     rows = runtime.rows(data)
     runtime.log("building the model")
-    planned = PlannedUpdates(runtime, rows)
+    planned = plan_updates(runtime, rows)
     order = rows.describe(f"{runtime.copies * planned.accumulation} x {planned.batch_size} examples")
     fresh = replace(new_state(config, shape, data.digest, order), task=runtime.task.name)
     training = Training(runtime, make_model(runtime, shape), fresh)
@@ -49,6 +49,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
         return compile_shapes(training, planned)
     kind, path = runtime.on_rank_0(lambda: find_start(config, fresh))
     start_training(training, kind, path, planned.examples)
+    training.schedule = planned.warmed_up(training.schedule)
     planned.start = training.state.step
     training.strategy.check_accumulation(planned.accumulation)
     calls = count_calls(config, planned.start, device)
@@ -97,7 +98,8 @@ def find_configured_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
 def is_continued(run: RunSection) -> bool:
     """True if a run is to begin with the weights of a checkpoint."""
     by_number = run.resume_step is not None
-    return run.resume or run.phase2 or by_number or bool(run.start_from_ckpt or run.start_moments)
+    elsewhere = run.start_from_ckpt or run.start_moments or run.resume_from
+    return run.resume or run.phase2 or by_number or bool(elsewhere)
 
 
 def find_start(config: Config, fresh: State) -> tuple[str, str]:
@@ -171,7 +173,7 @@ def make_updates(
     """Make the planned updates, with their reports, checkpoints and evaluations. True if asked to stop."""
     runtime = planned.runtime
     config, device, stopping = runtime.config, runtime.device, runtime.workers.stopping
-    pending = PendingUpdates(training, report, loader, planned.examples)
+    pending = PendingUpdates(training, report, loader, planned.examples_of)
     compile_times = None
     if device.compiles:
         from trainer.run.compiling import CompileTimes
@@ -192,7 +194,7 @@ def make_updates(
             made, compile_seconds = compile_times.measure(updates, make) if compile_times else (make(), 0.0)
             for update, sums in zip(updates, made, strict=True):
                 pending.add(update, sums, compile_seconds / len(updates))
-                training.advance(update.position, planned.examples)
+                training.advance(update.position, planned.examples_of(training.state.step))
             count_update()
             step, trained = training.state.step, training.state.trained
             is_last = step == last

@@ -1,7 +1,10 @@
 """The updates of a phase that a run makes: their number, their size and their micro-batches."""
 
+from collections.abc import Callable
+
 from bertdata.errors import SettingsError
 from trainer.checkpoint.state import State
+from trainer.config.schedule import Schedule
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.dealing import Rows
@@ -12,6 +15,15 @@ from trainer.registry import find
 from trainer.run.runtime import Runtime
 
 
+def plan_updates(runtime: Runtime, rows: Rows) -> "PlannedUpdates":
+    """The configured updates of a phase."""
+    grow = runtime.config.recipe is not None and runtime.config.recipe.counts_tokens
+    planned: PlannedUpdates = (
+        find("update", "counted in tokens")(runtime, rows) if grow else PlannedUpdates(runtime, rows)
+    )
+    return planned
+
+
 class PlannedUpdates:
     """The updates of a phase that this run makes, numbered from ``start`` to ``last``.
 
@@ -19,6 +31,8 @@ class PlannedUpdates:
     the model. examples_per_row: on average. examples: those of an update over all workers. interval:
     examples trained between two evaluations.
     """
+
+    loader_kind: Callable[..., Loader[Batch]] = Loader
 
     def __init__(self, runtime: Runtime, rows: Rows) -> None:
         config, copies = runtime.config, runtime.copies
@@ -36,6 +50,14 @@ class PlannedUpdates:
         """The form of the micro-batches."""
         return self.runtime.form(self.rows, self.batch_size, self.runtime.copies * self.accumulation)
 
+    def examples_of(self, update: int) -> int:
+        """Examples of the update over all workers."""
+        return self.examples
+
+    def warmed_up(self, schedule: Schedule) -> Schedule:
+        """The schedule with a warm-up of its own."""
+        return schedule
+
     def loader(self, form: Form[Batch], state: State) -> Loader[Batch]:
         """The loader of this worker's micro-batches, from the state's position on."""
         config, division, device = self.runtime.config, self.runtime.division, self.runtime.device
@@ -44,7 +66,7 @@ class PlannedUpdates:
             if not config.is_finetuning:  # features are one file for any number of workers
                 self.runtime.log(f"warning: {message}")
 
-        return Loader(
+        return self.loader_kind(
             self.rows,
             form=form,
             batch_size=self.batch_size,

@@ -52,7 +52,7 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
     runtime.log("opening the data")
     opened = [open_configured(config, training_paths(config)) for config in phases]
     runtime = runtime.learning(*opened)
-    if any(config.schedule.num_train_epochs is not None for config in phases):
+    if any(config.counts_updates for config in phases):
         from trainer.run.epochs import count_updates
 
         phases = [count_updates(runtime, one, data) for one, data in zip(phases, opened, strict=True)]
@@ -83,7 +83,7 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
         if training:
             training.release()
         if config is not phases[0]:
-            config = config if skips_first else config.changed(resume_step=None)
+            config = config if skips_first else config.changed(resume_step=None, resume_from=None)
             runtime = replace(runtime, config=config, device=find_device(config, runtime.workers.local_rank))
         training = train_phase(runtime, data)
         if not training.is_over:

@@ -1,6 +1,6 @@
 """The start point of a run that goes on from a checkpoint, or finds one in its output directory."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,12 @@ from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError, MissingInputError, SettingsError
-from trainer.checkpoint.filling import fill_model, match_moments
+from trainer.checkpoint.filling import fill_model, match_moments, match_weights
 from trainer.checkpoint.reading import choose_checkpoint, read_state, read_tensors
 from trainer.checkpoint.resume_check import changed_settings, check_fits, check_position
-from trainer.checkpoint.source import open_checkpoint
+from trainer.checkpoint.source import find_own, open_checkpoint
 from trainer.checkpoint.state import MOMENTS, State, find_checkpoints
+from trainer.checkpoint.stored import Checkpoint
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.order import Position
@@ -34,8 +35,7 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
     if config.run.start_moments and not config.run.start_from_ckpt:
         raise SettingsError("start_moments is given, but no start_from_ckpt to take them from")
     resuming = config.run.resume or config.run.resume_step is not None
-    if resuming and (there or config.run.resume_step is not None):
-        path = choose_checkpoint(output_dir, config.run.resume_step)
+    if (path := _find_resumed(config)) is not None:
         state = read_state(path)
         if state.phase == fresh.phase:
             check_fits(path, state, fresh, "data", "order", "seed", "open_files", "optimiser")
@@ -60,6 +60,18 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
     if there or (used and not resuming):
         raise in_use(output_dir, used[0])
     return ("weights", config.run.start_from_ckpt) if config.run.start_from_ckpt else ("new", "")
+
+
+def _find_resumed(config: Config) -> Path | None:
+    """The checkpoint to resume from: one of the run's own, else the one that it branches off."""
+    run, output_dir = config.run, str(config.run.output_dir)
+    if run.resume_step is not None or (run.resume and find_checkpoints(output_dir)):
+        return choose_checkpoint(output_dir, run.resume_step)
+    if run.resume_from is None or find_used(output_dir):
+        return None
+    if (found := find_own(run.resume_from)) is None:
+        raise CheckpointError(f"{run.resume_from}: holds no checkpoint of this trainer to resume from")
+    return found
 
 
 def load(kind: str, path: str, training: Training, update_examples: int) -> tuple[State, int | None]:
@@ -102,7 +114,7 @@ class WholeModelReader:
         with_moments = self._runtime.config.run.start_moments
 
         def read() -> tuple[list[str], int]:
-            checkpoint = open_checkpoint(path, with_moments=with_moments)
+            checkpoint = open_start(self._runtime, self._model.config, path)
             fill_model(self._model, checkpoint)
             if with_moments:
                 weights = dict(self._model.named_parameters())
@@ -141,6 +153,29 @@ class WholeModelReader:
         self._strategy.load_moments(moved, applied)
 
 
+def open_start(runtime: Runtime, shape: ModelConfig, path: str) -> Checkpoint:
+    """The checkpoint that a run starts from, with a row for each token of the data. Logs what is taken.
+
+    DataError where its vocabulary is another than the data's.
+    """
+    config = runtime.config
+    checkpoint = open_checkpoint(path, with_moments=config.run.start_moments)
+    if not config.is_finetuning:
+        from trainer.run.vocabulary_fit import fit_vocabulary
+
+        checkpoint = fit_vocabulary(checkpoint, shape, config, runtime.log)
+    found, missing = match_weights(runtime.empty_model(shape).state_dict(), shape, checkpoint)
+    drawn = f"; drawn anew: {_parts(missing)}" if missing else ""
+    left = _parts(name for name in checkpoint.weights if name not in found)
+    runtime.log(f"taken from {path}: {_parts(found)}{drawn}{left and f'; left out: {left}'}")
+    return checkpoint
+
+
+def _parts(names: Iterable[str]) -> str:
+    """The parts of the model that the tensors belong to."""
+    return ", ".join(dict.fromkeys(".".join(name.split(".")[:2]) for name in names))
+
+
 def find_continued_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
     """The configured model's shape. Keys that are not configured come from the start checkpoint.
 
@@ -151,8 +186,8 @@ def find_continued_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
     given, known = config.model_settings, dict(start or {})
     if config.model.values()["hidden_act"] is None and "hidden_act" in known:
         given.pop("hidden_act", None)
-    if data.vocabulary_size is not None:
-        known.pop("vocab_size", None)
+    if data.vocabulary_size is not None and "vocab_size" in known:
+        known["vocab_size"] = max(known["vocab_size"], data.vocabulary_size)
     shape = find_model_config(config, data, known | given)
     if start and start["hidden_act"] != shape.hidden_act:
         found = f"hidden_act is {shape.hidden_act}, the checkpoint's {start['hidden_act']}"
@@ -166,6 +201,8 @@ def find_start_shape(config: Config) -> dict[str, Any] | None:
     A run that goes on after such a start takes its own checkpoint's, as the other may be gone.
     """
     run = config.run
+    if run.resume_from and (branched := _find_resumed(config)):
+        return read_state(branched).model
     there = find_checkpoints(str(run.output_dir)) if run.resume or run.phase2 or run.resume_step else {}
     if there and not (run.phase2 and run.start_from_ckpt):
         first, last = (read_state(there[number]) for number in (min(there), max(there)))
@@ -179,9 +216,5 @@ def find_start_shape(config: Config) -> dict[str, Any] | None:
 
 def is_phase_over(config: Config) -> bool:
     """True if the checkpoint to resume from belongs to a later phase than the configuration's."""
-    output_dir = str(config.run.output_dir)
-    if not (config.run.resume and find_checkpoints(output_dir)) and config.run.resume_step is None:
-        return False
-    return read_state(choose_checkpoint(output_dir, config.run.resume_step)).phase > (
-        2 if config.run.phase2 else 1
-    )
+    path = _find_resumed(config)
+    return path is not None and read_state(path).phase > (2 if config.run.phase2 else 1)

@@ -54,7 +54,7 @@ def find_tokenizer(
         raise DataError(f"{words.name}: has {words.size} tokens, the model has vocab_size {shape.vocab_size}")
     if isinstance(file, TokenizerJson):
         return with_casing(file, lower_case)
-    for known in (casing, _casing(checkpoint)):
+    for known in (casing, casing_of(checkpoint)):
         lower_case = known if lower_case is None else lower_case
     if lower_case is None:  # nobody tells: as the vocabulary itself is
         lower_case = not casing_warnings(words, True)
@@ -102,7 +102,7 @@ def _of_data(
     return file, dataset.manifest.plan.settings.tokenizer.get("lower_case") if dataset.manifest else None
 
 
-def _casing(checkpoint: Checkpoint) -> bool | None:
+def casing_of(checkpoint: Checkpoint) -> bool | None:
     """The casing in the checkpoint's configuration, or in the file beside another program's checkpoint."""
     config = beside(checkpoint, CONFIGURATION_NAME)
     if config is None:

@@ -37,7 +37,7 @@ class Training(AbstractContextManager["Training"]):
         self.start_point = "new"
         self.learning_rate = 0.0
         self.runtime, self.model = runtime, model
-        self._schedule = runtime.config.make_schedule(runtime.copies)
+        self.schedule = runtime.config.make_schedule(runtime.copies)
         worker = runtime.worker(model)
         self.strategy = find_strategy(worker)
         self.tensors: Any
@@ -49,7 +49,7 @@ class Training(AbstractContextManager["Training"]):
 
     def update(self, updates: Sequence[Update[Batch]]) -> list[Tensor]:
         """Make the updates. Returns of each this worker's sums, as Strategy.update does."""
-        self.learning_rate = self._schedule(self.state.step)
+        self.learning_rate = self.schedule(self.state.step)
         batches = [update.batches for update in updates]
         return self.strategy.update(batches, self.learning_rate, self.state.update_number)
 

@@ -32,13 +32,13 @@ class Lamb(Optimiser):
         rate = numbers.rate
         assert isinstance(rate, Tensor)
         if not settings.trust:
-            _fused_adamw(tensors.weights, tensors, numbers, settings, rate, settings.weight_decay)
+            fused_adamw(tensors.weights, tensors, numbers, settings, rate, settings.weight_decay)
             return
         sizes = [weight.numel() for weight in tensors.weights]
         flat = torch.zeros(sum(sizes), device=rate.device)
         parts = zip(torch.split(flat, sizes), tensors.weights, strict=True)
         u = [part.view_as(weight) for part, weight in parts]
-        _fused_adamw(u, tensors, numbers, settings, torch.full_like(rate, -1.0), 0.0)
+        fused_adamw(u, tensors, numbers, settings, torch.full_like(rate, -1.0), 0.0)
         if settings.weight_decay:
             torch._foreach_add_(u, tensors.weights, alpha=settings.weight_decay)
         # A rate of 0 leaves every bit of a weight: the product is a zero of the other sign, and u is +0.0
@@ -56,7 +56,7 @@ def trust_ratios(weights: Sequence[Tensor], changes: Sequence[Tensor], norms: No
     return torch.where((w_norms > 0) & (u_norms > 0), w_norms / u_norms, 1.0)
 
 
-def _fused_adamw(
+def fused_adamw(
     targets: list[Tensor],
     tensors: Tensors,
     numbers: Numbers,

@@ -46,6 +46,10 @@ class Norms:
     order.
     """
 
+    def size(self, weight: Tensor) -> int:
+        """Elements of the whole weight, of which the tensor is this process's part."""
+        return weight.numel()
+
     def each(self, tensors: Sequence[Tensor]) -> Tensor:
         """(n,): the norm of each weight, or of its gradient, of which a tensor is this process's part."""
         return torch.stack(list(torch._foreach_norm(list(tensors))))
@@ -159,10 +163,10 @@ def configured_preset(config: Config) -> Preset:
     """The configured optimiser's preset, with the settings that the configuration gives."""
     keys = config.update
     preset: Preset = find("preset", keys.optimiser)
-    # One beta given, the other is the usual one, not the preset's.
-    betas = (0.9 if keys.beta1 is None else keys.beta1, 0.999 if keys.beta2 is None else keys.beta2)
+    beta1, beta2 = preset.betas
     settings: dict[str, Any] = {
-        "betas": None if keys.beta1 is keys.beta2 is None else betas,
+        "lr": config.schedule.base_learning_rate if preset.decays_by_share else None,
+        "betas": (beta1 if keys.beta1 is None else keys.beta1, beta2 if keys.beta2 is None else keys.beta2),
         "eps": keys.optimiser_epsilon,
         "weight_decay": keys.weight_decay,
         "decay_skips": None if keys.decay_skips is None else tuple(keys.decay_skips),

@@ -22,9 +22,10 @@ from bertdata.io.sorted_entries import SortedEntries
 from bertdata.sources.records import BadRecord
 from bertdata.text.numbered_piece import Duplicate, NumberedPiece, RecordPlace
 from bertdata.text.part_settings import PartSettings
-from bertdata.text.record_text import HASH_BYTES, bad_record_error, record_body, text_hash
+from bertdata.text.record_text import HASH_BYTES, bad_record_error, record_bodies, text_hash
 
-NAME = "duplicates"
+NAME = "sorted/duplicates"
+"""By which the commit protocol knows the file; no part's name has a slash."""
 
 HASHED = struct.Struct(f">{HASH_BYTES}sIII")
 """Hash of a text; numbers of the file, of its piece, of the record in the piece."""
@@ -48,14 +49,10 @@ class HashStep:
 
     def __call__(self, work: NumberedPiece) -> PieceHashes:
         read = work.piece.read(self.settings.records)
-        entries: list[bytes] = []
-        bad: list[BadRecord] = []
-        for record in read.records:
-            body = record_body(record, self.settings)
-            if isinstance(body, BadRecord):
-                bad.append(body)
-            else:
-                entries.append(HASHED.pack(text_hash(body), work.file, work.number, record.number))
+        usable, bad = record_bodies(read.records, self.settings)
+        entries = [
+            HASHED.pack(text_hash(body), work.file, work.number, record.number) for record, body in usable
+        ]
         first = min(bad, key=lambda one: one.number, default=None)
         return PieceHashes(b"".join(entries), read.numbers, first)
 

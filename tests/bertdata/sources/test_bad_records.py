@@ -22,6 +22,7 @@ from bertdata.text.settings import SegmentCounts
 from tests.support.commands import Program, files_below
 from tests.support.fake_splitters import load_period_splitter
 from tests.support.memory import peak_bytes
+from tests.support.paths import EXTRACTED
 from tests.support.record_files import (
     FILES,
     as_arrow,
@@ -308,3 +309,5 @@ def test_settings_of_articles_and_of_records_exclude_each_other(bertdata: Progra
     outcome.assert_one_error(2, "--eval-articles goes with articles and books")
     outcome = bertdata(*common, "--input-kind", "articles", "--part-size", 5)
     outcome.assert_one_error(2, "--part-size goes with files of records")
+    outcome = bertdata("segment", EXTRACTED, "--output", tmp_path / "out", "--dedup", "exact")
+    outcome.assert_one_error(2, "--dedup goes with files of records, not with extracted articles")

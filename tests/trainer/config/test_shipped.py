@@ -3,8 +3,9 @@
 import pytest
 
 from tests.support.configurations import assert_keys, warmup_updates
-from trainer.config.flags import make_config, shipped_configs
+from trainer.config.flags import make_config, make_configs, shipped_configs
 from trainer.config.model import ModelConfig
+from trainer.config.modernbert import ModernBertConfig
 
 
 @pytest.mark.parametrize(
@@ -32,12 +33,44 @@ def test_shipped_configs_have_the_published_numbers(preset, batch, steps, warmup
     assert (config.data.max_seq_length, config.data.max_predictions_per_seq) == shape
 
 
+@pytest.mark.parametrize(
+    ("preset", "batches", "lengths", "rates", "tokens", "layers"),
+    [
+        ("modernbert_base", (4608, 576), (1024, 8192), (8e-4, 3e-4), (1719, 300), 22),
+        ("modernbert_large", (4928, 616), (1024, 8192), (5e-4, 5e-5), (1719, 300), 28),
+    ],
+)
+def test_modernberts_have_the_published_numbers(preset, batches, lengths, rates, tokens, layers):
+    phases = make_configs(["--config", preset])
+    assert tuple(config.update.examples(8) for config in phases) == batches
+    assert tuple(config.data.max_seq_length for config in phases) == lengths
+    assert tuple(config.schedule.base_learning_rate for config in phases) == rates
+    assert tuple(config.recipe.train_tokens // 10**9 for config in phases) == tokens
+    shapes = [ModernBertConfig.from_dict(config.model_settings) for config in phases]
+    assert {shape.num_hidden_layers for shape in shapes} == {layers}
+    assert [shape.global_rope_theta for shape in shapes] == [10_000, 160_000]
+    assert {shape.local_rope_theta for shape in shapes} == {10_000}
+    assert phases[1].recipe.lr_end_share == 0.001
+    first = phases[0].recipe
+    assert first.batch_warmup_from % phases[0].update.batch_size == 0
+    assert all(config.masking.masked_lm_prob == 0.3 for config in phases)
+
+
+@pytest.mark.parametrize("preset", ["modernbert_small", "roberta_small", "roberta_base"])
+def test_later_encoders_keep_their_optimisers_constants(preset):
+    config = make_config(["--config", preset])
+    assert (config.update.beta1, config.update.beta2, config.update.optimiser_epsilon) == (0.9, 0.98, 1e-6)
+    assert config.update.clipping_point == "none"
+    assert config.model.settings()["model_type"] == preset.partition("_")[0]
+
+
 def test_the_table_of_shipped_configs_is_complete():
     table = test_shipped_configs_have_the_published_numbers.pytestmark[0].args[1]
     both = ["habana_large"]  # tested in tests/trainer/run/test_two_phases.py
     tuned = [row[0] for row in test_fine_tuning_has_the_published_settings.pytestmark[0].args[1]]
+    later = [name for name in shipped_configs() if name.startswith(("modernbert", "roberta"))]
     graphcores = [name for name in shipped_configs() if name.startswith("graphcore")]  # in extensions/vendors
-    assert sorted([*both, *tuned, *graphcores, *(row[0] for row in table)]) == list(shipped_configs())
+    assert sorted([*both, *later, *tuned, *graphcores, *(row[0] for row in table)]) == list(shipped_configs())
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,11 @@ def test_presets_clip_where_their_programs_do():
     assert clips.pop("lamb-mlperf") == clips.pop("adamw-bert") == "per_micro_batch"
     assert clips.pop("lamb-nvidia") == clips.pop("lamb-nvlamb") == "per_update"
     assert clips == dict.fromkeys(
-        ["lamb-graphcore", "lamb-graphcore-pytorch", "adamw", "momentum", "sgd"], "none"
+        [
+            *("lamb-graphcore", "lamb-graphcore-pytorch", "adamw", "momentum", "sgd"),
+            *("stableadamw", "stableadamw-modernbert"),
+        ],
+        "none",
     )
     assert Config.of().update.max_grad_norm == 1.0
 

@@ -23,7 +23,10 @@ SHAPES = {
     "LayerNorm.weight": (5,),
     "other.weight": (3, 3),
 }
-OPTIMISERS = ("lamb-nvidia", "lamb-nvlamb", "lamb-graphcore", "adamw-bert", "adamw", "momentum", "sgd")
+OPTIMISERS = (
+    *("lamb-nvidia", "lamb-nvlamb", "lamb-graphcore", "adamw-bert", "adamw", "momentum", "sgd"),
+    *("stableadamw", "stableadamw-modernbert"),
+)
 WAITS = {"nonzero", "_local_scalar_dense", "is_nonzero", "equal", "masked_select", "_to_cpu"}
 """Operations that return only when the device has done everything before them."""
 

@@ -141,7 +141,8 @@ def _model(checkpoint: Checkpoint, shape: ModelConfig) -> HeadedBert:
     """The model of pre-training, or of masked words alone where nothing else is above the encoder."""
     above = (WORD_HEAD, *HEADS[1:], PAIR_HEAD, "bert.pooler.")
     starts = {start for start in above if any(name.startswith(start) for name in checkpoint.weights)}
-    return BertForMaskedLM(shape) if starts == {WORD_HEAD} else BertForPreTraining(shape)
+    has_no_pairs = starts == {WORD_HEAD} or isinstance(shape, ModernBertConfig)
+    return BertForMaskedLM(shape) if has_no_pairs else BertForPreTraining(shape)
 
 
 def _own_shapes(checkpoint: Checkpoint, shape: ModelConfig) -> dict[str, Tensor]:

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from bertdata.config.value_check import read_object
 from bertdata.io import storage
 from trainer.checkpoint.safetensors_files import INDEX, read_indexed, read_safetensors
 from trainer.checkpoint.stored import Checkpoint, Stored, unpadded
@@ -41,10 +42,17 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
     if isinstance(config, RobertaConfig):
         weights = from_roberta(tensors, config)
     elif isinstance(config, ModernBertConfig):
-        weights = from_modernbert(tensors, config)
+        weights = from_modernbert(tensors, config, answers=_names_answers(directory, model_config))
     else:
         weights = from_pytorch_names(tensors, file)
     return Checkpoint(kind=kind, path=path, config=config, weights=weights)
+
+
+def _names_answers(directory: str, model_config: str | None) -> bool:
+    """True where config.json names a class that finds answers. Its head has a classification's names."""
+    path = model_config or storage.join(directory, "config.json")
+    classes = read_object(path).get("architectures") or []
+    return any("QuestionAnswering" in str(name) for name in classes)
 
 
 def find_weights(directory: str) -> str | None:
@@ -83,6 +91,9 @@ def write_huggingface(checkpoint: Checkpoint, directory: str) -> str:
         "architectures": [checkpoint.architecture or found],
         **config.for_transformers(),
     }
+    if (classifier := checkpoint.weights.get("classifier.weight")) is not None:
+        names = {number: f"LABEL_{number}" for number in range(classifier.shape[0])}
+        values |= {"id2label": names, "label2id": {name: number for number, name in names.items()}}
     storage.make_directory(directory)
     with storage.open_output(storage.join(directory, "config.json")) as file:
         file.write(json.dumps(values, indent=2).encode() + b"\n")

@@ -11,6 +11,7 @@ _NAMES = {
     "cls.predictions.transform.dense.weight": "head.dense.weight",
     "cls.predictions.transform.LayerNorm.weight": "head.norm.weight",
     "cls.predictions.bias": "decoder.bias",
+    **{f"qa_outputs.{name}": f"classifier.{name}" for name in ("weight", "bias")},
 }
 """Names outside of the layers, by this model's."""
 
@@ -26,9 +27,14 @@ _OF_LAYERS = {
 _TIED = "decoder.weight"
 
 
-def from_modernbert(weights: Stored, config: ModernBertConfig) -> dict[str, StoredTensor]:
-    """The tensors under this model's names, without the copy of a tied one."""
+def from_modernbert(weights: Stored, config: ModernBertConfig, answers: bool) -> dict[str, StoredTensor]:
+    """The tensors under this model's names, without the copy of a tied one.
+
+    answers: the classifier finds answers, else it classifies sequences.
+    """
     table = {theirs: ours for ours, theirs in names_of(config).items()}
+    if not answers:
+        table = {theirs: ours for theirs, ours in table.items() if not ours.startswith("qa_outputs.")}
     found: dict[str, StoredTensor] = {}
     for name, tensor in weights.items():
         if name != _TIED:

@@ -12,16 +12,18 @@ _NAMES = {
     "cls.predictions.transform.dense.": "lm_head.dense.",
     "cls.predictions.transform.LayerNorm.": "lm_head.layer_norm.",
     "cls.predictions.bias": "lm_head.bias",
+    "classifier.": "classifier.out_proj.",
 }
 """The beginnings of RoBERTa's names by those of this model's."""
 
+_POOLER, _HEAD = "bert.pooler.dense.", "classifier.dense."
 _POSITIONS = "bert.embeddings.position_embeddings.weight"
 
 
 def from_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTensor]:
     """The tensors under this model's names, without copies of tied ones and unread positions."""
     tied = ("lm_head.decoder.", "roberta.embeddings.position_ids", "roberta.embeddings.token_type_ids")
-    table = {theirs: ours for ours, theirs in _NAMES.items()}
+    table = {_HEAD: _POOLER, **{theirs: ours for ours, theirs in _NAMES.items()}}
     found = {_named(name, table): tensor for name, tensor in weights.items() if not name.startswith(tied)}
     return _with_positions(found, -config.unread_positions)
 
@@ -29,14 +31,19 @@ def from_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTens
 def to_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTensor]:
     """The tensors under RoBERTa's names, with zeros for the unread positions.
 
+    The pooler is the dense layer of a classification's head, and stays away from other heads.
     SettingsError for a head that transformers' RoBERTa does not have.
     """
-    for start in (PAIR_HEAD, "classifier."):
-        if any(name.startswith(start) for name in weights):
-            head = f"the model has a head {start[:-1]}, which no RoBERTa of transformers has in this form"
-            raise SettingsError(f"model_type roberta: {head}; it is a BERT (model_type bert)")
+    if any(name.startswith(PAIR_HEAD) for name in weights):
+        head = f"the model has a head {PAIR_HEAD[:-1]}, which no RoBERTa of transformers has"
+        raise SettingsError(f"model_type roberta: {head}; it is a BERT (model_type bert)")
     found = _with_positions(weights, config.unread_positions)
-    return {_named(name, _NAMES): tensor for name, tensor in found.items()}
+    table = dict(_NAMES)
+    if any(name.startswith("classifier.") for name in weights):
+        table = {_POOLER: _HEAD, **_NAMES}
+    elif any(name.startswith("qa_outputs.") for name in weights):
+        found = {name: tensor for name, tensor in found.items() if not name.startswith(_POOLER)}
+    return {_named(name, table): tensor for name, tensor in found.items()}
 
 
 def _named(name: str, table: dict[str, str]) -> str:

@@ -5,7 +5,7 @@ batches of the epoch, and the integers that its masks redrew: from both the stre
 once. That number is rank 0's; other ranks make the masks of the epoch's earlier batches again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -102,17 +102,23 @@ class ModernBertRows(Rows):
         return ExampleSizes(lengths=np.full(_SAMPLE, longest), masks_per_token=rate, deviation=deviation)
 
     def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
-        settings = self._settings(dealer.deal, dealer.seed)
-        epoch, stream = self.go_to(settings, start)
-        batches = start.rows
+        return self.find_sized(dealer, start, start.rows, lambda update: len(dealer.deal.offsets))
+
+    def find_sized(
+        self, dealer: Dealer, start: Position, update: int, size_of: Callable[[int], int]
+    ) -> Iterator[OwnRows]:
+        """The worker's rows of updates, from that number on, that each have so many."""
+        settings, batches = self._settings(dealer.deal, dealer.seed), start.rows
+        sizes = [size_of(update - batches + number) for number in range(batches)]
+        epoch, stream = self.go_to(settings, start, sizes)
         while True:
-            packed = epoch.pack(settings.rows)
+            packed = epoch.pack(size_of(update))
             if packed is None:
                 if not batches:
                     raise too_few(epoch, settings)
                 (epoch, stream), batches = self._begin(settings, epoch.number + 1), 0
                 continue
-            batches += 1
+            update, batches = update + 1, batches + 1
             yield ModernBertBatch(
                 parts=[],
                 row_ends=np.repeat(packed.row_ends, settings.micro_batch_size),
@@ -142,18 +148,20 @@ class ModernBertRows(Rows):
         epoch = ModernBertEpoch(self._stored, settings, self.ids, number)
         return epoch, EpochMaskStream(epoch)
 
-    def go_to(self, settings: ModernBertSettings, start: Position) -> tuple[ModernBertEpoch, EpochMaskStream]:
-        """The epoch of the position, behind its batches. Packing depends on lengths alone."""
+    def go_to(
+        self, settings: ModernBertSettings, start: Position, sizes: Sequence[int]
+    ) -> tuple[ModernBertEpoch, EpochMaskStream]:
+        """The epoch of the position, behind its batches of so many rows. Packing depends on lengths alone."""
         epoch, stream = self._begin(settings, start.epoch)
         redrawn = start.examples - 1 if settings.rank == 0 else -1
-        for _ in range(start.rows):
-            packed = epoch.pack(settings.rows)
+        for rows in sizes:
+            packed = epoch.pack(rows)
             if packed is None:
                 raise SettingsError(f"{self.data.name}: epoch {start.epoch} has no batch {start.rows}")
             if redrawn < 0:
                 stream.draw(packed, epoch.take(packed))
         if redrawn >= 0:
-            cells = start.rows * settings.rows * settings.width
+            cells = sum(sizes) * settings.width
             seed = settings.mask_seed + start.epoch
             stream.go_to(stream_state(seed, cells, redrawn), redrawn)
         return epoch, stream

@@ -50,10 +50,11 @@ class Held:
         self.sizes: dict[Tensor, int] = {}
         if self.is_sharded:
             mesh = next(iter(self._weights.values())).device_mesh
-            self.norms = ShardNorms(mesh.get_group())
+            whole_sizes: dict[Tensor, int] = {}
+            self.norms = ShardNorms(mesh.get_group(), whole_sizes)
             for name, weight in self._weights.items():
                 parameter = nn.Parameter(weight.detach().to_local(), weight.requires_grad)
-                self.parameters[name] = parameter
+                self.parameters[name], whole_sizes[parameter] = parameter, weight.numel()
                 self.sizes[parameter] = ceil(weight.numel() / mesh.size())  # most rows of a process
 
     def take_gradients(self) -> list[Tensor]:

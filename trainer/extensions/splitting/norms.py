@@ -1,6 +1,6 @@
 """Norms of a model of which each worker has some rows of the weights, or one stage."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 import torch.distributed as dist
@@ -13,8 +13,12 @@ from trainer.update.optimiser import LOCAL_NORMS, Norms
 class ShardNorms(Norms):
     """Norms of weights and gradients whose rows are divided among the processes of a group."""
 
-    def __init__(self, group: dist.ProcessGroup) -> None:
-        self._group = group
+    def __init__(self, group: dist.ProcessGroup, sizes: Mapping[Tensor, int]) -> None:
+        """sizes: elements of the whole of each weight."""
+        self._group, self._sizes = group, sizes
+
+    def size(self, weight: Tensor) -> int:
+        return self._sizes[weight]
 
     def each(self, tensors: Sequence[Tensor]) -> Tensor:
         return self._of(LOCAL_NORMS.each(tensors))
@@ -48,6 +52,9 @@ class StageNorms(Norms):
         self._size, self._own = len(order), len(names)
         self._counted = [number for number, name in enumerate(names) if name]
         self._places = [order.index(names[number]) for number in self._counted]
+
+    def size(self, weight: Tensor) -> int:
+        return self._of_weights.size(weight)
 
     def each(self, tensors: Sequence[Tensor]) -> Tensor:
         return self._of_weights.each(tensors)

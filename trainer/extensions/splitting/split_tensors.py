@@ -35,6 +35,7 @@ from trainer.errors import CheckpointError
 from trainer.extensions.splitting.held import WeightPart
 from trainer.extensions.splitting.split_strategy import SplitInference, SplitStrategy
 from trainer.run.runtime import Runtime
+from trainer.run.start_point import open_start
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -51,7 +52,7 @@ class SplitTensors:
     def _read_foreign(self, path: str) -> None:
         """Fill this worker's parts from a checkpoint of any origin."""
         with_moments = self._runtime.config.run.start_moments
-        checkpoint = open_checkpoint(path, with_moments=with_moments)
+        checkpoint = open_start(self._runtime, self._shape, path)
         fill_parts(self._runtime, self._shape, self._strategy.weight_parts(), checkpoint)
         if with_moments:
             own = self._runtime.empty_model(self._shape).state_dict()

@@ -180,7 +180,7 @@ def find_fused(preset: Preset, groups: list[dict[str, Any]], use_lamb: bool = Tr
     if preset.kind == "lamb" and preset.trust in ("decayed", "named") and use_lamb:
         follows = all(group["trust"] == (group["weight_decay"] != 0) for group in groups)
         return "FusedLamb" if follows else None
-    without_ratios = preset.kind != "sgd" and not any(group["trust"] for group in groups)
+    without_ratios = preset.kind in ("lamb", "adamw") and not any(group["trust"] for group in groups)
     return "FusedAdamW" if without_ratios else None
 
 

@@ -2,12 +2,12 @@
 
 import dataclasses
 from collections import Counter
-from itertools import count
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertdata.dataset.mixture.opening import unite_sources
@@ -144,19 +144,27 @@ def test_an_update_has_the_same_rows_on_any_number_of_workers(kind):
     assert updates(kind, 20, workers=4) == alone
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_random_stops_are_resumed_to_the_bit_by_any_number_of_workers(kind):
-    number = 50
-    wanted = updates(kind, number)
+NUMBER = 50
+"""Updates between which a run stops."""
+
+
+@cache
+def never_stopped(kind):
+    """The updates of a run, and the position behind each."""
     form = make_form(KINDS[kind], batch_size=2, padded=True)
     loader = Loader(KINDS[kind], form=form, batch_size=2, accumulation=4, open_files=OPEN_FILES)
-    positions = [tuple(next(loader).position) for _ in range(number)]
+    positions = [tuple(next(loader).position) for _ in range(NUMBER)]
     loader.close()
     assert len({position[0] for position in positions}) > 1, "epochs change between the stops"
-    stops = np.random.default_rng(0).choice(number - 2, 9, replace=False)
-    for turn, stop in zip(count(), stops.tolist()):
-        found = updates(kind, 2, workers=(1, 2, 4)[turn % 3], position=positions[stop])
-        assert found == wanted[stop + 1 : stop + 3], stop
+    return updates(kind, NUMBER), positions
+
+
+@settings(max_examples=20, deadline=None)
+@given(kind=st.sampled_from(list(KINDS)), stop=st.integers(0, NUMBER - 3), workers=st.sampled_from([1, 2, 4]))
+def test_any_stop_is_resumed_to_the_bit_by_any_number_of_workers(kind, stop, workers):
+    wanted, positions = never_stopped(kind)
+    found = updates(kind, 2, workers=workers, position=positions[stop])
+    assert found == wanted[stop + 1 : stop + 3]
 
 
 class Counting(type(A)):

@@ -140,6 +140,7 @@ def test_rank_0_makes_no_earlier_masks_again(blocks, monkeypatch):
     rows.go_to(
         ModernBertSettings(batch_size=8, micro_batch_size=4, max_seq_len=LENGTH, mask_prob=RATE),
         position,
+        [2] * position.rows,
     )
     assert [sequences for sequences, *_ in taken if sequences is rows.sequences] == []
 

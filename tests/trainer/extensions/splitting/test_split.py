@@ -13,7 +13,7 @@ from trainer.__main__ import main
 from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.devices.device import Device
-from trainer.extensions.finetuning.squad.task import BertForQuestionAnswering
+from trainer.extensions.finetuning.heads import BertForQuestionAnswering
 from trainer.extensions.splitting.plan.costs import Costs, analytic_costs
 from trainer.extensions.splitting.plan.meshes import meshes_of
 from trainer.extensions.splitting.plan.plan import Plan, read_plan, write_plan

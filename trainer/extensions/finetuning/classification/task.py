@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from bertdata.dataset.reader import OpenedDataset
@@ -26,32 +26,15 @@ from trainer.extensions.finetuning.classification.metrics import METRICS, predic
 from trainer.extensions.finetuning.classification.presets import ClassificationTask
 from trainer.extensions.finetuning.classification.reading import TextPair
 from trainer.extensions.finetuning.fine_tuning import FineTuning, is_there, outcome_of, target_of
+from trainer.extensions.finetuning.heads import classifier_of
 from trainer.extensions.finetuning.task_files import feature_length
 from trainer.model.bert import HeadedBert
 from trainer.model.evaluation import MetricTotals, TaskEvaluation
-from trainer.model.layers import Carried
 from trainer.model.task import Columns, Model, Outcome
 from trainer.run.predict_command import refuse
 from trainer.run.trained_model import Trained
 
 PREDICTIONS = "predictions.tsv"
-
-
-class BertForSequenceClassification(HeadedBert):
-    """Logits of the labels of a sequence, or its score."""
-
-    def __init__(self, config: ModelConfig, labels: int) -> None:
-        """labels: their number, 1 for a score."""
-        super().__init__(config)
-        self.dropout = config.hidden_dropout_prob
-        self.classifier = nn.Linear(config.hidden_size, labels)
-        self.draw_weights()
-
-    def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
-        """(B, labels) logits."""
-        _, pooled = self.bert(batch, carried)
-        logits: Tensor = self.classifier(F.dropout(pooled, self.dropout, self.training))
-        return logits
 
 
 class Classification(FineTuning):
@@ -76,13 +59,13 @@ class Classification(FineTuning):
             target=scores[-1],
         )
 
-    def new_model(self, shape: ModelConfig) -> BertForSequenceClassification:
+    def new_model(self, shape: ModelConfig) -> HeadedBert:
         """The model. SettingsError where the labels are not known yet."""
         if self.task.regression:
-            return BertForSequenceClassification(shape, 1)
+            return classifier_of(shape, 1)
         if self.task.labels is None:
             raise SettingsError(f"task {self.name}: its labels are not known; give --labels")
-        return BertForSequenceClassification(shape, len(self.task.labels))
+        return classifier_of(shape, len(self.task.labels))
 
     def outcome(self, model: Model, batch: Batch) -> Outcome:
         logits, weights = model(batch).float(), is_there(batch)

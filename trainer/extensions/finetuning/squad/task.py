@@ -4,12 +4,12 @@ import json
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import InputError, MissingInputError, UsageError
@@ -18,7 +18,7 @@ from bertdata.io.terminal import say, say_error
 from bertdata.records import Vocabulary
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import Batch, FlatBatch
+from trainer.data.batches import Batch
 from trainer.data.single import single_sequence
 from trainer.extensions.finetuning.fine_tuning import (
     FineTuning,
@@ -27,7 +27,9 @@ from trainer.extensions.finetuning.fine_tuning import (
     outcome_of,
     target_of,
 )
+from trainer.extensions.finetuning.heads import answerer_of
 from trainer.extensions.finetuning.labelled_text import decode_text
+from trainer.extensions.finetuning.sequence_rows import sequence_rows
 from trainer.extensions.finetuning.squad.answers import (
     Prediction,
     best_logits,
@@ -45,35 +47,12 @@ from trainer.extensions.finetuning.squad.reading import parse_squad, read_squad
 from trainer.extensions.finetuning.task_files import feature_length
 from trainer.model.bert import HeadedBert
 from trainer.model.evaluation import MetricTotals, TaskEvaluation
-from trainer.model.layers import Carried
 from trainer.model.task import Columns, Model, Outcome
 from trainer.run.predict_command import refuse, single_text
 from trainer.run.trained_model import Trained
 
-if TYPE_CHECKING:
-    from trainer.extensions.loading.row_batches import RowBatch
-
 Array = npt.NDArray[Any]
 _THE_TEXT = "the text"
-
-
-class BertForQuestionAnswering(HeadedBert):
-    """Two logits for each token: that the answer starts there, and that it ends there.
-
-    The pooler, which takes no part, is kept as it is.
-    """
-
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__(config)
-        self.qa_outputs = nn.Linear(config.hidden_size, 2)
-        self.draw_weights()
-        self.bert.pooler.requires_grad_(requires_grad=False)
-
-    def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
-        """(tokens, 2) logits. The tokens are in the batch's order, rows one after another."""
-        rows, _ = self.bert(batch, carried)
-        logits: Tensor = self.qa_outputs(rows)
-        return logits
 
 
 class Squad(FineTuning):
@@ -101,8 +80,8 @@ class Squad(FineTuning):
             of_guess = (f"guess_{name}" for name in names)
             self.columns = replace(self.columns, evaluation=(*names, *of_guess))
 
-    def new_model(self, shape: ModelConfig) -> BertForQuestionAnswering:
-        return BertForQuestionAnswering(shape)
+    def new_model(self, shape: ModelConfig) -> HeadedBert:
+        return answerer_of(shape)
 
     def outcome(self, model: Model, batch: Batch) -> Outcome:
         logits = sequence_logits(model(batch).float(), batch)
@@ -144,37 +123,9 @@ def sequence_logits(logits: Tensor, batch: Batch) -> Tensor:
 
     A missing sequence has one position, because an empty softmax would not be finite.
     """
-    if isinstance(batch, FlatBatch):
-        count = len(batch)
-        lengths = batch.ends[1 : count + 1] - batch.ends[:count]
-        used, found = _cut_out(logits, batch.first_rows, lengths, batch.longest)
-    else:
-        used, found = _of_rows(logits, cast("RowBatch", batch))
+    used, found = sequence_rows(logits, batch)
     first = torch.arange(used.shape[1], device=used.device) == 0
     return found.masked_fill(~(used | first)[:, :, None], -torch.inf)
-
-
-def _of_rows(logits: Tensor, batch: "RowBatch") -> tuple[Tensor, Tensor]:
-    """As ``_cut_out``, of padded rows."""
-    if batch.next_sentence_positions is None:
-        return batch.attention_mask.bool(), logits.view(*batch.input_ids.shape, 2)
-    lengths = _pack_lengths(batch, batch.next_sentence_positions)
-    return _cut_out(logits, batch.starts(), lengths, batch.most_tokens())
-
-
-def _cut_out(logits: Tensor, starts: Tensor, lengths: Tensor, longest: int) -> tuple[Tensor, Tensor]:
-    """(sequences, longest) true at the tokens of each, and the logits from its first token on."""
-    places = torch.arange(longest, dtype=lengths.dtype, device=lengths.device)
-    rows = (starts[:, None] + places).clamp(max=len(logits) - 1)
-    return places < lengths[:, None], logits[rows]
-
-
-def _pack_lengths(batch: "RowBatch", positions: Tensor) -> Tensor:
-    """(B * K,): the tokens of each sequence of packed rows, whose attention mask numbers them from 1."""
-    numbers = torch.arange(
-        1, positions.shape[1] + 1, dtype=batch.attention_mask.dtype, device=positions.device
-    )
-    return (batch.attention_mask[:, None, :] == numbers[:, None]).sum(2).reshape(-1)
 
 
 class SquadEvaluation(TaskEvaluation):
@@ -250,7 +201,7 @@ def _answer_line(given: Namespace, opened: Trained, question: str, name: str, co
 
     It is empty where the run allows questions without an answer (SQuAD 2.0) and finds none.
     """
-    model = BertForQuestionAnswering(opened.shape).eval()
+    model = answerer_of(opened.shape).eval()
     opened.fill(model, "qa_outputs.", "has no head for answers; fine-tune it with --task squad")
     config = opened.config.changed(task=given.task, lower_case=opened.lower_case)
     length = min(feature_length(config), opened.shape.max_position_embeddings)

@@ -10,7 +10,7 @@ from bertdata.errors import MissingInputError, SettingsError
 from schemas import load_schema
 from tests.support.plans import make_plan
 from trainer.config.model import ModelConfig
-from trainer.extensions.finetuning.squad.task import BertForQuestionAnswering
+from trainer.extensions.finetuning.heads import BertForQuestionAnswering
 from trainer.extensions.splitting.plan.plan import Memory, Plan, StagePlan, read_plan, write_plan
 from trainer.model.bert import BertForMaskedLM, BertForPreTraining
 

@@ -1,0 +1,75 @@
+"""Updates that are counted in tokens and may grow, with rows in the order of updates of one size."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from trainer.config.schedule import Schedule
+from trainer.data.batches import Batch
+from trainer.data.dealing import Deal, Dealer, OwnRows, Rows
+from trainer.data.flat import Form
+from trainer.data.loader import Loader
+from trainer.data.order import Position
+from trainer.extensions.recipe.course import UpdateCourse, plan_course
+from trainer.run.planned_updates import PlannedUpdates
+from trainer.run.runtime import Runtime
+
+
+class GrowingUpdates(PlannedUpdates):
+    """The updates of a phase by its course. accumulation and examples are those of the last ones."""
+
+    def __init__(self, runtime: Runtime, rows: Rows) -> None:
+        super().__init__(runtime, rows)
+        self.course = plan_course(runtime.config, rows, runtime.copies, self.batch_size, self.accumulation)
+        self.loader_kind = partial(GrowingLoader, self.course)
+
+    def form(self) -> Form[Batch]:
+        least = self.course.micro_batches(0)
+        return self.runtime.form(self.rows, self.batch_size, self.runtime.copies * least)
+
+    def examples_of(self, update: int) -> int:
+        return self.examples * self.course.micro_batches(update) // self.accumulation
+
+    def warmed_up(self, schedule: Schedule) -> Schedule:
+        return self.course.warmed_up(schedule)
+
+    def describe(self) -> str:
+        grown = self.course.describe()
+        return f"{super().describe()}{grown and f' at last; {grown},'}"
+
+
+class GrowingLoader(Loader[Batch]):
+    """A loader of updates as large as a course says."""
+
+    def __init__(self, course: UpdateCourse, rows: Rows, **given: Any) -> None:
+        self._course = course
+        super().__init__(rows, **given)
+
+    def find_rows(self, dealer: Dealer, start: Position, update: int) -> Iterator[OwnRows]:
+        find_sized: Callable[..., Iterator[OwnRows]] | None = getattr(self._rows, "find_sized", None)
+        if find_sized is not None:  # rows whose packing depends on the sizes of the updates before
+            return find_sized(dealer, start, update, self._course.micro_batches)
+        return self._in_stretches(dealer, start, update)
+
+    def micro_batches(self, update: int) -> int:
+        return self._course.micro_batches(update)
+
+    def _in_stretches(self, dealer: Dealer, start: Position, update: int) -> Iterator[OwnRows]:
+        """The rows of updates of one size, then those of the next one."""
+        deal = dealer.deal
+        while True:
+            until = self._course.next_change(update)
+            sized = Deal(
+                workers=deal.workers,
+                rank=deal.rank,
+                accumulation=self._course.micro_batches(update),
+                batch_size=deal.batch_size,
+                by_lengths=deal.by_lengths,
+            )
+            updates = dealer.updates if until is None else 1  # at a time
+            for own in self._rows.find(replace(dealer, deal=sized, updates=updates), start):
+                yield own
+                update, start = update + len(own.positions), own.positions[-1]
+                if update == until:
+                    break
