@@ -87,7 +87,7 @@ def _training_text(args: argparse.Namespace) -> TrainingText:
     """The text, as records or as parts. Errors as from find_parts and plan_records."""
     own = {name: value for name in ("input_kind", "language") if (value := getattr(args, name)) is not None}
     given = given_record_settings(args) | own
-    if holds_records(args.texts, given):
+    if holds_records(args.texts, given, skip_bad_inputs=False):
         return RecordFiles(plan_texts(args.texts, given))
     files: list[str] = []
     for path in storage.expand(args.texts):

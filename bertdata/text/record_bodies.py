@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from bertdata.sources.kinds import SOURCE_KINDS
-from bertdata.sources.records import BadRecord
 from bertdata.text.record_plan import RecordPlan
-from bertdata.text.record_text import bad_record_error, record_body
+from bertdata.text.record_text import bad_record_error, record_bodies
 
 
 def read_bodies(plan: RecordPlan) -> Iterator[bytes]:
@@ -15,10 +14,8 @@ def read_bodies(plan: RecordPlan) -> Iterator[bytes]:
         numbers = 0
         for piece in SOURCE_KINDS[kind].pieces(path, settings):
             read = piece.read(settings)
-            for record in read.records:
-                body = record_body(record, plan.settings)
-                if not isinstance(body, BadRecord):
-                    yield body
-                elif not settings.skip_bad_records:
-                    raise bad_record_error(path, numbers, body)
+            good, bad = record_bodies(read.records, plan.settings)
+            if bad and not settings.skip_bad_records:
+                raise bad_record_error(path, numbers, bad[0])
+            yield from (body for _, body in good)
             numbers += read.numbers
