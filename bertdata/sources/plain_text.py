@@ -13,6 +13,7 @@ from bertdata.sources.unpacking import open_unpacked
 _BOM = b"\xef\xbb\xbf"
 _BLANK_LINE = re.compile(rb"(?:\r\n|\r(?!\n)|\n)[ \t\f\v]*(?:\r\n|\r(?!\n)|\n)")
 _LINE_END = re.compile(r"\r\n?|\n")
+_BLANK_LINES = re.compile(r"^[^\S\n]*\n", re.MULTILINE)
 
 
 def text_lines(text: str) -> list[str]:
@@ -24,6 +25,12 @@ def text_lines(text: str) -> list[str]:
     if "\r" in text:
         text = _LINE_END.sub("\n", text)
     return [line for line in text.split("\n") if line and not line.isspace()]
+
+
+def text_bytes(text: str) -> int:
+    """Bytes of these lines, each with an end. Where they may be very many, no list of them is made."""
+    whole = _LINE_END.sub("\n", text) + "\n"
+    return len(_BLANK_LINES.sub("", whole).encode(errors="surrogatepass"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +96,22 @@ def _last_blank_line(data: bytes, start: int) -> int:
 
 
 def _documents(data: bytes) -> Iterator[bytes]:
-    """The documents: lines with more than white space, one behind another."""
-    lines: list[bytes] = []
-    for line in data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"):
+    """The documents: lines with more than white space, one behind another. No list of lines is made."""
+    data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    begin = last = -1
+    at = 0
+    while at < len(data):
+        end = data.find(b"\n", at)
+        end = len(data) if end < 0 else end
+        line = data[at:end]
         if line and not _is_blank(line):
-            lines.append(line)
-        elif lines:
-            yield b"\n".join(lines)
-            lines = []
-    if lines:
-        yield b"\n".join(lines)
+            begin, last = (at if begin < 0 else begin), end
+        elif begin >= 0:
+            yield data[begin:last]
+            begin = -1
+        at = end + 1
+    if begin >= 0:
+        yield data[begin:last]
 
 
 def _is_blank(line: bytes) -> bool:

@@ -11,6 +11,8 @@ from itertools import accumulate
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bertdata.errors import DataError, InputError, SettingsError
 from bertdata.sources import json_lines, line_pieces, piece, plain_text
@@ -187,7 +189,7 @@ BOMBS = {
     "b.csv": b'text\nA b.\n"' + b"a good row\n" * (1 << 17) + b'"\nGood.\n',
     "c.csv": b"text\nA b.\n" + BOMB + b"\nGood.\n",
     "a.txt": b"A b.\n\n" + BOMB + b"\n\nGood.\n",
-    "b.txt": b"A b.\n\n" + b"a b\n" * (1 << 18) + b"\n\nGood.\n",
+    "b.txt": b"A b.\n\n" + b"a b\n" * (1 << 20) + b"\n\nGood.\n",
 }
 
 
@@ -239,6 +241,12 @@ def test_a_long_row_is_left_out_of_tables(name: str, tmp_path: Path) -> None:
     assert (counts.articles, counts.too_long) == (2, 1)
     with pytest.raises(InputError, match=f"{name}: record 2: its text has 1048577 bytes, expected at most"):
         make(tmp_path / name, tmp_path / "other", **own)
+
+
+@given(st.text("a \n\r\t\u3000\x1c\u0085ä", max_size=30))
+def test_bytes_of_a_long_text_are_those_of_its_lines(text: str) -> None:
+    lines = "".join(f"{line}\n" for line in plain_text.text_lines(text))
+    assert plain_text.text_bytes(text) == len(lines.encode())
 
 
 def test_texts_outside_of_their_buffer_are_damage(tmp_path: Path) -> None:
