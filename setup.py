@@ -59,6 +59,7 @@ EXTRAS["dev"] = [
     *EXTRAS["gcs"],
     *EXTRAS["s3"],
     "accelerate",
+    "axe-core-python",
     "gcp-storage-emulator",
     "hypothesis",
     "jsonschema>=4.17",
@@ -70,6 +71,7 @@ EXTRAS["dev"] = [
     "pybind11>=2.12",
     "setuptools",
     "ruff",
+    "selenium>=4.20",
     "transformers",
 ]
 

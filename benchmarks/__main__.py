@@ -23,6 +23,7 @@ ALWAYS = (
     "packed_training",
     "optimiser_step",
     "arrow",
+    "report_page",
 )
 WITH_THE_KIT = (
     "punkt",

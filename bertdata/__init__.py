@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from bertdata.steps.segment import segment
     from bertdata.steps.stats import stats
     from bertdata.steps.verify import verify
+    from bertdata.steps.write_report import write_report
 
 __version__ = "0.1.0"
 
@@ -38,9 +39,20 @@ __all__ = [
     "segment",
     "stats",
     "verify",
+    "write_report",
 ]
 
-_STEPS = {"create", "extract", "find_date", "open_dataset", "pack", "segment", "stats", "verify"}
+_STEPS = {
+    "create",
+    "extract",
+    "find_date",
+    "open_dataset",
+    "pack",
+    "segment",
+    "stats",
+    "verify",
+    "write_report",
+}
 """The functions, each in the module of its name, which is imported when one is asked for."""
 
 if not TYPE_CHECKING:  # a type checker shall see the names above, and no others

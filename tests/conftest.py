@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.browser import why_no_browser
 from tests.support.object_stores import Store, clean_environment, gcs_emulator, s3_emulator
 from tests.support.paths import GOLDEN, ROOT, find_kit
 
@@ -56,10 +57,11 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, A
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests marked gpu or horovod where there is none, and count them."""
+    """Leave out the tests marked gpu, horovod or browser where there is none, and count them."""
     config.stash[COLLECTED] = [item.nodeid for item in items]
     left_out = {}
-    for mark, find_reason in (("gpu", _why_no_gpu), ("horovod", _why_no_horovod)):
+    reasons = {"gpu": _why_no_gpu, "horovod": _why_no_horovod, "browser": why_no_browser}
+    for mark, find_reason in reasons.items():
         wanting = [item for item in items if item.get_closest_marker(mark)]
         if wanting and (reason := find_reason()):
             left_out[f"{mark} tests left out: {reason}"] = len(wanting)

@@ -77,7 +77,7 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
 def run(arguments: list[str]) -> int:
     args = make_parser(arguments).parse_args(arguments)
     of_sources = _source_settings(args)
-    if holds_records(args.parts, of_sources):
+    if holds_records(args.parts, of_sources, args.skip_bad_inputs):
         flags = GivenSettings(
             recipe=args.recipe,
             changes=given_settings(args),

@@ -22,6 +22,7 @@ COMMANDS = {
     "verify-md5": "check a dataset, an md5sum file or a published table",
     "show": "one example as a person reads it",
     "stats": "a dataset in numbers: lengths, padding, masks, balance; with a picture",
+    "report": "a page on a dataset, or on several side by side",
     "convert": "a shard from one container to another",
     "train-vocab": "a WordPiece vocabulary of your own",
     "fetch": "vocabularies and Punkt tables, by name",
@@ -38,6 +39,7 @@ SLOW_WITHOUT_KERNELS = {
     "md5",
     "verify-md5",
     "stats",
+    "report",
     "convert",
 }
 

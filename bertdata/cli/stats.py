@@ -7,7 +7,7 @@ from bertdata.cli.common.example_flags import add_objective
 from bertdata.cli.common.parser import Parser, add_workers
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.examples.counting import QUANTILES, quantile
-from bertdata.io.terminal import say, say_text
+from bertdata.io.terminal import say, say_error, say_text
 from bertdata.report.summary import Statistics
 from bertdata.steps.stats import stats
 
@@ -62,6 +62,8 @@ def run(arguments: list[str]) -> int:
     else:
         for number, one in enumerate(statistics):
             say(*[""] * bool(number), *_lines(one))
+    if args.picture:
+        say_error(f"wrote {args.picture}")
     return 0
 
 

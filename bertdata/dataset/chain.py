@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from bertdata.dataset.any_manifest import AnyManifest, parse_any_manifest
 from bertdata.dataset.discover import datasets_below
-from bertdata.dataset.findings import Finding, Report, compare, of_misfit
+from bertdata.dataset.findings import ChainLink, Finding, Report, compare, of_misfit
 from bertdata.dataset.manifest import Manifest
 from bertdata.dataset.sources import DATASET_COPY, PARTS_COPY
 from bertdata.dataset.verify import verify
@@ -60,7 +60,7 @@ def verify_chain(path: str, sources: Sequence[str] = (), *, content: bool = Fals
     return replace(
         report,
         findings=tuple(dict.fromkeys(findings)),  # both phases of a recipe have the same parts
-        chain=tuple(line for walk in walks for line in walk.lines),
+        links=tuple(link for walk in walks for link in walk.links),
     )
 
 
@@ -78,10 +78,10 @@ def _directories(path: str) -> list[str]:
 
 
 class _Walk:
-    """The links of one directory: a line for each, findings, and the sources that it led to."""
+    """The links of one directory, findings, and the sources that it led to."""
 
     def __init__(self, directory: str, sources: Sequence[str]) -> None:
-        self.lines: list[str] = []
+        self.links: list[ChainLink] = []
         self.findings: list[Finding] = []
         self.used: set[str] = set()
         self._directory = directory
@@ -92,7 +92,12 @@ class _Walk:
         path = storage.join(self._directory, MANIFEST_NAME)
         data = storage.read_bytes(path)
         manifest = parse_any_manifest(data, path)
-        self.lines.append(f"{self._directory}: {_description(manifest)}; manifest md5 {md5_of(data)}")
+        step, md5 = _description(manifest).partition(",")[0], md5_of(data)
+        self.links.append(
+            ChainLink(
+                directory=self._directory, step=step, description=_description(manifest), manifest_md5=md5
+            )
+        )
         if isinstance(manifest, Manifest) and manifest.plan.packed_from is not None:
             packed = manifest
             source = self._follow(packed.plan.packed_from, DATASET_COPY, "dataset", Manifest)
@@ -155,7 +160,7 @@ class _Walk:
         if not isinstance(manifest, kind):
             self._fault(path, "wrong kind", type(manifest).__name__, kind.__name__)
             return None
-        self.lines.append(f"  <- {step}: {_description(manifest)}; manifest md5 {cited}")
+        self.links.append(ChainLink(step=step, description=_description(manifest), manifest_md5=cited))
         return manifest
 
     def _check_inputs(
@@ -187,9 +192,8 @@ class _Walk:
 
     def _reach_dump(self, articles: ArticlesManifest) -> None:
         dump = articles.source
-        self.lines.append(
-            f"  <- dump: {dump.name}, {dump.bytes} bytes, md5 {dump.md5}, date {articles.report.date}"
-        )
+        told = f"{dump.name}, {dump.bytes} bytes, md5 {dump.md5}, date {articles.report.date}"
+        self.links.append(ChainLink(step="dump", description=told))
         for source in self._sources:
             if not storage.is_directory(source):
                 self.used.add(source)
@@ -197,7 +201,7 @@ class _Walk:
                     self.findings.append(of_misfit(source, misfit, "it is not the dump of the articles"))
 
     def _end(self, reason: str) -> None:
-        self.lines.append(f"  the chain ends here: {reason}")
+        self.links.append(ChainLink(step="", description=reason))
 
     def _fault(self, file: str, status: str, found: str, expected: str) -> None:
         self.findings.append(Finding(file=file, status=status, found=found, expected=expected))

@@ -44,28 +44,32 @@ class FoundDataset:
         return self.manifest.plan.title if self.manifest else "no manifest"
 
 
-def find_datasets(path: str, *, exact: bool = False, objective: str | None = None) -> list[FoundDataset]:
+def find_datasets(
+    path: str, *, exact: bool = False, damaged: bool = False, objective: str | None = None
+) -> list[FoundDataset]:
     """The datasets of a directory, a manifest, a shard or a pattern of shards. Nothing is decoded.
 
     A directory is a dataset if it holds a manifest, several if directories below it do, and else
     another tool's: its shards are then what find_shards finds. Shards named one by one have a manifest
     if the one beside them lists them all. exact: ManifestError for an edited manifest, ShardError for
-    sizes other than it says. MissingInputError, DatasetError, ManifestError and ShardError name what
-    is not there.
+    sizes other than it says. damaged: shards that are missing are left out, and are no error.
+    MissingInputError, DatasetError, ManifestError and ShardError name what is not there.
     """
     if not storage.is_directory(path):
         if path.endswith(".json"):
-            return _listed(path, exact)
+            return _listed(path, exact, damaged)
         files = storage.expand([path])
         where = storage.join(storage.parent(files[0]), MANIFEST_NAME)
-        listed = _listed(where, exact, files) if storage.exists(where) else []
+        listed = _listed(where, exact, damaged, files) if storage.exists(where) else []
         return [replace(one, path=path) for one in listed] or [_unlisted(path, objective)]
     names = storage.list_files(path)
     if MANIFEST_NAME in names:
-        return _listed(storage.join(path, MANIFEST_NAME), exact)
+        return _listed(storage.join(path, MANIFEST_NAME), exact, damaged)
     refuse_unfinished(path, names)
     inner = [storage.join(path, f"{name}/{MANIFEST_NAME}") for name in datasets_below(names)]
-    found = [_listed(where, exact) for where in inner if _kind(storage.read_bytes(where), where) == KIND]
+    found = [
+        _listed(where, exact, damaged) for where in inner if _kind(storage.read_bytes(where), where) == KIND
+    ]
     return [one for listed in found for one in listed] or [_unlisted(path, objective)]
 
 
@@ -146,7 +150,7 @@ def _unlisted(path: str, objective: str | None) -> FoundDataset:
     return FoundDataset(path=path, manifest=None, shards=shards)
 
 
-def _listed(where: str, exact: bool, chosen: Sequence[str] = ()) -> list[FoundDataset]:
+def _listed(where: str, exact: bool, damaged: bool, chosen: Sequence[str] = ()) -> list[FoundDataset]:
     """The manifest's dataset, of the chosen shards if some are. None if it does not list all of them."""
     data = storage.read_bytes(where)
     if (kind := _kind(data, where)) != KIND:
@@ -163,7 +167,10 @@ def _listed(where: str, exact: bool, chosen: Sequence[str] = ()) -> list[FoundDa
     files = list(chosen or entries)
     misfits = zip(files, check_sizes(directory, [entries[file] for file in files]), strict=True)
     wrong = [(file, misfit) for file, misfit in misfits if misfit and (exact or misfit.status == "missing")]
-    if wrong:
+    if damaged:
+        missing = {file for file, misfit in wrong if misfit.status == "missing"}
+        files = [file for file in files if file not in missing]
+    elif wrong:
         more = f" (and {len(wrong) - 1} more files at fault)" if wrong[1:] else ""
         raise ShardError(_fault(*wrong[0], entries[wrong[0][0]]) + more)
     shards = [

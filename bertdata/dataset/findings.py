@@ -36,12 +36,39 @@ class Finding:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ChainLink:
+    """A step on the way from a dataset back to its dump.
+
+    directory: of the first step, else empty. step: dataset, text, articles or dump, "" where the chain ends
+    early. description: of what the step made, or the reason why it ends. manifest_md5: None where there is no
+    manifest.
+    """
+
+    directory: str = ""
+    step: str
+    description: str
+    manifest_md5: str | None = None
+
+    def __str__(self) -> str:
+        if not self.step:
+            return f"  the chain ends here: {self.description}"
+        md5 = "" if self.manifest_md5 is None else f"; manifest md5 {self.manifest_md5}"
+        start = f"{self.directory}: " if self.directory else f"  <- {self.step}: "
+        return f"{start}{self.description}{md5}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """All findings of one verification. chain: lines on the links from the dataset back to its dump."""
+    """All findings of one verification. links: from each directory back to its dump, one after another."""
 
     path: str
     findings: tuple[Finding, ...] = field(default=())
-    chain: tuple[str, ...] = ()
+    links: tuple[ChainLink, ...] = ()
+
+    @property
+    def chain(self) -> tuple[str, ...]:
+        """The links as lines for a person."""
+        return tuple(map(str, self.links))
 
     @property
     def faults(self) -> list[Finding]:

@@ -7,13 +7,13 @@ from itertools import chain, compress, repeat
 from operator import add, eq
 from typing import Any
 
-from bertdata.examples.counting import plain, ratio, sizes, spread
+from bertdata.examples.counting import plain, ratio, rounded, sizes, spread
 from bertdata.examples.groups import masks_of
 from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.examples.objective import Findings, Totals, text_of
 
 _EVIDENCE = 100  # masked positions without which no id is taken for [MASK]
-_NAMES = {"mask": "[MASK]", "kept": "kept", "random": "random", "changed": "[MASK] or random"}
+KIND_NAMES = {"mask": "[MASK]", "kept": "kept", "random": "random", "changed": "[MASK] or random"}
 
 
 def describe_masks(
@@ -121,7 +121,7 @@ class MaskCounts:
         expected = _expected_shares(totals.settings)
         for kind, positions in self.kinds(mask).items():
             told = f"{positions / masked:.2%}, {positions:,} (expected {100 * expected[kind]:g}%)"
-            yield f"  {_NAMES[kind]}", told
+            yield f"  {KIND_NAMES[kind]}", told
         if mask is None:
             yield "  id of [MASK]", "not known: --vocab tells [MASK] and random tokens apart"
         elif mask.source == "data":
@@ -131,6 +131,7 @@ class MaskCounts:
             yield "  id of [MASK]", f"{mask.id} by the vocabulary"
 
     def _section(self, totals: Totals, mask: MaskId | None) -> dict[str, Any]:
+        expected = _expected_shares(totals.settings)
         return {
             "masked_tokens": self.masked_tokens,
             "token_share": ratio(self.masked_tokens, totals.tokens),
@@ -138,7 +139,11 @@ class MaskCounts:
             "filled_share": ratio(self.masks[totals.layout.max_predictions_per_seq], totals.examples),
             "mask_id": mask and asdict(mask),
             "kinds": {
-                kind: {"count": count, "share": ratio(count, self.masked_tokens)}
+                kind: {
+                    "count": count,
+                    "share": ratio(count, self.masked_tokens),
+                    "expected_share": rounded(expected[kind]),
+                }
                 for kind, count in self.kinds(mask).items()
             },
         }

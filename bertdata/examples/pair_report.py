@@ -89,6 +89,10 @@ class PairCounts(ObjectiveCounts):
                 "first_segment_mean": ratio(first, totals.examples),
                 "second_segment_mean": ratio(second, totals.examples),
             },
-            self._words.section: {one: self._ones, f"{one}_share": ratio(self._ones, totals.examples)},
+            self._words.section: {
+                name: part
+                for word, count in ((one, self._ones), (self._words.zero, totals.examples - self._ones))
+                for name, part in ((word, count), (f"{word}_share", ratio(count, totals.examples)))
+            },
         }
         return Findings(rows + masks.rows, sections | masks.sections)

@@ -86,12 +86,7 @@ class Statistics:
 
     def histogram(self, bins: int = _BINS) -> Histogram:
         """The lengths in at most that many bins of one width."""
-        limit = self.layout.max_seq_length
-        width = -(-limit // bins)
-        counts = [0] * -(-limit // width)
-        for length, examples in self.lengths.items():
-            counts[max(length - 1, 0) // width] += examples
-        return Histogram(bin_tokens=width, examples=tuple(counts))
+        return histogram_of(self.lengths, self.layout.max_seq_length, bins)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -154,6 +149,15 @@ class Statistics:
             "max": max(tokens),
             "imbalance": rounded(self.imbalance),
         }
+
+
+def histogram_of(lengths: Mapping[int, int], limit: int, bins: int = _BINS) -> Histogram:
+    """Examples by length, of which none exceeds the limit, in at most that many bins of one width."""
+    width = -(-limit // bins)
+    counts = [0] * -(-limit // width)
+    for length, examples in lengths.items():
+        counts[max(length - 1, 0) // width] += examples
+    return Histogram(bin_tokens=width, examples=tuple(counts))
 
 
 def count(shard: FoundShard) -> ShardCounts:

@@ -170,7 +170,7 @@ def create(
         "eval_share": eval_share,
     }
     of_sources = {name: value for name, value in given_of_sources.items() if value is not None}
-    if holds_records(given, of_sources):
+    if holds_records(given, of_sources, skip_bad_inputs):
         flags = GivenSettings(recipe=recipe, changes=changes, shuffle=shuffle, num_shards=num_shards)
         check_given(flags, phase, optional_path(config))
         given = make_parts(

@@ -19,14 +19,14 @@ from bertdata.text.part_settings import PartSettings
 _BY_BYTES = ("jsonl", "parquet", "arrow")
 
 
-def holds_records(paths: Sequence[str], given: Mapping[str, Any]) -> bool:
+def holds_records(paths: Sequence[str], given: Mapping[str, Any], skip_bad_inputs: bool) -> bool:
     """True where the paths are sources of records: by their settings, or by the first file's bytes.
 
-    given: settings of ``segment`` that ``create`` takes too.
+    given: settings of ``segment`` that ``create`` takes too. skip_bad_inputs: leave out bad parts.
     A text that is read as a part without these settings is never taken for one.
     """
-    if given:
-        return True
+    if given or skip_bad_inputs:
+        return bool(given)
     try:
         first = storage.expand(list(paths))[0]
         if storage.is_directory(first):

@@ -6,8 +6,9 @@ from bertdata.dataset.discover import FoundDataset, FoundShard, find_datasets
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.examples.objectives import find_objective
 from bertdata.io.process_pool import run_all
+from bertdata.report.charts.drawing import check_picture, write_picture
 from bertdata.report.count import ShardCounts
-from bertdata.report.plot import check_picture, write_picture
+from bertdata.report.lengths_chart import picture_of_lengths
 from bertdata.report.summary import Statistics, count
 from bertdata.steps.progress import OnProgress, StepProgress, silent
 from bertdata.steps.values import AnyPath, optional_path, path_of, workers_of
@@ -43,7 +44,7 @@ def stats(
         for dataset, mask_id in zip(datasets, mask_ids, strict=True)
     ]
     if drawn is not None:
-        write_picture(drawn, found)
+        write_picture(drawn, [picture_of_lengths(one) for one in found])
     return found
 
 

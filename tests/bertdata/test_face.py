@@ -20,6 +20,7 @@ STEPS = {
     "segment": "segment",
     "stats": "stats",
     "verify": "verify-md5",
+    "write_report": "report",
 }
 """The command of each function."""
 
@@ -37,7 +38,7 @@ PRINTED = {"help", "json", "dry_run"}
 
 def test_the_package_offers_these_names_and_no_others():
     offered = ["__version__", "create", "errors", "extract", "find_date", "open_dataset"]
-    offered += ["pack", "segment", "stats", "verify"]
+    offered += ["pack", "segment", "stats", "verify", "write_report"]
     assert bertdata.__all__ == offered
     assert dir(bertdata) == sorted(offered)
     for name in offered:
@@ -123,6 +124,7 @@ def test_settings_are_keywords_and_paths_come_first(function):
         ["dump", "output"],
         ["dump"],
         ["sources", "output"],
+        ["paths", "output"],
         ["path"],
         PACKED,
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertdata.io.terminal import printable
-from bertdata.report.charts.chart import Chart, Hovers, label_axes
+from bertdata.report.charts.chart import Chart, Hovers, label_axes, thousands
 from bertdata.report.charts.colours import LIGHT, series_colour
 from bertdata.report.charts.values import DataTable, Value, shown
 
@@ -19,8 +19,8 @@ class BarChart(Chart):
     """A bar for each name.
 
     heights: of each series by its name, in the order of names; several stand beside each other. expected:
-    by names too, drawn as dashed marks over the bars. outlier: what the label of a broken bar says after
-    its share of all ("69 % full"), its name if it is empty. numeric: names are numbers or ranges in order,
+    by names too, drawn as dashed marks over the bars. outlier: the label of a broken bar, such as
+    "69 % full"; if it is empty, its share of all and its name. numeric: names are numbers or ranges in order,
     of which some are shown.
     """
 
@@ -115,7 +115,7 @@ class BarChart(Chart):
             )
         right = place > len(self.names) / 2
         panel.annotate(
-            f"{share:.0%}".replace("%", " %") + f" {self.outlier or _short(self.names[place])}",
+            self.outlier or f"{100 * share:.0f} % {_short(self.names[place])}",
             (place + (0.5 if right else -0.5), limit * 1.01),
             ha="right" if right else "left",
             va="bottom",
@@ -129,18 +129,18 @@ class BarChart(Chart):
         turned = not self.numeric and sum(map(len, self.names)) > 80
         panel.set_xticks(
             list(places),
-            [_short(self.names[place]) for place in places],
+            [self._tick(self.names[place]) for place in places],
             rotation=40 if turned else 0,
             ha="right" if turned else "center",
         )
         panel.set_xlim(-0.6, len(self.names) - 0.4)
-        panel.yaxis.set_major_formatter(_thousands)
+        panel.yaxis.set_major_formatter(thousands)
         if len(self.heights) > 1:
             panel.legend(fontsize="small", frameon=False)
 
-
-def _thousands(value: float, _: int) -> str:
-    return f"{value:,.6g}"
+    def _tick(self, name: str) -> str:
+        """The name, of a range its start."""
+        return _short(name.partition(" to ")[0] if self.numeric else name)
 
 
 def _short(name: str, most: int = 22) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from bertdata.report.charts.colours import LIGHT
-from bertdata.report.charts.values import DataTable
+from bertdata.report.charts.values import DataTable, shown
 
 Hovers = Mapping[str, str | Sequence[str]]
 """The tooltips of a drawing: of a part by its id, or of each of some markers by the id of all."""
@@ -19,7 +19,7 @@ class Chart(ABC):
 
     title: str
     description: str
-    size_inches: ClassVar[tuple[float, float]] = (7.0, 3.4)
+    size_inches: ClassVar[tuple[float, float]] = (7.0, 3.6)
 
     @abstractmethod
     def draw(self, panel: Any) -> None:
@@ -46,7 +46,12 @@ def label_axes(panel: Any, x_label: str, y_label: str) -> None:
 
 def whole_numbers(axis: Any) -> None:
     """Ticks at whole numbers alone, with thousands apart."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+    from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axis.set_major_formatter(thousands)
+
+
+def thousands(value: float, _: int) -> str:
+    """The label of a tick: thousands apart, no powers of ten."""
+    return shown(float(value))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from bertdata.report.charts.chart import Chart, Hovers, label_axes, whole_numbers
+from bertdata.report.charts.chart import Chart, Hovers, label_axes, thousands, whole_numbers
 from bertdata.report.charts.colours import LIGHT, series_colour
 from bertdata.report.charts.values import DataTable, Value, shown
 
@@ -34,7 +34,10 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class LineChart(Chart):
-    """Lines with a legend. whole_x: x counts something. log_y: a logarithmic axis. y_range: its ends."""
+    """Lines with a legend.
+
+    whole_x: x counts something. log_x, log_y: logarithmic axes. y_range: the ends of the axis, None for free.
+    """
 
     title: str
     description: str
@@ -42,13 +45,18 @@ class LineChart(Chart):
     y_label: str
     lines: tuple[Line, ...]
     whole_x: bool = False
+    log_x: bool = False
     log_y: bool = False
     y_range: tuple[float | None, float | None] = (None, None)
 
     def draw(self, panel: Any) -> None:
         label_axes(panel, self.x_label, self.y_label)
+        if self.log_x:
+            panel.set_xscale("log")
+            panel.xaxis.set_major_formatter(thousands)
         if self.log_y:
             panel.set_yscale("log")
+            panel.yaxis.set_major_formatter(thousands)
         for number, line in enumerate(self.lines):
             self._draw_line(panel, number, line)
         panel.set_ylim(*self.y_range)

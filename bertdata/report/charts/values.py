@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 Value = str | int | float | None
+_WHOLE = 100_000
+"""From here on a number is shown without decimals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,7 +13,7 @@ class DataTable:
 
     The first column names the row.
     caption: a noun phrase, never empty: it is the table's name for a screen reader. page_rows: rows shown
-    at once, with a search above, where there are more; 0 shows all.
+    at once, with a search above, where there are more; 0 shows all. wide: nothing stands beside it.
     """
 
     caption: str
@@ -19,6 +21,7 @@ class DataTable:
     rows: tuple[tuple[Value, ...], ...]
     note: str = ""
     page_rows: int = 0
+    wide: bool = False
 
     template = "table.html"
 
@@ -29,7 +32,9 @@ def shown(value: Value) -> str:
         return "–"
     if isinstance(value, str):
         return value
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+    if isinstance(value, float) and abs(value) < _WHOLE:
+        return f"{value:,.6g}"
+    return f"{value:,.0f}"
 
 
 def copied(value: Value) -> str:

@@ -72,8 +72,8 @@ class StepsBlock:
 class MarkedWord:
     """A word of a passage.
 
-    kind: a name of the passages' legend, or "" for plain text. note: its tooltip. joined: no blank is before
-    it, as before a piece that continues a word.
+    kind: a name of the legend, or "" for plain text. note: small text behind it. joined: no blank is
+    before it, as before a piece that continues a word.
     """
 
     text: str
@@ -84,11 +84,11 @@ class MarkedWord:
 
 @dataclass(frozen=True)
 class Passage:
-    """A text of words in parts, such as the segments of an example. facts: (name, value) pairs below."""
+    """A text of words in parts, such as the segments of an example, and lines of facts below."""
 
     title: str
     parts: tuple[tuple[str, tuple[MarkedWord, ...]], ...]
-    facts: tuple[tuple[str, str], ...] = ()
+    facts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

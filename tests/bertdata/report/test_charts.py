@@ -21,7 +21,7 @@ def bars(**changed) -> BarChart:
         "y_label": "examples",
         "names": ("1", "2", "3", "4"),
         "heights": {"examples": (1, 2, 4, 93)},
-        "outlier": "full",
+        "outlier": "93 % full",
         "numeric": True,
     }
     return BarChart(**{**given, **changed})

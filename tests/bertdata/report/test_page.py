@@ -32,7 +32,7 @@ def page_of(text: str) -> ReportPage:
     chart = LineChart(title=text, description=text, x_label=text, y_label=text, lines=(line,))
     table = DataTable(text, (text, text), ((text, 1), (text, None), (text, 0.5)), text, page_rows=2)
     words = (MarkedWord(text), MarkedWord(text, "masked", text))
-    passage = Passage(text, ((text, words), ("", words)), ((text, text),))
+    passage = Passage(text, ((text, words), ("", words)), (text,))
     blocks = (
         Prose(text),
         table,

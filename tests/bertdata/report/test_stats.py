@@ -281,8 +281,8 @@ def test_a_few_masks_tell_no_kinds(bertdata, tmp_path):
     [found] = stats_of(bertdata, shard)
     assert found["masks"]["mask_id"] is None
     assert found["masks"]["kinds"] == {
-        "kept": {"count": 2, "share": 0.5},
-        "changed": {"count": 2, "share": 0.5},
+        "kept": {"count": 2, "share": 0.5, "expected_share": 0.1},
+        "changed": {"count": 2, "share": 0.5, "expected_share": 0.9},
     }
     text = bertdata("stats", shard).out
     assert "not known: --vocab tells" in text
@@ -310,7 +310,7 @@ def bar_heights(picture: Path) -> list[tuple[int, float]]:
     """(examples that the bar says it stands for, its height in points) of every bar of the SVG."""
     bars = []
     for group in ElementTree.parse(picture).iter("{http://www.w3.org/2000/svg}g"):
-        if match := re.fullmatch(r"bar-\d+-examples-(\d+)", group.get("id", "")):
+        if match := re.fullmatch(r"bar-0-\d+-(\d+)", group.get("id", "")):
             path = group.find("{http://www.w3.org/2000/svg}path").get("d")
             heights = [float(y) for _, y in re.findall(r"[ML] (\S+) (\S+)", path)]
             bars.append((int(match[1]), max(heights) - min(heights)))
@@ -322,10 +322,15 @@ def test_the_svg_has_a_bar_for_each_bin_as_high_as_its_examples(bertdata, made, 
     bars = bar_heights(tmp_path / "lengths.svg")
     assert [count for count, _ in bars] == found["lengths"]["histogram"]["examples"]
     assert sum(count for count, _ in bars) == found["examples"]
-    largest, highest = max(bars)
-    for count, height in bars:
-        assert height == pytest.approx(highest * count / largest, abs=0.01)
     text = (tmp_path / "lengths.svg").read_text()
+    (largest, broken), (second, highest) = sorted(bars)[:-3:-1]
+    assert largest > 4 * second
+    assert f"{100 * largest / found['examples']:.0f} % full" in text
+    assert highest < broken < 1.3 * highest
+    for count, height in bars:
+        if count != largest:
+            assert height == pytest.approx(highest * count / second, abs=0.01)
+    assert str(made / "tfrecord")[-64:] in text
     assert f"mlperf: {found['examples']:,} examples" in text
     assert "length (tokens, 1 a bar; at most 64)" in text
     assert "<dc:date>" not in text

@@ -1,0 +1,50 @@
+"""The page of one dataset, or of several side by side."""
+
+from collections.abc import Iterator, Sequence
+
+from bertdata.report.numbers import DatasetNumbers
+from bertdata.report.page.page import ReportPage, ReportSection
+from bertdata.report.sections.lengths import lengths
+from bertdata.report.sections.masks import masks
+from bertdata.report.sections.own import own_sections
+from bertdata.report.sections.passages import passages
+from bertdata.report.sections.provenance import provenance
+from bertdata.report.sections.savings import savings
+from bertdata.report.sections.settings import settings
+from bertdata.report.sections.shards import shards
+from bertdata.report.sections.tokens import tokens
+from bertdata.report.sections.words import words
+
+
+def dataset_page(datasets: Sequence[DatasetNumbers]) -> ReportPage:
+    """The page, with the faults of all datasets on top."""
+    return ReportPage(
+        title=" and ".join(one.name for one in datasets),
+        lead=tuple(_lead(one) for one in datasets),
+        faults_title="Faults of the files",
+        faults=tuple(dict.fromkeys(fault for one in datasets for fault in one.faults)),
+        sections=tuple(_sections(datasets)),
+    )
+
+
+def _lead(one: DatasetNumbers) -> str:
+    shards = len(one.dataset.shards)
+    told = f"{one.dataset.path}: {one.dataset.title}, {shards:,} shard{'s' * (shards != 1)}"
+    if one.examples is not None:
+        told += f", {one.examples:,} examples"
+    if one.statistics is not None:
+        told += f" for the objective {one.statistics.layout.objective}"
+    return told
+
+
+def _sections(datasets: Sequence[DatasetNumbers]) -> Iterator[ReportSection]:
+    """The sections for which the data have something. Datasets that could not be read have the first two."""
+    read = [one for one in datasets if one.statistics is not None]
+    yield provenance(datasets)
+    found = [settings(datasets)]
+    if read:
+        found += [lengths(read), savings(read), masks(read), *own_sections(read), words(read)]
+    found.append(shards(datasets))
+    if read:
+        found += [tokens(read), passages(read)]
+    yield from (section for section in found if section is not None)

@@ -1,0 +1,32 @@
+"""The lengths of a dataset's examples as a chart, of a page and of ``stats --picture``."""
+
+from collections import Counter
+
+from bertdata.report.charts.bar_chart import BarChart, ranges
+from bertdata.report.summary import Statistics, histogram_of
+
+_MOST_NAME = 64
+
+
+def picture_of_lengths(one: Statistics) -> BarChart:
+    """The chart under a title that stands alone: the directory, then what it holds."""
+    told = f"{one.title}: {one.examples:,} examples, {one.padding:.1%} padding"
+    path = one.path if len(one.path) <= _MOST_NAME else f"…{one.path[-_MOST_NAME:]}"
+    return lengths_chart(one.lengths, one.layout.max_seq_length, f"{path}\n{told}")
+
+
+def lengths_chart(lengths: Counter[int], limit: int, title: str) -> BarChart:
+    """Examples by their tokens, at most ``limit``. A bar that dwarfs all others is broken."""
+    histogram = histogram_of(lengths, limit)
+    width, examples = histogram.bin_tokens, histogram.examples
+    full = lengths[limit] / lengths.total()
+    return BarChart(
+        title=title,
+        description=f"From {min(lengths)} to {max(lengths)} tokens. {full:.1%} of the examples have {limit}.",
+        x_label=f"length (tokens, {width} a bar; at most {limit})",
+        y_label="examples",
+        names=tuple(ranges(1, width, len(examples), limit)),
+        heights={"examples": examples},
+        outlier=f"{100 * full:.0f} % full" if max(examples) == examples[-1] else "",
+        numeric=True,
+    )

@@ -1,0 +1,97 @@
+"""Tokens and words of examples as they were before masking."""
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from bertdata.examples.groups import MASKS, has_group, masks_of, word_starts_of
+from bertdata.records import ROLES, ExampleBatch, Vocabulary
+
+if TYPE_CHECKING:
+    from bertdata.examples.columns import Array
+
+_MOST_CHARACTERS, _MOST_PIECES = 30, 12
+
+
+class SampledTokens:
+    """Tokens by id, words by their tokens and by their characters.
+
+    The special tokens are no words. Without a vocabulary tokens alone are counted. Words that an example
+    cuts count as they stand. The last number stands for all greater ones.
+    """
+
+    def __init__(self, vocabulary: Vocabulary | None) -> None:
+        self.ids: Counter[int] = Counter()
+        self.words_by_tokens: Counter[int] = Counter()
+        self.words_by_characters: Counter[int] = Counter()
+        self._vocabulary = vocabulary
+        self._tables: tuple[Any, Any, Any] | None = None
+
+    def add(self, batch: ExampleBatch) -> None:
+        """Count the examples of a batch of arrays."""
+        import numpy as np
+
+        ids = original_ids(batch)
+        counts = np.bincount(ids)
+        [found] = np.nonzero(counts)
+        self.ids.update(dict(zip(found.tolist(), counts[found].tolist(), strict=True)))
+        if self._vocabulary is not None and len(ids):
+            self._add_words(batch, ids)
+
+    def _add_words(self, batch: ExampleBatch, ids: "Array") -> None:
+        import numpy as np
+
+        is_special, continues, characters = self._tables = self._tables or _tables(self._vocabulary)
+        ids = np.minimum(ids, len(is_special) - 1)  # an id that the vocabulary does not have
+        special = is_special[ids]
+        if (starts := word_starts_of(batch)) is not None:
+            begins = np.asarray(starts).astype(bool) | special
+        elif continues is not None:
+            begins = ~continues[ids]
+        else:
+            return
+        begins[0] = True
+        words = np.cumsum(begins) - 1
+        is_word = ~special[begins]
+        pieces = np.bincount(words)[is_word]
+        letters = np.bincount(words, weights=characters[ids])[is_word].astype(int)
+        for counter, values, most in (
+            (self.words_by_tokens, pieces, _MOST_PIECES),
+            (self.words_by_characters, letters, _MOST_CHARACTERS),
+        ):
+            counts = np.bincount(np.minimum(values, most), minlength=most + 1).tolist()
+            counter.update({value: count for value, count in enumerate(counts) if count})
+
+
+def original_ids(batch: ExampleBatch) -> "Array":
+    """The ids of a batch of arrays, with the originals where something is masked."""
+    import numpy as np
+
+    from bertdata.examples.columns import lengths
+
+    ids = np.array(batch.ids)
+    if has_group(type(batch), MASKS):
+        masks = masks_of(batch)
+        starts = np.asarray(batch.ends).astype(np.int64) - lengths(batch.ends)
+        places = np.repeat(starts, lengths(masks.ends)) + np.asarray(masks.places)
+        ids[places] = masks.originals
+    return ids
+
+
+def special_ids(vocabulary: Vocabulary) -> set[int]:
+    """The ids of the tokens with a role, but for the unknown word's."""
+    found = (getattr(vocabulary, name) for name in ROLES if name != "unk")
+    return {one for one in found if one is not None}
+
+
+def _tables(vocabulary: Any) -> tuple[Any, Any, Any]:
+    """For each id: whether it is special, whether it continues a word (None: unknown), its characters."""
+    import numpy as np
+
+    special = np.zeros(vocabulary.size, bool)
+    special[list(special_ids(vocabulary))] = True
+    continues, sizes = None, list(map(len, vocabulary.words))
+    if vocabulary.continues_word is not None:
+        continues = np.frombuffer(vocabulary.continues_word, np.uint8).astype(bool)
+        marks = (2 if word.startswith("##") else 0 for word in vocabulary.words)
+        sizes = [size - mark for size, mark in zip(sizes, marks, strict=True)]
+    return special, continues, np.array(sizes)

@@ -1,0 +1,67 @@
+"""Lengths of examples, how full rows are, and of packed rows how many examples they hold."""
+
+from collections.abc import Iterator, Sequence
+
+from bertdata.examples.counting import QUANTILES, quantile, weighted_sum
+from bertdata.report.charts.bar_chart import BarChart
+from bertdata.report.lengths_chart import lengths_chart
+from bertdata.report.numbers import DatasetNumbers
+from bertdata.report.page.blocks import ChartBlock
+from bertdata.report.page.page import ReportSection
+from bertdata.report.sections.side import Facts, beside, facts_table, percent, scopes
+
+
+def lengths(datasets: Sequence[DatasetNumbers]) -> ReportSection:
+    """A table of numbers, and a chart for each dataset."""
+    blocks = (*beside(datasets, lambda one: list(_charts(one))), facts_table("Lengths", datasets, _facts))
+    return ReportSection("Lengths", blocks, scopes(datasets, DatasetNumbers.scope_of_lengths))
+
+
+def row_count(one: DatasetNumbers) -> tuple[int, int]:
+    """Rows, and the tokens in them: all where the manifest tells them, else the sample's."""
+    assert one.statistics is not None
+    if one.lengths_are_exact and one.entries:
+        rows = [entry.examples if entry.rows is None else entry.rows for entry in one.entries]
+        return sum(rows), sum(entry.tokens for entry in one.entries)
+    return one.statistics.rows, one.statistics.tokens
+
+
+def _facts(one: DatasetNumbers) -> Facts:
+    assert one.statistics is not None
+    found, limit = one.lengths, one.statistics.layout.max_seq_length
+    rows, tokens = row_count(one)
+    total = found.total()
+    facts: dict[str, int | float | None] = {
+        "examples": total,
+        "tokens": weighted_sum(found),
+        "positions of a row (tokens)": limit,
+        "mean length (tokens)": round(weighted_sum(found) / total, 2),
+        "shortest (tokens)": min(found),
+        **{f"{share} % of the examples have at most (tokens)": quantile(found, share) for share in QUANTILES},
+        "longest (tokens)": max(found),
+        "full examples (% of examples)": percent(found[limit] / total),
+    }
+    if one.statistics.layout.packing is not None:
+        facts |= {"packed rows": rows, "examples in a row": round(total / rows, 4)}
+    return facts | {
+        "fill (% of positions that hold a token)": percent(tokens / (rows * limit)),
+        "padding (% of positions)": percent(1 - tokens / (rows * limit)),
+    }
+
+
+def _charts(one: DatasetNumbers) -> Iterator[ChartBlock]:
+    assert one.statistics is not None
+    yield ChartBlock(lengths_chart(one.lengths, one.statistics.layout.max_seq_length, "Examples by length"))
+    if packs := one.statistics.packs:
+        names = tuple(map(str, sorted(packs)))
+        yield ChartBlock(
+            BarChart(
+                title="Packed rows by their examples",
+                description=f"Rows hold {min(packs)} to {max(packs)} examples.",
+                x_label="examples in a row",
+                y_label="rows",
+                names=names,
+                heights={"rows": tuple(packs[int(name)] for name in names)},
+            ),
+            f"Of {one.scope()}.",
+        )

@@ -1,0 +1,73 @@
+"""Masked positions by what stands there, beside what the settings let expect."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from bertdata.examples.mask_report import KIND_NAMES
+from bertdata.report.charts.bar_chart import BarChart
+from bertdata.report.numbers import DatasetNumbers
+from bertdata.report.page.blocks import ChartBlock, PageContent, Prose
+from bertdata.report.page.page import ReportSection
+from bertdata.report.sections.side import Facts, beside, facts_table, percent, scopes
+
+
+def masks(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
+    """A chart of kinds for each dataset and a table. None where no dataset's examples have masks."""
+    masked = [one for one in datasets if _section(one)]
+    if not masked:
+        return None
+    blocks = (*beside(masked, _blocks), facts_table("Masks", masked, _facts))
+    return ReportSection("Masks", blocks, scopes(masked, DatasetNumbers.scope))
+
+
+def _section(one: DatasetNumbers) -> dict[str, Any]:
+    return one.statistics.findings.sections.get("masks", {}) if one.statistics else {}
+
+
+def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
+    section = _section(one)
+    if not section["masked_tokens"]:
+        return [Prose("Nothing is masked: masks are to be drawn when examples are loaded.")]
+    kinds = section["kinds"]
+    names = {kind: KIND_NAMES[kind] for kind in kinds}
+    told = (
+        f"{names[kind]}: {of['share']:.2%}, expected {of['expected_share']:.0%}" for kind, of in kinds.items()
+    )
+    chart = BarChart(
+        title="Masked positions by what stands there",
+        description=f"{'; '.join(told)}. Dashes mark what the settings let expect.",
+        x_label="what stands there",
+        y_label="share of the masked positions (%)",
+        names=tuple(names.values()),
+        heights={"share": tuple(percent(of["share"]) for of in kinds.values())},
+        expected=tuple(percent(of["expected_share"]) for of in kinds.values()),
+    )
+    return [ChartBlock(chart, _note(section))]
+
+
+def _note(section: dict[str, Any]) -> str:
+    mask = section["mask_id"]
+    if mask is None:
+        return "The id of [MASK] is not known: --vocab tells [MASK] and random tokens apart."
+    if mask["source"] == "data":
+        return f"[MASK] is taken for id {mask['id']}, which stands at most masked positions."
+    return ""
+
+
+def _facts(one: DatasetNumbers) -> Facts:
+    section = _section(one)
+    each = section["per_example"]
+    facts: dict[str, int | float | None] = {
+        "masked positions": section["masked_tokens"],
+        "masked (% of the tokens)": percent(section["token_share"]),
+        "masks an example, mean": each["mean"],
+        "masks an example, least": each["min"],
+        "masks an example, most": each["max"],
+        "examples with all masks that fit (%)": percent(section["filled_share"]),
+    }
+    if section["masked_tokens"]:
+        for kind, of in section["kinds"].items():
+            facts[f"{KIND_NAMES[kind]} (masked positions)"] = of["count"]
+            facts[f"{KIND_NAMES[kind]} (%)"] = percent(of["share"])
+            facts[f"{KIND_NAMES[kind]}, expected (%)"] = percent(of["expected_share"])
+    return facts

@@ -1,0 +1,68 @@
+"""The statistics that an objective has of its own, such as next sentences or spans."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from bertdata.report.charts.bar_chart import BarChart
+from bertdata.report.charts.values import Value
+from bertdata.report.numbers import DatasetNumbers
+from bertdata.report.page.blocks import ChartBlock, PageContent
+from bertdata.report.page.page import ReportSection
+from bertdata.report.sections.side import Facts, beside, facts_table, percent, scopes
+
+_ELSEWHERE = ("lengths", "masks")
+
+
+def own_sections(datasets: Sequence[DatasetNumbers]) -> Iterator[ReportSection]:
+    """A section for each of the objectives' sections that is not shown elsewhere."""
+    names = dict.fromkeys(name for one in datasets for name in _sections(one))
+    for name in names:
+        yield _own_section(name, [one for one in datasets if name in _sections(one)])
+
+
+def _sections(one: DatasetNumbers) -> dict[str, dict[str, Any]]:
+    found = one.statistics.findings.sections if one.statistics else {}
+    return {name: section for name, section in found.items() if name not in _ELSEWHERE}
+
+
+def _own_section(name: str, datasets: list[DatasetNumbers]) -> ReportSection:
+    title = name.replace("_", " ").capitalize()
+
+    def facts(one: DatasetNumbers) -> Facts:
+        return dict(_flat("", _sections(one)[name]))
+
+    def charts(one: DatasetNumbers) -> Sequence[PageContent]:
+        return [ChartBlock(chart) for chart in _halves(title, _sections(one)[name])]
+
+    blocks = (*beside(datasets, charts), facts_table(title, datasets, facts))
+    return ReportSection(title, blocks, scopes(datasets, DatasetNumbers.scope))
+
+
+def _halves(title: str, section: Mapping[str, Any]) -> Iterator[BarChart]:
+    """The chart of a section that tells how many examples have each of two labels."""
+    labels = [name for name in section if f"{name}_share" in section]
+    if len(labels) != 2:
+        return
+    shares = [percent(section[f"{name}_share"]) for name in labels]
+    told = ", ".join(f"{share:.1f}% {name}" for name, share in zip(labels, shares, strict=True))
+    yield BarChart(
+        title=f"{title}: examples by their label",
+        description=f"{told}.",
+        x_label="label",
+        y_label="share of the examples (%)",
+        names=tuple(labels),
+        heights={"share": tuple(shares)},
+    )
+
+
+def _flat(before: str, section: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
+    for name, value in section.items():
+        label = f"{before} {name}".strip().replace("_", " ")
+        if name == "quantiles":
+            yield from ((f"{before}, {part} % have at most", value[part]) for part in value)
+        elif isinstance(value, Mapping):
+            yield from _flat(label, value)
+        elif name.endswith("share"):
+            yield f"{label} (%)", percent(value)
+        else:
+            yield label, value

@@ -1,0 +1,137 @@
+"""Examples as a person reads them: words joined, masks marked, segments apart."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from bertdata.examples.groups import (
+    MASKS,
+    PAIR_LABEL,
+    SEGMENT,
+    WORD_STARTS,
+    has_group,
+    mask_columns,
+    only_column,
+)
+from bertdata.examples.mask_report import mask_kind
+from bertdata.examples.objectives import find_objective
+from bertdata.records import IDS, Vocabulary
+from bertdata.report.numbers import DatasetNumbers
+from bertdata.report.page.blocks import MarkedWord, PageContent, Passage, PassagesBlock
+from bertdata.report.page.page import ReportSection
+from bertdata.report.sample import KeptExample
+from bertdata.report.sampled_tokens import special_ids
+from bertdata.report.sections.side import beside
+from bertdata.tokens.readable import readable_words
+
+_PAGE, _MOST_WORDS = 20, 40_000
+_KINDS = {"[MASK]": "masked", "changed": "masked", "random": "random", "kept": "kept"}
+_LEGEND = {
+    "masked": "[MASK], or of an unknown vocabulary a changed token, and the original",
+    "random": "a random token, and the original",
+    "kept": "masked, but left as it was",
+    "special": "a special token",
+}
+_KNOWN_GROUPS = (IDS, SEGMENT, MASKS, PAIR_LABEL, WORD_STARTS)
+
+
+def passages(datasets: Sequence[DatasetNumbers]) -> ReportSection:
+    """Examples of each dataset, twenty on a page."""
+    most_words = _MOST_WORDS // len(datasets)
+    return ReportSection(
+        "Examples",
+        beside(datasets, lambda one: [_block(one, most_words)]),
+        "From the start of shards that lie evenly among all. Search and pages are over the examples here.",
+    )
+
+
+def _block(one: DatasetNumbers, most_words: int) -> PageContent:
+    reading = _Reading(one.vocabulary)
+    made: list[Passage] = []
+    for kept in one.sample.kept:
+        most_words -= len(kept.example.ids)
+        if most_words < 0 and len(made) >= _PAGE:
+            break
+        made.append(reading.passage(kept))
+    kinds = {word.kind for passage in made for _, words in passage.parts for word in words}
+    legend = tuple((kind, meaning) for kind, meaning in _LEGEND.items() if kind in kinds)
+    return PassagesBlock(f"Examples of {one.name}", legend, tuple(made), _PAGE)
+
+
+class _Reading:
+    """The words of a vocabulary, joined as text is."""
+
+    def __init__(self, vocabulary: Vocabulary | None) -> None:
+        self._words = readable_words(vocabulary) if vocabulary else []
+        self._mask_id = vocabulary.mask if vocabulary else None
+        self._special = special_ids(vocabulary) if vocabulary else set()
+        self._continues = vocabulary.continues_word if vocabulary else None
+        self._has_blanks = vocabulary is not None and vocabulary.kind in ("bpe", "unigram")
+
+    def passage(self, kept: KeptExample) -> Passage:
+        """The example in parts, with the first line that ``show`` has of it."""
+        example, kind = kept.example, kept.batch_type
+        objective = find_objective(kept.layout.objective)
+        masks: dict[int, int] = {}
+        if has_group(kind, MASKS):
+            columns = mask_columns(kind)
+            places, originals = getattr(example, columns.places.one), getattr(example, columns.originals.one)
+            masks = dict(zip(places, originals, strict=True))
+        words = [self._word(place, token, masks.get(place)) for place, token in enumerate(example.ids)]
+        described = objective.describe(example, self._words, self._mask_id, kept.layout)
+        facts = (described.partition("\n")[0], *_other_columns(kept))
+        return Passage(kept.title, tuple(_parts(kept, words)), facts)
+
+    def _word(self, place: int, token: int, original: int | None) -> MarkedWord:
+        text, joined = self._text(token)
+        if original is not None:
+            told = mask_kind(token, original, self._mask_id)
+            note = "" if told == "kept" else self._text(original)[0]
+            return MarkedWord(text, _KINDS[told], note, joined)
+        if token in self._special:
+            return MarkedWord(text, "special")
+        return MarkedWord(text, joined=joined and place > 0)
+
+    def _text(self, token: int) -> tuple[str, bool]:
+        """The token without the mark of a piece or a blank, and whether it goes on with the word before."""
+        if token >= len(self._words):
+            return f"<{token}>", False
+        word = self._words[token]
+        if self._has_blanks and token not in self._special:
+            return word.strip() or word, not word.startswith(" ")
+        if self._continues is not None and self._continues[token]:
+            return word.removeprefix("##"), True
+        return word, False
+
+
+def _parts(kept: KeptExample, words: list[MarkedWord]) -> Iterator[tuple[str, tuple[MarkedWord, ...]]]:
+    """The segments with their letters, or all words as one part."""
+    first = len(words)
+    if has_group(kept.batch_type, SEGMENT):
+        first = getattr(kept.example, only_column(kept.batch_type, SEGMENT).one)
+    if first < len(words):
+        yield "A", _merged(words[:first])
+        yield "B", _merged(words[first:])
+    else:
+        yield "", _merged(words)
+
+
+def _merged(words: list[MarkedWord]) -> tuple[MarkedWord, ...]:
+    """The same words, neighbours without a mark as one text."""
+    found: list[MarkedWord] = []
+    for word in words:
+        if found and not word.kind and not found[-1].kind:
+            blank = "" if word.joined else " "
+            found[-1] = MarkedWord(f"{found[-1].text}{blank}{word.text}", joined=found[-1].joined)
+        else:
+            found.append(word)
+    return tuple(found)
+
+
+def _other_columns(kept: KeptExample) -> Iterator[str]:
+    """The values of columns that only this objective has."""
+    ends = kept.batch_type.ragged()
+    for column in kept.batch_type.columns():
+        if column.group not in _KNOWN_GROUPS and column.name not in ends:
+            value: Any = getattr(kept.example, column.one)
+            told = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            yield f"{column.one.replace('_', ' ')}: {told or 'none'}"

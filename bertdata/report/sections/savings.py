@@ -1,0 +1,78 @@
+"""The positions that bins, packed rows or flat batches would save."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from bertdata.examples.bins import bin_count
+from bertdata.examples.counting import weighted_sum
+from bertdata.report.charts.bar_chart import BarChart
+from bertdata.report.charts.values import DataTable
+from bertdata.report.numbers import DatasetNumbers
+from bertdata.report.page.blocks import ChartBlock, PageContent
+from bertdata.report.page.page import ReportSection
+from bertdata.report.sections.side import beside, percent, scopes
+
+if TYPE_CHECKING:
+    from bertdata.packing.plan import Histogram
+
+_MOST_IN_A_PACK = 3
+_BINS = 4
+
+
+def savings(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
+    """Positions that one epoch computes, by the way of padding. None where all datasets are packed."""
+    padded = [one for one in datasets if one.statistics and one.statistics.layout.packing is None]
+    if not padded:
+        return None
+    note = (
+        f"{scopes(padded, DatasetNumbers.scope_of_lengths)} Saved is the time of an epoch where a position "
+        "takes its time whatever it holds."
+    )
+    return ReportSection("Packing and bins", beside(padded, _blocks), note)
+
+
+def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
+    assert one.statistics is not None
+    positions = positions_by_way(one.lengths, one.statistics.layout.max_seq_length)
+    tokens, padded = weighted_sum(one.lengths), next(iter(positions.values()))
+    rows = tuple(
+        (way, computed, percent(tokens / computed), percent(1 - computed / padded))
+        for way, computed in positions.items()
+    )
+    title = "Positions of an epoch by the way of padding"
+    chart = BarChart(
+        title=title,
+        description=". ".join(f"{way}: {saved:.1f}% saved" for way, _, _, saved in rows) + ".",
+        x_label="way of padding",
+        y_label="positions (millions)",
+        names=tuple(positions),
+        heights={"computed": tuple(computed / 1e6 for computed in positions.values())},
+    )
+    columns = ("way of padding", "positions of an epoch", "fill (%)", "saved (%)")
+    return ChartBlock(chart), DataTable("Packing and bins", columns, rows)
+
+
+def positions_by_way(lengths: Counter[int], limit: int) -> dict[str, int]:
+    """The positions that an epoch computes, the padded rows' first."""
+    from bertdata.packing.longest_first import pack_longest_first
+
+    width = -(-limit // _BINS)
+    histogram = _histogram(lengths, limit)
+    return {
+        "Padded, a row each": lengths.total() * limit,
+        f"{bin_count(limit, width)} bins of {width} tokens": sum(
+            -(-length // width) * width * examples for length, examples in lengths.items()
+        ),
+        f"Packed, up to {_MOST_IN_A_PACK} a row": pack_longest_first(histogram, _MOST_IN_A_PACK).rows * limit,
+        "Flat, no padding": weighted_sum(lengths),
+    }
+
+
+def _histogram(lengths: Counter[int], limit: int) -> "Histogram":
+    import numpy as np
+
+    found = np.zeros(limit + 1, np.int64)
+    for length, examples in lengths.items():
+        found[length] = examples
+    return found

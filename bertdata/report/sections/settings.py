@@ -1,0 +1,91 @@
+"""The settings that a dataset's bytes depend on, with their meaning in words."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from bertdata.report.charts.values import DataTable, Value
+from bertdata.report.numbers import DatasetNumbers
+from bertdata.report.page.page import ReportSection
+
+_RECORDS = {"text": "text", "tokenizer": "tokeniser", "objective": "objective", "container": "container"}
+_WORDS = {
+    "recipe.recipe": "named settings of a published program",
+    "text.punkt.variant": "variant of the sentence splitter Punkt",
+    "text.punkt.tables": "md5 of a table of Punkt",
+    "text.recipe": "recipe of the parts",
+    "text.language": "language of the text",
+    "text.sentences": "how sentences were found",
+    "tokenizer.kind": "kind of tokeniser",
+    "tokenizer.vocabulary.md5": "md5 of the vocabulary",
+    "tokenizer.vocabulary.tokens": "distinct tokens of the vocabulary",
+    "objective.name": "what a model learns from an example",
+    "container.format": "file format of the shards",
+    "container.shuffle": "order of documents over the whole corpus",
+    "container.num_shards": "shards of the global shuffle",
+    "container.padding_id": "id in empty places",
+    "container.layout": "arrangement of packed rows",
+}
+
+
+def settings(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
+    """A row for each setting. None where no dataset has a manifest."""
+    found = [_settings_of(one) for one in datasets]
+    names = list(dict.fromkeys(name for values in found for name in values))
+    if not names:
+        return None
+    meanings = {name: meaning for one in datasets for name, meaning in _meanings(one).items()}
+    rows: list[tuple[Value, ...]] = []
+    for name in names:
+        values = [values.get(name) for values in found]
+        record, _, setting = name.partition(".")
+        row: tuple[Value, ...] = (setting, _RECORDS.get(record, record), *values)
+        if len(datasets) > 1:
+            row = (*row, "same" if len({str(value) for value in values}) == 1 else "differs")
+        rows.append((*row, meanings.get(name, _words(name))))
+    heads = ["value"] if len(datasets) == 1 else [*(one.name for one in datasets), "compared"]
+    table = DataTable("Settings", ("setting", "of", *heads, "meaning"), tuple(rows), wide=True)
+    return ReportSection("Settings", (table,))
+
+
+def _words(name: str) -> str:
+    """The meaning of a setting that no objective declares, or of the record that it is in."""
+    return next((meaning for start, meaning in _WORDS.items() if f"{name}.".startswith(f"{start}.")), "")
+
+
+def _settings_of(one: DatasetNumbers) -> dict[str, Value]:
+    """The values by record and name. Records within records are named with a dot."""
+    if one.dataset.manifest is None:
+        return {}
+    plan = one.dataset.manifest.plan
+    found: dict[str, Value] = {}
+    if plan.recipe is not None:
+        found["recipe.recipe"] = plan.recipe if plan.phase is None else f"{plan.recipe}, phase {plan.phase}"
+    for record, values in plan.settings.as_json().items():
+        found |= _flat(record, values)
+    return found
+
+
+def _flat(name: str, value: Any) -> dict[str, Value]:
+    if isinstance(value, Mapping):
+        return {inner: one for key in value for inner, one in _flat(f"{name}.{key}", value[key]).items()}
+    if value is None:
+        return {}
+    if isinstance(value, bool):
+        return {name: "yes" if value else "no"}
+    if isinstance(value, list):
+        return {name: ", ".join(map(str, value))}
+    return {name: str(value)}
+
+
+def _meanings(one: DatasetNumbers) -> dict[str, str]:
+    """The help texts of the settings, as ``bertdata create --help`` has them."""
+    if one.statistics is None:
+        return {}
+    helps = {item.name: item.metadata.get("help", "") for item in fields(one.objective.settings_type)}
+    return {
+        f"{record}.{name}": told
+        for name, told in helps.items()
+        for record in _RECORDS
+        if isinstance(told, str)
+    }

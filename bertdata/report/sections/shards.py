@@ -1,0 +1,92 @@
+"""The balance of shards."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bertdata.report.charts.bar_chart import BarChart
+from bertdata.report.charts.chart import Chart
+from bertdata.report.charts.line_chart import Line, LineChart
+from bertdata.report.charts.values import DataTable
+from bertdata.report.numbers import DatasetNumbers
+from bertdata.report.page.blocks import ChartBlock, PageContent
+from bertdata.report.page.page import ReportSection
+from bertdata.report.sections.side import Facts, beside, facts_table, percent
+
+_MOST_BARS, _MOST_ROWS = 64, 500
+
+
+class _Sizes(NamedTuple):
+    """The size of each shard by name, and the unit."""
+
+    unit: str
+    by_name: dict[str, int]
+
+
+def shards(datasets: Sequence[DatasetNumbers]) -> ReportSection:
+    """A chart for each dataset and a table. All numbers are exact: of the manifest, or the files' bytes."""
+    blocks = (*beside(datasets, _blocks), facts_table("Balance of shards", datasets, _facts))
+    return ReportSection("Balance of shards", blocks, "Exact: of all shards.")
+
+
+def _sizes_of(one: DatasetNumbers) -> _Sizes:
+    if one.entries:
+        return _Sizes("tokens", {entry.name: entry.tokens for entry in one.entries})
+    return _Sizes("bytes", {shard.name: shard.bytes for shard in one.dataset.shards})
+
+
+def _facts(one: DatasetNumbers) -> Facts:
+    unit, by_name = _sizes_of(one)
+    sizes = list(by_name.values())
+    mean = sum(sizes) / len(sizes)
+    return {
+        "shards": len(sizes),
+        "bytes": sum(shard.bytes for shard in one.dataset.shards),
+        f"{unit} of a shard, least": min(sizes),
+        f"{unit} of a shard, mean": round(mean, 1),
+        f"{unit} of a shard, most": max(sizes),
+        "imbalance (% by which the largest exceeds the mean)": percent(max(sizes) / mean - 1)
+        if mean
+        else 0.0,
+    }
+
+
+def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
+    unit, by_name = _sizes_of(one)
+    told = f"{len(by_name):,} shards, from {min(by_name.values()):,} to {max(by_name.values()):,} {unit}."
+    chart: Chart
+    if len(by_name) <= _MOST_BARS:
+        chart = BarChart(
+            title=f"Shards by their {unit}",
+            description=told,
+            x_label="shard",
+            y_label=unit,
+            names=tuple(str(number) for number in range(1, len(by_name) + 1)),
+            heights={unit: tuple(by_name.values())},
+            numeric=True,
+        )
+    else:
+        ascending = sorted(by_name.values())
+        chart = LineChart(
+            title=f"Shards by their {unit}, in ascending order",
+            description=told,
+            x_label="shards",
+            y_label=unit,
+            lines=(Line(unit, range(1, len(ascending) + 1), ascending),),
+            whole_x=True,
+            y_range=(0, None),
+        )
+    return ChartBlock(chart), _table(unit, by_name)
+
+
+def _table(unit: str, by_name: dict[str, int]) -> DataTable:
+    """The shards by name, of many those that are furthest from the mean."""
+    mean = sum(by_name.values()) / len(by_name)
+    rows = [
+        (name, size, percent(size / mean - 1) if mean else 0.0, number)
+        for number, (name, size) in enumerate(by_name.items(), 1)
+    ]
+    note = ""
+    if len(rows) > _MOST_ROWS:
+        note = f"The {_MOST_ROWS} of {len(rows):,} shards that are furthest from the mean."
+        rows = sorted(rows, key=lambda row: -abs(row[2]))[:_MOST_ROWS]
+    return DataTable("Shards", ("shard", unit, "above the mean (%)", "number"), tuple(rows), note, 10)

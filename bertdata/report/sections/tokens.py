@@ -1,0 +1,86 @@
+"""Frequent and rare tokens."""
+
+from collections.abc import Sequence
+
+from bertdata.report.charts.line_chart import Line, LineChart
+from bertdata.report.charts.values import DataTable
+from bertdata.report.numbers import DatasetNumbers
+from bertdata.report.page.blocks import ChartBlock, PageContent
+from bertdata.report.page.page import ReportSection
+from bertdata.report.sampled_tokens import special_ids
+from bertdata.report.sections.side import Facts, beside, facts_table, percent, scopes
+from bertdata.tokens.readable import readable_words
+
+_MOST = 200
+
+
+def tokens(datasets: Sequence[DatasetNumbers]) -> ReportSection:
+    """Tables of the most and least frequent tokens of each dataset, as they were before masking."""
+    blocks = (*beside(datasets, _blocks), facts_table("Tokens of the vocabulary", datasets, _facts))
+    return ReportSection(
+        "Frequent and rare tokens",
+        blocks,
+        f"{scopes(datasets, DatasetNumbers.scope)} Masked tokens count as what they were.",
+    )
+
+
+def token_texts(one: DatasetNumbers) -> list[str]:
+    """The token of each id, as it is read. None of them where no vocabulary is known."""
+    return readable_words(one.vocabulary) if one.vocabulary else []
+
+
+def _facts(one: DatasetNumbers) -> Facts:
+    ids = one.sample.tokens.ids
+    facts: dict[str, int | float | None] = {
+        "distinct tokens that occur": len(ids),
+        "tokens that occur once": sum(count == 1 for count in ids.values()),
+    }
+    if one.vocabulary is not None:
+        absent = one.vocabulary.tokens - len(ids)
+        facts["tokens of the vocabulary"] = one.vocabulary.tokens
+        facts["tokens that do not occur"] = absent
+        facts["tokens that do not occur (% of the vocabulary)"] = percent(absent / one.vocabulary.tokens)
+    return facts
+
+
+def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
+    ids, texts = one.sample.tokens.ids, token_texts(one)
+    special = special_ids(one.vocabulary) if one.vocabulary else set()
+    ordered = sorted(ids, key=lambda token: (-ids[token], token))
+    total = ids.total()
+
+    def kind(token: int) -> str:
+        return "special" if token in special else "text"
+
+    def rows(chosen: Sequence[int]) -> tuple[tuple[str | int | float, ...], ...]:
+        return tuple(
+            (
+                _text(token, texts),
+                str(token),
+                ids[token],
+                percent(ids[token] / total),
+                "yes" * (token in special),
+            )
+            for token in chosen
+        )
+
+    columns = ("token", "id", "count", "share (%)", "kind")
+    counts = [ids[token] for token in ordered]
+    chart = LineChart(
+        title="Tokens by their rank",
+        description=f"The most frequent of {len(counts):,} tokens is {counts[0] / total:.1%} of all.",
+        x_label="rank",
+        y_label="count",
+        lines=(Line("count", range(1, len(counts) + 1), counts),),
+        log_x=True,
+        log_y=True,
+    )
+    return (
+        ChartBlock(chart),
+        DataTable("Most frequent tokens", columns, rows(ordered[:_MOST]), page_rows=10),
+        DataTable("Rarest tokens that occur", columns, rows(ordered[: -_MOST - 1 : -1]), page_rows=10),
+    )
+
+
+def _text(token: int, texts: list[str]) -> str:
+    return texts[token] if token < len(texts) else f"<{token}>"

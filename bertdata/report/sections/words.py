@@ -1,0 +1,66 @@
+"""Unknown words, tokens of a word, characters of a word."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from bertdata.examples.counting import weighted_sum
+from bertdata.report.charts.bar_chart import BarChart
+from bertdata.report.numbers import DatasetNumbers
+from bertdata.report.page.blocks import ChartBlock, PageContent
+from bertdata.report.page.page import ReportSection
+from bertdata.report.sections.side import Facts, beside, facts_table, percent, scopes
+
+
+def words(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
+    """Charts for each dataset and a table. None where nothing is known of the words of any dataset."""
+    known = [one for one in datasets if _facts(one)]
+    if not known:
+        return None
+    blocks = (*beside(known, _charts), facts_table("Words", known, _facts))
+    note = "The numbers of the inputs are exact, from the manifest. Others: "
+    return ReportSection("Unknown words and word lengths", blocks, note + scopes(known, DatasetNumbers.scope))
+
+
+def _facts(one: DatasetNumbers) -> Facts:
+    facts: dict[str, int | float | None] = {}
+    statistics, counts = one.statistics, one.sample.tokens
+    if statistics is not None and statistics.unknown is not None:
+        facts["tokens of the inputs"] = statistics.input_tokens
+        facts["[UNK] in the inputs (tokens)"] = statistics.unknown_tokens
+        facts["[UNK] in the inputs (% of tokens)"] = percent(statistics.unknown)
+    if one.vocabulary is not None and one.vocabulary.unk is not None and counts.ids:
+        share = counts.ids[one.vocabulary.unk] / counts.ids.total()
+        facts["[UNK] in the examples (% of tokens)"] = percent(share)
+    if total := counts.words_by_tokens.total():
+        facts["words of the examples"] = total
+        facts["tokens a word, mean"] = round(weighted_sum(counts.words_by_tokens) / total, 4)
+        facts["words of one token (%)"] = percent(counts.words_by_tokens[1] / total)
+        facts["characters a word, mean"] = round(weighted_sum(counts.words_by_characters) / total, 4)
+    return facts
+
+
+def _charts(one: DatasetNumbers) -> Sequence[PageContent]:
+    counts = one.sample.tokens
+    if not counts.words_by_tokens:
+        return []
+    return [
+        ChartBlock(_chart("tokens", counts.words_by_tokens)),
+        ChartBlock(_chart("characters", counts.words_by_characters)),
+    ]
+
+
+def _chart(unit: str, counter: Counter[int]) -> BarChart:
+    """Words by their size. The last bar stands for all that are longer, where it is the counter's last."""
+    most, total = max(counter), counter.total()
+    sizes = range(1, most + 1)
+    common = max(sizes, key=counter.__getitem__)
+    return BarChart(
+        title=f"Words by their {unit}",
+        description=f"Most common is a length of {common}, in {counter[common] / total:.1%} of the words.",
+        x_label=f"length of a word ({unit})",
+        y_label="share of the words (%)",
+        names=tuple(str(size) for size in sizes),
+        heights={"words": tuple(percent(counter[size] / total) for size in sizes)},
+        numeric=True,
+        outlier=f"{100 * counter[common] / total:.0f} % have {common}",
+    )

@@ -1,0 +1,59 @@
+"""A page on one dataset, or on several side by side."""
+
+from bertdata.dataset.discover import FoundDataset, find_datasets
+from bertdata.examples.objectives import find_objective
+from bertdata.io import storage
+from bertdata.report.dataset_page import dataset_page
+from bertdata.report.numbers import DatasetNumbers, collect_numbers
+from bertdata.report.page.page import check_report, write_page
+from bertdata.steps.progress import OnProgress, StepProgress, silent
+from bertdata.steps.values import AnyPath, AnyPaths, optional_path, path_of, paths_of, whole_number
+
+STAGE = "reading"
+SAMPLE = 20_000
+
+
+def write_report(
+    paths: AnyPaths,
+    output: AnyPath,
+    *,
+    vocab: AnyPath | None = None,
+    objective: str | None = None,
+    sample: int | None = None,
+    verify: bool = True,
+    progress: OnProgress | None = None,
+) -> list[str]:
+    """Write the page of ``bertdata report`` on the datasets. The faults of their files, a line each.
+
+    paths: directories, each of one dataset or of several (phase1, phase2), or single shards. output: a file
+    that ends in .html. vocab: the vocabulary that another tool's shards were made with. objective: one of
+    your own that the examples need. sample: the number of examples that masks, pairs, words and tokens are
+    counted of (None: 20,000). verify: hold all files against their manifests.
+    """
+    target, given = path_of(output), optional_path(vocab)
+    check_report(target, "bertdata report")
+    most = SAMPLE if sample is None else whole_number("sample", sample)
+    if objective is not None:
+        find_objective(objective)
+    found = [
+        dataset
+        for path in paths_of(paths)
+        for dataset in find_datasets(path, damaged=True, objective=objective)
+    ]
+    tell = progress or silent
+    tell(StepProgress(stage=STAGE, done=0, total=len(found), unit="datasets"))
+    numbers: list[DatasetNumbers] = []
+    for dataset, name in zip(found, _names(found), strict=True):
+        numbers.append(collect_numbers(dataset, name, most, vocab=given, with_verification=verify))
+        tell(StepProgress(stage=STAGE, done=len(numbers), total=len(found), unit="datasets"))
+    page = dataset_page(numbers)
+    write_page(target, page)
+    return list(page.faults)
+
+
+def _names(datasets: list[FoundDataset]) -> list[str]:
+    """Short names of the datasets: the last part of their paths, or the whole where that is not enough."""
+    short = [storage.base_name(dataset.path.rstrip("/")) or dataset.path for dataset in datasets]
+    if len(set(short)) == len(short):
+        return short
+    return [dataset.path for dataset in datasets]
