@@ -16,10 +16,10 @@ from benchmarks.fine_tuning.__main__ import find_weights
 
 LENGTH = 128
 SETTINGS = (
-    *("--masking=dynamic", "--pack-on-load", "--packed-accumulation=rows", "--batch-size=8"),
+    *("--masking=dynamic", "--pack-on-load", "--packed-accumulation=rows", "--batch-size=4"),
     *("--optimiser=stableadamw", "--base-learning-rate=5e-4", "--warmup=10", "--lr-decay=0.5"),
     *("--weight-decay=0.01", "--hidden-dropout-prob=0", "--attention-probs-dropout-prob=0"),
-    *("--eval-batch-size=16", "--eval-examples=128", "--log-every=10", "--device=cpu", "--no-progress-bar"),
+    *("--eval-batch-size=16", "--eval-examples=64", "--log-every=10", "--device=cpu", "--no-progress-bar"),
 )
 SENTENCES = ("The film was made in Germany.", "The movie was shot in Berlin.", "Rain is expected tomorrow.")
 
