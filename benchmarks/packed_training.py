@@ -122,7 +122,7 @@ class RowKind:
     padded: bool
     batch_size: int
 
-    def load(self) -> Loader[Batch]:
+    def load(self) -> Loader:
         form = make_form(self.rows, batch_size=self.batch_size, padded=self.padded)
         return Loader(self.rows, form=form, batch_size=self.batch_size)
 

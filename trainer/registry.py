@@ -49,6 +49,10 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "ipu": f"{_VENDORS}.keys:IpuSection",
         "xla": f"{_VENDORS}.keys:XlaSection",
     },
+    "model file": {
+        "keys of other programs": "trainer.config.model_file:FOREIGN",
+        "its keys": "trainer.config.model_file:read_model_file",
+    },
     "program": {"with a flag": f"{EXTENSIONS}.like.registry:programs_with"},
     "model settings": {
         "bert": "trainer.config.model:ModelConfig",
@@ -59,7 +63,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("bert", "roberta"), "trainer.model.bert:Bert"),
         "modernbert": "trainer.model.modernbert:ModernBert",
     },
-    "attention": {"cpu blocks": "trainer.devices.cpu_blocks:blocks_of"},
+    "attention": {"cpu blocks": "trainer.devices.cpu_blocks:masked_blocks"},
     "device": {
         "cpu": "trainer.devices.cpu:Cpu",
         "cuda": "trainer.devices.cuda:Cuda",
@@ -82,7 +86,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "strategy": {
         "pipelined": f"{_SPLITTING}.pipelined:Pipelined",
-        "replicated": "trainer.update.replicated:Replicated",
+        "replicated": "trainer.update.strategy:Strategy",
         "sharded": f"{_SPLITTING}.sharded:Sharded",
         "whole_updates": f"{_VENDORS}.ipu.programs:IpuTraining",
     },

@@ -18,7 +18,6 @@ from benchmarks.gpu.figures import Figures
 from benchmarks.gpu.optimiser import make_end
 from benchmarks.gpu.sizes import Sizes
 from benchmarks.gpu.updates import WARM_UP, TimedWork, add_speed, draw, phase_data, time_updates
-from trainer.data.batches import Batch
 from trainer.data.loader import Update
 from trainer.extensions.loading.row_batches import RowBatch
 from trainer.run.runtime import Runtime, begin, find_model_config
@@ -84,7 +83,7 @@ class Peer:
         self._step = make_end(self._config, self._device, self._model, fused=True)
         self._made = 0
 
-    def __call__(self, update: Update[Batch]) -> None:
+    def __call__(self, update: Update) -> None:
         for batch in update.batches:
             assert isinstance(batch, RowBatch)
             with self._device.autocast(self._config.update.precision):

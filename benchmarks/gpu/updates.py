@@ -73,7 +73,7 @@ def updates(
     form = runtime.form(runtime.rows(data), size, accumulation)
     drawn = draw(data, form, runtime, size, accumulation, WARM_UP + sizes.updates + 1)
 
-    def make(update: Update[Batch]) -> None:
+    def make(update: Update) -> None:
         training.update([update])
         training.advance(update.position, size * len(update.batches))
 
@@ -101,8 +101,8 @@ def phase_data(config: Config, fill: float) -> OpenedDataset:
 
 
 def draw(
-    data: OpenedDataset, form: Form[Batch], runtime: Runtime, size: int, accumulation: int, count: int
-) -> list[Update[Batch]]:
+    data: OpenedDataset, form: Form, runtime: Runtime, size: int, accumulation: int, count: int
+) -> list[Update]:
     """So many updates of the data, ready for the device."""
     loader = Loader(
         Rows(data),
@@ -119,14 +119,14 @@ def draw(
 
 
 def time_updates(
-    make: Callable[[Update[Batch]], None],
-    before: Sequence[Update[Batch]],
-    timed: Sequence[Update[Batch]],
+    make: Callable[[Update], None],
+    before: Sequence[Update],
+    timed: Sequence[Update],
     device: str,
 ) -> float:
     """Seconds of the timed updates, after those before."""
 
-    def all_of(several: Sequence[Update[Batch]]) -> None:
+    def all_of(several: Sequence[Update]) -> None:
         for update in several:
             make(update)
 

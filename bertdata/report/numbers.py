@@ -59,8 +59,10 @@ class DatasetNumbers:
 
     @property
     def faults(self) -> list[str]:
-        found = [] if self.verification is None else list(map(str, self.verification.faults))
-        return [*found, *self.sample.faults]
+        """The faults that verification found, then those of shards that the sample alone found."""
+        found = () if self.verification is None else self.verification.faults
+        files = tuple(f"{one.file}: " for one in found)
+        return [*map(str, found), *(told for told in self.sample.faults if not told.startswith(files))]
 
     def scope(self) -> str:
         """The examples that the sample's numbers are of, in words."""

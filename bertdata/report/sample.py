@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from bertdata.dataset.discover import FoundDataset, FoundShard
-from bertdata.errors import BertDataError
+from bertdata.errors import ShardError
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ExampleBatch, ShardLayout, Vocabulary
 from bertdata.report.count import ShardCounts
@@ -64,7 +64,7 @@ def read_sample(
     for shard in chosen:
         try:
             sample.is_all &= _read_shard(sample, shard, quota, kept_of_each, vocab)
-        except BertDataError as error:
+        except ShardError as error:
             sample.faults.append(str(error))
             sample.is_all = False
     return sample

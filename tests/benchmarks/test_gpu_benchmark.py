@@ -15,6 +15,7 @@ from benchmarks.gpu.stages import OPTIONS
 from benchmarks.gpu.summary import summarise
 from benchmarks.gpu.updates import kernel_times, updates
 from tests.support.flat import make_rows
+from trainer.config.device_keys import CudaSection
 from trainer.config.model import ModelConfig
 from trainer.model.bert import PASSES, forward_operations
 
@@ -45,7 +46,7 @@ def test_every_option_is_a_configuration():
     for keys in OPTIONS.values():
         config = FULL.config("phase1", **keys)
         dropout = config.model_settings["attention_probs_dropout_prob"]
-        assert config.cuda.attention != "cudnn" or (dropout * 16).is_integer()
+        assert config.section(CudaSection).attention != "cudnn" or (dropout * 16).is_integer()
 
 
 @pytest.mark.parametrize("divide", [1, 2])

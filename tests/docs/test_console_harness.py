@@ -75,6 +75,11 @@ no
     assert page(tmp_path, text).run() == 2
 
 
+def test_a_mark_ends_what_is_run_of_a_page(tmp_path: Path) -> None:
+    text = "```console\n$ echo one\none\n```\n\n<!-- not run below: a list -->\n\n```\nls\n```\n"
+    assert page(tmp_path, text).run() == 1
+
+
 def test_a_block_on_standard_input_is_not_waited_for(tmp_path: Path) -> None:
     assert page(tmp_path, "```console\n$ cat\n```\n").run() == 1
 
@@ -88,6 +93,8 @@ def test_a_block_on_standard_input_is_not_waited_for(tmp_path: Path) -> None:
         ("loss 2.51", "loss 2.52", 0, False),
         ("loss 2.51", "loss 2.52", 0.01, True),
         ("loss 2.51", "loss 2.71", 0.01, False),
+        ("accuracy 0.95", "accuracy 0.90", 0.05, True),
+        ("accuracy 0.95", "accuracy 0.88", 0.05, False),
         ("step 20 loss 2.51", "step 21 loss 2.51", 0.01, False),
         ("a\n...\nb", "a\nx\ny\nb", 0, True),
         ("a\n...\nb", "a\nb", 0, True),

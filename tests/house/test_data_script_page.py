@@ -26,6 +26,9 @@ BLOCKS = [
 WIKI, WIKI_BOOKS, BOOKS, BEAM, MRPC = [
     [[word for word in command if word.strip()] for command in block] for block in BLOCKS
 ]
+WIKI_BOOKS += [
+    [word.replace("wikicorpus_en", "books_wiki_en_corpus") for word in words] for words in WIKI[2:]
+]
 
 SHARDING = {"training_shards": 256, "test_shards": 256, "test_fraction": 0.1}
 PHASES = [

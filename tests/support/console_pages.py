@@ -7,7 +7,10 @@ any lines, or none. A comment in front of a fenced block changes its meaning:
 ``<!-- not run: REASON -->``        it is only read
 ``<!-- file: NAME -->``             its text becomes that file
 ``<!-- status: N -->``              its last command ends with this exit status in place of 0
-``<!-- within N %: REASON -->``     numbers with a decimal point may differ by N percent
+``<!-- within N %: REASON -->``     numbers with a decimal point may differ by N percent, those below 1
+                                    by N hundredths
+
+``<!-- not run below: REASON -->``  on a line of its own: nor is any block behind it
 
 A fenced block that is neither ``console`` nor marked is a fault of the page. Seconds, speeds and the path of
 the temporary directory are made equal on both sides before they are compared, and nothing else.
@@ -126,7 +129,7 @@ class ConsolePage:
 
 def blocks(text: str) -> Iterator[Block]:
     """The fenced blocks of a page."""
-    for found in FENCE.finditer(text):
+    for found in FENCE.finditer(text.partition("\n<!-- not run below: ")[0]):
         line = text.count("\n", 0, found.start("kind")) + 1
         yield Block(line, found["mark"] or "", found["kind"], found["text"])
 
@@ -192,4 +195,4 @@ def _same(shown: str, printed: str, tolerance: float) -> bool:
         return False
     pairs = zip(NUMBER.findall(shown), NUMBER.findall(printed), strict=True)
     numbers = [(float(one.replace(",", "")), float(other.replace(",", ""))) for one, other in pairs]
-    return all(abs(one - other) <= tolerance * abs(one) for one, other in numbers)
+    return all(abs(one - other) <= tolerance * max(1, abs(one)) for one, other in numbers)

@@ -1,6 +1,7 @@
 """The members that every device has, and its finding for the doctor command."""
 
-from trainer.registry import find, find_module
+from trainer.devices.choice import examine_device
+from trainer.registry import find
 
 PROTOCOL = [
     "seed",
@@ -25,7 +26,7 @@ def assert_protocol(name: str) -> None:
 
 def assert_examined(name: str) -> None:
     """Assert that the device is found, or missing with a remedy, in one line."""
-    finding = find_module("device", name).examine()
+    finding = examine_device(name)
     assert finding.name == name
     assert finding.found
     assert finding.there or finding.missing

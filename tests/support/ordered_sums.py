@@ -1,7 +1,7 @@
 """Updates by one process that adds gradients up in the order of a model that is split.
 
 Readable twins: plain loops over micro-batches, with the model's own passes and the strategy's own end of an
-update. Sums in this order have a split model's bits; those of ``Replicated`` differ by their rounding.
+update. Sums in this order have a split model's bits; those of ``Strategy`` differ by their rounding.
 """
 
 from collections.abc import Sequence
@@ -15,8 +15,7 @@ from trainer.data.batches import Batch
 from trainer.extensions.splitting.held import TIED
 from trainer.extensions.splitting.same_length import with_same_length
 from trainer.update.optimiser import Norms
-from trainer.update.replicated import Replicated
-from trainer.update.strategy import UpdateNumber, Worker, loss_and_sums, seed_micro_batch
+from trainer.update.strategy import Strategy, UpdateNumber, Worker, loss_and_sums, seed_micro_batch
 
 HEADS = "the word embeddings' second use"
 
@@ -24,7 +23,7 @@ HEADS = "the word embeddings' second use"
 class OrderedSums:
     """What the twins share: passes, and the end of an update."""
 
-    def __init__(self, worker: Worker, strategy: Replicated, copies: int) -> None:
+    def __init__(self, worker: Worker, strategy: Strategy, copies: int) -> None:
         self._worker, self._strategy, self._copies = worker, strategy, copies
         self._weights: dict[str, Tensor] = dict(worker.model.named_parameters())
 
@@ -50,7 +49,7 @@ class PipelinedSums(OrderedSums):
     Those of the word embeddings' two uses, on the first and on the last stage, are added up at the end.
     """
 
-    def __init__(self, worker: Worker, strategy: Replicated, copies: int) -> None:
+    def __init__(self, worker: Worker, strategy: Strategy, copies: int) -> None:
         super().__init__(worker, strategy, copies)
         second = torch.nn.Parameter(self._weights[TIED].detach())  # the same memory, another gradient
         heads = worker.model.cls.predictions  # type: ignore[attr-defined]
@@ -78,7 +77,7 @@ class ShardedSums(OrderedSums):
     gradients of its input have the order of sums of a layer whose weights are gathered.
     """
 
-    def __init__(self, worker: Worker, strategy: Replicated, copies: int) -> None:
+    def __init__(self, worker: Worker, strategy: Strategy, copies: int) -> None:
         super().__init__(worker, strategy, copies)
         for layer in worker.model.bert.encoder.layer:
             layer.attention.self.joins = False  # type: ignore[union-attr]

@@ -26,8 +26,7 @@ from trainer.extensions.splitting.split_strategy import SplitStrategy
 from trainer.model.task import find_task
 from trainer.run.runtime import Runtime, make_model
 from trainer.update.inference import find_inference
-from trainer.update.replicated import Replicated
-from trainer.update.strategy import UpdateNumber, find_strategy, whole
+from trainer.update.strategy import Strategy, UpdateNumber, find_strategy, whole
 
 BATCH_SIZE = 2
 MICRO_BATCHES = 6
@@ -96,7 +95,7 @@ def train(trial: Trial, workers: Collective, *, copies: int | None = None) -> Re
     first = parts(model, strategy)
     ordered = None
     if copies is not None:
-        assert isinstance(strategy, Replicated)
+        assert isinstance(strategy, Strategy)
         ordered = ShardedSums(runtime.worker(model), strategy, copies)
     division, losses = runtime.division, []
     for number, batches in enumerate(_batches(trial.updates)):

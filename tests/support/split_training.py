@@ -26,8 +26,7 @@ from trainer.extensions.splitting.division import by_plan
 from trainer.extensions.splitting.plan.plan import Memory, Plan, StagePlan
 from trainer.model.task import find_task
 from trainer.update.inference import find_inference
-from trainer.update.replicated import Replicated
-from trainer.update.strategy import Division, UpdateNumber, Worker, find_kind, find_strategy, whole
+from trainer.update.strategy import Division, Strategy, UpdateNumber, Worker, find_kind, find_strategy, whole
 
 LAYERS = 4
 BATCH_SIZE = 4
@@ -133,7 +132,7 @@ def train(trial: Trial, workers: Collective, *, in_order: bool = False) -> Resul
 
     strategy.step.take = note  # type: ignore[method-assign]
     if in_order:
-        assert isinstance(strategy, Replicated)
+        assert isinstance(strategy, Strategy)
         ordered = PipelinedSums(worker, strategy, trial.copies)
     values = list[Tensor]()
     for number, batches in enumerate(training_batches(trial, config, division)):

@@ -3,27 +3,25 @@
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
-from trainer.config.section import Section, check
+from trainer.config.section import Section, check, shown
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataSection(Section):
     """Datasets to train and to evaluate on, and the order and form of their examples."""
 
-    train_data: str | None = setting(
+    train_data: str | None = shown(
         None,
         "dataset directories, or files, to train on; several: A+B, or the flag repeated; mixed: A*0.7+B*0.3",
-        common=True,
         phases=True,
     )
-    eval_data: str | None = setting(
+    eval_data: str | None = shown(
         None,
         "dataset directories, or files, to evaluate on; several are united: A+B, or the flag repeated",
-        common=True,
         phases=True,
     )
     unverified: bool = setting(False, "accept data without a manifest, as other tools write it")
-    generated_data: bool = setting(False, "train on random examples that the host generates", common=True)
+    generated_data: bool = shown(False, "train on random examples that the host generates")
     objective: str | None = setting(
         None, "objective of the examples; loads one of your own (default: the data's, without data bert)"
     )
@@ -42,42 +40,33 @@ class DataSection(Section):
         least=1,
         older_names=["lanes"],
     )
-    token_budget: int | None = setting(
+    token_budget: int | None = shown(
         None,
         "tokens that a flat micro-batch is padded to a multiple of (default: from batch_size and lengths)",
         least=1,
-        common=True,
         by_phase=True,
     )
-    rows: bool = setting(
-        False, "batches of padded rows, one example or pack a row, instead of flat batches", common=True
-    )
-    bins: int | None = setting(
+    rows: bool = shown(False, "batches of padded rows, one example or pack a row, instead of flat batches")
+    bins: int | None = shown(
         None,
         "length bins: neighbouring micro-batches come from one of at most so many, cut where rows are "
         "padded least (default: none)",
         least=2,
         most=65535,
-        common=True,
         by_phase=True,
     )
-    pack_on_load: bool = setting(
+    pack_on_load: bool = shown(
         False,
         "fill each row of max_seq_length tokens with several examples while they are loaded: the next "
         "pack_window examples of the order, by best fit",
-        common=True,
         by_phase=True,
     )
     pack_window: int = setting(8192, "examples that pack_on_load packs together", least=1, most=1048576)
     sequences_per_row: int = setting(
         16, "largest number of examples in a row of pack_on_load", least=1, most=255
     )
-    seed: int = setting(
-        42,
-        "seed of initial weights, dropout and the order of the examples",
-        least=0,
-        most=4294967295,
-        common=True,
+    seed: int = shown(
+        42, "seed of initial weights, dropout and the order of the examples", least=0, most=4294967295
     )
 
     def __post_init__(self) -> None:

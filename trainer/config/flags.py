@@ -4,7 +4,9 @@
 (``--wandb=false``) or negated (``--nowandb``, ``--no-wandb``).
 """
 
+from argparse import SUPPRESS, ArgumentError, ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from typing import Any
 from bertdata.config.value_check import check_values, read_object, types_of
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.examples.objectives import find_objective
-from trainer.config.keys import flag, known_names, older_names, phase_names, read_word
+from trainer.config.keys import add_flag, flag, known_names, older_names, phase_names, united
 from trainer.config.settings import Config
 
 PRETRAIN = "python -m trainer pretrain"
@@ -63,7 +65,12 @@ def make_configs(
         phases = divide(in_file, flags, where)
     configs: list[Config] = []
     for below, above in phases:
-        keys = steps_or_epochs(read_keys(below, where), read_keys(above))
+        lower, upper = read_keys(below, where), read_keys(above)
+        keys = lower | upper
+        if not {"num_train_epochs", "train_tokens"}.isdisjoint(keys):
+            from trainer.config.phases import steps_or_epochs
+
+            keys = steps_or_epochs(lower, upper)
         if configs and not keys.get("phase2"):
             keys |= {"phase2": True, "phase1_end_step": None, "start_from_ckpt": None, "start_moments": False}
         try:
@@ -80,16 +87,23 @@ def make_configs(
 def read_flags(words: Sequence[str], prog: str, usual: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The values of a command line's flags by name, a list where a key has one of each phase.
 
-    argparse reads words that are out of place here: it prints the help and refuses what does not fit.
-    usual: the command's own defaults.
+    The parser knows the given flags alone. One that knows all prints the help, and refuses words that are
+    out of place. usual: the command's own defaults.
     """
     normal = [_normal(word) if word.startswith("--") else word for word in words]
-    found = _read_in_place(normal)
-    if found is None:
-        from trainer.config.help import read_with_argparse
+    names = {word[2:].partition("=")[0].replace("-", "_") for word in normal if word.startswith("--")}
+    parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--config", default=SUPPRESS)
+    for name in sorted(names & known_names().keys()):
+        add_flag(parser, name)
+    if {"help", "help_all"}.isdisjoint(names):
+        with suppress(ArgumentError):
+            given, out_of_place = parser.parse_known_args(normal)
+            if not out_of_place:
+                return united(vars(given))
+    from trainer.config.help import read_with_argparse
 
-        found = read_with_argparse(normal, prog, list(shipped_configs()), usual or {})
-    return found
+    return read_with_argparse(normal, prog, list(shipped_configs()), usual or {})
 
 
 def _normal(word: str) -> str:
@@ -102,38 +116,6 @@ def _normal(word: str) -> str:
     if name not in _NO_KEYS:
         _check_known(name, "--")
     return f"{flag(name)}{equals}{value}"
-
-
-def _read_in_place(words: Sequence[str]) -> dict[str, Any] | None:
-    """The values by name where each flag is followed by as many words as it takes, else None."""
-    given: list[tuple[str, list[str]]] = []
-    takes_more = False
-    for word in words:
-        if word.startswith("--"):
-            name, takes_value, value = word[2:].partition("=")
-            given.append((name.replace("-", "_"), [value] if takes_value else []))
-            takes_more = not takes_value
-        elif takes_more and not word.startswith("-"):
-            given[-1][1].append(word)
-        else:
-            return None
-    found: dict[str, Any] = {}
-    for name, values in given:
-        item = known_names().get(name, {})
-        if name in ("help", "help_all") or not _fits(len(values), item):
-            return None
-        read = [read_word(name, value) for value in values] if name != "config" else values
-        if "phases" in item:  # a repeated flag unites datasets
-            read = ["+".join(filter(None, (found.get(name), *read))) or None]
-        found[name] = read if len(read) > 1 else read[0] if read else True
-    return found
-
-
-def _fits(count: int, item: Mapping[str, Any]) -> bool:
-    """True if a flag of this schema takes so many words."""
-    if "boolean" in types_of(item):
-        return count <= 1
-    return count >= 1 if "by_phase" in item else count == 1
 
 
 def _names_phases(given: Mapping[str, Any]) -> bool:
@@ -162,18 +144,6 @@ def _whole(name: str, value: Any) -> Any:
     """A whole float as an integer where the key takes one: JSON has one type for both."""
     whole = isinstance(value, float) and value.is_integer() and "integer" in types_of(known_names()[name])
     return int(value) if whole else value
-
-
-def steps_or_epochs(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """All keys with steps, or epochs or tokens, not both: a flag wins over the file, else steps win."""
-    keys = below | above
-    for name in ("num_train_epochs", "train_tokens"):
-        if keys.get(name) is not None:
-            if "steps" in above or ("steps" in below and above.get(name) is None):
-                keys[name] = None
-            else:
-                keys.pop("steps", None)
-    return keys
 
 
 def shipped_configs() -> dict[str, str]:

@@ -2,21 +2,20 @@
 
 from argparse import SUPPRESS, Action, ArgumentParser, Namespace, _ArgumentGroup
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from bertdata.cli.common.parser import Parser
-from bertdata.config.value_check import types_of
 from trainer.config.keys import (
     SECTIONS,
+    add_flag,
     device_properties,
     flag,
     known_names,
     older_names,
     phase_names,
     properties,
-    read_word,
     section_keys,
+    united,
 )
 from trainer.config.phases import ambiguous
 
@@ -79,11 +78,7 @@ def read_with_argparse(
 ) -> dict[str, Any]:
     """The values of flags by name. Exits after printing the help, or an error for words that do not fit."""
     _refuse_ambiguous(words)
-    found = vars(make_parser(prog, configs, usual=usual).parse_args(words))
-    for name, paths in found.items():
-        if "phases" in known_names().get(name, {}):
-            found[name] = "+".join(path for path in paths if path is not None) or None
-    return found
+    return united(vars(make_parser(prog, configs, usual=usual).parse_args(words)))
 
 
 def _refuse_ambiguous(words: Sequence[str]) -> None:
@@ -121,18 +116,7 @@ def _is_common(name: str) -> bool:
 
 def _add(group: _ArgumentGroup, name: str, shown: bool, usual: Mapping[str, Any]) -> None:
     """Add the flag of a name. Its value keeps the name as its destination."""
-    item = known_names()[name]
-    more: dict[str, Any] = {}
-    if "boolean" in types_of(item):
-        more = {"nargs": "?", "const": True}
-    elif "phases" in item:
-        more = {"action": "append"}
-    elif "by_phase" in item:
-        more = {"nargs": "+"}
-    more["help"] = describe(name, usual).replace("%", "%%") if shown else SUPPRESS
-    group.add_argument(
-        flag(name), dest=name, default=SUPPRESS, metavar="X", type=partial(read_word, name), **more
-    )
+    add_flag(group, name, describe(name, usual).replace("%", "%%") if shown else SUPPRESS)
 
 
 def describe(name: str, usual: Mapping[str, Any] | None = None) -> str:

@@ -1,13 +1,13 @@
 """The keys of the configuration: their sections, their schemas, and the names that a person may give.
 
-Sections that a plain run has no use for are imported where one of their keys is given. Else their keys
-are known from ``schemas/trainer.json``, which ``python -m tools.program_pages`` makes of the declarations.
+The schemas are read from ``schemas/trainer.json``, which ``python -m tools.program_pages`` makes of the
+sections. Sections that a plain run has no use for are imported where one of their keys is given.
 """
 
-from functools import cache
+from argparse import SUPPRESS
+from functools import cache, partial
 from typing import Any
 
-from bertdata.config.declared import schema_of
 from bertdata.config.value_check import read_value, types_of
 from schemas import load_schema
 from trainer.config.data import DataSection
@@ -47,17 +47,10 @@ def find_section(name: str) -> type[Section]:
     return kind
 
 
-@cache
 def properties() -> dict[str, dict[str, Any]]:
     """The schema of each key, in the order of the sections."""
-    published = load_schema("trainer")["properties"]
-    found: dict[str, dict[str, Any]] = {}
-    for section in SECTIONS:
-        if section in CORE:
-            found |= {name: {"section": section, **item} for name, item in schema_of(CORE[section]).items()}
-        else:
-            found |= {name: item for name, item in published.items() if item.get("section") == section}
-    return found | {DEVICE_OPTIONS: published[DEVICE_OPTIONS]}
+    published: dict[str, dict[str, Any]] = load_schema("trainer")["properties"]
+    return published
 
 
 def device_properties() -> dict[str, dict[str, Any]]:
@@ -97,6 +90,30 @@ def section_keys(section: str) -> list[str]:
 def flag(name: str) -> str:
     """The flag of a key or of another name."""
     return f"--{name.replace('_', '-')}"
+
+
+def add_flag(parser: Any, name: str, help: str = SUPPRESS) -> None:
+    """Add the flag of a name. Its value keeps the name as its destination."""
+    item = known_names()[name]
+    more: dict[str, Any] = {}
+    if "boolean" in types_of(item):
+        more = {"nargs": "?", "const": True}
+    elif "phases" in item:
+        more = {"action": "append"}
+    elif "by_phase" in item:
+        more = {"nargs": "+"}
+    more |= {"type": partial(read_word, name), "metavar": "X", "default": SUPPRESS, "help": help}
+    parser.add_argument(flag(name), dest=name, **more)
+
+
+def united(found: dict[str, Any]) -> dict[str, Any]:
+    """The values by name, where a repeated flag unites datasets, and one value of a list stands alone."""
+    for name, value in found.items():
+        if "phases" in known_names().get(name, {}):
+            found[name] = "+".join(filter(None, value)) or None
+        elif isinstance(value, list) and "by_phase" in known_names()[name] and len(value) == 1:
+            found[name] = value[0]
+    return found
 
 
 def read_word(name: str, word: str) -> Any:

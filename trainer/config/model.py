@@ -6,13 +6,10 @@ from dataclasses import Field, asdict, dataclass, fields, make_dataclass
 from typing import Any, ClassVar
 
 from bertdata.config.declared import schema_of, setting, setting_of
-from bertdata.config.value_check import check_names, check_values, read_object
+from bertdata.config.value_check import check_names, check_values
 from bertdata.errors import SettingsError
 from trainer.config.section import Section
 from trainer.registry import NAMES, find
-
-TRAINED_ACT = "trained_hidden_act"
-"""Key of our own in a bert_config.json: the activation, where Google's programs know it by no name."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,7 +84,7 @@ class ModelConfig:
         """The configuration of a bert_config.json or config.json. SettingsError names a foreign key."""
         try:
             kind = kind_of(values)
-            known = kind.file_keys()
+            known = schema_of(kind) if values.keys() <= schema_of(kind).keys() else kind.file_keys()
             check_names(values, known)
             check_values(values, known)
             types: dict[str, type[Any]] = {item.name: type(item.default) for item in fields(kind)}
@@ -98,15 +95,12 @@ class ModelConfig:
     @classmethod
     def file_keys(cls) -> dict[str, Any]:
         """The schema of each key of a bert_config.json or config.json, those of other programs included."""
-        return {**schema_of(cls), **_FOREIGN}
+        return {**schema_of(cls), **find("model file", "keys of other programs")}
 
     @classmethod
     def of_file(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         """The keys of a bert_config.json or config.json with this class's meaning."""
-        found = dict(values)
-        if (trained := found.pop(TRAINED_ACT, None)) is not None:
-            found["hidden_act"] = trained
-        return found
+        return dict(values)
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -153,8 +147,9 @@ class ModelKeys(Section):
 
     def described(self) -> dict[str, Any]:
         """The keys of a ModelConfig as they are given, with the activation's name whatever its form."""
-        file = self.model_config
-        settings = of_file(read_object(file), file) if file else {}
+        settings: dict[str, Any] = {}
+        if self.model_config:
+            settings = find("model file", "its keys")(self.model_config)
         values = self.values()
         inline = {name: values[name] for name in schema_of(ModelConfig) if values[name] is not None}
         if "hidden_size" in inline:
@@ -190,30 +185,3 @@ def kind_of(values: Mapping[str, Any]) -> type[ModelConfig]:
     name = str(values.get("model_type"))
     kind: type[ModelConfig] = find("model settings", name if name in NAMES["model settings"] else "bert")
     return kind
-
-
-def of_file(values: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The keys of a bert_config.json or config.json with the meaning of ModelConfig's kinds.
-
-    SettingsError begins with the file.
-    """
-    try:
-        return kind_of(values).of_file(values)
-    except SettingsError as error:
-        raise SettingsError(f"{where}: {error}") from None
-
-
-_UNREAD = """_name_or_path add_cross_attention architectures bos_token_id classifier_dropout
-    chunk_size_feed_forward output_attentions output_hidden_states problem_type return_dict directionality
-    dtype eos_token_id gradient_checkpointing id2label label2id output_all_encoded_layers pooler_fc_size
-    pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type tie_word_embeddings
-    torch_dtype transformers_version use_cache"""
-"""Keys that other programs write and that change nothing here."""
-
-_FOREIGN = {
-    "position_embedding_type": {"const": "absolute"},
-    "is_decoder": {"const": False},
-    "is_encoder_decoder": {"const": False},
-    **dict.fromkeys(_UNREAD.split(), True),
-}
-"""The schema of each key of other programs alone."""

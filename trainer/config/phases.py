@@ -1,4 +1,4 @@
-"""Settings of two phases: keys with two values, and names of one phase's data."""
+"""Settings of phases: keys with two values, names of one phase's data, steps or epochs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -36,6 +36,18 @@ def of_phase(given: Given, phase: int, named: int) -> dict[str, Any]:
         if name in given and number == named:
             layer[key] = given[name]
     return layer
+
+
+def steps_or_epochs(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """All keys with steps, or epochs or tokens, not both: a flag wins over the file, else steps win."""
+    keys = below | above
+    for name in ("num_train_epochs", "train_tokens"):
+        if keys.get(name) is not None:
+            if "steps" in above or ("steps" in below and above.get(name) is None):
+                keys[name] = None
+            else:
+                keys.pop("steps", None)
+    return keys
 
 
 def ambiguous(name: str, paths: Sequence[str], spell: Callable[[str], str] = str) -> SettingsError:

@@ -10,7 +10,7 @@ from inspect import Parameter, signature
 from typing import Any
 
 from bertdata.config.declared import setting
-from trainer.config.section import BY_UPDATE, Section, check
+from trainer.config.section import BY_UPDATE, Section, check, shown
 from trainer.registry import NAMES
 
 Schedule = Callable[[int], float]
@@ -72,28 +72,20 @@ class ScheduleKind:
 class ScheduleSection(Section):
     """The learning rate as a function of the update. None: the schedule's own value."""
 
-    steps: int = setting(1000, "number of updates of the schedule", least=1, common=True, by_phase=True)
-    num_train_epochs: float | None = setting(
+    steps: int = shown(1000, "number of updates of the schedule", least=1, by_phase=True)
+    num_train_epochs: float | None = shown(
         None,
         "passes over the training data; gives the number of updates, unless steps are given (default: steps)",
         above=0,
-        common=True,
     )
-    lr_schedule: str | None = setting(
+    lr_schedule: str | None = shown(
         None,
         "name of the learning-rate schedule (default: the optimiser's usual one)",
         tuple(NAMES["schedule"]),
-        common=True,
     )
-    base_learning_rate: float = setting(
-        0.001, "learning rate after warm-up", above=0, common=True, by_phase=True
-    )
-    warmup: int | float = setting(
-        0,
-        "warm-up: an integer number of updates, or a share of steps (0 <= x < 1)",
-        least=0,
-        common=True,
-        by_phase=True,
+    base_learning_rate: float = shown(0.001, "learning rate after warm-up", above=0, by_phase=True)
+    warmup: int | float = shown(
+        0, "warm-up: an integer number of updates, or a share of steps (0 <= x < 1)", least=0, by_phase=True
     )
     start_warmup_step: int = setting(
         0, "update at which warm-up starts, for mlperf; may be negative", by_phase=True

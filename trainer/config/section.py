@@ -1,9 +1,10 @@
 """Base of the configuration's sections."""
 
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
-from bertdata.config.declared import schema_of
+from bertdata.config.declared import schema_of, setting
 from bertdata.config.value_check import check_values
 from bertdata.errors import SettingsError
 
@@ -14,11 +15,15 @@ BY_UPDATE = {"propertyNames": {"pattern": "^(0|[1-9][0-9]*)$"}}
 """JSON Schema's keywords of an object whose names are the updates from which its values hold."""
 
 
+shown = partial(setting, common=True)
+"""A setting that the short help shows."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Section:
     """Keys of one subject, checked against their schema. A key's description says what None means.
 
-    Each key is declared once, by ``setting``. Its marks: ``common`` keys are in the short help, ``by_phase``
+    Each key is declared once, by ``setting``, or by ``shown``. Its marks: ``by_phase``
     keys may have two values, ``phases`` keys name data of each phase (``--train-data-phase1``),
     ``older_names`` are names that this trainer used before, ``everywhere``: of the keys of some devices, one
     that has an effect on all.

@@ -30,11 +30,7 @@ from trainer.config.update import UpdateSection
 from trainer.registry import find
 
 if TYPE_CHECKING:
-    from trainer.config.device_keys import CudaSection
-    from trainer.config.finetuning import FinetuningSection
-    from trainer.config.masking import MaskingSection
     from trainer.config.recipe import RecipeSection
-    from trainer.config.split import SplitSection
 
 SectionKind = TypeVar("SectionKind", bound=Section)
 
@@ -49,7 +45,7 @@ class Config:
     update: UpdateSection = field(default_factory=UpdateSection)
     schedule: ScheduleSection = field(default_factory=ScheduleSection)
     reports: ReportsSection = field(default_factory=ReportsSection)
-    others: Mapping[str, Section] = field(default_factory=dict)
+    others: Mapping[str, Any] = field(default_factory=dict)
     """The other sections by name, of which keys are given that differ from their defaults."""
 
     def __post_init__(self) -> None:
@@ -98,20 +94,6 @@ class Config:
         return next((one for one in self.others.values() if isinstance(one, kind)), None) or kind()
 
     @property
-    def masking(self) -> "MaskingSection":
-        """Masks of the training examples."""
-        from trainer.config.masking import MaskingSection
-
-        return self.section(MaskingSection)
-
-    @property
-    def split(self) -> "SplitSection":
-        """Division of the model over the devices."""
-        from trainer.config.split import SplitSection
-
-        return self.section(SplitSection)
-
-    @property
     def recipe(self) -> "RecipeSection | None":
         """The end of the schedule, growing updates and counts of tokens, where any is given."""
         return cast("RecipeSection | None", self.others.get("recipe"))
@@ -123,37 +105,24 @@ class Config:
         return by_tokens or self.schedule.num_train_epochs is not None
 
     @property
-    def finetuning(self) -> "FinetuningSection":
-        """The task, its files and its settings."""
-        from trainer.config.finetuning import FinetuningSection
-
-        return self.section(FinetuningSection)
-
-    @property
-    def cuda(self) -> "CudaSection":
-        """Keys of NVIDIA's GPUs."""
-        from trainer.config.device_keys import CudaSection
-
-        return self.section(CudaSection)
-
-    @property
     def task(self) -> str:
         """The name of what is learned."""
-        return self.finetuning.task if "finetuning" in self.others else PRETRAINING
+        return str(self.others["finetuning"].task) if "finetuning" in self.others else PRETRAINING
 
     @property
     def is_finetuning(self) -> bool:
-        return "finetuning" in self.others and self.finetuning.is_finetuning
+        return "finetuning" in self.others and bool(self.others["finetuning"].is_finetuning)
 
     @property
     def plan(self) -> str | None:
         """The plan to divide the model by, where one is given."""
-        return self.split.plan if "split" in self.others else None
+        return getattr(self.others.get("split"), "plan", None)
 
     @property
-    def draws_masks(self) -> bool:
-        """True if masks are drawn when examples are loaded."""
-        return "masking" in self.others and self.masking.is_at_load
+    def masking_at_load(self) -> str | None:
+        """The kind of masks that are drawn when examples are loaded. None: none are."""
+        keys = self.others.get("masking")
+        return str(keys.masking) if keys is not None and keys.is_at_load else None
 
     @property
     def model_settings(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
-from trainer.config.section import Section, check
+from trainer.config.section import Section, check, shown
 from trainer.registry import NAMES, find
 
 OF_TENSORFLOW = ("LayerNorm", "layer_norm", "bias")
@@ -55,42 +55,39 @@ class Preset:
 class UpdateSection(Section):
     """Keys of an update of the model's weights. None: the optimiser's own value, unless said otherwise."""
 
-    batch_size: int | None = setting(
-        None, "examples of one micro-batch on one worker (default: 32)", least=1, common=True, by_phase=True
+    batch_size: int | None = shown(
+        None, "examples of one micro-batch on one worker (default: 32)", least=1, by_phase=True
     )
-    accumulation: int | None = setting(
+    accumulation: int | None = shown(
         None,
         "micro-batches of one worker in an update (default: 1, or from the global batch)",
         least=1,
-        common=True,
         by_phase=True,
     )
-    packed_accumulation: str = setting(
+    packed_accumulation: str = shown(
         "sequences",
         "with packed rows an update has as many sequences as batch_size and accumulation ask for, in "
         "fewer rows (sequences), or as many rows (rows)",
         ("sequences", "rows"),
-        common=True,
     )
     replicas: int | None = setting(
         None,
         "number of workers that batch_size and accumulation assume (default: the actual number)",
         least=1,
     )
-    global_batch_size: int | None = setting(
-        None, "examples of one update over all workers", least=1, common=True, by_phase=True
+    global_batch_size: int | None = shown(
+        None, "examples of one update over all workers", least=1, by_phase=True
     )
-    precision: str = setting(
+    precision: str = shown(
         "fp32",
         "precision of matrix products: fp32, bf16 or fp16; weights stay in fp32",
         ("fp32", "bf16", "fp16"),
-        common=True,
     )
     loss_scaling: float = setting(0.0, "fixed loss scale for fp16; 0: adjusted during training", least=0)
     init_loss_scale: float = setting(65536.0, "initial value of an adjusted loss scale", above=0)
     min_loss_scale: float = setting(1.0, "lower bound of an adjusted loss scale", above=0)
     max_loss_scale: float = setting(16777216.0, "upper bound of an adjusted loss scale", above=0)
-    optimiser: str = setting("lamb-nvidia", "name of the optimiser", tuple(NAMES["preset"]), common=True)
+    optimiser: str = shown("lamb-nvidia", "name of the optimiser", tuple(NAMES["preset"]))
     beta1: float | None = setting(
         None, "decay rate of the gradient's average (default: the optimiser's)", least=0, below=1
     )
@@ -100,9 +97,7 @@ class UpdateSection(Section):
     optimiser_epsilon: float | None = setting(
         None, "small number that is added to denominators (default: the optimiser's)", above=0
     )
-    weight_decay: float | None = setting(
-        None, "weight decay (default: the optimiser's)", least=0, common=True
-    )
+    weight_decay: float | None = shown(None, "weight decay (default: the optimiser's)", least=0)
     decay_skips: Sequence[str] | None = setting(
         None, "parts of the names of weights that do not decay: A,B or a JSON list (default: the optimiser's)"
     )

@@ -1,9 +1,8 @@
 """Batches of tensors: what the model asks of every batch, and the flat one."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from torch import Tensor
@@ -46,7 +45,7 @@ class Sequences:
         return self.attention(query, key, value, self.ends, self.longest, dropout, scale, reach)
 
 
-class Batch(ABC):
+class Batch:
     """Sequences as tensors, int32 but the weights: float32, 1, or 0 for an unused slot.
 
     The model's matrices have a row for each token, padding included. A missing sequence, which fills a
@@ -62,36 +61,19 @@ class Batch(ABC):
     next_sentence_labels: Tensor  # 1 where the second segment is random; 0 without such a label
     targets: Targets
 
-    @abstractmethod
-    def __len__(self) -> int: ...
+    positions: Callable[[], Tensor]  # (tokens,): each token's position in its sequence
+    starts: Callable[[], Tensor]  # (sequences,): the row of each sequence's first token
+    masked: Callable[[], Tensor]  # (slots,): the row of each masked slot, used or not
+    sequences: Callable[[Callable[..., Tensor]], Sequences]  # of attention without padding
+    most_tokens: Callable[[], int]  # the length that no sequence exceeds
+    lengths: Callable[[], Array]  # real tokens of each sequence of a batch in host memory, int64
 
-    @abstractmethod
-    def positions(self) -> Tensor:
-        """(tokens,): each token's position in its sequence."""
-
-    @abstractmethod
-    def starts(self) -> Tensor:
-        """(sequences,): the row of each sequence's first token."""
-
-    @abstractmethod
-    def masked(self) -> Tensor:
-        """(slots,): the row of each masked slot, used or not."""
+    def __len__(self) -> int:
+        return len(self.next_sentence_labels)
 
     def there(self) -> Tensor:
         """(sequences,): True, or False for one that is missing. Of packs (B, K)."""
         return self.next_sentence_labels >= 0
-
-    @abstractmethod
-    def sequences(self, attention: Callable[..., Tensor]) -> Sequences:
-        """The sequences, in which ``attention`` is used where they have no padding."""
-
-    @abstractmethod
-    def most_tokens(self) -> int:
-        """The length that no sequence exceeds."""
-
-    @abstractmethod
-    def lengths(self) -> Array:
-        """The real tokens of each sequence of a batch in host memory, as int64."""
 
     def tensors(self) -> dict[str, Tensor]:
         """The tensors that are there, by name and in order, without the task's own columns."""
@@ -133,9 +115,6 @@ class FlatBatch(Batch):
     tokens: int  # real ones, of T
     targets: Targets = field(default_factory=dict)
 
-    def __len__(self) -> int:
-        return len(self.first_rows)
-
     def positions(self) -> Tensor:
         return self.position_ids
 
@@ -158,10 +137,5 @@ class FlatBatch(Batch):
         return found
 
 
-AnyBatch = TypeVar("AnyBatch", bound=Batch)
-
-
-class Prepare(Protocol):
-    """The device's preparation of a batch in the loader's thread, as pinning its memory."""
-
-    def __call__(self, batch: AnyBatch, /) -> AnyBatch: ...
+Prepare = Callable[[Any], Any]
+"""The device's preparation of a batch in the loader's thread, as pinning its memory. Returns one like it."""

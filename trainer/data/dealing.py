@@ -7,7 +7,7 @@ the group have near equal tokens: no worker then waits for one with longer examp
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from bertdata.examples.columns import Array
 from bertdata.records import ShardLayout
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes, sample_sizes
-from trainer.data.examples import CompactExamples, GatheredExamples, Piece
+from trainer.data.examples import CompactExamples, Piece
 from trainer.data.order import FileRows, Order, Position
 from trainer.registry import find
 
@@ -154,34 +154,16 @@ class Dealer:
         return chosen
 
 
-class LoadMasks(Protocol):
-    """Masks that are drawn when examples are gathered. counts_vary: not as many as the rate says."""
-
-    @property
-    def counts_vary(self) -> bool: ...
-
-    @property
-    def masked(self) -> OpenedDataset:
-        """The examples with as many masks as are ever drawn."""
-        ...
-
-    def draw(
-        self, gathered: GatheredExamples, own: OwnRows, pieces: list[Piece], update: int
-    ) -> GatheredExamples:
-        """The gathered examples with masks. pieces: of each of the parts. update: number of the first one."""
-        ...
-
-
 @dataclass(frozen=True)
 class Rows:
     """The rows that the order of a training deals: here the stored examples, each in a row of its own.
 
-    ``trainer.extensions.loading`` has the others. masks: None for those that are stored. bins: length bins
-    that a micro-batch's rows are drawn from.
+    ``trainer.extensions.loading`` has the others. masks: those drawn when examples are gathered, None for
+    stored ones. bins: length bins that a micro-batch's rows are drawn from.
     """
 
     data: OpenedDataset
-    masks: LoadMasks | None = None
+    masks: Any = None
     bins = 1
 
     @property
@@ -223,8 +205,8 @@ class Rows:
 
 def find_rows(config: Config, data: OpenedDataset) -> Rows:
     """The configured rows of a dataset. SettingsError where it cannot have them."""
-    keys, draws = config.data, config.draws_masks
-    rows: Rows = find("rows", config.masking.masking)(config, data) if draws else Rows(data)
+    keys, masking = config.data, config.masking_at_load
+    rows: Rows = find("rows", masking)(config, data) if masking else Rows(data)
     if keys.bins is not None:
         rows = find("rows", "from length bins")(data, rows.masks, bins=keys.bins)
     elif keys.pack_on_load:

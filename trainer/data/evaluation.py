@@ -12,7 +12,7 @@ from bertdata.records import ShardLayout
 from trainer.data.batches import Batch
 from trainer.data.budgets import find_budgets, sample_sizes
 from trainer.data.examples import CompactExamples, gather
-from trainer.data.flat import FlatForm, Form, Made
+from trainer.data.flat import Form
 from trainer.data.loader import Prefetcher
 from trainer.registry import find
 
@@ -21,24 +21,24 @@ _PREFETCHED_BATCHES = 4
 
 def make_evaluation_form(
     data: OpenedDataset, *, batch_size: int, padded: bool = False, token_budget: int | None = None
-) -> Form[Batch]:
+) -> Form:
     """The form of ``evaluation_batches``: single examples, also of packed rows."""
     if padded:
-        form: Form[Batch] = find("batches", "of padded examples")()
+        form: Form = find("batches", "of padded examples")()
         return form
     layout = _unpacked(data.layout)
-    return FlatForm(find_budgets(sample_sizes(data), layout, batch_size, token_budget=token_budget))
+    return Form(find_budgets(sample_sizes(data), layout, batch_size, token_budget=token_budget))
 
 
 def evaluation_batches(
     data: OpenedDataset,
     *,
-    form: Form[Made],
+    form: Form,
     batch_size: int,
     workers: int = 1,
     rank: int = 0,
     limit: int | None = None,
-) -> Prefetcher[Made]:
+) -> Prefetcher[Batch]:
     """This worker's part of the first ``limit`` examples (default: all), in the order of the files.
 
     Each part is a run of consecutive examples. Those of packed rows come each in a row of its own, and the
@@ -52,7 +52,7 @@ def evaluation_batches(
     count = -(-largest // batch_size)
     layout = _unpacked(data.layout)
 
-    def batches() -> Iterator[Made]:
+    def batches() -> Iterator[Batch]:
         groups = ([group] for group in columns.regroup(data.run(own), batch_size))
         for group in islice(chain(groups, repeat([])), count):
             held = CompactExamples(group, layout)

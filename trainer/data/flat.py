@@ -1,43 +1,19 @@
 """Batches made of gathered examples, here flat: all tokens in one row, padded to a budget."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 
 from bertdata.examples.columns import Array
-from trainer.data.batches import Batch, FlatBatch, Prepare
+from trainer.data.batches import FlatBatch, Prepare
 from trainer.data.budgets import Budget, Budgets, find_budgets
 from trainer.data.dealing import Rows, group_size
 from trainer.data.examples import GatheredExamples, gather
 from trainer.registry import find
 
 _MOST_LISTED = 8  # budgets named in the log
-
-Made = TypeVar("Made", bound=Batch, covariant=True)
-
-
-class Form(Protocol[Made]):
-    """Conversion of gathered examples to batches. One of fewer rows is filled with missing examples."""
-
-    def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[Made]:
-        """The gathered examples, ``size`` rows to a batch. None at all make one batch of missing ones."""
-        ...
-
-    def blanks(self) -> Iterator[Made]:
-        """A batch of missing examples of each usual shape. None where all batches have the same shape."""
-        ...
-
-    @property
-    def sizes_vary(self) -> bool:
-        """True if batches are of several sizes, counted in tokens."""
-        ...
-
-    def describe(self) -> str:
-        """The form in a few words, for the log."""
-        ...
 
 
 def make_form(
@@ -48,42 +24,48 @@ def make_form(
     token_budget: int | None = None,
     micro_batches: int = 1,
     few_widths: bool = False,
-) -> Form[Batch]:
+) -> "Form":
     """The form of a Loader's batches of these rows: flat, with budgets that suit them, or padded rows.
 
     batch_size: rows of a micro-batch. token_budget: that of ``budgets.find_budgets``. micro_batches: of all
     workers in an update. few_widths: padded rows from bins have at most as many widths as there are bins.
     """
     if padded:
-        form: Form[Batch] = find("batches", "of padded rows")(rows, few_widths)
+        form: Form = find("batches", "of padded rows")(rows, few_widths)
         return form
     group = group_size(micro_batches, batch_size) if rows.by_lengths else 1
     sizes, layout = rows.sizes(), rows.layout
     found = find_budgets(sizes, layout, batch_size, token_budget=token_budget, group=group, bins=rows.bins)
-    return FlatForm(found)
+    return Form(found)
 
 
-@dataclass(frozen=True, slots=True)
-class FlatForm:
-    """All tokens in one row, padded to one of the budgets."""
+class Form:
+    """Batches made of gathered examples: here all tokens in one row, padded to one of the budgets."""
 
-    budgets: Budgets
+    def __init__(self, budgets: Budgets) -> None:
+        self.budgets = budgets
 
-    def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[FlatBatch]:
-        """The gathered examples, ``size`` rows to a batch, that of the budgets. Prepared one by one."""
+    def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[Any]:
+        """The gathered examples, ``size`` rows to a batch, of which the last is filled with missing ones.
+
+        None at all make one batch. prepare: called with each, or with many at once.
+        """
         assert size == self.budgets.batch_size, f"budgets are for {self.budgets.batch_size}, not {size}"
         for start in range(0, max(gathered.rows, 1), size):
             yield prepare(flatten(gathered.cut(start, start + size), self.budgets))
 
-    def blanks(self) -> Iterator[FlatBatch]:
+    def blanks(self) -> Iterator[Any]:
+        """A batch of missing examples of each usual shape. None where all batches have the same shape."""
         for budget in reversed(self.budgets.usual):  # the largest first: its memory serves the others
             yield flatten(gather([], self.budgets.layout, np.arange(0)), self.budgets, budget)
 
     @property
     def sizes_vary(self) -> bool:
+        """True if batches are of several sizes, counted in tokens."""
         return len({budget.tokens for budget in self.budgets.budgets}) > 1
 
     def describe(self) -> str:
+        """The form in a few words, for the log."""
         sizes = list(dict.fromkeys(f"{budget.tokens:,}" for budget in self.budgets.budgets))
         if len(sizes) > _MOST_LISTED:
             return f"flat, padded to one of {len(sizes)} sizes from {sizes[0]} to {sizes[-1]} tokens"

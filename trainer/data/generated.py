@@ -96,10 +96,8 @@ class GeneratedData(OpenedDataset):
 
 def configured_data(config: Config) -> OpenedDataset:
     """Random examples of the configured objective and sizes."""
-    if config.draws_masks:
-        raise SettingsError(
-            f"masking {config.masking.masking} needs a dataset: generated examples have no vocabulary"
-        )
+    if masking := config.masking_at_load:
+        raise SettingsError(f"masking {masking} needs a dataset: generated examples have no vocabulary")
     keys = config.data
     layout = ShardLayout(
         max_seq_length=keys.max_seq_length or 128,

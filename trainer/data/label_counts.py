@@ -15,6 +15,7 @@ from bertdata.errors import BertDataError
 from bertdata.examples.groups import MASKS, PAIR_LABEL, has_group, masks_of, pair_labels
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
+from bertdata.records import ExampleBatch
 from bertdata.tokens.readable import readable_words
 
 _SURVEYED_EXAMPLES = 20_000
@@ -71,19 +72,22 @@ class LabelSurvey(NamedTuple):
 
 
 def survey_labels(data: OpenedDataset) -> LabelSurvey:
-    """Count the labels of the dataset's first 20,000 examples."""
+    """Count the labels of the dataset's first 20,000 examples, of unmasked ones all words of their texts."""
     objective = find_objective(data.layout.objective)
     has_pairs = has_group(objective.batch_type, PAIR_LABEL)
     has_masks = has_group(objective.batch_type, MASKS)
-    words, pairs, seen = Counter[int](), Counter[int](), 0
+    words, pairs, texts, seen = Counter[int](), Counter[int](), _TextIds(), 0
     for batch in (batch for shard in data.shards for batch in data.batches(shard)):
         if has_masks:
-            words.update(masks_of(batch).originals.tolist())
+            words.update(originals := masks_of(batch).originals.tolist())
+            if not originals:
+                texts.update(batch)
         if has_pairs:
             pairs.update(pair_labels(batch).tolist())
         seen += len(batch)
         if seen >= _SURVEYED_EXAMPLES:
             break
+    words = words or texts.words()
     size = data.vocabulary_size or max(words, default=0) + 2  # with one that was never counted
     counts = Frequencies([words[token] for token in range(size)])
     return LabelSurvey(
@@ -92,6 +96,25 @@ def survey_labels(data: OpenedDataset) -> LabelSurvey:
         pairs=Frequencies([pairs[label] for label in range(_PAIR_LABELS)]) if has_pairs else None,
         pair_words=objective.pair_words,
     )
+
+
+class _TextIds:
+    """The ids of examples without masks, of which any may be masked when they are loaded."""
+
+    def __init__(self) -> None:
+        self._ids, self._edges = Counter[int](), Counter[int]()
+
+    def update(self, batch: ExampleBatch) -> None:
+        """Count the batch's ids, and apart from them the first and the last one of each example."""
+        ids, ends = np.asarray(batch.ids), np.asarray(batch.ends).astype(np.int64)
+        values, counts = np.unique(ids, return_counts=True)
+        self._ids.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+        self._edges.update(ids[np.concatenate([np.append(0, ends[:-1]), ends - 1])].tolist())
+
+    def words(self) -> Counter[int]:
+        """The counts without the two special tokens at the examples' edges."""
+        special = {token for token, _ in self._edges.most_common(2)}
+        return Counter({token: n for token, n in self._ids.items() if token not in special})
 
 
 def quoted(guess: str) -> str:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
-from typing import Generic, TypeVar
+from typing import Any, TypeVar
 
 from bertdata.errors import DatasetError
 from trainer.data.batches import Prepare
 from trainer.data.dealing import Deal, Dealer, OwnRows, Rows
 from trainer.data.examples import Decoder, GatheredExamples, gather
-from trainer.data.flat import Form, Made
+from trainer.data.flat import Form
 from trainer.data.order import Order, Position
 from trainer.registry import find
 
@@ -23,10 +23,10 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
-class Update(Generic[Made]):
+class Update:
     """One worker's micro-batches for one update, and the position in the order after it."""
 
-    batches: Sequence[Made]
+    batches: Sequence[Any]
     position: Position
 
 
@@ -60,7 +60,7 @@ class Prefetcher(Iterator[Item]):
         self._thread.shutdown(wait=False, cancel_futures=True)
 
 
-class Loader(Prefetcher[Update[Made]]):
+class Loader(Prefetcher[Update]):
     """An endless iterator of updates, from ``position`` on.
 
     An update is workers x accumulation x batch_size consecutive rows of the order. They are dealt to its
@@ -80,7 +80,7 @@ class Loader(Prefetcher[Update[Made]]):
         self,
         rows: Rows,
         *,
-        form: Form[Made],
+        form: Form,
         batch_size: int,
         accumulation: int = 1,
         workers: int = 1,
@@ -138,7 +138,7 @@ class Loader(Prefetcher[Update[Made]]):
         super().close()
         self._decoder.close()
 
-    def _updates(self, found: Iterator[OwnRows], update: int) -> Iterator[Update[Made]]:
+    def _updates(self, found: Iterator[OwnRows], update: int) -> Iterator[Update]:
         for own in found:
             self._decoder.start(own.now, own.coming)
             batches = self._form.batches(self._gather(own, update), self._batch_size, self._prepare)

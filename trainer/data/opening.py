@@ -38,7 +38,7 @@ def open_configured(
     if paths is None:
         generated: OpenedDataset = find("examples", "generated")(config)
         return generated
-    is_dynamic = config.draws_masks
+    is_dynamic = config.masking_at_load is not None
     data = open_for_training(
         paths,
         unverified=config.data.unverified,
@@ -66,7 +66,8 @@ def open_configured(
 
 def for_training(config: Config, data: OpenedDataset) -> OpenedDataset:
     """The opened training data as the loader takes it: without masks where they are drawn at load."""
-    found: OpenedDataset = find("masks", config.masking.masking)(config, data) if config.draws_masks else data
+    masking = config.masking_at_load
+    found: OpenedDataset = find("masks", masking)(config, data) if masking else data
     return found
 
 
@@ -87,7 +88,7 @@ def describe_phase(config: Config, data: OpenedDataset, held_out: OpenedDataset 
     line = f"phase {phase}: trains on {data.name}: {data.examples} examples of {sizes}"
     if (rows := sum(shard.rows or 0 for shard in data.shards)) and layout.packing is not None:
         line += f" in {rows} packed rows (layout {layout.packing})"
-    if config.draws_masks:
+    if config.masking_at_load:
         line += ", masked anew in each epoch"
     line += left_out_words(data, "test")
     if held_out is None:

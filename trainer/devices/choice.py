@@ -81,12 +81,24 @@ def examine_device(name: str) -> Availability:
     if find_spec("torch") is None:
         return without_torch(name)
     try:
-        finding: Availability = find_module(name).examine()
+        finding: Availability = examine_cpu() if name == PROCESSOR else find_module(name).examine()
     except SettingsError as error:
         return Availability(name, False, str(error))
     except Exception as error:  # a fault in one device's packages must not hide the other devices
         return _failed(name, error)
     return finding
+
+
+def examine_cpu() -> Availability:
+    """PyTorch's kernels on this processor, which is always there."""
+    import torch
+
+    _, _, shown = torch.__config__.show().partition("CPU capability usage: ")
+    kernels = f"torch {torch.__version__} with {shown.partition(chr(10))[0]} kernels"
+    products = "oneDNN" if torch.backends.mkldnn.is_available() else "no oneDNN"  # type: ignore[no-untyped-call]
+    fast = getattr(torch.cpu, "_is_avx512_bf16_supported", bool)()
+    bf16 = f"bf16 {'' if fast else 'not '}in hardware"
+    return Availability("cpu", True, f"{kernels}, {products}, fused attention; {bf16}")
 
 
 def find_module(name: str) -> ModuleType:

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode, register_flop_formula
 
 from trainer.devices.cpu import EVERY, cpu_attention
-from trainer.devices.cpu_blocks import blocks_of
+from trainer.devices.cpu_blocks import scored_pairs
 
 HOST = torch.device("cpu")
 host_attention = cpu_attention
@@ -24,17 +24,17 @@ def host_autocast(dtype: torch.dtype) -> AbstractContextManager[object]:
     return nullcontext() if dtype == torch.float32 else torch.autocast("cpu", dtype)
 
 
-def flop_counter(length: int) -> FlopCounterMode:
-    """PyTorch's counter, with formulas for the host's attention within sequences of that length.
+def flop_counter(seen: float) -> FlopCounterMode:
+    """PyTorch's counter, with formulas for the host's attention of each token to so many, on average.
 
     A backward pass has two products for each of the forward pass, and computes the scores again.
     """
 
     def forward(query: Any, *_: Any, **__: Any) -> int:
-        return 2 * 2 * length * int(math.prod(query))
+        return int(2 * 2 * seen * math.prod(query))
 
     def backward(gradient: Any, query: Any, *_: Any, **__: Any) -> int:
-        return 5 * 2 * length * int(math.prod(query))
+        return int(5 * 2 * seen * math.prod(query))
 
     formulas = {
         torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: forward,
@@ -70,9 +70,6 @@ def count_backward_flops(gradient: Tensor, *inputs: Any, **__: Any) -> int:
 
 def _product_flops(query: Tensor, ends: Tensor, reach: int) -> int:
     _, heads, size = query.shape
-    if reach == EVERY:
-        pairs = sum(length**2 for length in ends.diff().tolist())
-    else:
-        blocks = blocks_of(ends.tolist(), reach)
-        pairs = sum((rows.stop - rows.start) * (seen.stop - seen.start) for rows, seen, _ in blocks)
+    whole = reach == EVERY
+    pairs = sum(length**2 for length in ends.diff().tolist()) if whole else scored_pairs(ends.tolist(), reach)
     return int(2 * pairs * size * heads)

@@ -8,7 +8,7 @@ change from batch to batch.
 import itertools
 import platform
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,9 +16,6 @@ from torch import Tensor
 from trainer.devices.device import Device
 from trainer.model.layers import FlatAttention
 from trainer.registry import find
-
-if TYPE_CHECKING:
-    from trainer.devices.choice import Availability
 
 _LEVELS = 1 << 16
 """Dropout compares 16 random bits with a threshold: four values from each 64 bits of the generator."""
@@ -54,18 +51,6 @@ class Cpu(Device):
         return f"cpu: {platform.machine()}, {threads} thread{'s' * (threads != 1)}{compiled}"
 
 
-def examine() -> "Availability":
-    """PyTorch's kernels on this processor, which is always there."""
-    from trainer.devices.choice import Availability
-
-    _, _, shown = torch.__config__.show().partition("CPU capability usage: ")
-    kernels = f"torch {torch.__version__} with {shown.partition(chr(10))[0]} kernels"
-    products = "oneDNN" if torch.backends.mkldnn.is_available() else "no oneDNN"  # type: ignore[no-untyped-call]
-    fast = getattr(torch.cpu, "_is_avx512_bf16_supported", bool)()
-    bf16 = f"bf16 {'' if fast else 'not '}in hardware"
-    return Availability("cpu", True, f"{kernels}, {products}, fused attention; {bf16}")
-
-
 def cpu_attention(
     query: Tensor,
     key: Tensor,
@@ -82,8 +67,7 @@ def cpu_attention(
     """
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     seed = torch.randint(1 << 62, (1,)) if dropout else torch.zeros(1, dtype=torch.int64)
-    reach = EVERY if reach is None else reach
-    attended: Tensor = attend(query, key, value, ends, seed, dropout, scale, reach)
+    attended: Tensor = attend(query, key, value, ends, seed, dropout, scale, reach or EVERY)
     return attended
 
 

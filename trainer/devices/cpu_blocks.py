@@ -12,21 +12,30 @@ _LEAST = 32
 """Tokens of a block, or as many as a token sees on one side: fewer make small products, more see too much."""
 
 
-def blocks_of(ends: Sequence[int], reach: int) -> Iterator[tuple[slice, slice, Tensor | None]]:
-    """Rows that are computed together, the rows that they see, and what is added to their scores.
+def masked_blocks(ends: Sequence[int], reach: int) -> Iterator[tuple[slice, slice, Tensor | None]]:
+    """The blocks, and what is added to the scores of each.
 
-    ends: of the sequences, 0 first. The last is minus infinity where a row is out of reach, else 0, and None
-    where all are within reach.
+    That is minus infinity where a row is out of reach, else 0, and None where all are within reach.
     """
+    for rows, seen in blocks_of(ends, reach):
+        farthest = max(seen.stop - 1 - rows.start, rows.stop - 1 - seen.start)
+        place = reach - (rows.start - seen.start)
+        band = _band(reach)[: rows.stop - rows.start, place : place + seen.stop - seen.start]
+        yield rows, seen, band if farthest > reach else None
+
+
+def blocks_of(ends: Sequence[int], reach: int) -> Iterator[tuple[slice, slice]]:
+    """Rows that are computed together, and the rows that they see. ends: of the sequences, 0 first."""
     size = max(reach, _LEAST)
     for start, end in itertools.pairwise(ends):
         for first in range(start, end, size):
-            rows = slice(first, min(first + size, end))
-            seen = slice(max(first - reach, start), min(rows.stop + reach, end))
-            farthest = max(seen.stop - 1 - rows.start, rows.stop - 1 - seen.start)
-            place = reach - (rows.start - seen.start)
-            band = _band(reach)[: rows.stop - first, place : place + seen.stop - seen.start]
-            yield rows, seen, band if farthest > reach else None
+            last = min(first + size, end)
+            yield slice(first, last), slice(max(first - reach, start), min(last + reach, end))
+
+
+def scored_pairs(ends: Sequence[int], reach: int) -> int:
+    """Pairs of a row and one that is seen for which a score is computed, in reach or not."""
+    return sum((rows.stop - rows.start) * (seen.stop - seen.start) for rows, seen in blocks_of(ends, reach))
 
 
 @cache

@@ -12,15 +12,17 @@ from torch.backends import cuda as backend
 from torch.nn.attention import SDPBackend
 
 from bertdata.errors import SettingsError
+from trainer.config.device_keys import CudaSection
 from trainer.config.settings import Config
-from trainer.data.batches import AnyBatch, Batch
+from trainer.data.batches import Batch
 from trainer.devices.choice import Availability
 from trainer.devices.cuda_attention import KERNELS
 from trainer.devices.cuda_losses import cross_entropy
 from trainer.devices.device import Device, Result
 from trainer.devices.peaks import find_peak
 from trainer.model.bert import HeadedBert
-from trainer.model.layers import FlatAttention, padded_attention
+from trainer.model.layers import FlatAttention
+from trainer.model.padded_attention import padded_attention
 
 _DETERMINISTIC = (":4096:8", ":16:8")
 """Values of CUBLAS_WORKSPACE_CONFIG that make cuBLAS deterministic; the first is the faster."""
@@ -63,19 +65,19 @@ class Cuda(Device):
         self.torch_device = torch.device("cuda", local_rank)
         torch.cuda.set_device(self.torch_device)
         torch.set_float32_matmul_precision("high")  # TF32 for products that autocast leaves in fp32
-        self._graphs = bool(config.cuda.cuda_graphs)
+        self._graphs = bool(config.section(CudaSection).cuda_graphs)
         if self._graphs:
             self.compile_mode = "reduce-overhead"
         self._why_plain = "" if self.must_compile else _why_plain(config)
         self.compiles = not self._why_plain
         self.casts_once = not self._graphs  # a graph would copy them into memory of its own each time
-        self._attention = config.cuda.attention or "auto"
+        self._attention = config.section(CudaSection).attention or "auto"
         _allow(self._attention)
         self._kernel = ""
 
     @property
     def must_compile(self) -> bool:
-        return super().must_compile or bool(self.config.cuda.cuda_graphs)
+        return super().must_compile or bool(self.config.section(CudaSection).cuda_graphs)
 
     def place(self, model: HeadedBert) -> HeadedBert:
         self._kernel = self._find_kernel(model)
@@ -85,7 +87,7 @@ class Cuda(Device):
                 weight.register_hook(torch.clone)  # type: ignore[no-untyped-call]
         return model
 
-    def prepare(self, batch: AnyBatch) -> AnyBatch:
+    def prepare(self, batch: Batch) -> Batch:
         torch.cuda.set_device(self.torch_device)  # for this thread; pinning would initialise the first GPU
         return batch.map(lambda tensor: tensor.pin_memory())
 

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from trainer.model.layers import FlatAttention, padded_attention
+from trainer.model.layers import FlatAttention
+from trainer.model.padded_attention import padded_attention
 
 _STEP = 8
 """Both kernels take heads of a multiple of 8; smaller ones are padded with zeros."""

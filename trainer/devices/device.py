@@ -10,9 +10,9 @@ from torch.profiler import ProfilerActivity
 
 from bertdata.errors import SettingsError
 from trainer.config.settings import Config
-from trainer.data.batches import AnyBatch, Batch
+from trainer.data.batches import Batch
 from trainer.model.bert import Bert, HeadedBert, host_memory
-from trainer.model.layers import FlatAttention, padded_attention
+from trainer.model.layers import FlatAttention
 from trainer.model.task import RowLosses
 from trainer.registry import NAMES, find
 
@@ -28,55 +28,34 @@ _MOST_GRAPHS = 64
 
 
 class Device:
-    """Base device: plain PyTorch. Subclasses override the parts that their hardware does in another way.
-
-    process_group: the backend of torch.distributed.
-    collectives: those that the device works with.
-    bucket_mb: megabytes that are reduced in one call.
-    needs_rows: batches are padded rows, not flat.
-    replicas: copies of the model that one worker drives.
-    strategy: the name of the strategy that makes the device's updates.
-    row_losses: the device's own classification loss, or None.
-    updates_per_call: updates that the strategy makes in one call.
-    updates_to_compile: updates until every graph has been seen.
-    averages_in_backward: gradients can be averaged over the workers while the backward pass runs.
-    own_step: the device ends an update in a way of its own, which the registry knows.
-    fused_step: an update ends in PyTorch's fused kernels, else in plain operations.
-    step_chunk: about as many weights change at a time at the end of an update, each with 4 more bytes.
-    casts_once: copies of the weights in 16 bits are made once an update, not in each micro-batch.
-    compile_mode: torch.compile's mode, where it is used.
-    compiles_always: the device compiles whatever it runs, without torch.compile.
-    seeds_parts: each part of a model that is not compiled may seed its dropout within the forward pass.
-    idle: configuration keys that have no effect on this device.
-    why_chosen: the reason for which "auto" is this device; "" where there is nothing to say.
-    """
+    """Base device: plain PyTorch. Subclasses override the parts that their hardware does in another way."""
 
     name: str
-    process_group: str
-    collectives: tuple[str, ...] = ("single", "torch_distributed", "horovod")
-    bucket_mb = 100
-    needs_rows = False
-    replicas = 1
-    strategy = "replicated"
-    row_losses: RowLosses | None = None
-    updates_per_call = 1
-    updates_to_compile = 1
-    averages_in_backward = True
-    own_step = False
-    fused_step = False
-    step_chunk = 2**22
-    casts_once = False
-    compile_mode: str | None = None
-    compiles_always = False
-    seeds_parts = True
-    idle: tuple[str, ...] = ()
+    process_group: str  # the backend of torch.distributed
+    collectives: tuple[str, ...] = ("single", "torch_distributed", "horovod")  # that it works with
+    bucket_mb = 100  # megabytes that are reduced in one call
+    needs_rows = False  # batches are padded rows, not flat
+    replicas = 1  # copies of the model that one worker drives
+    strategy = "replicated"  # the name of the strategy that makes its updates
+    row_losses: RowLosses | None = None  # its own classification loss
+    updates_per_call = 1  # made by the strategy at a time
+    updates_to_compile = 1  # until every graph has been seen
+    averages_in_backward = True  # over the workers, while the backward pass runs
+    own_step = False  # an update ends in a way of its own, which the registry knows
+    fused_step = False  # an update ends in PyTorch's fused kernels, else in plain operations
+    step_chunk = 2**22  # about as many weights change at a time, each with 4 more bytes
+    casts_once = False  # weights are copied in 16 bits once an update, not in each micro-batch
+    compile_mode: str | None = None  # torch.compile's, where it is used
+    compiles_always = False  # whatever it runs, without torch.compile
+    seeds_parts = True  # each part of a model that is not compiled may seed its dropout
+    idle: tuple[str, ...] = ()  # configuration keys that have no effect on it
+    why_chosen = ""  # the reason for which "auto" is this device
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         """local_rank: the number of the device on this machine. SettingsError where it is not there."""
         self.config = config
         self.torch_device = torch.device(self.name)
         self.compiles = self.must_compile
-        self.why_chosen = ""
 
     @property
     def must_compile(self) -> bool:
@@ -116,9 +95,11 @@ class Device:
     @property
     def attention(self) -> FlatAttention:
         """Attention of each token to its own sequence. Called as trainer.model.layers.FlatAttention is."""
+        from trainer.model.padded_attention import padded_attention
+
         return padded_attention
 
-    def prepare(self, batch: AnyBatch) -> AnyBatch:
+    def prepare(self, batch: Batch) -> Batch:
         """The batch ready for the move to the device, for example pinned. Called in the loader's thread."""
         return batch
 

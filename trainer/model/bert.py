@@ -32,7 +32,6 @@ from trainer.model.layers import (
     FlatAttention,
     Layer,
     NormedDense,
-    padded_attention,
 )
 from trainer.registry import find
 
@@ -62,14 +61,16 @@ class Bert(nn.Module):
         self.dropout = config.hidden_dropout_prob
         self.norm_first = config.megatron_residual_connection
         self.longest = config.max_position_embeddings
-        self.attention: FlatAttention = padded_attention
+        self.attention: FlatAttention = _attend_on_no_device
         self.seeds: Callable[[int], None] | None = None
         self.recomputes = False
 
-    def new_embeddings(self, config: ModelConfig) -> nn.Module:
+    @staticmethod
+    def new_embeddings(config: ModelConfig) -> nn.Module:
         return Embeddings(config)
 
-    def new_layer(self, config: ModelConfig, number: int) -> nn.Module:
+    @staticmethod
+    def new_layer(config: ModelConfig, number: int) -> nn.Module:
         """The layer of that number, counted from 0."""
         return Layer(config)
 
@@ -150,6 +151,13 @@ def deviation(path: str, config: ModelConfig, deep: tuple[str, ...] = ("output.d
     if config.deep_weight_init and path.endswith(deep):
         return config.initializer_range / math.sqrt(2 * config.num_hidden_layers)
     return config.initializer_range
+
+
+def _attend_on_no_device(*given: Any) -> Tensor:
+    """Attention of a model that no device has placed."""
+    from trainer.model.padded_attention import padded_attention
+
+    return padded_attention(*given)
 
 
 def host_memory() -> int:

@@ -39,7 +39,8 @@ class Norm(nn.LayerNorm):
     """Layer norm computed in its weights' type (fp32 under autocast), with the result in the input's type."""
 
     def __init__(self, config: ModelConfig) -> None:
-        super().__init__(config.hidden_size, eps=config.layer_norm_eps, bias=config.has_biases)
+        bias = {} if config.has_biases else {"bias": False}  # PopTorch's torch does not know it
+        super().__init__(config.hidden_size, eps=config.layer_norm_eps, **bias)
 
     def forward(self, rows: Tensor) -> Tensor:
         normed: Tensor = super().forward(rows.to(self.weight.dtype))
@@ -93,45 +94,13 @@ class NormedDense(Dense):
 
 
 FlatAttention = Callable[..., Tensor]
-"""Attention of each token to the tokens of its own sequence, called as ``padded_attention`` is.
+"""Attention of each token to the tokens of its own sequence, as each device implements it.
 
-Devices have their own implementations.
+Called with query, key and value, (T, heads, head size) each; ends: (N + 1,) int32, 0 and then the row after
+each of the N sequences, some of which may be empty; longest: no sequence has more tokens; dropout; and scale:
+the factor of query times key, None for (head size)^-1/2; reach: tokens that a token sees on each side, None
+for its whole sequence. Returns the attended values, of the same shape.
 """
-
-
-def padded_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    ends: Tensor,
-    longest: int,
-    dropout: float,
-    scale: float | None = None,
-    reach: int | None = None,
-) -> Tensor:
-    """Attention over sequences padded to the longest: for any device, with work for the padding.
-
-    Returns the attended values, (T, heads, head size) like query, key and value.
-    ends: (N + 1,) int32, 0 and then the row after each of the N sequences, some of which may be empty.
-    longest: no sequence has more tokens.
-    scale: the factor of query times key; None stands for (head size)^-1/2.
-    reach: tokens that a token sees on each side, where it does not see its whole sequence.
-    """
-    tokens = len(query)
-    if reach is not None:
-        from trainer.model.windows import flat_window_attention
-
-        return flat_window_attention(query, key, value, ends, reach, dropout, scale)
-    starts, lengths = ends[:-1], ends.diff()
-    places = torch.arange(longest, dtype=ends.dtype, device=ends.device)
-    rows = (starts[:, None] + places).clamp(max=tokens - 1)
-    # An empty sequence reads one position, because an empty softmax would not be finite.
-    mask = (places < lengths[:, None]) | (places == 0)
-    query, key, value = (part[rows].transpose(1, 2) for part in (query, key, value))
-    attended = F.scaled_dot_product_attention(query, key, value, mask[:, None, None], dropout, scale=scale)
-    every = torch.arange(tokens, dtype=ends.dtype, device=ends.device)
-    sequence = torch.searchsorted(ends[1:], every, right=True)
-    return attended.transpose(1, 2)[sequence, every - starts[sequence]]
 
 
 class SelfAttention(nn.Module):

@@ -36,6 +36,15 @@ class RotarySequences:
     of_global: Rotation
     of_local: Rotation
 
+    @classmethod
+    def of(cls, sequences: Sequences, positions: Tensor, config: ModernBertConfig) -> "RotarySequences":
+        """positions: each token's in its sequence."""
+        size, thetas = (
+            config.hidden_size // config.num_attention_heads,
+            (config.global_rope_theta, config.local_rope_theta),
+        )
+        return cls(sequences, *(find_rotation(positions, size, theta) for theta in thetas))
+
 
 class RotaryAttention(nn.Module):
     """Attention with rotary positions, over whole sequences or within the reach of each token.
@@ -108,19 +117,18 @@ class ModernBert(Bert):
 
     def __init__(self, config: ModernBertConfig, pools: bool = False) -> None:
         super().__init__(config, pools=False)
-        self.thetas = (config.global_rope_theta, config.local_rope_theta)
-        self.head_size = config.hidden_size // config.num_attention_heads
+        self.rotary = config
 
-    def new_embeddings(self, config: ModelConfig) -> nn.Module:
+    @staticmethod
+    def new_embeddings(config: ModelConfig) -> nn.Module:
         return WordEmbeddings(_own(config))
 
-    def new_layer(self, config: ModelConfig, number: int) -> nn.Module:
+    @staticmethod
+    def new_layer(config: ModelConfig, number: int) -> nn.Module:
         return RotaryLayer(_own(config), number)
 
     def sequences(self, batch: Batch) -> RotarySequences:
-        positions = batch.positions()
-        of_global, of_local = (find_rotation(positions, self.head_size, theta) for theta in self.thetas)
-        return RotarySequences(batch.sequences(self.attention), of_global, of_local)
+        return RotarySequences.of(batch.sequences(self.attention), batch.positions(), self.rotary)
 
     def embedded(self, batch: Batch) -> Carried:
         rows = self.embeddings(batch.input_ids.reshape(-1))

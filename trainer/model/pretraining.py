@@ -8,12 +8,10 @@ from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DataError
-from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.data.opening import open_configured
 from trainer.model.bert import PAIR_HEAD, WORD_HEAD, BertForMaskedLM, BertForPreTraining, HeadedBert, Logits
-from trainer.model.task import Columns, Model, Outcome, RowLosses, Task
+from trainer.model.task import Columns, Outcome, RowLosses, Task
 
 if TYPE_CHECKING:
     from trainer.model.evaluation import PretrainingEvaluation
@@ -45,15 +43,7 @@ class MaskedWords(Task):
     def configured(cls, config: Config, row_losses: RowLosses | None) -> Self:
         return cls(row_losses)
 
-    def open(
-        self, config: Config, paths: str, model_vocabulary_size: int | None = None, *, held_out: bool = False
-    ) -> OpenedDataset:
-        return open_configured(config, paths, model_vocabulary_size, held_out=held_out, task=self.name)
-
-    def new_model(self, shape: ModelConfig) -> HeadedBert:
-        return self.model_class(shape)
-
-    def outcome(self, model: Model, batch: Batch) -> Outcome:
+    def outcome(self, model: Any, batch: Batch) -> Outcome:
         loss, sums = words_loss(model(batch), self._row_losses)
         return Outcome(loss, torch.stack(sums))
 
@@ -93,7 +83,7 @@ class Pretraining(MaskedWords):
         target="masked_lm_accuracy",
     )
 
-    def outcome(self, model: Model, batch: Batch) -> Outcome:
+    def outcome(self, model: Any, batch: Batch) -> Outcome:
         return pretraining_loss(model(batch), batch, self._row_losses)
 
     def check_head(self, missing: Sequence[str], path: str) -> None:

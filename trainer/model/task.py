@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from torch import Tensor
 
@@ -13,6 +13,7 @@ from bertdata.examples.objectives import find_objective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
+from trainer.data.opening import open_configured
 from trainer.model.bert import HeadedBert
 from trainer.registry import find, find_own
 
@@ -54,14 +55,6 @@ class Outcome(NamedTuple):
     outputs: Tensor | None = None
 
 
-class Model(Protocol):
-    """A model as a task sees it: its output on a batch on its device, in training with dropout."""
-
-    training: bool
-
-    def __call__(self, batch: Batch, /) -> Any: ...
-
-
 class Task(ABC):
     """A learning task: data, model, loss, metrics, evaluation, the columns of its reports, export."""
 
@@ -83,7 +76,6 @@ class Task(ABC):
     def configured(cls, config: Config, row_losses: RowLosses | None) -> Self:
         """The task with the configured settings. row_losses: the device's own losses, where it has some."""
 
-    @abstractmethod
     def open(
         self, config: Config, paths: str, model_vocabulary_size: int | None = None, *, held_out: bool = False
     ) -> OpenedDataset:
@@ -91,6 +83,7 @@ class Task(ABC):
 
         held_out: of a directory of training and test files the latter, to evaluate on; else the former.
         """
+        return open_configured(config, paths, model_vocabulary_size, held_out=held_out, task=self.name)
 
     @classmethod
     def generated(cls, config: Config) -> OpenedDataset:
@@ -104,9 +97,9 @@ class Task(ABC):
         """Its model's weights by the names that they are written under in a form of ``convert``."""
         return weights
 
-    @abstractmethod
     def new_model(self, shape: ModelConfig) -> HeadedBert:
         """The model with random weights, in host memory or on the default device."""
+        return self.model_class(shape)
 
     def check_head(self, missing: Sequence[str], path: str) -> None:
         """DataError where the weights at the path lack the task's own head. missing: the names they lack."""
@@ -114,8 +107,11 @@ class Task(ABC):
             raise DataError(f"{path}: has no head for the task {self.name}; fine-tune it first")
 
     @abstractmethod
-    def outcome(self, model: Model, batch: Batch) -> Outcome:
-        """The loss and the metrics' sums of the model on a batch on its device."""
+    def outcome(self, model: Any, batch: Batch) -> Outcome:
+        """The loss and the metrics' sums of the model on a batch on its device.
+
+        model: gives its output on a batch, in training with dropout.
+        """
 
     @abstractmethod
     def survey(self, data: OpenedDataset) -> Any:

@@ -97,15 +97,14 @@ class Pace:
         """devices: of the run. peak: operations a second that each could make at most, if it is known."""
         self._devices, self._peak = devices, peak
         self._updates = 0
-        self._sums = dict.fromkeys(
-            ("seconds", "sequences", "tokens", "operations", "slots", "data_wait"), 0.0
-        )
+        names = ("seconds", "sequences", "tokens", "operations", "slots", "data_wait")
+        self.sums = dict.fromkeys(names, 0.0)
 
     def add(self, record: StepRecord) -> None:
         """Count an update."""
         self._updates += 1
-        for name in self._sums:
-            self._sums[name] += getattr(record, name)
+        for name in self.sums:
+            self.sums[name] += getattr(record, name)
 
     def rates(self) -> Values:
         """The rates by name, none where no time was measured. Those of tokens need a count of tokens.
@@ -114,7 +113,7 @@ class Pace:
         share of what it could make at most. data_wait_share: the share of the time spent waiting for data.
         fill: the share of tokens in the micro-batches that is no padding.
         """
-        seconds, sequences, tokens, operations, slots, data_wait = self._sums.values()
+        seconds, sequences, tokens, operations, slots, data_wait = self.sums.values()
         if seconds <= 0:
             return {}
         found = {"seconds_per_update": seconds / self._updates, "sequences_per_second": sequences / seconds}
@@ -188,6 +187,11 @@ class Reporter(AbstractContextManager["Reporter"]):
         """Write the event of a checkpoint. The next updates are not timed."""
         self._settling = SETTLING_UPDATES
         self.event("checkpoint", step)
+
+    def waited_share(self, least_seconds: float) -> float:
+        """The share of the timed seconds in which a worker waited for data. 0 before so many seconds."""
+        seconds, *_, waited = self._whole_pace.sums.values()
+        return waited / seconds if seconds >= least_seconds else 0.0
 
     def describe(self, **values: Any) -> None:
         """Write what this process trains, on what: numbers and texts by name."""

@@ -20,7 +20,7 @@ class CompileTimes:
         self._log = log
         self._sizes = set[tuple[int, int]]()  # tokens, masked slots
 
-    def measure(self, updates: Sequence[Update[Batch]], make: Callable[[], Made]) -> tuple[Made, float]:
+    def measure(self, updates: Sequence[Update], make: Callable[[], Made]) -> tuple[Made, float]:
         """The result of ``make``, and the seconds that it compiled: all it took if a size is new, else 0."""
         batches = (batch for update in updates for batch in update.batches)
         sizes = {(batch.input_ids.numel(), batch.masked_lm_ids.numel()) for batch in batches}

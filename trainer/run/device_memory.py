@@ -2,6 +2,7 @@
 
 from trainer.collectives.collective import Collective
 from trainer.config.settings import Config
+from trainer.config.split import SplitSection
 from trainer.devices.device import Device
 
 _BYTES_A_WEIGHT = 16  # weight, gradient and two moments in fp32
@@ -17,7 +18,7 @@ def fits_whole(config: Config, device: Device, workers: Collective, parameters: 
 
 def device_memory(config: Config, device: Device, workers: Collective) -> int:
     """Bytes of the smallest device of all workers. Workers on processors share the machine's memory."""
-    if (given := config.split.memory_bytes) is not None:
+    if (given := config.section(SplitSection).memory_bytes) is not None:
         return given
     machines = sum(rank == 0 for rank in workers.gather(workers.local_rank))
     neighbours = -(-workers.size // machines)

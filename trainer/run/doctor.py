@@ -14,7 +14,13 @@ from trainer.collectives.examine import examine_launchers, find_version
 from trainer.config.settings import Config
 from trainer.devices.choice import DEVICES, PROCESSOR, Availability, choose_device, examine_device
 
-EXTRAS = {"tensorboard": "tensorboard", "wandb": "wandb", "mlperf_logging": "mllog", "matplotlib": "pictures"}
+EXTRAS = {
+    "tensorboard": "tensorboard",
+    "wandb": "wandb",
+    "mlperf_logging": "mllog",
+    "matplotlib": "pictures",
+    "jinja2": "report",
+}
 """The extra that installs each optional package."""
 
 

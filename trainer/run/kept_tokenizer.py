@@ -28,7 +28,9 @@ def keep_tokenizer(config: Config) -> None:
     dataset = find_training_data(training_paths(config), given=False)
     if dataset is None:
         return
-    file = known_tokenizer(None if dataset.manifest else config.masking.vocab, dataset)
+    file = known_tokenizer(
+        None if dataset.manifest else getattr(config.others.get("masking"), "vocab", None), dataset
+    )
     if file is None:
         return
     if isinstance(file, VocabularyFile) and not dataset.manifest:

@@ -8,12 +8,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from trainer.config.settings import Config
-from trainer.data.batches import Batch
 from trainer.data.loader import Loader, Update
 from trainer.errors import NotFiniteError
 from trainer.model.bert import Counted, count
-from trainer.report.reporter import SETTLING_UPDATES, Reporter, StepRecord
+from trainer.report.reporter import Reporter, StepRecord
 from trainer.run.training import Training
 from trainer.update.strategy import named_means
 
@@ -40,12 +38,12 @@ class PendingUpdates:
     """Updates whose losses are not yet reported."""
 
     def __init__(
-        self, training: Training, report: Reporter, loader: Loader[Batch], examples_of: Callable[[int], int]
+        self, training: Training, report: Reporter, loader: Loader, examples_of: Callable[[int], int]
     ) -> None:
         self._training, self._report, self._loader = training, report, loader
-        self._runtime = runtime = training.runtime
+        self._runtime = training.runtime
         self._examples_of = examples_of
-        self._data_wait = DataWait(runtime.config, runtime.log)
+        self._is_warned = False
         self._skipped = 0
         self._reported = training.state.step
         self._waiting: list[Pending] = []
@@ -57,7 +55,7 @@ class PendingUpdates:
         self._since = time.perf_counter()
         self._waited_before = self._loader.waited
 
-    def add(self, update: Update[Batch], values: Tensor, compile_seconds: float) -> None:
+    def add(self, update: Update, values: Tensor, compile_seconds: float) -> None:
         """Add an update that was made. values: its sums as Training.update returns them.
 
         compile_seconds: those that it took because it compiled the model, else 0.
@@ -114,9 +112,19 @@ class PendingUpdates:
                 memory_gib=max(memory) / 2**30 or None,
             )
             self._report.step(record)
-        self._data_wait.add(len(mine), seconds, max(waits))
         self._waiting = []
+        self._warn_of_waiting()
         self.restart_clock()
+
+    def _warn_of_waiting(self) -> None:
+        """Warn once where the device has waited for data for long."""
+        share = self._report.waited_share(_JUDGED_SECONDS)
+        if share > MOST_WAITING and not self._is_warned:
+            from trainer.run.slow_data import remedy
+
+            self._is_warned = True
+            found = f"the device waits for data {share:.0%} of the time"
+            self._runtime.log(f"warning: {found}; {remedy(self._runtime.config)}")
 
     def _check_losses(self, by_rank: Sequence[Sequence[float]]) -> None:
         """NotFiniteError names the first rank whose loss of the update is not a number. Ends all workers."""
@@ -157,28 +165,3 @@ def _seconds_of_one(elapsed: float, compiling: list[float]) -> float:
     if not timed:
         return elapsed / len(compiling)
     return max(elapsed - sum(compiling), _LEAST_SECONDS) / timed  # another worker may have compiled longer
-
-
-class DataWait:
-    """Time spent waiting for data, without the first updates. Warns once where it is long."""
-
-    def __init__(self, config: Config, log: Callable[[str], None]) -> None:
-        self._config, self._log = config, log
-        self._settling = SETTLING_UPDATES
-        self._seconds, self._waited = 0.0, 0.0
-        self._is_told = False
-
-    def add(self, updates: int, seconds: float, waited: float) -> None:
-        """Count so many updates. seconds, waited: of one of them. Warns where that was too long."""
-        if self._settling > 0:
-            self._settling -= updates
-            return
-        self._seconds += updates * seconds
-        self._waited += updates * waited
-        is_long = self._seconds >= _JUDGED_SECONDS and self._waited > MOST_WAITING * self._seconds
-        if is_long and not self._is_told:
-            from trainer.run.slow_data import remedy
-
-            self._is_told = True
-            ratio = self._waited / self._seconds
-            self._log(f"warning: the device waits for data {ratio:.0%} of the time; {remedy(self._config)}")

@@ -13,7 +13,6 @@ from trainer.collectives.collective import stop_signals
 from trainer.config.model import ModelConfig
 from trainer.config.run import RunSection
 from trainer.config.settings import Config
-from trainer.data.batches import Batch
 from trainer.data.flat import Form
 from trainer.data.loader import Loader
 from trainer.errors import StopRequested
@@ -147,7 +146,7 @@ def profile_updates(runtime: Runtime, calls: int) -> AbstractContextManager[Call
     return profiled(runtime, calls)
 
 
-def announce(training: Training, planned: PlannedUpdates, form: Form[Batch], described: str) -> None:
+def announce(training: Training, planned: PlannedUpdates, form: Form, described: str) -> None:
     """Log the start point, the planned updates, the micro-batches' sizes, the model and the device."""
     runtime, device = planned.runtime, planned.runtime.device
     runtime.log(f"{training.start_point}: {planned.describe()} out of {planned.rows.data.examples}")
@@ -164,7 +163,7 @@ def announce(training: Training, planned: PlannedUpdates, form: Form[Batch], des
 
 def make_updates(
     training: Training,
-    loader: Loader[Batch],
+    loader: Loader,
     evaluation: "Evaluation | None",
     report: Reporter,
     planned: PlannedUpdates,

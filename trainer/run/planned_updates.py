@@ -6,7 +6,6 @@ from bertdata.errors import SettingsError
 from trainer.checkpoint.state import State
 from trainer.config.schedule import Schedule
 from trainer.config.settings import Config
-from trainer.data.batches import Batch
 from trainer.data.dealing import Rows
 from trainer.data.flat import Form
 from trainer.data.loader import Loader
@@ -32,7 +31,7 @@ class PlannedUpdates:
     examples trained between two evaluations.
     """
 
-    loader_kind: Callable[..., Loader[Batch]] = Loader
+    loader_kind: Callable[..., Loader] = Loader
 
     def __init__(self, runtime: Runtime, rows: Rows) -> None:
         config, copies = runtime.config, runtime.copies
@@ -46,7 +45,7 @@ class PlannedUpdates:
     def last(self) -> int:
         return last_update(self.runtime.config, self.start)
 
-    def form(self) -> Form[Batch]:
+    def form(self) -> Form:
         """The form of the micro-batches."""
         return self.runtime.form(self.rows, self.batch_size, self.runtime.copies * self.accumulation)
 
@@ -58,7 +57,7 @@ class PlannedUpdates:
         """The schedule with a warm-up of its own."""
         return schedule
 
-    def loader(self, form: Form[Batch], state: State) -> Loader[Batch]:
+    def loader(self, form: Form, state: State) -> Loader:
         """The loader of this worker's micro-batches, from the state's position on."""
         config, division, device = self.runtime.config, self.runtime.division, self.runtime.device
 

@@ -15,7 +15,6 @@ from trainer.collectives.collective import Collective, find_collective
 from trainer.collectives.launchers import find_local_rank, find_rank
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import Batch
 from trainer.data.dealing import Rows, find_rows
 from trainer.data.flat import Form, make_form
 from trainer.devices.device import Device, find_device, on_device
@@ -23,7 +22,7 @@ from trainer.errors import ReportedError
 from trainer.model.bert import HeadedBert
 from trainer.model.task import Task, find_task, task_of
 from trainer.registry import find
-from trainer.update.strategy import Division, Worker, check_strategy, find_kind, whole
+from trainer.update.strategy import Division, Worker, find_kind, whole
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,7 +61,7 @@ class Runtime:
         """True if batches are rows, as the device or the configuration says. False: they are flat."""
         return self.config.data.rows or self.device.needs_rows
 
-    def form(self, rows: Rows, batch_size: int, micro_batches: int) -> Form[Batch]:
+    def form(self, rows: Rows, batch_size: int, micro_batches: int) -> Form:
         """The form of the training's batches of so many rows.
 
         micro_batches: those of an update over all workers, to which its rows are dealt.
@@ -188,7 +187,10 @@ def divide(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtim
     """
     config, device, workers = runtime.config, runtime.device, runtime.workers
     asked = config.run.strategy
-    check_strategy(asked, device)
+    if asked != "auto":
+        from trainer.devices.own_strategy import check_strategy
+
+        check_strategy(asked, device)
     needs_plan = config.plan is not None or asked in ("sharded", "pipelined")
     if not needs_plan and asked == "auto" and workers.size > 1:
         from trainer.run.device_memory import fits_whole

@@ -7,7 +7,7 @@ from trainer.config.settings import Config
 def remedy(config: Config) -> str:
     """The ways to faster data that this process and its settings leave."""
     remedies = [f"more cores help (this process has {available_cores()})"]
-    if config.draws_masks:
+    if config.masking_at_load:
         remedies.append("as do masks that are made before (masking static)")
     if config.data.pack_on_load:
         remedies.append("as do packs that are made before (bertdata pack)")

@@ -11,7 +11,6 @@ from bertdata.errors import BertDataError, StorageError
 from bertdata.io.terminal import say_error
 from trainer.checkpoint.state import State
 from trainer.checkpoint.writing import CheckpointWriter, WholeTensors
-from trainer.data.batches import Batch
 from trainer.data.loader import Update
 from trainer.data.order import Position
 from trainer.errors import NotFiniteError, WorkerLost
@@ -47,7 +46,7 @@ class Training(AbstractContextManager["Training"]):
             self.tensors = WholeTensors(worker, self.strategy)
         self._writer = CheckpointWriter(on_failure=runtime.workers.stopping.request)
 
-    def update(self, updates: Sequence[Update[Batch]]) -> list[Tensor]:
+    def update(self, updates: Sequence[Update]) -> list[Tensor]:
         """Make the updates. Returns of each this worker's sums, as Strategy.update does."""
         self.learning_rate = self.schedule(self.state.step)
         batches = [update.batches for update in updates]

@@ -82,4 +82,6 @@ def _of_data(config: Config) -> TokenizerFile | None:
     dataset = find_training_data(training_paths(config), given=False)
     if dataset is None:
         return None
-    return known_tokenizer(None if dataset.manifest else config.masking.vocab, dataset)
+    return known_tokenizer(
+        None if dataset.manifest else getattr(config.others.get("masking"), "vocab", None), dataset
+    )

@@ -15,7 +15,7 @@ from trainer.devices.device import Device
 from trainer.errors import NotFiniteError
 from trainer.update.adaptive_scale import AdaptiveScale, make_scale
 from trainer.update.optimiser import Norms, Numbers, Optimiser, Rule
-from trainer.update.step import FunctionStep, Groups
+from trainer.update.step import Groups, WeightStep
 
 MOST_IN_A_ROW = 20
 """Updates that may be skipped in a row without a loss scale, which could end such a row."""
@@ -82,7 +82,7 @@ def clip_and_step(
         rule(tensors, numbers, settings)
 
 
-class SkippingStep(FunctionStep):
+class SkippingStep(WeightStep):
     """Clipping and the optimiser as one function over tensors, which counts the updates that it skips.
 
     function: ``clip_and_step``, or a compiled form of it.

@@ -1,6 +1,5 @@
 """The end of an update: clip the averaged gradients and change the weights, by one function on the device."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -43,43 +42,23 @@ class LossScale:
         self._good = state["good"]
 
 
-class WeightStep(ABC):
-    """The end of an update.
+class WeightStep:
+    """Clipping and the optimiser as one function over tensors. In fp32 no update is skipped.
 
-    applied: the updates of the phase that changed the weights, which can be set; may wait for the device.
+    optimiser: ours, or one of the device's own step. applied: the updates of the phase that changed the
+    weights, which can be set; may wait for the device.
     own_clip: the device's function in the place of ``trainer.update.clipping.clip_``, if it has one.
     gradient_norm: the global norm of the last update's gradients before clipping, 0-dim on the device; None
     where the step computes none.
     """
 
-    optimiser: torch.optim.Optimizer
-    scale: LossScale
-    applied: int
+    optimiser: Any
     own_clip: Callable[[Sequence[Tensor], float | Tensor], Tensor] | None = None
-    gradient_norm: Tensor | None
-
-    @abstractmethod
-    def take(self, gradients: list[Tensor], rate: float, number: int) -> None:
-        """Change the weights by the averaged gradients, still multiplied by the loss scale.
-
-        number: the update's in its phase, from 1; one more than that of the update before.
-        """
-
-    def read_skipped(self) -> int:
-        """Updates skipped since the start because a gradient was not finite. Waits for the device.
-
-        NotFiniteError names the update at which the training diverged, on every worker.
-        """
-        return 0
-
-
-class FunctionStep(WeightStep):
-    """Clipping and the optimiser as one function over tensors. In fp32 no update is skipped."""
-
-    optimiser: Optimiser
+    gradient_norm: Tensor | None = None
 
     def __init__(self, config: Config, device: Device, optimiser: Optimiser) -> None:
-        self.optimiser, self.scale = optimiser, LossScale()
+        self.optimiser: Any = optimiser
+        self.scale = LossScale()
         self._to_host = device.to_host
         self._chunk = optimiser.chunk if optimiser.fuses else None
         self._rule = optimiser.fused if optimiser.fuses else optimiser.rule
@@ -87,10 +66,13 @@ class FunctionStep(WeightStep):
         self._max_norm = config.update.max_grad_norm if clips else None
         zeros = (torch.zeros((), device=device.torch_device) for _ in range(3))
         self._applied, self._norm, self._rate = zeros
-        self.gradient_norm: Tensor | None = None
 
     @torch.no_grad()
     def take(self, gradients: list[Tensor], rate: float, number: int) -> None:
+        """Change the weights by the averaged gradients, still multiplied by the loss scale.
+
+        number: the update's in its phase, from 1; one more than that of the update before.
+        """
         self._rate.fill_(rate)
         self._change(self.optimiser.tensors(self._chunk))
 
@@ -114,6 +96,13 @@ class FunctionStep(WeightStep):
     def applied(self, count: int) -> None:
         self._applied.fill_(count)
 
+    def read_skipped(self) -> int:
+        """Updates skipped since the start because a gradient was not finite. Waits for the device.
+
+        NotFiniteError names the update at which the training diverged, on every worker.
+        """
+        return 0
+
 
 def make_step(
     config: Config, device: Device, named_parameters: Iterable[tuple[str, nn.Parameter]]
@@ -127,6 +116,6 @@ def make_step(
     optimiser = build_optimiser(preset, groups)
     optimiser.fuses, optimiser.chunk = device.fused_step, device.step_chunk
     if config.update.precision == "fp32":
-        return FunctionStep(config, device, optimiser)
+        return WeightStep(config, device, optimiser)
     skipping: WeightStep = find("end of an update", "in 16 bits")(config, device, optimiser)
     return skipping

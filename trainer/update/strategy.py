@@ -1,23 +1,23 @@
 """The seam between the training loop and the devices: a strategy makes updates over all of them."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from bertdata.errors import SettingsError
 from trainer.collectives.collective import Collective
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.order import numbers
-from trainer.devices.device import HOST, Device
+from trainer.devices.device import HALVES, HOST, Device
+from trainer.errors import StopRequested
 from trainer.model.bert import HeadedBert, check_memory
 from trainer.model.task import Outcome, Task
-from trainer.registry import NAMES, find
-from trainer.update.step import WeightStep
+from trainer.registry import find
+from trainer.update.step import WeightStep, make_step
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,19 +116,34 @@ class Learner(nn.Module):
         return self._task.outcome(self.model, batch)
 
 
-class Strategy(ABC):
-    """Updates of the model's weights on one worker. Weights and moments have the same bits on all.
+class Strategy:
+    """Updates of a model that each worker holds as a whole. The workers average its gradients.
 
+    Subclasses divide the model, or have devices that make whole updates. Weights and moments have the same
+    bits on all workers.
     step: the end of each update, with the loss scale and the counts of updates. inference: the strategy's
     kind of ``trainer.update.inference.Inference``; None: the usual one.
     """
 
-    worker: Worker
-    step: WeightStep
     inference: Callable[..., Any] | None = None
 
-    @abstractmethod
-    def __init__(self, worker: Worker) -> None: ...
+    def __init__(self, worker: Worker) -> None:
+        model, device, keys = worker.model, worker.device, worker.config.update
+        self.worker = worker
+        self.learner = Learner(worker)
+        device.compile(self.learner)
+        self.step: WeightStep = make_step(worker.config, device, model.named_parameters())
+        self._weights: list[Tensor] = [weight for weight in model.parameters() if weight.requires_grad]
+        self._half_weights = self._averages = None
+        leaves = self._weights
+        # A layer that is computed again in the backward pass would find the weights themselves.
+        if keys.precision != "fp32" and device.casts_once and not model.bert.recomputes:
+            self._half_weights = find("update", "weights in 16 bits")(self.learner, HALVES[keys.precision])
+            leaves = self._half_weights.leaves(self._weights)
+        if worker.workers.size > 1:
+            self._averages = find("update", "averages over workers")(worker, self._weights, leaves)
+        self._averages_each = not keys.allreduce_post_accumulation
+        self._sums_apart = self._averages_each or keys.micro_batch_clip_norm(1) is not None
 
     @staticmethod
     def build(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
@@ -142,7 +157,6 @@ class Strategy(ABC):
         model.bert.recomputes = division.recomputes
         return device.place(model)
 
-    @abstractmethod
     def update(
         self, updates: Sequence[Sequence[Batch]], learning_rate: float, first: UpdateNumber
     ) -> list[Tensor]:
@@ -152,26 +166,91 @@ class Strategy(ABC):
         (as ``loss_and_sums`` gives them, added up), still on the device. StopRequested leaves the weights as
         they are, without gradients.
         """
+        (batches,) = updates
+        try:
+            values = self._accumulate(batches, first)
+        except StopRequested:
+            self.step.optimiser.zero_grad()
+            raise
+        finally:
+            self.worker.model.bert.seeds = None
+        gradients = [weight.grad for weight in self._weights if weight.grad is not None]
+        if self._averages:
+            self._averages.finish(gradients)
+        self.step.take(gradients, learning_rate, first.step + 1)
+        self.step.optimiser.zero_grad()
+        return [values]
 
-    @abstractmethod
+    def _accumulate(self, batches: Sequence[Batch], at: UpdateNumber) -> Tensor:
+        """Leave the mean of the micro-batches' gradients, times the loss scale, in the weights' grad.
+
+        With reduction_type sum their sum.
+        """
+        workers, device, averages = self.worker.workers, self.worker.device, self._averages
+        divisor = loss_divisor(self.worker.config, len(batches), workers.size)
+        learner = self._half_weights or self.learner
+        if self._half_weights:
+            self._half_weights.refresh()
+        values, sums = list[Tensor](), None
+        if self._sums_apart:
+            sums = find("update", "sums of micro-batches")(self.worker, self._weights, self.step)
+        if averages:
+            averages.begin()
+        for number, batch in enumerate(batches):
+            is_last = number == len(batches) - 1
+            workers.stopping.check(exchanges=is_last or self._averages_each)
+            seed_micro_batch(self.worker, at, number)
+            outcome = device.forward(learner, batch)
+            with averages.last_backward() if averages and is_last else nullcontext():
+                self.step.scale.scale(outcome.loss / divisor).backward()  # type: ignore[no-untyped-call]
+            device.after_backward()
+            values.append(loss_and_sums(outcome))
+            if sums:
+                sums.add(divisor)
+        if sums:
+            sums.finish()
+        return torch.stack(values).sum(0)
+
     def compile(self, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
-        """Compile for the shapes of these updates. The weights must not be used afterwards."""
+        """Compile for the shapes of these updates. The weights must not be used afterwards.
 
-    def fetch(self) -> None:  # noqa: B027 - most devices have the newest weights there
+        Updates are made at rate 0. Those after the first have moments, and may need graphs of their own.
+        """
+        for _ in range(self.worker.device.updates_to_compile):
+            (values,) = self.update(updates, 0.0, first)
+        self.worker.device.to_host(values)  # waits until everything has run
+
+    def fetch(self) -> None:
         """Copy the newest weights into the model's parameters, where the device keeps them elsewhere."""
 
-    @abstractmethod
     def moments(self) -> dict[str, Tensor]:
         """The optimiser's tensors as KIND/NAME, without its counts of updates."""
+        return {
+            f"{kind}/{name}": value
+            for name, weight in self.worker.model.named_parameters()
+            for kind, value in self.step.optimiser.state.get(weight, {}).items()
+            if isinstance(value, Tensor) and kind != "step"
+        }
 
-    @abstractmethod
     def load_moments(self, moments: dict[str, Tensor], applied: int) -> None:
         """Set the optimiser's tensors (KIND/NAME) and its count of updates."""
+        self.step.applied = applied
+        weights = dict(self.worker.model.named_parameters())
+        states = self.step.optimiser.state
+        for key, moment in moments.items():
+            kind, _, name = key.partition("/")
+            states[weights[name]][kind] = moment
+        for group in self.step.optimiser.param_groups:
+            if "step" in group:  # our LAMB counts once a group, PyTorch's AdamW once a tensor
+                group["step"] = applied
+            elif "betas" in group:
+                for weight in group["params"]:
+                    states[weight]["step"] = torch.tensor(float(applied))
 
-    def check_accumulation(self, accumulation: int) -> None:  # noqa: B027 - most devices take any number
+    def check_accumulation(self, accumulation: int) -> None:
         """SettingsError where so few micro-batches of an update cannot be trained with."""
 
-    def release(self) -> None:  # noqa: B027 - most strategies hold nothing
+    def release(self) -> None:
         """Free the device for the next phase. No update may follow."""
 
 
@@ -196,11 +275,3 @@ def find_kind(device: Device, division: Division) -> type[Strategy]:
     """The class of a division's strategy, which is the device's own where the model is not split."""
     kind: type[Strategy] = find("strategy", division.strategy or device.strategy)
     return kind
-
-
-def check_strategy(asked: str, device: Device) -> None:
-    """SettingsError where the device cannot train with the configured strategy."""
-    own = device.strategy
-    if asked not in ("auto", own) and (own != "replicated" or asked not in NAMES["strategy"]):
-        found = f"device {device.name!r} has a strategy of its own ({own})"
-        raise SettingsError(f"strategy is {asked}, but {found}; leave --strategy out")

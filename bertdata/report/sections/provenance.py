@@ -49,7 +49,7 @@ def _step(link: ChainLink) -> PathStep:
         kind, values = link.step, [kind, *values]
     names = _NAMES.get(kind, ())
     told = [
-        (name, value.removeprefix(f"{name} "))
+        (name, value.removeprefix(f"{name} ").removesuffix(f" {name}"))
         for name, value in zip_longest(names[: len(values)], values, fillvalue="also")
     ]
     if link.manifest_md5 is not None:

@@ -193,7 +193,8 @@ def test_faults_stand_on_top_and_the_rest_is_still_told(made, report, tmp_path):
     top = page[page.index('<section id="faults"') : page.index('<section id="provenance"')]
     assert f"{second}: missing" in top
     assert f"{first}: wrong md5" in top
-    assert outcome.out.endswith("faults on top\n")
+    assert outcome.out.endswith("with 2 faults on top\n")
+    assert len(outcome.err.splitlines()) == 2
     assert f"{second}: missing" in outcome.err
     assert "Examples" in sections(page)
 

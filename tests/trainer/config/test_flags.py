@@ -212,12 +212,19 @@ ALIKE = [
 
 
 @pytest.mark.parametrize("line", ALIKE)
-def test_words_in_place_are_read_as_argparse_reads_them(monkeypatch, line):
-    read = flags._read_in_place([flags._normal(word) if word[:2] == "--" else word for word in line.split()])
-    assert read is not None
+def test_the_parser_of_all_flags_reads_words_in_place_alike(monkeypatch, line):
     found = make_configs(line.split())
-    monkeypatch.setattr(flags, "_read_in_place", lambda words: None)
+    monkeypatch.setattr(flags.ArgumentParser, "parse_known_args", refuse)
     assert make_configs(line.split()) == found
+
+
+def refuse(parser, *words):
+    if type(parser) is flags.ArgumentParser:
+        raise flags.ArgumentError(None, "refused")
+    return PARSE(parser, *words)
+
+
+PARSE = flags.ArgumentParser.parse_known_args
 
 
 @pytest.mark.parametrize(

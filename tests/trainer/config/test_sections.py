@@ -197,15 +197,15 @@ def test_a_value_of_an_extension_is_checked_as_any_other():
 
 def test_a_task_and_masks_drawn_at_load_are_known_without_their_sections():
     usual, tuned = Config.of(), Config.of(task="mrpc", masking="dynamic", plan="plan.json")
-    assert (usual.task, usual.is_finetuning, usual.draws_masks, usual.plan) == (
+    assert (usual.task, usual.is_finetuning, usual.masking_at_load, usual.plan) == (
         "pretraining",
         False,
-        False,
+        None,
         None,
     )
-    assert (tuned.task, tuned.is_finetuning, tuned.draws_masks, tuned.plan) == (
+    assert (tuned.task, tuned.is_finetuning, tuned.masking_at_load, tuned.plan) == (
         "mrpc",
         True,
-        True,
+        "dynamic",
         "plan.json",
     )

@@ -3,7 +3,9 @@
 import pytest
 
 from tests.support.configurations import assert_keys, warmup_updates
+from trainer.config.finetuning import FinetuningSection
 from trainer.config.flags import make_config, make_configs, shipped_configs
+from trainer.config.masking import MaskingSection
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 
@@ -53,7 +55,7 @@ def test_modernberts_have_the_published_numbers(preset, batches, lengths, rates,
     assert phases[1].recipe.lr_end_share == 0.001
     first = phases[0].recipe
     assert first.batch_warmup_from % phases[0].update.batch_size == 0
-    assert all(config.masking.masked_lm_prob == 0.3 for config in phases)
+    assert all(config.section(MaskingSection).masked_lm_prob == 0.3 for config in phases)
 
 
 @pytest.mark.parametrize("preset", ["modernbert_small", "roberta_small", "roberta_base"])
@@ -87,7 +89,7 @@ def test_fine_tuning_has_the_published_settings(preset, task, length, epochs, ra
     assert config.update.examples(1) == 32
     assert (config.update.optimiser, config.update.clipping_point) == ("adamw-bert", "per_update")
     assert (config.schedule.warmup, config.schedule.base_learning_rate) == (0.1, rate)
-    assert (config.finetuning.task, config.schedule.num_train_epochs) == (task, epochs)
+    assert (config.section(FinetuningSection).task, config.schedule.num_train_epochs) == (task, epochs)
     assert config.data.max_seq_length == length
     assert config.model_settings == {}  # the checkpoint's
 

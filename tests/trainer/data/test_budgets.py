@@ -13,7 +13,7 @@ from bertdata.records import ShardLayout
 from trainer.data.batches import FlatBatch
 from trainer.data.budgets import Budgets, ExampleSizes, find_budgets, sample_sizes
 from trainer.data.dealing import Rows
-from trainer.data.flat import FlatForm
+from trainer.data.flat import Form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 
@@ -32,7 +32,7 @@ def sizes_of(layout: ShardLayout, fill: float) -> ExampleSizes:
 def flat_batches(layout: ShardLayout, fill: float, budgets: Budgets) -> list[FlatBatch]:
     """The micro-batches of 100 updates of random examples, others than the budgets were chosen for."""
     data = generated_data(layout, vocabulary_size=100, fill=fill, files=4, seed=5)
-    loader = Loader(Rows(data), form=FlatForm(budgets), batch_size=budgets.batch_size)
+    loader = Loader(Rows(data), form=Form(budgets), batch_size=budgets.batch_size)
     try:
         return [next(loader).batches[0] for _ in range(UPDATES)]
     finally:

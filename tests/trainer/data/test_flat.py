@@ -18,7 +18,7 @@ from trainer.data.budgets import Budgets, ExampleSizes, find_budgets
 from trainer.data.dealing import Rows
 from trainer.data.evaluation import evaluation_batches
 from trainer.data.examples import CompactExamples, GatheredExamples, gather
-from trainer.data.flat import FlatForm, flatten, make_form
+from trainer.data.flat import Form, flatten, make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 
@@ -113,7 +113,7 @@ def test_shapes_depend_on_the_budget_alone(sizes, missing, token_budget):
 @given(sizes=EXAMPLES, size=st.integers(1, 5))
 def test_both_forms_cut_the_same_batches(sizes, size):
     rows = PaddedForm().batches(gathered(sizes), size, lambda batch: batch)
-    flat = FlatForm(budgets(sizes, size)).batches(gathered(sizes), size, lambda batch: batch)
+    flat = Form(budgets(sizes, size)).batches(gathered(sizes), size, lambda batch: batch)
     for ours, theirs in zip(flat, rows, strict=True):
         assert list(examples_of_flat(ours)) == list(examples_of_rows(theirs))
 
@@ -141,11 +141,11 @@ def test_tensors_are_int32_but_for_the_weights():
 def test_the_log_names_the_budgets_where_they_are_few(token_budget, said):
     layout = ShardLayout(max_seq_length=16, max_predictions_per_seq=2)
     sizes = ExampleSizes.of(np.array([5, 16]), np.array([1, 2]))
-    assert FlatForm(find_budgets(sizes, layout, 4, token_budget=token_budget)).describe() == said
+    assert Form(find_budgets(sizes, layout, 4, token_budget=token_budget)).describe() == said
 
 
 def test_budgets_of_another_batch_size_are_refused():
-    form = FlatForm(budgets([(5, 2)], 4))
+    form = Form(budgets([(5, 2)], 4))
     with pytest.raises(AssertionError, match="budgets are for 4, not 2"):
         next(form.batches(gathered([(5, 2)]), 2, lambda batch: batch))
 

@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+import bertdata
 from bertdata.dataset.reader import open_dataset
 from bertdata.examples.groups import masks_of, pair_labels
 from trainer.config.settings import Config
@@ -39,6 +40,22 @@ def test_the_guessed_word_is_told_by_its_spelling(training_set):
     found = survey_labels(data)
     spellings = (training_set / "vocab.txt").read_text(encoding="utf-8").splitlines()
     assert found.word == f'"{spellings[found.words.most_frequent]}"'
+
+
+def test_of_unmasked_examples_all_words_are_counted_but_the_special_tokens(
+    corpus, small_vocabulary_file, tmp_path
+):
+    made = {"vocab": small_vocabulary_file, "objective": "mlm", "max_seq_length": 64}
+    bertdata.create(corpus, tmp_path / "blocks", masks=False, **made)
+    data = open_dataset(str(tmp_path / "blocks"))
+    spellings = small_vocabulary_file.read_text(encoding="utf-8").splitlines()
+    words: Counter[str] = Counter()
+    for batch in (batch for shard in data.shards for batch in data.batches(shard)):
+        words.update(spellings[token] for token in np.asarray(batch.ids).tolist())
+    del words["[CLS]"], words["[SEP]"]
+    found = survey_labels(data)
+    assert Counter({spellings[i]: n for i, n in enumerate(found.words.counts) if n}) == words
+    assert found.word == f'"{max(words, key=lambda word: words[word])}"'
 
 
 def test_without_a_vocabulary_the_guessed_word_is_told_by_its_number():

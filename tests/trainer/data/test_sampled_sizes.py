@@ -13,7 +13,7 @@ from bertdata.records import ShardLayout
 from tests.support.commands import SMALL
 from trainer.data.budgets import ExampleSizes, sample_sizes
 from trainer.data.dealing import Rows
-from trainer.data.flat import FlatForm, make_form
+from trainer.data.flat import Form, make_form
 from trainer.data.generated import generated_data
 
 LAYOUT = ShardLayout(max_seq_length=128, max_predictions_per_seq=20)
@@ -65,6 +65,6 @@ def test_lengths_are_sampled_over_the_whole_dataset():
 def test_budgets_of_dealt_micro_batches_are_fewer():
     data = generated_data(LAYOUT, vocabulary_size=100, fill=0.5, files=2)
     alone, dealt = (make_form(Rows(data), batch_size=16, micro_batches=q) for q in (1, 64))
-    assert isinstance(alone, FlatForm)
-    assert isinstance(dealt, FlatForm)
+    assert isinstance(alone, Form)
+    assert isinstance(dealt, Form)
     assert len(dealt.budgets.budgets) < len(alone.budgets.budgets)

@@ -50,6 +50,17 @@ def test_losses_of_a_compiled_run_are_those_of_a_plain_run(trainer, training_set
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("without_inductor")
+def test_a_compiled_modernbert_learns_what_a_plain_one_does(trainer, block_set, tmp_path):
+    run = ("--model-type=modernbert", "--local-attention=8", *NO_DROPOUT, "--num-hidden-layers=2")
+    assert trainer(*words(block_set, tmp_path / "plain", *run, "--steps=3")).status == 0
+    assert trainer(*words(block_set, tmp_path / "compiled", *run, "--steps=3", "--compile")).status == 0
+    assert counters["stats"]["unique_graphs"]
+    assert not counters["graph_break"]
+    assert_same_losses(tmp_path / "plain", tmp_path / "compiled")
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("without_inductor")
 def test_training_and_evaluation_have_a_graph_for_each_budget(trainer, training_set, tmp_path):
     run = (*NO_DROPOUT, "--accumulation=2", "--num-hidden-layers=1", "--steps=4")
     run = (*run, f"--eval-data={training_set}", "--eval-examples=6")

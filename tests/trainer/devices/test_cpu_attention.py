@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from trainer.devices import counting  # noqa: F401 - the formulas of the counted operations
 from trainer.devices.cpu import attend, cpu_attention
-from trainer.model.layers import padded_attention
+from trainer.model.padded_attention import padded_attention
 
 LENGTHS = (5, 0, 17, 32, 1, 0)
 HEADS, SIZE, LONGEST = 3, 8, 32

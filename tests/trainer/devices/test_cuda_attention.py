@@ -11,7 +11,7 @@ from tests.support.flat import flatten, make_rows
 from trainer.config.model import ModelConfig
 from trainer.devices.cuda_attention import KERNELS, efficient_attention, flash_attention
 from trainer.model.bert import BertForPreTraining
-from trainer.model.layers import padded_attention
+from trainer.model.padded_attention import padded_attention
 from trainer.model.pretraining import pretraining_loss
 
 SHAPE = ModelConfig(

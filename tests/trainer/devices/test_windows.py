@@ -12,9 +12,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from trainer.devices import counting  # noqa: F401 - the formulas of the counted operations
 from trainer.devices.cpu import attend, cpu_attention
-from trainer.devices.cpu_blocks import blocks_of
+from trainer.devices.cpu_blocks import scored_pairs
 from trainer.devices.cuda_attention import efficient_attention, flash_attention
-from trainer.model.layers import padded_attention
+from trainer.model.padded_attention import padded_attention
 
 HEADS, SIZE = 2, 4
 ATTENTIONS = (cpu_attention, padded_attention)
@@ -91,21 +91,14 @@ def test_dropout_in_the_backward_pass_is_that_of_the_forward_pass():
 
 @pytest.mark.parametrize("length", [8192, 16384])
 def test_work_grows_with_the_window_not_with_the_square(length):
-    seen = sum(
-        (rows.stop - rows.start) * (others.stop - others.start)
-        for rows, others, _ in blocks_of([0, length], 64)
-    )
-    assert seen <= 1.5 * length * 129
+    assert scored_pairs([0, length], 64) <= 1.5 * length * 129
 
 
 def test_the_counted_operations_are_those_of_the_blocks():
     inputs, ends = make_inputs(300), ends_of([260, 40])
     with FlopCounterMode(display=False) as counter:
         attend(*inputs, ends, torch.zeros(1, dtype=torch.int64), 0.0, 1.0, 16).sum().backward()
-    pairs = sum(
-        (rows.stop - rows.start) * (others.stop - others.start)
-        for rows, others, _ in blocks_of(ends.tolist(), 16)
-    )
+    pairs = scored_pairs(ends.tolist(), 16)
     counts = counter.get_flop_counts()["Global"]
     assert counts[torch.ops.bertdata.flat_attention] == 2 * 2 * pairs * SIZE * HEADS
     assert counts[torch.ops.bertdata.flat_attention_backward] == 5 * 2 * pairs * SIZE * HEADS

@@ -26,7 +26,8 @@ from tests.support.small_models import (
 from trainer.config.model import MODEL_SECTION, ModelConfig
 from trainer.devices.cpu import cpu_attention
 from trainer.model.bert import BertForPreTraining, check_memory
-from trainer.model.layers import ACTIVATIONS, SelfAttention, padded_attention
+from trainer.model.layers import ACTIVATIONS, SelfAttention
+from trainer.model.padded_attention import padded_attention
 from trainer.model.pretraining import cross_entropy, pretraining_loss
 
 

@@ -43,8 +43,7 @@ from trainer.run.epochs import count_updates
 from trainer.run.runtime import Runtime, make_model
 from trainer.run.training import Training
 from trainer.update.adaptive_scale import AdaptiveScale
-from trainer.update.replicated import Replicated
-from trainer.update.strategy import Division
+from trainer.update.strategy import Division, Strategy
 
 LAUNCHERS = ("torchrun", HOROVODRUN)
 GENERATED = ("--generated-data", "--vocab-size=100", "--max-seq-length=16", "--max-predictions-per-seq=2")
@@ -917,14 +916,14 @@ def test_a_run_of_phase_2_leaves_phase_1s_profile_alone(trainer, tmp_path):
 
 def test_compile_only_compiles_for_each_phase_and_writes_nothing(trainer, tmp_path, monkeypatch):
     compiled = []
-    compile_it = Replicated.compile
+    compile_it = Strategy.compile
 
     def note(self, updates, first):
         compiled.append((first.phase, *updates[0][0].input_ids.shape))
         compile_it(self, updates, first)
 
     monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **_: None)  # that takes half a minute
-    monkeypatch.setattr(Replicated, "compile", note)
+    monkeypatch.setattr(Strategy, "compile", note)
     sizes = ["--max-seq-length", 16, 32, "--batch-size", 4, 2, "--max-predictions-per-seq=2"]
     outcome = trainer(*words(None, tmp_path / "run", *GENERATED, *sizes, "--compile-only"))
     assert outcome.status == 0, outcome.err
@@ -939,14 +938,14 @@ def test_compile_only_compiles_once_for_every_budget_that_the_data_need(
     trainer, training_set, tmp_path, monkeypatch
 ):
     compiled = []
-    compile_it = Replicated.compile
+    compile_it = Strategy.compile
 
     def note(self, updates, first):
         compiled.append(len(updates[0][0].input_ids))
         compile_it(self, updates, first)
 
     monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **_: None)
-    monkeypatch.setattr(Replicated, "compile", note)
+    monkeypatch.setattr(Strategy, "compile", note)
     outcome = trainer(*words(training_set, tmp_path / "run", "--token-budget=40", "--compile-only"))
     assert outcome.status == 0, outcome.err
     assert compiled == [4 * 64, *range(240, 0, -40)]  # four full examples may meet

@@ -22,7 +22,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatBatch
 from trainer.data.dealing import Rows
-from trainer.data.flat import FlatForm, make_form
+from trainer.data.flat import Form, make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices import counting  # noqa: F401 - the formulas of the counted operations
@@ -31,8 +31,7 @@ from trainer.devices.cuda_attention import flash_attention
 from trainer.devices.device import Device
 from trainer.model.bert import BertForPreTraining
 from trainer.model.pretraining import Pretraining
-from trainer.update.replicated import Replicated
-from trainer.update.strategy import Division, UpdateNumber, Worker
+from trainer.update.strategy import Division, Strategy, UpdateNumber, Worker
 
 SHAPE = ModelConfig(
     vocab_size=203,
@@ -64,12 +63,12 @@ class Meta(Device):
     attention = staticmethod(flash_attention)
 
 
-def make_strategy(kind: type[Device] = Cpu, shape: ModelConfig = SHAPE, **settings: object) -> Replicated:
+def make_strategy(kind: type[Device] = Cpu, shape: ModelConfig = SHAPE, **settings: object) -> Strategy:
     config = Config.of(optimiser="lamb-nvidia", batch_size=BATCH_SIZE, **settings)
     device = kind(config)
     torch.manual_seed(1)
     model = device.place(BertForPreTraining(shape))
-    return Replicated(
+    return Strategy(
         Worker(
             config=config,
             device=device,
@@ -82,11 +81,11 @@ def make_strategy(kind: type[Device] = Cpu, shape: ModelConfig = SHAPE, **settin
 
 
 @pytest.fixture
-def flat() -> Iterator[Callable[..., tuple[list[FlatBatch], FlatForm]]]:
+def flat() -> Iterator[Callable[..., tuple[list[FlatBatch], Form]]]:
     """A function for flat batches of the given fill and their form."""
     loaders = []
 
-    def make(count: int, fill: float = 0.5, **sizes: int) -> tuple[list[FlatBatch], FlatForm]:
+    def make(count: int, fill: float = 0.5, **sizes: int) -> tuple[list[FlatBatch], Form]:
         layout = ShardLayout(**{"max_seq_length": 64, "max_predictions_per_seq": 10, **sizes})
         data = generated_data(layout, vocabulary_size=SHAPE.vocab_size, fill=fill)
         form = make_form(Rows(data), batch_size=BATCH_SIZE)
@@ -148,7 +147,7 @@ class Graphs:
         }
 
 
-def update(strategy: Replicated, batch: FlatBatch, number: int = 0) -> Tensor:
+def update(strategy: Strategy, batch: FlatBatch, number: int = 0) -> Tensor:
     return strategy.update([[batch, batch]], 1e-3, UpdateNumber(0, number, number))[0]
 
 

@@ -7,10 +7,10 @@ from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
+from trainer.devices.own_strategy import check_strategy
 from trainer.model.bert import BertForPreTraining
 from trainer.model.pretraining import Pretraining
-from trainer.update.replicated import Replicated
-from trainer.update.strategy import Division, Worker, check_strategy, find_strategy
+from trainer.update.strategy import Division, Strategy, Worker, find_strategy
 
 SHAPE = ModelConfig(vocab_size=100, hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
 
@@ -37,7 +37,7 @@ def worker(kind: type[Cpu], **settings: object) -> Worker:
 
 @pytest.mark.parametrize("strategy", ["auto", "replicated"])
 def test_a_processor_holds_the_whole_model(strategy):
-    assert isinstance(find_strategy(worker(Cpu, strategy=strategy)), Replicated)
+    assert isinstance(find_strategy(worker(Cpu, strategy=strategy)), Strategy)
 
 
 def test_a_strategy_that_is_not_the_devices_is_refused():

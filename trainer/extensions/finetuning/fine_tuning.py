@@ -10,6 +10,8 @@ from torch import Tensor
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.tokens.load import tokenizer_of
 from bertdata.tokens.tokenizer import Tokenizer
+from trainer.config.finetuning import FinetuningSection
+from trainer.config.masking import MaskingSection
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.opening import open_for_training
@@ -77,5 +79,5 @@ def outcome_of(weights: Tensor, losses: Tensor, *others: Tensor, outputs: Tensor
 def configured_tokenizer(config: Config) -> Tokenizer:
     """The configured tokeniser: of a vocabulary WordPiece as Google's program has it, with its casing."""
     config.require("vocab")
-    file = given_tokenizer(str(config.masking.vocab))
-    return tokenizer_of(with_casing(file, config.finetuning.lower_case))
+    file = given_tokenizer(str(config.section(MaskingSection).vocab))
+    return tokenizer_of(with_casing(file, config.section(FinetuningSection).lower_case))

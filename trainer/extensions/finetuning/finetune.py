@@ -10,6 +10,8 @@ from bertdata.tokens.files import VocabularyFile
 from trainer.checkpoint.reading import choose_checkpoint
 from trainer.checkpoint.source import is_checkpoint, open_checkpoint
 from trainer.checkpoint.state import find_checkpoints
+from trainer.config.finetuning import FinetuningSection
+from trainer.config.masking import MaskingSection
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.extensions.finetuning.task_data import find_data
@@ -79,7 +81,13 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
         keys["start_from_ckpt"] = source
     checkpoint = open_checkpoint(source, model_config=config.model.model_config, with_moments=False)
     shape = checkpoint.expect_config()
-    found = find_tokenizer(checkpoint, shape, config.masking.vocab, None, config.finetuning.lower_case)
+    found = find_tokenizer(
+        checkpoint,
+        shape,
+        config.section(MaskingSection).vocab,
+        None,
+        config.section(FinetuningSection).lower_case,
+    )
     if found is None:
         raise MissingInputError(f"{source}: its vocabulary is not at hand; give --vocab")
     lower_case = found.lower_case if isinstance(found, VocabularyFile) else None
@@ -90,9 +98,15 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
             f"give --max-seq-length {longest} or less"
         )
     files = find_files(config)
-    if files.evaluation is None and config.finetuning.do_eval and config.finetuning.task_dir is not None:
+    if (
+        files.evaluation is None
+        and config.section(FinetuningSection).do_eval
+        and config.section(FinetuningSection).task_dir is not None
+    ):
         looked_for = names_looked_for(config, 1)
-        runtime.log(f"{config.finetuning.task_dir}: holds no {looked_for}: nothing is evaluated")
+        runtime.log(
+            f"{config.section(FinetuningSection).task_dir}: holds no {looked_for}: nothing is evaluated"
+        )
     labels = find_data(config.task).check_files(config, files.train, files.evaluation)
     keys |= {"vocab": found.path, "lower_case": lower_case, "labels": labels}
     config = config.changed(**keys)
@@ -105,7 +119,7 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
         made = make_features(config, files.evaluation, training=False, labelled=True, tell=runtime.log)
         keys |= {"eval_data": made.directory, "task_eval_file": files.evaluation}
     predicted = None
-    if config.finetuning.do_predict and files.prediction is not None:
+    if config.section(FinetuningSection).do_predict and files.prediction is not None:
         made = make_features(config, files.prediction, training=False, labelled=False, tell=runtime.log)
         predicted = made.directory
         keys["task_predict_file"] = files.prediction

@@ -7,6 +7,7 @@ from bertdata.cli.common.door_words import take_print_config
 from bertdata.io import storage
 from bertdata.io.assets import VOCABULARIES
 from trainer.collectives.launchers import launched
+from trainer.config.finetuning import FinetuningSection
 from trainer.config.flags import Habits, make_config
 from trainer.config.keys import section_keys
 from trainer.config.settings import Config
@@ -101,7 +102,7 @@ def fine_tuned_keys(given: Config, found: Mapping[str, Any]) -> dict[str, Any]:
     if found.get("task") not in FINE_TUNED:
         return {}
     left_out = set(_ASKED_FOR)
-    if given.finetuning.task_dir is not None:
+    if given.section(FinetuningSection).task_dir is not None:
         left_out.add("task_eval_file")
     if not (storage.exists(str(found.get("vocab"))) or found.get("vocab") in VOCABULARIES):
         left_out.add("vocab")  # a copy lies beside the features

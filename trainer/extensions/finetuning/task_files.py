@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from bertdata.errors import BertDataError, InputError, MissingInputError, SettingsError
 from bertdata.io import storage
+from trainer.config.finetuning import FinetuningSection
 from trainer.config.settings import Config
 from trainer.extensions.finetuning.feature_set import (
     FeatureSet,
@@ -31,7 +32,7 @@ def find_files(config: Config) -> TaskFiles:
 
     SettingsError where neither is given, MissingInputError where a file that is asked for is not there.
     """
-    given = config.finetuning
+    given = config.section(FinetuningSection)
     names = _names_there(config)
     paths: list[str | None] = []
     needed = (config.run.do_train, given.do_eval, given.do_predict)
@@ -59,8 +60,8 @@ def _missing(config: Config, kind: int, said: str) -> BertDataError:
 
     kind: 0 to train on, 1 to evaluate on, 2 to predict. said: the error where there is no task_dir.
     """
-    folder = config.finetuning.task_dir
-    if folder is None or (kind == 1 and not config.finetuning.do_eval):
+    folder = config.section(FinetuningSection).task_dir
+    if folder is None or (kind == 1 and not config.section(FinetuningSection).do_eval):
         return SettingsError(said)
     if not storage.is_directory(folder):
         return MissingInputError(f"{folder}: no such directory")
@@ -70,7 +71,9 @@ def _missing(config: Config, kind: int, said: str) -> BertDataError:
 
 def names_looked_for(config: Config, kind: int) -> str:
     """All usual names of a file, in words. kind: as of _missing."""
-    return " and no ".join(names[kind] for names in find_data(config.task).usual_names(config.finetuning))
+    return " and no ".join(
+        names[kind] for names in find_data(config.task).usual_names(config.section(FinetuningSection))
+    )
 
 
 def _names_there(config: Config) -> FileNames:
@@ -79,7 +82,10 @@ def _names_there(config: Config) -> FileNames:
     All are of one distribution, because another's files to evaluate may hold examples to train on: of the
     first whose file to train on is there, else of the first that has any file there.
     """
-    usual, folder = find_data(config.task).usual_names(config.finetuning), config.finetuning.task_dir
+    usual, folder = (
+        find_data(config.task).usual_names(config.section(FinetuningSection)),
+        config.section(FinetuningSection).task_dir,
+    )
     if folder is None or len(usual) == 1:
         return usual[0]
     there = [[storage.exists(storage.join(folder, name)) for name in names] for names in usual]

@@ -5,7 +5,8 @@ from typing import Any
 
 from bertdata.config.value_check import read_object
 from bertdata.io import storage
-from trainer.config.model import TRAINED_ACT, ModelConfig, of_file
+from trainer.config.model import ModelConfig
+from trainer.config.model_file import TRAINED_ACT, of_file
 
 NAMES = ("bert_config.json", "config.json")
 

@@ -9,8 +9,8 @@ from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io.storage import is_remote
 from bertdata.io.terminal import say_error, say_text
 from trainer.collectives.launchers import find_rank, is_started_here, launched
-from trainer.config.flags import read_flags, read_keys, steps_or_epochs
-from trainer.config.phases import of_phase
+from trainer.config.flags import read_flags, read_keys
+from trainer.config.phases import of_phase, steps_or_epochs
 from trainer.config.printed import print_config
 from trainer.config.settings import Config
 from trainer.config.task_names import task_flags

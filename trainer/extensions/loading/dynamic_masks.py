@@ -19,6 +19,7 @@ from bertdata.examples.masking.settings import MASKINGS
 from bertdata.examples.objectives import find_objective
 from bertdata.records import Buffer, ExampleBatch
 from bertdata.shards.packed.packs import PackBatch
+from trainer.config.masking import MaskingSection
 from trainer.config.settings import Config
 from trainer.data.dealing import OwnRows, Rows
 from trainer.data.examples import GatheredExamples, Piece
@@ -105,7 +106,7 @@ class UnmaskedData(OpenedDataset):
 def mask_at_load(config: Config, data: OpenedDataset) -> UnmaskedData:
     """The opened training data with masks to be drawn by the loader."""
     source = data.source if isinstance(data, MaskedData) else data
-    rate = MaskRate(config.masking, config.schedule.steps)
+    rate = MaskRate(config.section(MaskingSection), config.schedule.steps)
     masker = _configured_masker(config, source, str(config.data.train_data), rate.largest)
     masked = masked_data(source, masker, seed=config.data.seed, rate=rate.largest)
     own: dict[str, Any] = {item.name: getattr(masked, item.name) for item in fields(OpenedDataset)}
@@ -117,7 +118,9 @@ def mask_once(config: Config, data: OpenedDataset, paths: str, held_out: bool) -
 
     held_out: they are masked at the rate of evaluation.
     """
-    rate = (held_out and config.masking.eval_masked_lm_prob) or config.masking.masked_lm_prob
+    rate = (held_out and config.section(MaskingSection).eval_masked_lm_prob) or config.section(
+        MaskingSection
+    ).masked_lm_prob
     masker = _configured_masker(config, data, paths, rate)
     return masked_data(data, masker, seed=config.data.seed, rate=rate)
 
@@ -127,15 +130,17 @@ def _configured_masker(config: Config, data: OpenedDataset, paths: str, rate: fl
 
     rate: the largest. SettingsError where there is no vocabulary.
     """
-    keys = config.masking
+    keys = config.section(MaskingSection)
     masking = keys.masking if keys.is_dynamic else MASKINGS[0]  # of data that are masked once
     dataset = find_datasets(split_paths(paths)[0])[0]
-    vocabulary = known_vocabulary(config.masking.vocab, dataset)
+    vocabulary = known_vocabulary(config.section(MaskingSection).vocab, dataset)
     if vocabulary is None:
         raise SettingsError(
             f"{data.name}: masking {masking} needs its vocabulary, which is not beside the data; give --vocab"
         )
-    settings = replace(config.masking.settings(config.data.max_predictions_per_seq or 0), masked_lm_prob=rate)
+    settings = replace(
+        config.section(MaskingSection).settings(config.data.max_predictions_per_seq or 0), masked_lm_prob=rate
+    )
     return masker_of(data, dataset, vocabulary, settings, masking)
 
 

@@ -25,6 +25,7 @@ from bertdata.loaders.modernbert.masks import stream_state
 from bertdata.loaders.modernbert.settings import ModernBertSettings
 from bertdata.loaders.sequences import StoredSequences
 from bertdata.records import IDS, IDS_ENDS, ExampleBatch, ShardLayout
+from trainer.config.masking import MaskingSection
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes
 from trainer.data.dealing import Deal, Dealer, OwnRows, Rows
@@ -200,7 +201,7 @@ def modernbert_rows(config: Config, data: OpenedDataset) -> ModernBertRows:
             f"those of {data.layout.objective} have {', '.join(others)}"
         )
     vocabulary = known_vocabulary(
-        config.masking.vocab, find_datasets(split_paths(str(keys.train_data))[0])[0]
+        config.section(MaskingSection).vocab, find_datasets(split_paths(str(keys.train_data))[0])[0]
     )
     if vocabulary is None:
         raise SettingsError(
@@ -212,5 +213,5 @@ def modernbert_rows(config: Config, data: OpenedDataset) -> ModernBertRows:
         ModernBertMasks(data),
         sequences=StoredSequences(data),
         ids=CellIds(mask_id=vocabulary.role("mask"), padding_id=vocabulary.role("pad")),
-        mask_prob=config.masking.masked_lm_prob,
+        mask_prob=config.section(MaskingSection).masked_lm_prob,
     )

@@ -10,6 +10,7 @@ from bertdata.examples.columns import Array
 from trainer.data.batches import Prepare
 from trainer.data.dealing import Rows
 from trainer.data.examples import GatheredExamples
+from trainer.data.flat import Form
 from trainer.extensions.loading.modernbert_rows import ROW_LAYOUT
 from trainer.extensions.loading.packed_rows import pack_rows
 from trainer.extensions.loading.packs import mask_slots
@@ -19,7 +20,7 @@ WIDTH_STEP = 8  # tokens, as matrix units and LDDL's loader have it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RowForm:
+class RowForm(Form):
     """Rows of S ids, for devices that need rows. One example with P masked slots each, or a pack of several.
 
     slots: masked slots of a packed row; None: the rows are not packed. width_step: rows are padded to the

@@ -40,9 +40,6 @@ class RowBatch(Batch):
         tensors: dict[str, Any] = {name: torch.from_numpy(array) for name, array in columns.items()}
         return cls(**tensors, targets={name: torch.from_numpy(array) for name, array in targets.items()})
 
-    def __len__(self) -> int:
-        return len(self.input_ids)
-
     def cut(self, start: int, stop: int) -> "RowBatch":
         """A view of examples ``start`` to ``stop``. Position ids shared by all examples stay whole."""
         cut = self.map(lambda tensor: tensor[start:stop])

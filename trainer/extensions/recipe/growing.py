@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from trainer.config.schedule import Schedule
-from trainer.data.batches import Batch
 from trainer.data.dealing import Deal, Dealer, OwnRows, Rows
 from trainer.data.flat import Form
 from trainer.data.loader import Loader
@@ -24,7 +23,7 @@ class GrowingUpdates(PlannedUpdates):
         self.course = plan_course(runtime.config, rows, runtime.copies, self.batch_size, self.accumulation)
         self.loader_kind = partial(GrowingLoader, self.course)
 
-    def form(self) -> Form[Batch]:
+    def form(self) -> Form:
         least = self.course.micro_batches(0)
         return self.runtime.form(self.rows, self.batch_size, self.runtime.copies * least)
 
@@ -39,7 +38,7 @@ class GrowingUpdates(PlannedUpdates):
         return f"{super().describe()}{grown and f' at last; {grown},'}"
 
 
-class GrowingLoader(Loader[Batch]):
+class GrowingLoader(Loader):
     """A loader of updates as large as a course says."""
 
     def __init__(self, course: UpdateCourse, rows: Rows, **given: Any) -> None:

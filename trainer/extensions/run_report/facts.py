@@ -24,7 +24,7 @@ def facts_table(runs: Sequence[RecordedRun], names: Sequence[str]) -> DataTable:
     """What each run trains, with what, and how far it is. A fact that no run tells is left out."""
     rows = [(label, *(find(run) for run in runs)) for label, find in _FACTS.items()]
     told = tuple(row for row in rows if any(row[1:]))
-    return DataTable("What was trained", ("fact", *names), told)
+    return DataTable("What was trained", ("fact", *names), told, wide=True)
 
 
 def settings_table(runs: Sequence[RecordedRun], names: Sequence[str], *, changed: bool) -> DataTable:
@@ -38,7 +38,8 @@ def settings_table(runs: Sequence[RecordedRun], names: Sequence[str], *, changed
             rows.append((f"--{name.replace('_', '-')}", *(_setting(value) for value in found)))
     caption = "Settings that are not the defaults" if changed else "All settings"
     columns = ("setting", *names)
-    return DataTable(caption, columns, tuple(rows), page_rows=0 if changed else _PAGE_ROWS)
+    pages = 0 if changed else _PAGE_ROWS
+    return DataTable(caption, columns, tuple(rows), page_rows=pages, wide=len(runs) > 1)
 
 
 def evaluations_table(runs: Sequence[RecordedRun], names: Sequence[str]) -> DataTable | None:
@@ -57,7 +58,7 @@ def evaluations_table(runs: Sequence[RecordedRun], names: Sequence[str]) -> Data
         return None
     first = "update" if not isinstance(rows[0][0], str) else "run and update"
     heads = tuple(_UNITS.get(column, column.replace("_", " ")) for column in columns)
-    return DataTable("Evaluations", (first, *heads), tuple(rows), page_rows=_PAGE_ROWS)
+    return DataTable("Evaluations", (first, *heads), tuple(rows), page_rows=_PAGE_ROWS, wide=True)
 
 
 def _beside_guesses(columns: Sequence[str]) -> list[str]:
@@ -82,7 +83,7 @@ def data_steps(run: RecordedRun) -> tuple[PathStep, ...]:
         for kind, key in (("Trained on", "train_data"), ("Evaluated on", "eval_data"))
     )
     done = (("task", _task(run)), ("updates", f"{run.updates:,}"), ("model", _model(run)))
-    step = PathStep(f"Run {run.path}", tuple((name, value) for name, value in done if value))
+    step = PathStep(f"Run {run.path}", _known(*done))
     return (*before, step, *after)
 
 
@@ -112,7 +113,11 @@ def _dataset_step(kind: str, found: FoundDataset) -> PathStep:
     if length := sizes.get("max_seq_length"):
         fill = sums["tokens"] / (sums["examples"] * length) if sums["examples"] else 0
         details.append(("fill", f"{fill:.1%} of the positions of rows of one example"))
-    return PathStep(title, tuple((name, value) for name, value in details if value))
+    return PathStep(title, _known(*details))
+
+
+def _known(*facts: tuple[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value) for name, value in facts if value)
 
 
 def _paths(given: object) -> list[str]:

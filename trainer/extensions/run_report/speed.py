@@ -31,6 +31,8 @@ SPEED = (
     RunMeasure("peak_share", "Share of the device's peak", "share of the peak (%)", 100),
     RunMeasure("memory_gib", "Memory", "GiB, most of a device"),
 )
+_FROM_ZERO = ("data_wait_share", "memory_gib")
+"""Columns whose size matters more than their change."""
 
 
 def charts_of(
@@ -49,6 +51,7 @@ def charts_of(
                     y_label=unit,
                     lines=lines,
                     whole_x=True,
+                    y_range=(0, None) if column in _FROM_ZERO else (None, None),
                 )
             )
     return charts

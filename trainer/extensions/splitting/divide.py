@@ -5,6 +5,7 @@ from dataclasses import replace
 from trainer.config.model import ModelConfig
 from trainer.config.section import check
 from trainer.config.settings import Config
+from trainer.config.split import SplitSection
 from trainer.extensions.splitting.division import by_plan
 from trainer.extensions.splitting.freed_memory import return_memory
 from trainer.extensions.splitting.plan.fit import can_split, check_fits, check_sharding, check_split
@@ -38,7 +39,7 @@ def divide(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtim
 def find_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan | None:
     """The plan of the file, else a new one. None: each worker has the whole model."""
     config, device, workers = runtime.config, runtime.device, runtime.workers
-    strategy, path = config.run.strategy, config.split.plan
+    strategy, path = config.run.strategy, config.section(SplitSection).plan
     if path is not None:
         plan = parse_plan(runtime.on_rank_0(lambda: read_plan(path).as_json()), path)
         _check_plan(plan, path, runtime, shape, sequence_length)

@@ -75,14 +75,14 @@ class Pipelined(SplitStrategy):
         (batches,) = updates
         worker = self.worker
         with worker.workers.naming_lost_workers():
-            values = self._accumulate(with_same_length(batches, worker.device.prepare), first)
+            values = self._run_stages(with_same_length(batches, worker.device.prepare), first)
             worker.device.after_backward()
             self.step.take(self._average(), learning_rate, first.step + 1)
         self.held.drop_gradients()
         none = torch.zeros(2 + 2 * len(worker.task.metrics), device=worker.device.torch_device)
         return [torch.stack(values).sum(0) if values else none]
 
-    def _accumulate(self, batches: Sequence[Batch], at: UpdateNumber) -> list[Tensor]:
+    def _run_stages(self, batches: Sequence[Batch], at: UpdateNumber) -> list[Tensor]:
         """Leave the sum of the micro-batches' gradients, times the loss scale, in the weights' grad.
 
         batches: as many tokens each. Returns of the last stage ``loss_and_sums`` of each, of others nothing.

@@ -5,6 +5,7 @@ from dataclasses import replace
 from bertdata.errors import SettingsError
 from bertdata.io import storage
 from trainer.config.model import ModelConfig
+from trainer.config.split import SplitSection
 from trainer.devices.device import HOST, Device
 from trainer.extensions.splitting.plan.bandwidth import measure_bandwidth, measure_sharding
 from trainer.extensions.splitting.plan.costs import Costs
@@ -30,7 +31,7 @@ def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan
     It is logged, and written to save_plan and into output_dir. SettingsError where the model fits the devices
     in no way.
     """
-    split = runtime.config.split
+    split = runtime.config.section(SplitSection)
     memory = device_memory(runtime.config, runtime.device, runtime.workers)
     request = _request(runtime, shape, sequence_length, memory)
     if runtime.on_rank_0(lambda: runtime.config.run.strategy == "auto" and fits_as_configured(request)):
@@ -63,7 +64,7 @@ def _request(runtime: Runtime, shape: ModelConfig, sequence_length: int, memory:
             devices=runtime.workers.size,
             sequence_length=sequence_length,
             memory=memory,
-            bandwidth=runtime.config.split.bytes_per_second or _ALONE,
+            bandwidth=runtime.config.section(SplitSection).bytes_per_second or _ALONE,
             rate=find_rate(runtime.device),
             task=runtime.task.name,
             attention=attention_of(runtime.device),
@@ -88,15 +89,17 @@ def _plan(runtime: Runtime, request: PlanRequest, costs: Costs | None) -> dict[s
     try:
         plan = make_plan(request, costs)
     except SettingsError as error:
-        if config.run.strategy != "auto" or config.split.device_memory is not None:
+        if config.run.strategy != "auto" or config.section(SplitSection).device_memory is not None:
             raise
         runtime.log(f"warning: {error}; each device has the whole model nevertheless")
         return None
     source = f"layers measured on device {device.name}" if costs else f"computed for {request.rate.name}"
-    for line in filter(None, plan_lines(plan, request.memory, config.split.memory_margin, source)):
+    for line in filter(
+        None, plan_lines(plan, request.memory, config.section(SplitSection).memory_margin, source)
+    ):
         runtime.log(line)
-    if config.split.save_plan:
-        write_plan(config.split.save_plan, plan)
+    if path := config.section(SplitSection).save_plan:
+        write_plan(path, plan)
     if config.run.output_dir is not None:
         storage.make_directory(config.run.output_dir)
         write_plan(storage.join(config.run.output_dir, KEPT_PLAN), plan)

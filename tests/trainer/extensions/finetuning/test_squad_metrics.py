@@ -10,6 +10,7 @@ from trainer.extensions.finetuning.squad.metrics import (
     normalize,
     score_answers,
     score_answers_or_none,
+    score_no_answers,
 )
 from trainer.extensions.finetuning.squad.reading import parse_squad, read_squad
 
@@ -56,6 +57,11 @@ def test_questions_without_an_answer_count_apart():
     assert (found["HasAns_exact"], found["NoAns_exact"], found["NoAns_f1"]) == (0.0, 50.0, 50.0)
     assert found["HasAns_f1"] == pytest.approx(100 * 2 / 3)
     assert score_answers_or_none(questions, {"b": ""})["total"] == 1
+
+
+def test_a_guess_that_answers_nothing_is_right_where_there_is_no_answer():
+    found = score_no_answers(questions_of(("a", ["red sky"]), ("b", []), ("c", []), ("d", ["the"])))
+    assert (found["exact"], found["f1"]) == (75.0, 75.0)  # "the" is no word to the official rules
 
 
 KINDS = (("a", ["red"]), ("b", ["blue"]), ("c", []), ("d", []))

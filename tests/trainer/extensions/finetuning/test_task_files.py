@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from bertdata.errors import MissingInputError, SettingsError
+from trainer.config.finetuning import FinetuningSection
 from trainer.extensions.finetuning.finetune_command import make_task_config
 from trainer.extensions.finetuning.task_files import TaskFiles, find_files
 
@@ -101,4 +102,4 @@ def test_a_named_file_that_is_not_there_is_told_before_anything_is_made(tmp_path
 @pytest.mark.parametrize("text", ["bad,good", '["bad", "good"]'])
 def test_labels_are_given_with_commas_or_as_json(text):
     config = make_task_config(["--task=classification", f"--labels={text}"])
-    assert config.finetuning.labels == ["bad", "good"]
+    assert config.section(FinetuningSection).labels == ["bad", "good"]

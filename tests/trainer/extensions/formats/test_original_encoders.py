@@ -16,7 +16,7 @@ from trainer.extensions.formats.huggingface import read_huggingface
 from trainer.extensions.formats.modernbert import to_modernbert
 from trainer.extensions.formats.roberta import to_roberta
 from trainer.model.bert import BertForMaskedLM
-from trainer.model.layers import padded_attention
+from trainer.model.padded_attention import padded_attention
 
 TO_THEIRS = {"roberta": to_roberta, "modernbert": to_modernbert}
 ATTENTION = {"processor": cpu_attention, "any device": padded_attention}

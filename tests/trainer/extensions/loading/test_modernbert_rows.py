@@ -47,7 +47,7 @@ def rows_of(place: Path) -> ModernBertRows:
     return found
 
 
-def loader_of(place: Path, position: Any = (0, 0, 0), rank: int = 0, workers: int = 1) -> Loader[FlatBatch]:
+def loader_of(place: Path, position: Any = (0, 0, 0), rank: int = 0, workers: int = 1) -> Loader:
     rows = rows_of(place)
     return Loader(
         rows,

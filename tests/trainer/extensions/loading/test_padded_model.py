@@ -17,7 +17,8 @@ from tests.support.small_models import (
 )
 from trainer.devices.cpu import cpu_attention
 from trainer.extensions.loading.row_batches import RowBatch
-from trainer.model.layers import ACTIVATIONS, padded_attention
+from trainer.model.layers import ACTIVATIONS
+from trainer.model.padded_attention import padded_attention
 from trainer.model.pretraining import pretraining_loss
 
 

@@ -35,11 +35,28 @@ def test_a_split_model_learns_what_one_process_does(strategy, trainer, block_set
     assert f"masked_lm_accuracy {ours['masked_lm_accuracy']:.5f}" in outcome.err
 
 
+@pytest.mark.parametrize("more", [(), ("--recompute=always",)])
 @pytest.mark.parametrize("strategy", SPLIT)
-def test_a_split_model_is_killed_and_goes_on_to_the_bit(strategy, block_set, tmp_path, monkeypatch):
+def test_a_split_modernbert_learns_what_one_process_does(strategy, more, trainer, block_set, tmp_path):
+    """With dropout, which each layer draws from a seed of its own."""
+    split, alone = tmp_path / "split", tmp_path / "alone"
+    shape = ("--model-type=modernbert", "--num-hidden-layers=4", "--local-attention=8")
+    given = ("--steps=4", *shape)
+    run = words(block_set, split, *given, *SPLIT[strategy], *more)
+    outcome = start_workers("torchrun", 2, *run)
+    assert outcome.status == 0, outcome.err
+    assert trainer(*words(block_set, alone, *given, "--accumulation=2")).status == 0
+    for ours, others in zip(losses(split), losses(alone), strict=True):
+        assert ours == pytest.approx(others, abs=2e-5)
+
+
+@pytest.mark.parametrize("model", ["bert", "modernbert"])
+@pytest.mark.parametrize("strategy", SPLIT)
+def test_a_split_model_is_killed_and_goes_on_to_the_bit(strategy, model, block_set, tmp_path, monkeypatch):
     """Packed at load, with masks that are drawn at load."""
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     more = (f"--eval-data={block_set}", "--checkpoint-every=3", "--pack-on-load", "--masking=dynamic")
+    more = (*more, f"--model-type={model}")
     assert start_workers("torchrun", 2, *words(block_set, whole, *more, *SPLIT[strategy])).status == 0
     monkeypatch.setenv("TRAINER_ACCIDENT", json.dumps({"what": "kill", "rank": 1, "update": 8}))
     run = words(block_set, cut, *more, *SPLIT[strategy])

@@ -622,6 +622,19 @@ def test_what_poptorch_has_not_is_refused_with_the_remedy(trainer, tmp_path, tra
     assert not (tmp_path / "run").exists()  # the corrected command may use it
 
 
+def test_a_modernbert_is_refused_in_one_line(trainer, tmp_path, block_set):
+    outcome = trainer(
+        *words(
+            tmp_path / "run",
+            *SMALL,
+            f"--train-data={block_set}",
+            "--model-type=modernbert",
+            "--type-vocab-size=1",
+        )
+    )
+    refuse(outcome, 2, "device 'ipu': model_type modernbert: its stages are those of a bert or a roberta")
+
+
 def test_a_machine_without_poptorch_is_refused_in_one_line(trainer, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", [place for place in sys.path if place != str(STAND_INS)])
     outcome = trainer(*words(tmp_path / "run", *SMALL, "--generated-data"))

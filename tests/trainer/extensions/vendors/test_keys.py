@@ -8,7 +8,8 @@ from bertdata.config.declared import schema_of
 from bertdata.errors import SettingsError
 from tests.support.configurations import CONFIGS, assert_declared, assert_sections, warmup_updates
 from trainer.config import flags
-from trainer.config.flags import make_config, make_configs, shipped_configs
+from trainer.config.flags import make_config, shipped_configs
+from trainer.config.help import read_with_argparse
 from trainer.config.keys import device_properties, find_section
 from trainer.config.settings import Config
 
@@ -52,12 +53,10 @@ def test_a_value_is_checked_as_any_other():
         "--mode lazy --batches-per-step 2 --no-fp-exceptions --cuda-graphs",
     ],
 )
-def test_words_in_place_are_read_as_argparse_reads_them(monkeypatch, line):
-    read = flags._read_in_place([flags._normal(word) if word[:2] == "--" else word for word in line.split()])
-    assert read is not None
-    found = make_configs(line.split())
-    monkeypatch.setattr(flags, "_read_in_place", lambda words: None)
-    assert make_configs(line.split()) == found
+def test_keys_of_devices_are_read_alike_by_the_parser_of_all_flags(line):
+    named = [flags._normal(word) if word[:2] == "--" else word for word in line.split()]
+    read = {"config": None} | flags.read_flags(line.split(), "trainer")
+    assert read == read_with_argparse(named, "trainer", [], {})
 
 
 @pytest.mark.parametrize("name", GRAPHCORES)

@@ -53,7 +53,7 @@ class TableData(FineTuningData):
         return None if task.labels is None else list(task.labels)
 
     def configured(self, config: Config, length: int, *, training: bool, labelled: bool) -> Making:
-        task, lower_case = configured_task(config), config.finetuning.lower_case is not False
+        task, lower_case = configured_task(config), config.section(FinetuningSection).lower_case is not False
         sizes = ClassificationSettings(lower_case=lower_case, max_seq_length=length)
         return settings_of(task, sizes, labelled=labelled), partial(pair_examples, task)
 
@@ -81,7 +81,7 @@ class TableData(FineTuningData):
 
 def configured_task(config: Config) -> ClassificationTask:
     """The configured task: its preset with the columns and labels that are given."""
-    given = config.finetuning
+    given = config.section(FinetuningSection)
     task = TASKS[given.task]
     names = {"first": given.first_column, "second": given.second_column, "label": given.label_column}
     chosen = {name: value for name, value in names.items() if value is not None}

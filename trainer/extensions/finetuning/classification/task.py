@@ -30,7 +30,7 @@ from trainer.extensions.finetuning.heads import classifier_of
 from trainer.extensions.finetuning.task_files import feature_length
 from trainer.model.bert import HeadedBert
 from trainer.model.evaluation import MetricTotals, TaskEvaluation
-from trainer.model.task import Columns, Model, Outcome
+from trainer.model.task import Columns, Outcome
 from trainer.run.predict_command import refuse
 from trainer.run.trained_model import Trained
 
@@ -67,7 +67,7 @@ class Classification(FineTuning):
             raise SettingsError(f"task {self.name}: its labels are not known; give --labels")
         return classifier_of(shape, len(self.task.labels))
 
-    def outcome(self, model: Model, batch: Batch) -> Outcome:
+    def outcome(self, model: Any, batch: Batch) -> Outcome:
         logits, weights = model(batch).float(), is_there(batch)
         outputs = None if model.training else logits
         if self.task.regression:

@@ -36,7 +36,7 @@ class SquadData(FineTuningData):
 
     def check_files(self, config: Config, train: str | None, evaluation: str | None) -> None:
         """Each question needs an answer by the rules of SQuAD 1.1, and none by those of 2.0."""
-        if evaluation is None or config.finetuning.version_2_with_negative:
+        if evaluation is None or config.section(FinetuningSection).version_2_with_negative:
             return
         if without := [one.id for one in read_squad(evaluation).questions if not one.golds]:
             raise InputError(
@@ -82,7 +82,7 @@ class SquadData(FineTuningData):
 
 def squad_settings(config: Config, length: int, *, training: bool) -> SquadSettings:
     """The settings of the features, of so many ids, that the configuration asks for."""
-    given = config.finetuning
+    given = config.section(FinetuningSection)
     return SquadSettings(
         max_seq_length=length,
         lower_case=given.lower_case is not False,

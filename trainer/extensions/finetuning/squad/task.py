@@ -16,6 +16,7 @@ from bertdata.errors import InputError, MissingInputError, UsageError
 from bertdata.io import storage
 from bertdata.io.terminal import say, say_error
 from bertdata.records import Vocabulary
+from trainer.config.finetuning import FinetuningSection
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
@@ -47,7 +48,7 @@ from trainer.extensions.finetuning.squad.reading import parse_squad, read_squad
 from trainer.extensions.finetuning.task_files import feature_length
 from trainer.model.bert import HeadedBert
 from trainer.model.evaluation import MetricTotals, TaskEvaluation
-from trainer.model.task import Columns, Model, Outcome
+from trainer.model.task import Columns, Outcome
 from trainer.run.predict_command import refuse, single_text
 from trainer.run.trained_model import Trained
 
@@ -75,7 +76,7 @@ class Squad(FineTuning):
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
-        if config.finetuning.version_2_with_negative:
+        if config.section(FinetuningSection).version_2_with_negative:
             names = self.columns.evaluation
             of_guess = (f"guess_{name}" for name in names)
             self.columns = replace(self.columns, evaluation=(*names, *of_guess))
@@ -83,7 +84,7 @@ class Squad(FineTuning):
     def new_model(self, shape: ModelConfig) -> HeadedBert:
         return answerer_of(shape)
 
-    def outcome(self, model: Model, batch: Batch) -> Outcome:
+    def outcome(self, model: Any, batch: Batch) -> Outcome:
         logits = sequence_logits(model(batch).float(), batch)
         logs = logits.log_softmax(1)
         places = torch.stack([target_of(batch, "answer_starts"), target_of(batch, "answer_ends")], 1).long()
@@ -94,10 +95,12 @@ class Squad(FineTuning):
     def evaluation(
         self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
     ) -> "SquadEvaluation":
-        return SquadEvaluation(self._config, str(self._config.finetuning.task_eval_file), data)
+        return SquadEvaluation(
+            self._config, str(self._config.section(FinetuningSection).task_eval_file), data
+        )
 
     def prediction(self, data: OpenedDataset) -> "SquadEvaluation":
-        path = str(self._config.finetuning.task_predict_file)
+        path = str(self._config.section(FinetuningSection).task_predict_file)
         return SquadEvaluation(self._config, path, data, scored=False)
 
     @classmethod
@@ -138,7 +141,7 @@ class SquadEvaluation(TaskEvaluation):
 
     def __init__(self, config: Config, path: str, data: OpenedDataset, *, scored: bool = True) -> None:
         """scored: False for a file without answers, which has predictions only."""
-        self._settings = config.finetuning
+        self._settings = config.section(FinetuningSection)
         tokenizer = configured_tokenizer(config)
         settings = squad_settings(config, data.layout.max_seq_length, training=False)
         self._vocabulary: Vocabulary = tokenizer.vocabulary
@@ -217,8 +220,10 @@ def _answer_line(given: Namespace, opened: Trained, question: str, name: str, co
         for row, feature in enumerate(features):
             batch = single_sequence(feature.ids(opened.vocabulary), first_length=feature.document)
             logits[row, : feature.length] = model(batch).numpy()
-    best = best_logits(logits, config.finetuning.n_best_size)
-    predicted = predict_answers(asked.questions, features, best, opened.vocabulary, config.finetuning)
+    best = best_logits(logits, config.section(FinetuningSection).n_best_size)
+    predicted = predict_answers(
+        asked.questions, features, best, opened.vocabulary, config.section(FinetuningSection)
+    )
     found = predicted["question"]
     if not given.json:
         return found.answer

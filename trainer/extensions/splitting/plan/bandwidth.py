@@ -32,7 +32,7 @@ def measure_bandwidth(
 ) -> float:
     """Bytes of gradients a second that each worker sends, while it receives as many.
 
-    Measured by averages of gradients as ``Replicated`` makes them, with their division and copies; of n
+    Measured by averages of gradients as ``Strategy`` makes them, with their division and copies; of n
     workers each sends 2 (n - 1) / n of its gradients. dtype: the type in which they are added up; None:
     their own. The least time of some repetitions counts, on the slowest worker. The same number on all
     workers, which call this together; they are two or more.

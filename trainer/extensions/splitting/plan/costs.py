@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 from trainer.extensions.splitting.plan.footprint import Footprint, measure_footprints
-from trainer.extensions.splitting.plan.parts import shape_of
+from trainer.extensions.splitting.plan.parts import layer_names, shape_of
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.registry import find
 
@@ -56,7 +56,7 @@ Costs = Callable[[int], ModelCosts]
 """The costs of micro-batches of so many rows."""
 
 Seconds = Mapping[str, PassTimes]
-"""The times of each part of parts.NAMES."""
+"""The times of each part of ``parts.part_names``."""
 
 
 def analytic_costs(request: PlanRequest, rows: Collection[int]) -> Costs:
@@ -95,7 +95,7 @@ def costs_between(
     def costs(size: int) -> ModelCosts:
         fraction = (size - least) / max(1, most - least)
         parts = {name: between(low[name], high[name], fraction) for name in low}
-        layers = (parts["layer"],) * request.model.num_hidden_layers
+        layers = tuple(parts[name] for name in layer_names(request.model))
         return ModelCosts(embeddings=parts["embeddings"], layers=layers, heads=parts["heads"], step=step)
 
     return costs

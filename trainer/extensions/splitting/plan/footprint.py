@@ -4,7 +4,7 @@ Tensors are PyTorch's fake ones, which have shapes and no contents, so that a la
 in a fraction of a second.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
@@ -17,7 +17,15 @@ from trainer.config.model import ModelConfig
 from trainer.devices.counting import HOST, flop_counter, host_autocast
 from trainer.devices.device import HALVES
 from trainer.extensions.splitting.plan.live_bytes import LiveBytes
-from trainer.extensions.splitting.plan.parts import NAMES, ModelPart, Shape, WordsPart, make_part
+from trainer.extensions.splitting.plan.parts import (
+    LayerPart,
+    ModelPart,
+    Shape,
+    WordsPart,
+    make_part,
+    part_names,
+)
+from trainer.model.modernbert import RotaryAttention
 
 
 class PassWork(NamedTuple):
@@ -50,11 +58,13 @@ class Footprint(NamedTuple):
 def measure_footprints(
     config: ModelConfig, shape: Shape, precision: str, head: str
 ) -> Mapping[str, Footprint]:
-    """The footprint of each part (parts.NAMES) for micro-batches of that shape, the same for all layers."""
+    """The footprint of each part (``part_names``) for micro-batches of that shape."""
     if shape.attention == "fused":  # the host has a fused kernel too, but without dropout
         config = replace(config, attention_probs_dropout_prob=0.0)
     with FakeTensorMode(), HOST:
-        parts = {name: make_part(name, config, shape, head) for name in NAMES}
+        parts = {name: make_part(name, config, shape, head) for name in part_names(config)}
+        if shape.attention == "fused":
+            _see_all(parts.values())
         return {name: measure_part(part, shape, precision) for name, part in parts.items()}
 
 
@@ -65,10 +75,11 @@ def measure_part(part: ModelPart, shape: Shape, precision: str) -> Footprint:
     dtype = HALVES.get(precision, torch.float32)
     given = tuple(tensor.requires_grad_() for tensor in part.given(dtype))
     live = LiveBytes(byte_masks=shape.attention == "fused")
-    with live, flop_counter(shape.length) as forward, host_autocast(dtype):
+    seen = part.seen if isinstance(part, LayerPart) else shape.length
+    with live, flop_counter(seen) as forward, host_autocast(dtype):
         handed = part(*given)
     kept, moved = live.now, live.moved
-    with live, flop_counter(shape.length) as backward:
+    with live, flop_counter(seen) as backward:
         torch.autograd.backward(handed, [torch.ones_like(one) for one in handed])
     tied = part.words.numel() if isinstance(part, WordsPart) else 0
     linear = [weight for one in part.modules() if isinstance(one, nn.Linear) for weight in one.parameters()]
@@ -83,3 +94,11 @@ def measure_part(part: ModelPart, shape: Shape, precision: str) -> Footprint:
         forward=PassWork(forward.get_total_flops(), moved),
         backward=PassWork(backward.get_total_flops(), live.moved - moved),
     )
+
+
+def _see_all(parts: Iterable[ModelPart]) -> None:
+    """Take windows away: a kernel keeps as much without one, which plain blocks do not."""
+    for part in parts:
+        for module in part.modules():
+            if isinstance(module, RotaryAttention):
+                module.reach = None

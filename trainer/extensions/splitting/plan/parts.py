@@ -10,19 +10,22 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trainer.config.model import ModelConfig
+from trainer.config.modernbert import ModernBertConfig
 from trainer.data.batches import Sequences
 from trainer.devices.counting import host_attention
+from trainer.devices.cpu_blocks import scored_pairs
 from trainer.extensions.splitting.plan.plan import BOTH, SMALL, WORDS
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.model.bert import Heads, Logits
-from trainer.model.layers import Dense, Embeddings, FlatAttention, Layer
+from trainer.model.layers import Dense, FlatAttention
 from trainer.model.pretraining import cross_entropy, pretraining_loss, words_loss
 from trainer.model.task import find_kind
+from trainer.registry import find
 
 Tensors = tuple[Tensor, ...]
 """The tensors that a part hands over: (tokens, hidden) rows, and their normed form if norms come first."""
 
-NAMES = ("embeddings", "layer", "heads")
+LAYER, LOCAL = "layer", "local layer"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,13 +81,16 @@ class EmbeddingsPart(ModelPart):
 
     def __init__(self, config: ModelConfig, shape: Shape) -> None:
         super().__init__(config, shape)
-        self.embeddings = Embeddings(config)
+        self.embeddings: Any = find("encoder", config.model_type).new_embeddings(config)
         self._config = config
         tokens = torch.arange(shape.rows * shape.length, dtype=torch.int32)
         self._words = tokens % config.vocab_size  # as good as all different: repeated rows are in a cache
         self._positions, self._types = tokens % shape.length, torch.zeros_like(tokens)
 
     def forward(self, *given: Tensor) -> Tensors:
+        if isinstance(self._config, ModernBertConfig):
+            rows = self.embeddings(self._words)
+            return rows, rows
         rows = self.embeddings(self._words, self._types, self._positions)
         dropout = self._config.hidden_dropout_prob
         if self._config.megatron_residual_connection:
@@ -94,24 +100,38 @@ class EmbeddingsPart(ModelPart):
 
 
 class LayerPart(ModelPart):
-    """One layer of the encoder. It takes two tensors where norms come first."""
+    """One layer of the encoder. It takes two tensors where norms come first.
 
-    def __init__(self, config: ModelConfig, shape: Shape) -> None:
+    seen: tokens of which a token has a score, on average.
+    """
+
+    def __init__(self, config: ModelConfig, shape: Shape, number: int) -> None:
         super().__init__(config, shape)
-        self.layer = Layer(config)
+        self.layer: Any = find("encoder", config.model_type).new_layer(config, number)
         self.takes = 2 if config.megatron_residual_connection else 1
-        if shape.attention == "flat":
-            ends = torch.arange(shape.rows + 1, dtype=torch.int32) * shape.length
-            self._sequences = Sequences(ends, shape.length, shape.flat_attention)
-        else:
-            from trainer.extensions.loading.row_batches import PaddedSequences
+        self.seen: float = shape.length
+        self._sequences: Any = _sequences(shape)
+        if isinstance(config, ModernBertConfig):
+            from trainer.model.modernbert import RotarySequences
 
-            mask = torch.ones(shape.rows, shape.length, dtype=torch.int32)
-            self._sequences = PaddedSequences(mask)
+            positions = torch.arange(shape.length).repeat(shape.rows)
+            self._sequences = RotarySequences.of(self._sequences, positions, config)
+            if not config.is_global(number):
+                self.seen = scored_pairs([0, shape.length], config.reach) / shape.length
 
     def forward(self, *given: Tensor) -> Tensors:
         rows, normed = self.layer(given[0], given[-1], self._sequences)
         return (rows, normed) if self.takes == 2 else (normed,)
+
+
+def _sequences(shape: Shape) -> Sequences:
+    """Sequences of the shape's length, and their attention."""
+    if shape.attention == "flat":
+        ends = torch.arange(shape.rows + 1, dtype=torch.int32) * shape.length
+        return Sequences(ends, shape.length, shape.flat_attention)
+    from trainer.extensions.loading.row_batches import PaddedSequences
+
+    return PaddedSequences(torch.ones(shape.rows, shape.length, dtype=torch.int32))
 
 
 class WordsPart(ModelPart):
@@ -167,12 +187,24 @@ class LinearPart(ModelPart):
 
 
 def make_part(name: str, config: ModelConfig, shape: Shape, head: str) -> ModelPart:
-    """The part of that name of NAMES, on torch's default device. head: the name of a task."""
+    """The part of that name of ``part_names``, on torch's default device. head: the name of a task."""
     if name == "embeddings":
         return EmbeddingsPart(config, shape)
-    if name == "layer":
-        return LayerPart(config, shape)
+    if name in (layers := layer_names(config)):
+        return LayerPart(config, shape, layers.index(name))
     return _above_encoder(head)(config, shape)
+
+
+def layer_names(config: ModelConfig) -> tuple[str, ...]:
+    """The name of each layer's part. Those of one name cost the same."""
+    if not isinstance(config, ModernBertConfig):
+        return (LAYER,) * config.num_hidden_layers
+    return tuple(LAYER if config.is_global(number) else LOCAL for number in range(config.num_hidden_layers))
+
+
+def part_names(config: ModelConfig) -> tuple[str, ...]:
+    """The names of the model's parts, from the embeddings on. Each name of layers stands there once."""
+    return ("embeddings", *dict.fromkeys(layer_names(config)), "heads")
 
 
 def head_of(task: str) -> str:

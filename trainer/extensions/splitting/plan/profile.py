@@ -1,6 +1,7 @@
 """Profiles: times of the model's parts, measured on the devices of a run."""
 
 import time
+from collections import Counter
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ from trainer.devices.device import HOST, Device
 from trainer.extensions.splitting.freed_memory import return_memory
 from trainer.extensions.splitting.plan.costs import Costs, PassTimes, Seconds, between, costs_between
 from trainer.extensions.splitting.plan.meshes import meshes_of
-from trainer.extensions.splitting.plan.parts import NAMES
+from trainer.extensions.splitting.plan.parts import layer_names, part_names
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.extensions.splitting.plan.timed_updates import Clock, TimedUpdates, UpdateTimes
 
@@ -40,11 +41,11 @@ def profiled_costs(
     found = [
         (_from_json(one), _from_json(two)) for one, two in workers.gather([low._asdict(), high._asdict()])
     ]
-    low, high = max(found, key=lambda pair: _total(pair[1], request.model.num_hidden_layers))
+    low, high = max(found, key=lambda pair: _total(pair[1], request))
 
     def seconds(size: int) -> Seconds:
         fraction = (size - least) / max(1, most - least)
-        return {name: between(low.passes[name], high.passes[name], fraction) for name in NAMES}
+        return {name: between(low.passes[name], high.passes[name], fraction) for name in low.passes}
 
     return costs_between(request, rows, seconds, high.step)
 
@@ -76,9 +77,10 @@ def measure_updates(request: PlanRequest, device: Device, rows: int, clock: Cloc
         if request.recompute != "never":
             recomputed.append(updates.run(recomputes=True))
     passes = {}
-    for name in NAMES:
+    layers = layer_names(request.model)
+    for name in part_names(request.model):
         forward, backward = _least_times(plain, name)
-        again = sum(_least_times(recomputed, name)) if recomputed and name == "layer" else 0.0
+        again = sum(_least_times(recomputed, name)) if recomputed and name in layers else 0.0
         passes[name] = PassTimes(forward, backward, recompute=max(0.0, again - forward - backward))
     return Profile(passes, step=min(one.step for one in plain))
 
@@ -88,11 +90,11 @@ def _least_times(updates: Collection[UpdateTimes], name: str) -> list[float]:
     return [min(times) for times in zip(*(one.passes[name] for one in updates), strict=True)]
 
 
-def _total(profile: Profile, layers: int) -> float:
-    """Seconds of the passes through a model of so many layers."""
+def _total(profile: Profile, request: PlanRequest) -> float:
+    """Seconds of the passes through the model."""
+    counts = Counter(layer_names(request.model))
     return sum(
-        (times.forward + times.backward) * (layers if name == "layer" else 1)
-        for name, times in profile.passes.items()
+        (times.forward + times.backward) * counts.get(name, 1) for name, times in profile.passes.items()
     )
 
 

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
+from trainer.config.finetuning import FinetuningSection
 from trainer.config.model import ModelConfig
 from trainer.config.section import PRETRAINING, check
 from trainer.config.settings import Config
+from trainer.config.split import SplitSection
 from trainer.extensions.splitting.plan.rates import DeviceRate, ShardingRate
 
 STRATEGIES = ("replicated", "sharded", "pipelined")
@@ -100,7 +102,7 @@ def request_of(
     memory: bytes of a device; bandwidth: bytes a second; task: PlanRequest.head; attention: a name of
     ATTENTION. SettingsError where stages and copies cannot be made of the devices and layers.
     """
-    split, update = config.split, config.update
+    split, update = config.section(SplitSection), config.update
     _check_shape(split.stages, split.copies, devices, model.num_hidden_layers)
     return PlanRequest(
         model=model,
@@ -114,7 +116,9 @@ def request_of(
         rate=rate,
         batch_size=update.batch_size,
         head=task,
-        masked=None if config.finetuning.is_finetuning else config.data.max_predictions_per_seq,
+        masked=None
+        if config.section(FinetuningSection).is_finetuning
+        else config.data.max_predictions_per_seq,
         attention=attention,
         clips_micro_batches=update.micro_batch_clip_norm(1) is not None,
         memory_margin=split.memory_margin,

@@ -1,5 +1,6 @@
 """Timed updates: a model of a few layers that is trained as in a run, with the time of each part."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -10,11 +11,12 @@ from torch.utils.checkpoint import checkpoint
 
 from trainer.devices.device import Device
 from trainer.extensions.splitting.plan.parts import (
-    NAMES,
     ModelPart,
     Tensors,
     WordsPart,
+    layer_names,
     make_part,
+    part_names,
     shape_of,
 )
 from trainer.extensions.splitting.plan.request import PlanRequest
@@ -22,7 +24,7 @@ from trainer.update.step import make_step
 from trainer.update.strategy import UpdateNumber, part_seeds
 
 LAYERS = 4
-"""Most layers that are run: with so many, weights do not stay in a processor's cache until their next use."""
+"""Most layers of a kind that are run: so many weights do not stay in a processor's cache until used again."""
 
 Clock = Callable[[], float]
 """Seconds since some moment."""
@@ -49,7 +51,8 @@ class TimedUpdates:
     def __init__(self, request: PlanRequest, device: Device, rows: int, clock: Clock) -> None:
         self._device, self._clock, self._precision = device, clock, request.precision
         self._parts = _make_parts(request, device, rows)
-        model = nn.ModuleList(part for name in NAMES for part in self._parts[name])
+        self._layers = set(layer_names(request.model))
+        model = nn.ModuleList(part for parts in self._parts.values() for part in parts)
         self._count = len(model)
         self.weights: list[Tensor] = list(model.parameters())
         for weight in self.weights:
@@ -68,7 +71,7 @@ class TimedUpdates:
         self._number += 1
         self._step.take(gradients, 0.0, self._number)
         step = self._lap(self.weights[-1]) / sum(weight.numel() for weight in self.weights)
-        return UpdateTimes({name: (forward[name], backward[name]) for name in NAMES}, step)
+        return UpdateTimes({name: (forward[name], backward[name]) for name in self._parts}, step)
 
     def _forward(
         self, given: dict[str, Tensors], handed: dict[str, Tensors], recomputes: bool
@@ -77,9 +80,9 @@ class TimedUpdates:
         at = UpdateNumber(0, self._number, self._number)
         seeds = iter(part_seeds(self._device.config.data.seed, at, 0, self._count))
         seconds, tensors = dict[str, float](), Tensors()
-        for name in NAMES:
+        for name in self._parts:
             given[name] = tensors = tuple(one.detach().requires_grad_() for one in tensors)
-            is_kept = not (recomputes and name == "layer")
+            is_kept = not (recomputes and name in self._layers)
             run = _run if is_kept else partial(checkpoint, _run, use_reentrant=False)
             with self._device.autocast(self._precision):
                 for part in self._parts[name]:
@@ -91,9 +94,9 @@ class TimedUpdates:
     def _backward(self, given: dict[str, Tensors], handed: dict[str, Tensors]) -> dict[str, float]:
         """The seconds of a part of each name. Drops the tensors that are no longer needed."""
         seconds = dict[str, float]()
-        (loss,) = handed[NAMES[-1]]
+        (loss,) = handed[next(reversed(self._parts))]
         gradients: list[Tensor | None] = [self._step.scale.scale(torch.ones_like(loss))]
-        for name in reversed(NAMES):
+        for name in reversed(self._parts):
             pairs = zip(handed.pop(name), gradients, strict=True)
             used = [pair for pair in pairs if pair[1] is not None]
             torch.autograd.backward([tensor for tensor, _ in used], [gradient for _, gradient in used])
@@ -120,11 +123,14 @@ def _run(part: ModelPart, device: Device, seed: int, given: Tensors) -> Tensors:
 def _make_parts(request: PlanRequest, device: Device, rows: int) -> dict[str, list[ModelPart]]:
     """The parts of each name on the device, with first weights. The heads use the word embeddings."""
     shape = shape_of(request, rows, device.attention)
-    counts = dict.fromkeys(NAMES, 1) | {"layer": min(LAYERS, request.model.num_hidden_layers)}
+    counts = Counter(layer_names(request.model))
     with torch.device(device.torch_device):
         made: dict[str, list[Any]] = {
-            name: [make_part(name, request.model, shape, request.head) for _ in range(count)]
-            for name, count in counts.items()
+            name: [
+                make_part(name, request.model, shape, request.head)
+                for _ in range(min(LAYERS, counts.get(name, 1)))
+            ]
+            for name in part_names(request.model)
         }
     for part in (one for parts in made.values() for one in parts):
         for module in part.modules():

@@ -9,6 +9,9 @@ from trainer.extensions.splitting.show.picture import draw_schedule
 from trainer.extensions.splitting.show.table import devices_of, layers_of
 
 _SIZE = re.compile(r" width='\d+' height='\d+' role='img'")
+_PAPER = re.compile(r"(<rect width='\d+' height='\d+' fill=)'white'/>")
+_INK = {"#000": "ink", "#333": "ink", "#555": "faint", "#888": "faint", "#999": "faint", "#ececec": "grid"}
+"""The page's colour for each of the picture's that is no pass."""
 
 
 def draw_file(path: str, run: str) -> DrawingBlock:
@@ -16,11 +19,19 @@ def draw_file(path: str, run: str) -> DrawingBlock:
     plan = read_plan(path)
     title = f"Plan of {run}: {plan.strategy}"
     described = (
-        f"One update of {plan.examples:,} sequences over {len(plan.stages)} stages and {plan.copies} copies: "
-        f"{plan.seconds * 1e3:,.4g} ms by forecast, of which {plan.bubble:.1%} of the passes is idle."
+        f"One update of {plan.examples:,} sequences, stages {len(plan.stages)}, copies {plan.copies}: "
+        f"{plan.seconds * 1e3:,.4g} ms by forecast; {plan.bubble:.1%} of the time of the passes is idle."
     )
-    svg = _SIZE.sub(" class='chart'", draw_schedule(plan), count=1)  # as wide as its place on the page
-    return DrawingBlock(title, described, svg, _stages(plan, title))
+    return DrawingBlock(title, described, _in_page(draw_schedule(plan)), _stages(plan, title))
+
+
+def _in_page(svg: str) -> str:
+    """The picture as wide as the page, in the page's light or dark colours."""
+    svg = _SIZE.sub(" class='chart wide'", svg, count=1)
+    svg = _PAPER.sub(r"\1'var(--paper)'/>", svg, count=1)
+    for colour, name in _INK.items():
+        svg = re.sub(rf"='{colour}'", f"='var(--{name})'", svg)
+    return svg
 
 
 def _stages(plan: Plan, title: str) -> DataTable:

@@ -16,6 +16,7 @@ from bertdata.records import DEFAULT_OBJECTIVE
 from trainer.config.flags import make_config
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
+from trainer.config.split import SplitSection
 from trainer.extensions.splitting.plan.plan import Plan, read_plan, write_plan
 from trainer.extensions.splitting.plan.rates import SHEETS, USUAL, Hardware, find_hardware
 from trainer.extensions.splitting.plan.request import PlanRequest, request_of
@@ -42,14 +43,14 @@ def run(arguments: list[str]) -> None:
     config = _configured(given, rest)
     if given.picture and not given.picture.lower().endswith(".svg"):
         raise UsageError(f"{given.picture}: expected a name that ends in .svg")
-    if path := config.split.plan:
+    if path := config.section(SplitSection).plan:
         plan, memory, source = (
             _read(path, config, given.devices),
-            config.split.memory_bytes,
+            config.section(SplitSection).memory_bytes,
             f"read from {path}",
         )
     else:
-        if config.split.profile_layers:
+        if config.section(SplitSection).profile_layers:
             from trainer.devices.choice import choose_device
             from trainer.devices.device import on_device  # imports torch
 
@@ -57,15 +58,15 @@ def run(arguments: list[str]) -> None:
         hardware = find_hardware(given.hardware, config)
         plan = _make(config, given.devices, hardware)
         memory, source = hardware.memory, hardware.source
-    if config.split.save_plan:
-        write_plan(config.split.save_plan, plan)
+    if path := config.section(SplitSection).save_plan:
+        write_plan(path, plan)
     if given.picture:
         with storage.open_output(given.picture) as file:
             file.write(draw_schedule(plan).encode())
     if given.json:
         say_text(json.dumps(_as_json(plan), indent=1))
         return
-    say(*plan_lines(plan, memory, config.split.memory_margin, source))
+    say(*plan_lines(plan, memory, config.section(SplitSection).memory_margin, source))
 
 
 def _parser() -> Parser:
@@ -129,7 +130,9 @@ def _make(config: Config, devices: int | None, hardware: Hardware) -> Plan:
         rate=hardware.rate,
         task=_task(config),
     )
-    return _profiled_plan(config, request) if config.split.profile_layers else make_plan(request)
+    return (
+        _profiled_plan(config, request) if config.section(SplitSection).profile_layers else make_plan(request)
+    )
 
 
 def _task(config: Config) -> str:

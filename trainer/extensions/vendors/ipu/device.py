@@ -22,6 +22,7 @@ from trainer.extensions.vendors.ipu.stages import (
 )
 from trainer.extensions.vendors.keys import IpuSection
 from trainer.model.bert import BertForMaskedLM, BertForPreTraining, HeadedBert
+from trainer.model.layers import Layer
 
 _SDK = "source the Poplar SDK's enable scripts and install its PopTorch wheel"
 _NO_IPU = "see gc-info --list-devices and IPUOF_VIPU_API_PARTITION_ID"
@@ -77,6 +78,11 @@ class Ipu(Device):
             raise SettingsError(
                 "device 'ipu' pre-trains on masked words, with or without next sentence, only; train this on "
                 "another device"
+            )
+        if not isinstance(model.bert.encoder.layer[0], Layer):
+            raise SettingsError(
+                f"device 'ipu': model_type {model.config.model_type}: its stages are those of a bert or a "
+                "roberta; train it on another device"
             )
         poptorch, given = self.poptorch, self.config.section(IpuSection)
         self.pipeline = plan_pipeline(given, model.config.num_hidden_layers)

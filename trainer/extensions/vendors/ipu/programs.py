@@ -99,7 +99,7 @@ class IpuPrograms(Strategy, Inference):
             group["lr"] = learning_rate
         if self._training is None:
             self.compile(updates, first)
-        optimiser.loss_scaling = loss_scale(config, first.step)  # type: ignore[attr-defined]
+        optimiser.loss_scaling = loss_scale(config, first.step)
         self._training.setOptimizer(optimiser)
         _, values = self._training(*self._joined(updates))
         if config.section(IpuSection).synthetic_data:

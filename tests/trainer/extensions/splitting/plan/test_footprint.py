@@ -4,9 +4,12 @@ import pytest
 import torch
 
 from trainer.config.model import ModelConfig
+from trainer.config.modernbert import ModernBertConfig
+from trainer.extensions.finetuning.heads import answerer_of
 from trainer.extensions.splitting.plan.footprint import measure_footprints, measure_part
 from trainer.extensions.splitting.plan.live_bytes import LiveBytes
-from trainer.extensions.splitting.plan.parts import NAMES, Shape, make_part
+from trainer.extensions.splitting.plan.parts import Shape, layer_names, make_part, part_names
+from trainer.model.bert import BertForMaskedLM
 from trainer.model.pretraining import MaskedWords
 
 MODEL = {"vocab_size": 96, "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2}
@@ -23,7 +26,7 @@ def config(pre_norm=False):
 def test_fake_tensors_count_as_real_ones_do(head, attention, precision, pre_norm):
     shape = Shape(rows=2, length=8, masked=2, attention=attention)
     counted = measure_footprints(config(pre_norm), shape, precision, head)
-    for name in NAMES:
+    for name in part_names(config()):
         part = make_part(name, config(pre_norm), shape, head)
         assert measure_part(part, shape, precision) == counted[name], name
 
@@ -77,3 +80,40 @@ def test_live_bytes_follow_tensors():
     assert live.moved == 400 + 3 * 400
     del second
     assert live.now == 0
+
+
+def modern() -> ModernBertConfig:
+    return ModernBertConfig(**MODEL | {"num_hidden_layers": 5}, intermediate_size=24, local_attention=8)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("attention", ["scores", "flat"])
+def test_fake_tensors_of_a_modernbert_count_as_real_ones_do(attention, precision):
+    shape = Shape(rows=2, length=24, masked=2, attention=attention)
+    counted = measure_footprints(modern(), shape, precision, "masked_words")
+    assert list(counted) == ["embeddings", "layer", "local layer", "heads"]
+    for name in part_names(modern()):
+        part = make_part(name, modern(), shape, "masked_words")
+        assert measure_part(part, shape, precision) == counted[name], name
+
+
+def test_the_parts_of_a_modernbert_have_all_its_parameters():
+    shape = Shape(rows=1, length=8, masked=2, attention="fused")
+    parts = measure_footprints(modern(), shape, "fp32", "masked_words")
+    layers = sum(parts[name].parameters for name in layer_names(modern()))
+    whole = parts["embeddings"].parameters + layers + parts["heads"].parameters
+    assert whole == modern().parameters(pairs=False) == BertForMaskedLM(modern()).count_weights()
+    small = measure_footprints(modern(), shape, "fp32", "squad")
+    whole = small["embeddings"].parameters + layers + small["heads"].parameters
+    assert whole == modern().parameters(words=False) == answerer_of(modern()).count_weights()
+
+
+@pytest.mark.parametrize("attention", ["flat", "fused"])
+def test_a_local_layer_has_the_operations_of_its_window_and_keeps_as_much(attention):
+    length, heads, size = 512, 2, 8
+    shape = Shape(rows=1, length=length, masked=2, attention=attention)
+    parts = measure_footprints(modern(), shape, "fp32", "masked_words")
+    whole, local = parts["layer"], parts["local layer"]
+    assert local.kept == whole.kept
+    seen = (whole.forward.flops - local.forward.flops) / (4 * length * heads * size)
+    assert length - 9 > seen > length - 80  # blocks of at least 32 tokens see as many more

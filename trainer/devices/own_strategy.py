@@ -1,0 +1,13 @@
+"""Devices that have a strategy of their own, where another one is asked for."""
+
+from bertdata.errors import SettingsError
+from trainer.devices.device import Device
+from trainer.registry import NAMES
+
+
+def check_strategy(asked: str, device: Device) -> None:
+    """SettingsError where the device cannot train with the configured strategy."""
+    own = device.strategy
+    if asked not in ("auto", own) and (own != "replicated" or asked not in NAMES["strategy"]):
+        found = f"device {device.name!r} has a strategy of its own ({own})"
+        raise SettingsError(f"strategy is {asked}, but {found}; leave --strategy out")

@@ -1,0 +1,36 @@
+"""Attention over sequences padded to the longest, for devices that have none without padding."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+
+def padded_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    ends: Tensor,
+    longest: int,
+    dropout: float,
+    scale: float | None = None,
+    reach: int | None = None,
+) -> Tensor:
+    """Attention over sequences padded to the longest, with work for the padding.
+
+    See ``trainer.model.layers.FlatAttention``.
+    """
+    tokens = len(query)
+    if reach is not None:
+        from trainer.model.windows import flat_window_attention
+
+        return flat_window_attention(query, key, value, ends, reach, dropout, scale)
+    starts, lengths = ends[:-1], ends.diff()
+    places = torch.arange(longest, dtype=ends.dtype, device=ends.device)
+    rows = (starts[:, None] + places).clamp(max=tokens - 1)
+    # An empty sequence reads one position, because an empty softmax would not be finite.
+    mask = (places < lengths[:, None]) | (places == 0)
+    query, key, value = (part[rows].transpose(1, 2) for part in (query, key, value))
+    attended = F.scaled_dot_product_attention(query, key, value, mask[:, None, None], dropout, scale=scale)
+    every = torch.arange(tokens, dtype=ends.dtype, device=ends.device)
+    sequence = torch.searchsorted(ends[1:], every, right=True)
+    return attended.transpose(1, 2)[sequence, every - starts[sequence]]
