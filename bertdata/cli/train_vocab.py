@@ -2,16 +2,22 @@
 
 import argparse
 
+from bertdata.build.given_parts import find_parts
 from bertdata.cli.common.parser import Parser, positive
+from bertdata.cli.common.text_flags import INPUT_KIND_HELP, add_record_settings, given_record_settings
 from bertdata.io import storage
 from bertdata.io.terminal import say
+from bertdata.sources.kinds import RECORD_KINDS, TEXT
+from bertdata.steps.source_parts import holds_records, plan_texts
 from bertdata.tokens.training.special_tokens import KINDS, SpecialTokens, lay_out
+from bertdata.tokens.training.texts import RecordFiles, TextFiles, TrainingText
 from bertdata.tokens.training.train import train_tokenizer
 from bertdata.tokens.training.wordpiece import train_vocabulary
 
 EXAMPLE = """\
   bertdata train-vocab part-* --output vocab.txt --size 8000
-  bertdata train-vocab part-* --output tokenizer.json --size 32000 --kind bpe"""
+  bertdata train-vocab part-* --output tokenizer.json --size 32000 --kind bpe
+  bertdata train-vocab corpus/*.jsonl.zst --text-field text --output vocab.txt --size 32000"""
 
 SUMMARY = """\
 Trains a vocabulary with the tokenizers library, --kind unigram with sentencepiece, which the extra vocab
@@ -23,7 +29,13 @@ unigram have RoBERTa's: <s> <pad> </s> <unk> come first, <mask> last."""
 
 def make_parser() -> Parser:
     parser = Parser("bertdata train-vocab", EXAMPLE, SUMMARY)
-    parser.add_argument("texts", nargs="+", metavar="TEXT", help="text files or patterns")
+    parser.add_argument(
+        "texts",
+        nargs="+",
+        metavar="TEXT",
+        help="text files, patterns, URLs, a directory made by segment, or sources of records (JSON lines, "
+        "Parquet, Arrow; other kinds by --input-kind)",
+    )
     parser.add_argument(
         "--output", required=True, metavar="FILE", help="vocabulary or tokenizer.json to write"
     )
@@ -45,6 +57,11 @@ def make_parser() -> Parser:
         action=argparse.BooleanOptionalAction,
         help="lower-case the text (wordpiece: strip accents too), as wordpiece does by default, or keep it",
     )
+    sources = parser.add_argument_group("sources", "files of records, as bertdata segment reads them")
+    kinds = (TEXT, *RECORD_KINDS)
+    sources.add_argument("--input-kind", choices=kinds, metavar="KIND", help=INPUT_KIND_HELP)
+    sources.add_argument("--language", metavar="CODE", help="language of the text, as segment takes it")
+    add_record_settings(sources)
     return parser
 
 
@@ -58,23 +75,35 @@ def run(arguments: list[str]) -> int:
     if not as_json and special.roles != lay_out("wordpiece").roles:
         parser.error("a vocabulary of lines knows its roles by BERT's names: without ROLE=, or write a .json")
     args.lower_case = args.kind == "wordpiece" if args.lower_case is None else args.lower_case
-    texts = storage.expand(args.texts)
+    text = _training_text(args)
     with storage.open_output(args.output) as file:  # opened first: training takes long
-        data, tokens = (_json if as_json else _lines)(texts, special, args)
+        data, tokens = (_json if as_json else _lines)(text, special, args)
         file.write(data.encode())
     say(f"{args.output}: {tokens} tokens")
     return 0
 
 
-def _lines(texts: list[str], special: SpecialTokens, args: argparse.Namespace) -> tuple[str, int]:
+def _training_text(args: argparse.Namespace) -> TrainingText:
+    """The text, as records or as parts. Errors as from find_parts and plan_records."""
+    own = {name: value for name in ("input_kind", "language") if (value := getattr(args, name)) is not None}
+    given = given_record_settings(args) | own
+    if holds_records(args.texts, given, skip_bad_inputs=False):
+        return RecordFiles(plan_texts(args.texts, given))
+    files: list[str] = []
+    for path in storage.expand(args.texts):
+        files += find_parts([path]).parts if storage.is_directory(path) else [path]
+    return TextFiles(files)
+
+
+def _lines(text: TrainingText, special: SpecialTokens, args: argparse.Namespace) -> tuple[str, int]:
     """A vocabulary file and the number of its tokens."""
-    tokens = train_vocabulary(texts, size=args.size, lower_case=args.lower_case, special=special)
+    tokens = train_vocabulary(text, size=args.size, lower_case=args.lower_case, special=special)
     return "".join(f"{token}\n" for token in tokens), len(tokens)
 
 
-def _json(texts: list[str], special: SpecialTokens, args: argparse.Namespace) -> tuple[str, int]:
+def _json(text: TrainingText, special: SpecialTokens, args: argparse.Namespace) -> tuple[str, int]:
     """A tokenizer.json and the number of its tokens."""
     tokenizer = train_tokenizer(
-        texts, kind=args.kind, size=args.size, lower_case=args.lower_case, special=special
+        text, kind=args.kind, size=args.size, lower_case=args.lower_case, special=special
     )
     return tokenizer.to_str(pretty=True) + "\n", tokenizer.get_vocab_size()

@@ -18,34 +18,51 @@ from bertdata.sources.unpacking import open_unpacked
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 _BOM = "\ufeff"
+_PASSED_BYTES = 1 << 20
 
 
 class _Lines:
     """The lines of a file as texts, with bytes that are not UTF-8 as halves of surrogate pairs.
 
-    raw_bytes: the longest; of a longer one its begin is read, and ``too_long`` is set. read: bytes so far.
+    raw_bytes: the longest record. The rest of a longer one is passed over, up to its own end, and
+    ``too_long`` is set. read: bytes so far.
     """
 
     def __init__(self, file: BinaryIO, raw_bytes: int) -> None:
         self._file = file
         self._raw_bytes = raw_bytes
+        self._held = 0
         self.too_long = False
         self.read = 0
+
+    def begin(self) -> None:
+        """The next line begins a record."""
+        self._held, self.too_long = 0, False
 
     def __iter__(self) -> "_Lines":
         return self
 
     def __next__(self) -> str:
-        line = self._file.readline(self._raw_bytes)
+        is_quoted = self._held > 0  # a reader asks for a second line within quotes alone
+        line = self._file.readline(self._raw_bytes - self._held + 1)
         if not line:
             raise StopIteration
         self.read += len(line)
-        if len(line) == self._raw_bytes and not line.endswith(b"\n"):
-            self.too_long = True
-            while (rest := self._file.readline(1 << 20)) and not rest.endswith(b"\n"):
-                self.read += len(rest)
-            line = line[:1] + b"\n"
-        return line.decode(errors="surrogateescape")
+        self._held += len(line)
+        if self._held <= self._raw_bytes:
+            return line.decode(errors="surrogateescape")
+        self.too_long = True
+        self._pass_record(line, is_quoted)
+        return '"\n' if is_quoted else "\n"
+
+    def _pass_record(self, line: bytes, is_quoted: bool) -> None:
+        is_quoted ^= line.count(b'"') % 2 == 1
+        while is_quoted or not line.endswith(b"\n"):
+            line = self._file.readline(_PASSED_BYTES)
+            if not line:
+                return
+            self.read += len(line)
+            is_quoted ^= line.count(b'"') % 2 == 1
 
 
 def csv_columns(path: str, delimiter: str) -> list[str]:
@@ -83,17 +100,16 @@ def _records(
     lines: _Lines, rows: Iterator[list[str]], names: list[str], settings: RecordSettings
 ) -> Iterator[Record | BadRecord]:
     while True:
+        lines.begin()
         try:
             row = next(rows, None)
         except csv.Error as error:
-            long = "field larger" in str(error)
-            yield BadRecord(0, "too_long" if long else "malformed", f"is no CSV: {error}")
+            yield BadRecord(0, "malformed", f"is no CSV: {error}")
             continue
         if row is None:
             return
         if lines.too_long:
-            lines.too_long = False
-            yield BadRecord(0, "too_long", f"a line of more than {settings.raw_bytes} bytes")
+            yield BadRecord(0, "too_long", f"a record of more than {settings.raw_bytes} bytes")
         elif row:
             yield _record(row, names, settings)
 

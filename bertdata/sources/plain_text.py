@@ -13,6 +13,7 @@ from bertdata.sources.unpacking import open_unpacked
 _BOM = b"\xef\xbb\xbf"
 _BLANK_LINE = re.compile(rb"(?:\r\n|\r(?!\n)|\n)[ \t\f\v]*(?:\r\n|\r(?!\n)|\n)")
 _LINE_END = re.compile(r"\r\n?|\n")
+_BLANK_LINES = re.compile(r"^[^\S\n]*\n", re.MULTILINE)
 
 
 def text_lines(text: str) -> list[str]:
@@ -24,6 +25,12 @@ def text_lines(text: str) -> list[str]:
     if "\r" in text:
         text = _LINE_END.sub("\n", text)
     return [line for line in text.split("\n") if line and not line.isspace()]
+
+
+def text_bytes(text: str) -> int:
+    """Bytes of these lines, each with an end. Where they may be very many, no list of them is made."""
+    whole = _LINE_END.sub("\n", text) + "\n"
+    return len(_BLANK_LINES.sub("", whole).encode(errors="surrogatepass"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,37 +72,46 @@ def block_pieces(path: str, settings: RecordSettings) -> Iterator[BlocksPiece]:
     """
     with open_unpacked(path) as file:
         rest = file.read(PIECE_BYTES).removeprefix(_BOM)
+        looked_at = 0
         while more := file.read(PIECE_BYTES):
             rest += more
-            if cut := _last_blank_line(rest):
+            if cut := _last_blank_line(rest, looked_at):
                 yield BlocksPiece(rest[:cut], cut)
-                rest = rest[cut:]
-            elif len(rest) > settings.raw_bytes + PIECE_BYTES:
+                rest, looked_at = rest[cut:], 0
+                continue
+            if len(rest) > settings.raw_bytes + PIECE_BYTES:
                 rest = rest[: settings.raw_bytes] + rest[-2:]  # a line end may be the last byte
+            looked_at = len(rest.rstrip())
         if rest:
             yield BlocksPiece(rest, len(rest))
 
 
-def _last_blank_line(data: bytes) -> int:
-    """The place behind the last blank line that is sure to be one. 0 where there is none."""
-    at = data.rfind(b"\n\n")
+def _last_blank_line(data: bytes, start: int) -> int:
+    """The place behind the last blank line from start on that is sure to be one. 0 where there is none."""
+    at = data.rfind(b"\n\n", start)
     if at >= 0:
         return at + 2
-    ends = [found.end() for found in _BLANK_LINE.finditer(data) if found.end() < len(data)]
+    ends = [found.end() for found in _BLANK_LINE.finditer(data, start) if found.end() < len(data)]
     return ends[-1] if ends else 0
 
 
 def _documents(data: bytes) -> Iterator[bytes]:
-    """The documents: lines with more than white space, one behind another."""
-    lines: list[bytes] = []
-    for line in data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"):
+    """The documents: lines with more than white space, one behind another. No list of lines is made."""
+    data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    begin = last = -1
+    at = 0
+    while at < len(data):
+        end = data.find(b"\n", at)
+        end = len(data) if end < 0 else end
+        line = data[at:end]
         if line and not _is_blank(line):
-            lines.append(line)
-        elif lines:
-            yield b"\n".join(lines)
-            lines = []
-    if lines:
-        yield b"\n".join(lines)
+            begin, last = (at if begin < 0 else begin), end
+        elif begin >= 0:
+            yield data[begin:last]
+            begin = -1
+        at = end + 1
+    if begin >= 0:
+        yield data[begin:last]
 
 
 def _is_blank(line: bytes) -> bool:

@@ -39,6 +39,8 @@ def wanted_columns(settings: RecordSettings) -> list[str]:
 def batch_records(batch: Any, settings: RecordSettings) -> Found:
     """The records of a batch of rows, numbered from 1."""
     columns = {name: batch.column(name) for name in wanted_columns(settings) if name in batch.schema.names}
+    for column in columns.values():
+        _check_places(column)
     try:
         values = {name: column.to_pylist() for name, column in columns.items()}
     except UnicodeDecodeError:  # one text among them
@@ -46,6 +48,22 @@ def batch_records(batch: Any, settings: RecordSettings) -> Found:
     names = list(values)
     rows = zip(*values.values(), strict=True) if names else iter([()] * batch.num_rows)
     return [record_of(n, dict(zip(names, row, strict=True)), settings) for n, row in enumerate(rows, 1)]
+
+
+def _check_places(column: Any) -> None:
+    """ArrowInvalid for texts that would lie outside of their buffer: the library itself does not look.
+
+    Texts that are not UTF-8 are left to be found one by one.
+    """
+    import pyarrow as pa
+
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        as_bytes = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
+        if column.type not in as_bytes:
+            raise
+        column.view(as_bytes[column.type]).validate(full=True)
 
 
 def _single(batch: Any, row: int, settings: RecordSettings) -> Any:

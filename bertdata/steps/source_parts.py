@@ -15,6 +15,7 @@ from bertdata.steps.progress import OnProgress
 from bertdata.steps.record_source import check_record_settings, part_settings, preview_records, run_records
 from bertdata.steps.segment import settings_with
 from bertdata.text.part_settings import PartSettings
+from bertdata.text.record_plan import RecordPlan, plan_records
 
 _BY_BYTES = ("jsonl", "parquet", "arrow")
 
@@ -82,6 +83,12 @@ def preview_parts(
     """The lines on the parts that would be made."""
     with _settings(given, config) as settings:
         return preview_records(paths, text_directory(output), _kind(given), settings, None)
+
+
+def plan_texts(paths: Sequence[str], given: Mapping[str, Any]) -> RecordPlan:
+    """The plan by which the sources' texts are read where no parts are made of them."""
+    with _settings({**given, "sentences": "none"}, None) as settings:
+        return plan_records(paths, _kind(given), settings)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterable
 
 from bertdata.errors import InputError, SettingsError
-from bertdata.sources.plain_text import text_lines
+from bertdata.sources.plain_text import text_bytes, text_lines
 from bertdata.sources.records import BadRecord, Reason, Record
 from bertdata.text.languages import language_of
 from bertdata.text.part_settings import PartSettings
@@ -49,6 +49,8 @@ def _body(record: Record, settings: PartSettings) -> bytes | BadRecord:
     if record.language is not None and not _is_of_language(record.language, settings.language):
         fault = f"is of language {record.language!r}, expected {settings.language}"
         return _bad(record, "other_language", fault)
+    if len(record.text) > limit and (size := text_bytes(record.text)) > limit:
+        return _bad(record, "too_long", _too_long(size, limit))
     try:
         body = "".join([line + "\n" for line in text_lines(record.text)]).encode()
     except UnicodeEncodeError as error:
@@ -58,8 +60,12 @@ def _body(record: Record, settings: PartSettings) -> bytes | BadRecord:
     if not body:
         return _bad(record, "empty", "has no text")
     if len(body) > limit:
-        return _bad(record, "too_long", f"its text has {len(body)} bytes, expected at most {limit}")
+        return _bad(record, "too_long", _too_long(len(body), limit))
     return body
+
+
+def _too_long(size: int, limit: int) -> str:
+    return f"its text has {size} bytes, expected at most {limit}"
 
 
 def _is_of_language(name: str, code: str) -> bool:

@@ -52,6 +52,10 @@ def as_zstd(data: bytes) -> bytes:
     return zstandard.ZstdCompressor(write_checksum=True).compress(data)
 
 
+def as_xz(data: bytes) -> bytes:
+    return lzma.compress(data, preset=0)
+
+
 def as_parquet(documents: Sequence[str], group: int = 40) -> bytes:
     import pyarrow as pa
     from pyarrow import parquet

@@ -1,7 +1,8 @@
 """Command-line flags for the settings of the text stage."""
 
 import argparse
-from dataclasses import fields
+from collections.abc import Iterable
+from dataclasses import Field, fields
 from typing import Any
 
 from bertdata.sources.kinds import RECORD_KINDS
@@ -55,7 +56,16 @@ def add_segment_settings(parser: argparse._ActionsContainer, *, skip: tuple[str,
 def add_part_settings(parser: argparse._ActionsContainer) -> None:
     """A flag for each setting that parts of records alone have. None is the value of one not given."""
     items = [item for item in fields(PartSettings) if item.name in _PART_FIELDS]
-    for item in (*items, *fields(RecordSettings), *fields(SelectionSettings)):
+    _add(parser, (*items, *fields(RecordSettings), *fields(SelectionSettings)))
+
+
+def add_record_settings(parser: argparse._ActionsContainer) -> None:
+    """A flag for each setting by which records are read. None is the value of one not given."""
+    _add(parser, fields(RecordSettings))
+
+
+def _add(parser: argparse._ActionsContainer, items: Iterable[Field[Any]]) -> None:
+    for item in items:
         flag, help = f"--{item.name.replace('_', '-')}", item.metadata["help"]
         choices = item.metadata["choices"] or None
         if item.default is False:
@@ -74,6 +84,11 @@ def given_part_settings(args: argparse.Namespace) -> dict[str, Any]:
     """The settings of parts of records alone that the command line names, by field."""
     nested = [item.name for kind in (RecordSettings, SelectionSettings) for item in fields(kind)]
     return {name: value for name in (*_PART_FIELDS, *nested) if (value := getattr(args, name)) is not None}
+
+
+def given_record_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """The settings by which records are read that the command line names, by field."""
+    return {i.name: value for i in fields(RecordSettings) if (value := getattr(args, i.name)) is not None}
 
 
 def given_segment_settings(args: argparse.Namespace, *, skip: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -1,32 +1,75 @@
-"""The text that a vocabulary is trained on: files, their lines, their documents."""
+"""The text that a vocabulary is trained on: lines and documents of files, as parts or as records."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from bertdata.errors import InputError
 from bertdata.io import storage
 from bertdata.io.file_kind import refuse_other_kinds, utf8_remedy
+from bertdata.text.record_bodies import read_bodies
+from bertdata.text.record_plan import RecordPlan
 
 
-def read_lines(paths: Iterable[str]) -> Iterator[str]:
-    """The lines of all files. InputError for a file that is not UTF-8 text."""
-    for path in paths:
-        yield from _read_text(path).split("\n")
+class TrainingText(Protocol):
+    """The text of some files."""
+
+    def lines(self) -> Iterator[str]:
+        """The lines. InputError for what cannot be read."""
+        ...
+
+    def documents(self) -> Iterator[str]:
+        """Each document as ``create`` encodes it for a tokenizer.json: sentences with blanks between."""
+        ...
+
+    def no_words(self) -> InputError:
+        """The error where there is nothing to learn."""
+        ...
 
 
-def read_documents(paths: Iterable[str]) -> Iterator[str]:
-    """Each document as ``create`` encodes it for a tokenizer.json: its sentences, a blank between them."""
-    for path in paths:
-        sentences: list[str] = []
-        for line in [*_read_text(path).replace("\r\n", "\n").replace("\r", "\n").split("\n"), ""]:
-            if line.strip():
-                sentences.append(line)
-            elif sentences:
-                yield " ".join(sentences)
-                sentences = []
+@dataclass(frozen=True, slots=True)
+class TextFiles:
+    """Files of text as parts are: blank lines between documents."""
+
+    paths: Sequence[str]
+
+    def lines(self) -> Iterator[str]:
+        for path in self.paths:
+            yield from _read_text(path).split("\n")
+
+    def documents(self) -> Iterator[str]:
+        for path in self.paths:
+            sentences: list[str] = []
+            for line in [*_read_text(path).replace("\r\n", "\n").replace("\r", "\n").split("\n"), ""]:
+                if line.strip():
+                    sentences.append(line)
+                elif sentences:
+                    yield " ".join(sentences)
+                    sentences = []
+
+    def no_words(self) -> InputError:
+        return _no_words(self.paths)
 
 
-def no_words(paths: Iterable[str]) -> InputError:
-    """The error for text in which there is nothing to learn."""
+@dataclass(frozen=True, slots=True)
+class RecordFiles:
+    """Files of records: their texts, each of which is a document."""
+
+    plan: RecordPlan
+
+    def lines(self) -> Iterator[str]:
+        for document in read_bodies(self.plan):
+            yield from document.decode().split("\n")
+
+    def documents(self) -> Iterator[str]:
+        for document in read_bodies(self.plan):
+            yield " ".join(document.decode().removesuffix("\n").split("\n"))
+
+    def no_words(self) -> InputError:
+        return _no_words(self.plan.files)
+
+
+def _no_words(paths: Sequence[str]) -> InputError:
     return InputError(f"{', '.join(paths)}: no words to learn from")
 
 

@@ -7,13 +7,13 @@ from typing import Any
 from bertdata.errors import SettingsError
 from bertdata.tokens.training.library import import_tokenizers
 from bertdata.tokens.training.special_tokens import Kind, SpecialTokens
-from bertdata.tokens.training.texts import no_words, read_documents
+from bertdata.tokens.training.texts import TrainingText
 from bertdata.tokens.training.unigram import SPACE, train_pieces
 from bertdata.tokens.training.wordpiece import train_vocabulary
 
 
 def train_tokenizer(
-    paths: list[str], *, kind: Kind, size: int, lower_case: bool, special: SpecialTokens
+    text: TrainingText, *, kind: Kind, size: int, lower_case: bool, special: SpecialTokens
 ) -> Any:
     """A ``tokenizers.Tokenizer`` of at most ``size`` tokens.
 
@@ -21,7 +21,7 @@ def train_tokenizer(
     cannot be read, or has no words.
     """
     train = {"wordpiece": _train_wordpiece, "bpe": _train_bpe, "unigram": _train_unigram}[kind]
-    tokenizer = train(paths, size, lower_case, special)
+    tokenizer = train(text, size, lower_case, special)
     tokenizers = import_tokenizers()
     mask = special.roles["mask"]
     for token in (*special.first, *special.last):
@@ -38,9 +38,9 @@ def train_tokenizer(
     return tokenizer
 
 
-def _train_wordpiece(paths: list[str], size: int, lower_case: bool, special: SpecialTokens) -> Any:
+def _train_wordpiece(text: TrainingText, size: int, lower_case: bool, special: SpecialTokens) -> Any:
     tokenizers = import_tokenizers()
-    tokens = train_vocabulary(paths, size=size, lower_case=lower_case, special=special)
+    tokens = train_vocabulary(text, size=size, lower_case=lower_case, special=special)
     ids = {token: number for number, token in enumerate(tokens)}
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(ids, unk_token=special.roles["unk"]))
     tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=lower_case)
@@ -49,7 +49,7 @@ def _train_wordpiece(paths: list[str], size: int, lower_case: bool, special: Spe
     return tokenizer
 
 
-def _train_bpe(paths: list[str], size: int, lower_case: bool, special: SpecialTokens) -> Any:
+def _train_bpe(text: TrainingText, size: int, lower_case: bool, special: SpecialTokens) -> Any:
     """Byte-level BPE with the words of GPT-2's pattern. The library breaks its ties by id, in any process."""
     tokenizers = import_tokenizers()
     byte_level = tokenizers.pre_tokenizers.ByteLevel
@@ -71,15 +71,15 @@ def _train_bpe(paths: list[str], size: int, lower_case: bool, special: SpecialTo
         show_progress=False,
         initial_alphabet=alphabet,
     )
-    documents = read_documents(paths)
+    documents = text.documents()
     first = next(documents, None)
     if first is None:
-        raise no_words(paths)
+        raise text.no_words()
     tokenizer.train_from_iterator(chain((first,), documents), trainer)
     return tokenizer
 
 
-def _train_unigram(paths: list[str], size: int, lower_case: bool, special: SpecialTokens) -> Any:
+def _train_unigram(text: TrainingText, size: int, lower_case: bool, special: SpecialTokens) -> Any:
     tokenizers = import_tokenizers()
     if size <= special.number:
         raise SettingsError(f"size is {size}, expected more than the {special.number} special tokens")
@@ -93,11 +93,11 @@ def _train_unigram(paths: list[str], size: int, lower_case: bool, special: Speci
         ]
     )
     words: Counter[str] = Counter()
-    for document in read_documents(paths):
+    for document in text.documents():
         words.update(normalizer.normalize_str(document).split(" "))
     del words[""]
     if not words:
-        raise no_words(paths)
+        raise text.no_words()
     learned = train_pieces(words, size=size - special.number, special=(*special.first, *special.last))
     unknown = special.first.index(special.roles["unk"])
     pieces = [*((token, 0.0) for token in special.first), *learned]

@@ -7,11 +7,11 @@ from bertdata.errors import SettingsError
 from bertdata.tokens.basic import split_words
 from bertdata.tokens.training.library import import_tokenizers
 from bertdata.tokens.training.special_tokens import SpecialTokens, lay_out
-from bertdata.tokens.training.texts import no_words, read_lines
+from bertdata.tokens.training.texts import TrainingText
 
 
 def train_vocabulary(
-    paths: list[str], *, size: int, lower_case: bool, special: SpecialTokens | None = None
+    text: TrainingText, *, size: int, lower_case: bool, special: SpecialTokens | None = None
 ) -> list[str]:
     """At most ``size`` tokens, special ones first, by id. special: by default BERT's five.
 
@@ -22,9 +22,9 @@ def train_vocabulary(
     if size <= special.number:
         raise SettingsError(f"size is {size}, expected more than the {special.number} special tokens")
     tokenizers = import_tokenizers()
-    words = _word_counts(paths, lower_case)
+    words = _word_counts(text, lower_case)
     if not words:
-        raise no_words(paths)
+        raise text.no_words()
     # The library numbers ## pieces in the order of a hash table that is new in every process, and
     # breaks ties by number. Naming them beforehand, sorted, leaves nothing to chance.
     continuations = sorted({f"##{character}" for word in words for character in word[1:]})
@@ -46,10 +46,10 @@ def train_vocabulary(
     return sorted(vocabulary, key=vocabulary.__getitem__)
 
 
-def _word_counts(paths: list[str], lower_case: bool) -> dict[str, int]:
+def _word_counts(text: TrainingText, lower_case: bool) -> dict[str, int]:
     dialect = find_dialect("google")
     counts: dict[str, int] = {}
-    for line in read_lines(paths):
+    for line in text.lines():
         for word in split_words(line, dialect, lower_case):
             counts[word] = counts.get(word, 0) + 1
     return counts

@@ -1,9 +1,18 @@
 """A record or a file that cannot be used ends the run in one line, or is counted."""
 
+import bz2
+import gzip
 import json
+import random
+from array import array
+from collections.abc import Callable
+from functools import partial
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bertdata.errors import DataError, InputError, SettingsError
 from bertdata.sources import json_lines, line_pieces, piece, plain_text
@@ -16,7 +25,17 @@ from tests.support.commands import Program, files_below
 from tests.support.fake_splitters import load_period_splitter
 from tests.support.memory import peak_bytes
 from tests.support.paths import EXTRACTED
-from tests.support.record_files import FILES, as_delimited, as_zstd, kind_of, make_documents, write
+from tests.support.record_files import (
+    FILES,
+    as_arrow,
+    as_delimited,
+    as_parquet,
+    as_xz,
+    as_zstd,
+    kind_of,
+    make_documents,
+    write,
+)
 
 DOCUMENTS = make_documents(60)
 GOOD = b'{"text": "It was here.", "lang": "en"}'
@@ -56,6 +75,15 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 def make(path: Path, output: Path, kind: str | None = None, **records: object) -> SegmentCounts:
     settings = PartSettings(part_size=0.001, records=RecordSettings(**records))
     return segment_records(plan_records([str(path)], kind, settings), str(output), load_period_splitter)
+
+
+def fault_of(run: Callable[[], object]) -> str | None:
+    """The message of the error that ends the run."""
+    try:
+        run()
+    except DataError as error:
+        return str(error)
+    return None
 
 
 @pytest.fixture(params=["orjson", "json"])
@@ -144,11 +172,7 @@ def test_damaged_files_are_one_error_and_never_another_text(name: str, damage: s
     else:
         middle = len(data) // 2
         whole.write_bytes(data[:middle] + bytes([data[middle] ^ 0xFF]) + data[middle + 1 :])
-    try:
-        make(whole, tmp_path / "out", kind_of(name))
-        fault = None
-    except DataError as error:
-        fault = str(error)
+    fault = fault_of(lambda: make(whole, tmp_path / "out", kind_of(name)))
     if fault is None:  # a cut or changed text is a text, and most Arrow files hold no digests
         assert name in (TEXTS if damage == "cut" else (*TEXTS, "a.parquet", "a.arrow", "a.file.arrow"))
     else:
@@ -157,16 +181,105 @@ def test_damaged_files_are_one_error_and_never_another_text(name: str, damage: s
         assert not (tmp_path / "out" / "manifest.json").exists()
 
 
-def test_a_compressed_bomb_fills_no_memory(tmp_path: Path) -> None:
+BOMB = b"a" * (3 << 26)
+BOMBS = {
+    "a.jsonl": b'{"text": "A b."}\n{"text": "' + BOMB + b'"}\n{"text": "Good."}\n',
+    "b.jsonl": b'{"text": "A b."}\n{"text": "' + BOMB,
+    "a.csv": b'text\nA b.\n"' + BOMB + b'"\nGood.\n',
+    "b.csv": b'text\nA b.\n"' + b"a good row\n" * (1 << 17) + b'"\nGood.\n',
+    "c.csv": b"text\nA b.\n" + BOMB + b"\nGood.\n",
+    "a.txt": b"A b.\n\n" + BOMB + b"\n\nGood.\n",
+    "b.txt": b"A b.\n\n" + b"a b\n" * (1 << 20) + b"\n\nGood.\n",
+}
+
+
+QUICK_BOMBS = ("a.jsonl", "b.csv", "b.txt")
+
+
+@pytest.mark.parametrize(
+    ("name", "pack"),
+    [
+        *(
+            pytest.param(name, as_zstd, id=name, marks=() if name in QUICK_BOMBS else pytest.mark.thorough)
+            for name in BOMBS
+        ),
+        pytest.param("a.jsonl", gzip.compress, id="gzip"),
+        pytest.param("a.jsonl", bz2.compress, id="bzip2", marks=pytest.mark.thorough),
+        pytest.param("a.jsonl", as_xz, id="xz", marks=pytest.mark.thorough),
+    ],
+)
+def test_a_compressed_bomb_fills_no_memory(
+    name: str, pack: Callable[[bytes], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("zstandard")
-    data = as_zstd(b'{"text": "' + b"a" * (1 << 28) + b'"}\n' + GOOD)
-    assert len(data) < 100_000
-    (tmp_path / "a.jsonl.zst").write_bytes(data)
+    monkeypatch.setattr(plain_text, "PIECE_BYTES", 1 << 16)
+    data = pack(BOMBS[name])
+    assert len(data) < 1 << 18
+    path, kind = tmp_path / name, "blocks" if name.endswith(".txt") else None
+    path.write_bytes(data)
+    own = {"max_record_bytes": 1 << 16} | ({} if kind else {"text_field": "text"})
     found: list[SegmentCounts] = []
-    settings = {"text_field": "text", "skip_bad_records": True, "max_record_bytes": 1 << 20}
-    path, out = tmp_path / "a.jsonl.zst", tmp_path / "out"
-    assert peak_bytes(lambda: found.append(make(path, out, "jsonl", **settings))) < 1 << 27
-    assert (found[0].articles, found[0].too_long) == (1, 1)
+
+    def run() -> None:
+        found.append(make(path, tmp_path / "out", kind, skip_bad_records=True, **own))
+
+    assert peak_bytes(run) < (1 << 27 if pack is as_zstd else 1 << 24)
+    whole = 1 if name == "b.jsonl" else 2
+    assert (found[0].articles, found[0].too_long) == (whole, 1)
+    with pytest.raises(InputError, match=rf"{name}: record 2: "):
+        make(path, tmp_path / "other", kind, **own)
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.parquet.gz"])
+def test_a_long_row_is_left_out_of_tables(name: str, tmp_path: Path) -> None:
+    documents = ["A b.", "a" * (1 << 20), "Good."]
+    data = as_arrow(documents) if "arrow" in name else as_parquet(documents)
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    own = {"text_field": "text", "max_record_bytes": 1 << 10}
+    counts = make(tmp_path / name, tmp_path / "out", skip_bad_records=True, **own)
+    assert (counts.articles, counts.too_long) == (2, 1)
+    with pytest.raises(InputError, match=f"{name}: record 2: its text has 1048577 bytes, expected at most"):
+        make(tmp_path / name, tmp_path / "other", **own)
+
+
+@given(st.text("a \n\r\t\u3000\x1c\u0085ä", max_size=30))
+def test_bytes_of_a_long_text_are_those_of_its_lines(text: str) -> None:
+    lines = "".join(f"{line}\n" for line in plain_text.text_lines(text))
+    assert plain_text.text_bytes(text) == len(lines.encode())
+
+
+def test_texts_outside_of_their_buffer_are_damage(tmp_path: Path) -> None:
+    data = bytearray(as_arrow(DOCUMENTS[:20]))
+    ends = array("i", accumulate(len(text.encode()) for text in DOCUMENTS[:20])).tobytes()
+    at = data.index(ends)
+    for value in (b"\xff\xff\xff\x7f", b"\xff\xff\xff\xff"):
+        data[at + 20 : at + 24] = value
+        (tmp_path / "a.arrow").write_bytes(data)
+        with pytest.raises(InputError, match=r"a.arrow: is damaged Arrow data: .*fetch or make it again"):
+            make(tmp_path / "a.arrow", tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", FILES)
+def test_bytes_damaged_anywhere_are_one_error_in_words_and_never_a_crash(name: str, tmp_path: Path) -> None:
+    path = write(tmp_path, name, DOCUMENTS)
+    whole = path.read_bytes()
+    rng = random.Random(name)
+    for number in range(20):
+        data = bytearray(whole)
+        at = rng.randrange(len(data))
+        if number % 4 == 3:
+            del data[at:]
+        else:
+            data[at] ^= 1 << rng.randrange(8) if number % 2 else 0xFF
+        path.write_bytes(data)
+        out, own = tmp_path / f"out{number}", {} if ".txt" in name else {"text_field": "text"}
+        kind = kind_of(name) or name.removeprefix("a.").removeprefix("file.").split(".")[0]
+        fault = fault_of(partial(make, path, out, kind, skip_bad_records=bool(number % 3), **own))
+        assert fault is None or (fault.startswith(f"{path}: ") and "\n" not in fault)
+        assert fault is None or not (out / "manifest.json").exists()
 
 
 def test_several_fields_of_text_are_listed(tmp_path: Path) -> None:

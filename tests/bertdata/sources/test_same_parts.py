@@ -199,7 +199,7 @@ def test_the_longest_record_does_not_depend_on_the_kind(tmp_path: Path) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.zst", "a.parquet"])
 def test_a_process_that_was_killed_is_taken_up_by_the_same_command(name: str, tmp_path: Path) -> None:
-    path, out = write(tmp_path, name, make_documents(8000)), tmp_path / "out"
+    path, out = write(tmp_path, name, make_documents(20_000)), tmp_path / "out"
     command = [sys.executable, "-m", "bertdata", "segment", str(path), "--part-size", "0.1"]
     with subprocess.Popen([*command, "--output", str(out), "--workers", "2"], cwd=ROOT) as process:
         while process.poll() is None and not (out / "part-00002.txt").exists():

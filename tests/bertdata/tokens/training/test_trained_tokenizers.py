@@ -8,6 +8,7 @@ import pytest
 
 from bertdata.tokens.training.special_tokens import KINDS
 from tests.support.commands import Program, files_below, finish, start
+from tests.support.record_files import make_documents, write
 
 tokenizers = pytest.importorskip("tokenizers")
 
@@ -184,3 +185,35 @@ def test_a_vocabulary_of_lines_is_wordpiece_in_berts_layout(
     outcome = bertdata("train-vocab", *corpus, "--output", tmp_path / "vocab.txt", "--size=900", *flags)
     outcome.assert_one_error(2, message)
     assert files_below(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["a.jsonl.zst", "a.parquet", "a.txt"])
+@pytest.mark.parametrize(
+    "flags", [("wordpiece", "vocab.txt"), ("bpe", "tokenizer.json")], ids=["lines", "json"]
+)
+def test_records_give_the_vocabulary_of_their_parts(
+    name: str, flags: tuple[str, str], bertdata: Program, tmp_path: Path
+) -> None:
+    kind, file = flags
+    documents = make_documents(80)
+    source = write(tmp_path / "in", name, documents)
+    own = ["--input-kind", "blocks" if name == "a.txt" else name.split(".")[1]]
+    words = ("--output", tmp_path / "parts", "--sentences", "none", "--workers", "1", *own)
+    assert bertdata("segment", source, *words).status == 0
+    for place, text in (("parts", (tmp_path / "parts",)), ("records", (source, *own))):
+        (tmp_path / "made" / place).mkdir(parents=True)
+        common = ("--output", tmp_path / "made" / place / file, "--size", "400", "--kind", kind)
+        outcome = bertdata("train-vocab", *text, *common)
+        assert outcome.status == 0, outcome.err
+    made = [(tmp_path / "made" / place / file).read_bytes() for place in ("parts", "records")]
+    assert made[0] == made[1]
+
+
+def test_a_bad_record_is_named_or_left_out(bertdata: Program, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "Some words here."}\n{"text": 7}\n{"text": "More words here."}\n')
+    flags = ("--output", tmp_path / "vocab.txt", "--size", "40")
+    bertdata("train-vocab", path, *flags).assert_one_error(1, f"{path}: record 2: its field 'text' is 7")
+    assert not (tmp_path / "vocab.txt").exists()
+    assert bertdata("train-vocab", path, *flags, "--skip-bad-records").status == 0
+    assert "words" in (tmp_path / "vocab.txt").read_text().split()

@@ -1,0 +1,176 @@
+"""JSON lines, compressed by zstd, to blocks of token ids on disk: ``create`` beside ``datasets``, tokenizers.
+
+Two processes each, in turns, WordPiece and byte-level BPE. The peer is given its best: one ``map`` that
+tokenises by ``encode_batch_fast`` and makes blocks as NumPy arrays, ids alone. Ours writes its parts, md5s
+and manifests besides. Memory is the largest resident sum of all processes of the command, with shared pages
+counted in each.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import rmtree
+
+import psutil
+
+from benchmarks import corpus
+from benchmarks.byte_bpe import ROLES, trained
+from benchmarks.record_corpus import write_json_lines
+
+IDS = 512
+WORKERS = 2
+_POLL_SECONDS = 0.1
+_PEER = """
+import sys
+from datasets import load_dataset
+from tokenizers import Tokenizer
+import numpy as np
+
+source, tokenizer_file, output, ids = sys.argv[1:]
+tokenizer = Tokenizer.from_file(tokenizer_file)
+
+def blocks(batch):
+    found = [np.array(one.ids, np.int32) for one in tokenizer.encode_batch_fast(batch["text"])]
+    joined = np.concatenate(found)
+    return {"input_ids": joined[: len(joined) // int(ids) * int(ids)].reshape(-1, int(ids))}
+
+data = load_dataset("json", data_files=f"{source}/*.jsonl.zst", split="train", cache_dir=f"{output}/cache",
+                    num_proc=2 if len(__import__("os").listdir(source)) > 1 else None)
+made = data.map(blocks, batched=True, remove_columns=data.column_names, num_proc=2)
+print(len(made) * int(ids))
+"""
+
+
+@dataclass(frozen=True)
+class TreeCost:
+    """Cost of a command with all its processes. megabytes: the largest sum of what they held at once."""
+
+    cpu: float
+    wall: float
+    megabytes: float
+
+
+def run(*words: str) -> TreeCost:
+    """Run the command. Exit with a message where it fails."""
+    start, peak = time.perf_counter(), 0
+    with tempfile.TemporaryFile() as told:
+        before = _children_seconds()
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=told)
+        while process.poll() is None:
+            peak = max(peak, _resident(process.pid))
+            time.sleep(_POLL_SECONDS)
+        if process.returncode:
+            told.seek(0)
+            sys.exit(f"benchmarks.records: {' '.join(words)[:200]}: {told.read().decode()[-2000:]}")
+    return TreeCost(_children_seconds() - before, time.perf_counter() - start, peak / 1e6)
+
+
+def _children_seconds() -> float:
+    found = psutil.Process().cpu_times()
+    return found.children_user + found.children_system
+
+
+def _resident(pid: int) -> int:
+    total = 0
+    try:
+        first = psutil.Process(pid)
+        for one in (first, *first.children(recursive=True)):
+            try:
+                total += one.memory_info().rss
+            except psutil.Error:
+                continue
+    except psutil.Error:
+        pass
+    return total
+
+
+def tokenizers_of(place: Path) -> dict[str, tuple[list[str], Path]]:
+    """Our flags and the peer's file for each kind of tokeniser."""
+    from tokenizers import BertWordPieceTokenizer
+
+    vocabulary = corpus.vocabulary()
+    wordpiece, bpe = place / "wordpiece.json", place / "tokenizer.json"
+    BertWordPieceTokenizer(str(vocabulary), lowercase=True).save(str(wordpiece))
+    wordpiece.write_text(json.dumps(json.loads(wordpiece.read_text()) | {"post_processor": None}))
+    bpe.write_text(json.dumps(trained()))
+    return {
+        "WordPiece": (["--vocab", str(vocabulary)], wordpiece),
+        "byte-level BPE": ([f"--tokenizer={bpe}", *map("--role={}".format, ROLES)], bpe),
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A directory of files, and the megabytes of their text."""
+
+    directory: Path
+    megabytes: float
+    label: str
+
+    def ours(self, flags: list[str], output: Path, command: str = "create") -> TreeCost:
+        """Cost of our command."""
+        words = [sys.executable, "-m", "bertdata", command, str(self.directory), "--output", str(output)]
+        own = ["--input-kind", "jsonl", "--text-field", "text", "--sentences", "none"]
+        return run(*words, *own, "--workers", str(WORKERS), *flags)
+
+    def peer(self, tokenizer: Path, output: Path) -> TreeCost:
+        """Cost of the peer's program."""
+        return run(sys.executable, "-c", _PEER, str(self.directory), str(tokenizer), str(output), str(IDS))
+
+    def line(self, name: str, cost: TreeCost, ours: TreeCost | None = None) -> str:
+        """A row of the table. ours: the cost that it is compared with."""
+        rates = f"{self.megabytes / cost.wall:7.1f} {self.megabytes / cost.cpu:7.1f}"
+        ratios = f"{cost.wall / ours.wall:6.1f} {cost.cpu / ours.cpu:6.1f}" if ours else ""
+        return f"  {self.label:<22} {name:<26} {rates} {cost.megabytes:8.0f}  {ratios}"
+
+
+def sources(place: Path, sizes: list[int]) -> list[Source]:
+    """One file of each size, and of the last ten of the same records."""
+    found = []
+    for size in sizes:
+        directories = {place / f"{size}-{files}": files for files in ((1, 10) if size == sizes[-1] else (1,))}
+        megabytes = write_json_lines(directories, size) / 1e6
+        for directory, files in directories.items():
+            label = f"{size} MB, {files} file{'s' if files > 1 else ''}"
+            found.append(Source(directory=directory, megabytes=megabytes, label=label))
+    return found
+
+
+def report(source: Source, place: Path, *, with_peer: bool) -> None:
+    """Print the figures of a source."""
+    output = place / "output"
+    print(source.line("segment", source.ours([], output, "segment")), flush=True)
+    rmtree(output)
+    blocks = ["--objective=mlm", "--no-masks", "--blocks=none", "--dupe-factor=1", f"--max-seq-length={IDS}"]
+    for name, (flags, file) in tokenizers_of(place).items():
+        ours = source.ours([*flags, *blocks], output)
+        print(source.line(f"create, {name}", ours), flush=True)
+        rmtree(output)
+        rmtree(f"{output}.text")
+        if with_peer:
+            print(source.line(f"datasets, {name}", source.peer(file, output), ours), flush=True)
+            rmtree(output)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks.records", description=__doc__.split("\n")[0])
+    parser.add_argument("--megabytes", type=int, nargs="+", default=[100, 1000], help="sizes of the text")
+    parser.add_argument("--peer-megabytes", type=int, default=1000, help="largest size given to the peer")
+    args = parser.parse_args()
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    print(f"{'':<50} {'MB/s':>7} {'/CPU s':>7} {'MB held':>8}  {'times: wall, CPU':>13}")
+    with tempfile.TemporaryDirectory() as folder:
+        for source in sources(Path(folder), args.megabytes):
+            report(source, Path(folder), with_peer=source.megabytes < args.peer_megabytes + 1)
+    print("  (wanted: 5 times with WordPiece, 3 times with BPE; memory as at the smaller size)")
+
+
+if __name__ == "__main__":
+    main()
