@@ -111,7 +111,7 @@ def test_updates_equal_those_of_one_process(two, name):
     for weight in (key for key in expected if "/" not in key and not key.endswith("key.bias")):
         # A bias starts at 0, so that its steps alone are compared; key biases change no loss.
         bound = 2e-6 if weight.endswith("bias") else 1e-6
-        bound *= 2 if name == "stableadamw" else 1  # the measure of a tensor is rounded too
+        bound *= 5 if name == "stableadamw" else 1  # its rates follow the gradients too
         assert float((found[weight] - expected[weight]).norm() / expected[weight].norm()) < bound, weight
     assert (
         distance(joined([alone(name)], "first"), expected) > 5e-4 * TRIALS[name].updates
