@@ -19,6 +19,7 @@ ALWAYS = (
     "modernbert_loader",
     "fairseq_masks",
     "training",
+    "modernbert_training",
     "flat_batches",
     "packed_training",
     "optimiser_step",

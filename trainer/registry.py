@@ -63,7 +63,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("bert", "roberta"), "trainer.model.bert:Bert"),
         "modernbert": "trainer.model.modernbert:ModernBert",
     },
-    "attention": {"cpu blocks": "trainer.devices.cpu_blocks:masked_blocks"},
+    "attention": {"cpu blocks": "trainer.devices.window_blocks:masked_blocks"},
     "device": {
         "cpu": "trainer.devices.cpu:Cpu",
         "cuda": "trainer.devices.cuda:Cuda",

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode, register_flop_formula
 
 from trainer.devices.cpu import EVERY, cpu_attention
-from trainer.devices.cpu_blocks import scored_pairs
+from trainer.devices.window_blocks import scored_pairs
 
 HOST = torch.device("cpu")
 host_attention = cpu_attention

@@ -12,8 +12,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from trainer.devices import counting  # noqa: F401 - the formulas of the counted operations
 from trainer.devices.cpu import attend, cpu_attention
-from trainer.devices.cpu_blocks import scored_pairs
 from trainer.devices.cuda_attention import efficient_attention, flash_attention
+from trainer.devices.window_blocks import scored_pairs
 from trainer.model.padded_attention import padded_attention
 
 HEADS, SIZE = 2, 4

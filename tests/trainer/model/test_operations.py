@@ -7,8 +7,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from tests.support.flat import flatten, make_rows
 from trainer.config.model import ModelConfig
-from trainer.model.bert import PASSES, BertForPreTraining, count
-from trainer.model.pretraining import Pretraining
+from trainer.config.modernbert import ModernBertConfig
+from trainer.devices import counting
+from trainer.model.bert import PASSES, BertForMaskedLM, BertForPreTraining, count
+from trainer.model.pretraining import MaskedWords, Pretraining
 
 SHAPE = ModelConfig(
     vocab_size=50, hidden_size=8, num_hidden_layers=3, num_attention_heads=2, intermediate_size=16
@@ -20,7 +22,7 @@ def test_padding_is_not_counted():
     bare, padded = flatten(rows), flatten(rows, budget=40, slots=7)
     assert padded.tokens < padded.input_ids.numel()
     assert padded.lengths().tolist() == [5, 12, 9]
-    assert count([padded], SHAPE) == count([bare], SHAPE)
+    assert count([padded], SHAPE) == count([bare], SHAPE)._replace(slots=40)
     assert count([padded], SHAPE).tokens == 26
     assert count([padded, padded], SHAPE).operations == 2 * count([bare], SHAPE).operations
 
@@ -36,3 +38,31 @@ def test_operations_are_those_that_pytorch_counts():
     products = counter.get_flop_counts()["Global"][torch.ops.aten.addmm]
     attention = sum(4 * length**2 for length in lengths) * SHAPE.hidden_size * SHAPE.num_hidden_layers
     assert count([batch], replace(SHAPE, vocab_size=56)).operations == PASSES * (products + attention)
+
+
+MODERN = ModernBertConfig(
+    vocab_size=504, hidden_size=96, num_hidden_layers=6, num_attention_heads=2, intermediate_size=144
+)
+
+
+def counted_share(lengths: list[int], shape: ModernBertConfig) -> float:
+    """PyTorch's count of the forward pass over our count of the tokens' operations."""
+    rows = make_rows(lengths, longest=max(lengths), slots=3, vocabulary=500)
+    batch = flatten(rows)
+    model = BertForMaskedLM(shape).eval()
+    model.bert.attention = counting.host_attention
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        MaskedWords().outcome(model, batch)
+    of_pairs = len(lengths) * 2 * shape.hidden_size * (shape.hidden_size + 2)  # a head that it has not
+    return counter.get_total_flops() / (count([batch], shape).operations / PASSES - of_pairs)
+
+
+def test_a_modernberts_operations_are_those_that_pytorch_counts():
+    """All of them where sequences are shorter than the reach."""
+    assert counted_share([5, 60, 33], MODERN) == 1
+
+
+def test_blocks_of_a_window_add_little_to_the_operations_of_the_tokens():
+    """They compute scores for three times the reach, where each token sees twice of it."""
+    sizes = {"hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 1152, "num_hidden_layers": 3}
+    assert 1 < counted_share([300, 130, 90], replace(MODERN, **sizes)) < 1.03

@@ -69,7 +69,7 @@ def test_nothing_of_modernbert_is_imported_for_a_bert():
         "b.BertForPreTraining(ModelConfig(vocab_size=9, hidden_size=4, num_hidden_layers=1,"
         "num_attention_heads=2, intermediate_size=8))\n"
         "print([name for name in sys.modules if name.startswith('trainer.')"
-        " and name.endswith(('.modernbert', '.windows', '.cpu_blocks'))])"
+        " and name.endswith(('.modernbert', '.windows', '.window_blocks'))])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -13,7 +13,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.data.batches import Sequences
 from trainer.devices.counting import host_attention
-from trainer.devices.cpu_blocks import scored_pairs
+from trainer.devices.window_blocks import scored_pairs
 from trainer.extensions.splitting.plan.plan import BOTH, SMALL, WORDS
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.model.bert import Heads, Logits

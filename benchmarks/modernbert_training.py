@@ -1,0 +1,174 @@
+"""Training step of ModernBERT at 1,024 ids on one core: ours beside transformers' model.
+
+A step is forward, backward, clipping and AdamW update, in fp32; ours draws the original's dropout behind the
+attention, which transformers' model does not have. The examples are blocks of documents with 30 % masked.
+transformers' model computes the vocabulary's logits for every position; with its sparse_prediction for masked
+ones only. Its model without padding needs flash attention, which no processor has: in its place each
+sequence goes through alone. All take turns on the same batches, and the least CPU time of each counts,
+because other work only adds to it. The operations are PyTorch's count of ours beside those of the tokens
+alone.
+"""
+
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import transformers
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from benchmarks import corpus, measure
+from benchmarks.training import cpu_seconds
+from bertdata.dataset.reader import OpenedDataset, open_dataset
+from trainer.checkpoint.state import State
+from trainer.config.modernbert import ModernBertConfig
+from trainer.config.settings import Config
+from trainer.data.batches import Batch
+from trainer.data.dealing import Rows
+from trainer.data.flat import make_form
+from trainer.data.loader import Loader, Update
+from trainer.data.order import Position
+from trainer.devices import counting
+from trainer.extensions.loading.padded_rows import RowForm
+from trainer.extensions.loading.row_batches import RowBatch
+from trainer.model.bert import PASSES, BertForMaskedLM, count
+from trainer.model.pretraining import MaskedWords
+from trainer.registry import find
+from trainer.run.runtime import begin, make_model
+from trainer.run.training import Training
+from trainer.update.clipping import clip_
+from trainer.update.optimiser import build_optimiser, group_parameters
+
+PART_BYTES = 400_000
+LENGTH, MASKS = 1024, 307
+BATCH, ROUNDS = 4, 3
+OPTIMISER = "adamw"
+SHAPE = ModernBertConfig(
+    vocab_size=30522,
+    hidden_size=256,
+    num_hidden_layers=7,
+    num_attention_heads=4,
+    intermediate_size=384,
+    max_position_embeddings=LENGTH,
+)
+"""The smallest of Ettin's shapes."""
+
+Loss = Callable[[transformers.ModernBertForMaskedLM, RowBatch], Tensor]
+
+
+def ours(data: OpenedDataset) -> Callable[[Batch], object]:
+    """An update of the trainer."""
+    config = Config.of(optimiser=OPTIMISER, batch_size=BATCH)
+    runtime = begin(config).learning(data)
+    fresh = State(
+        step=0, seed=1, open_files=1, optimiser=OPTIMISER, model=SHAPE.as_json(), config=config.as_json()
+    )
+    training = Training(runtime, make_model(runtime, SHAPE), fresh)
+    return lambda batch: training.update([Update([batch], Position(0, 0))])
+
+
+def theirs(loss_of: Loss, sparse: bool) -> Callable[[RowBatch], object]:
+    """A step of transformers' model with our optimiser. sparse: logits of masked positions only."""
+    config = transformers.ModernBertConfig(**SHAPE.for_transformers(), sparse_prediction=sparse)
+    model = transformers.ModernBertForMaskedLM(config).train()
+    preset = find("preset", OPTIMISER)
+    optimiser = build_optimiser(preset, group_parameters(preset, model.named_parameters()))
+
+    def step(batch: RowBatch) -> None:
+        loss_of(model, batch).backward()
+        clip_([weight.grad for weight in model.parameters() if weight.grad is not None], 1.0)
+        optimiser.step()
+        optimiser.zero_grad()
+
+    return step
+
+
+def padded(model: transformers.ModernBertForMaskedLM, batch: RowBatch) -> Tensor:
+    """The loss on rows with their padding."""
+    mask, labels = batch.attention_mask.long(), labels_of(batch)
+    loss: Tensor = model(input_ids=batch.input_ids.long(), attention_mask=mask, labels=labels).loss
+    return loss
+
+
+def each_alone(model: transformers.ModernBertForMaskedLM, batch: RowBatch) -> Tensor:
+    """The loss on the sequences one by one, without padding, each by its masks."""
+    losses, labels = [], labels_of(batch)
+    for row, length in enumerate(batch.attention_mask.sum(1).tolist()):
+        if length:
+            masks = int((labels[row] != -100).sum())
+            ids = batch.input_ids[row : row + 1, :length].long()
+            losses.append(model(input_ids=ids, labels=labels[row : row + 1, :length]).loss * masks)
+    return torch.stack(losses).sum() / (labels != -100).sum()
+
+
+def labels_of(batch: RowBatch) -> Tensor:
+    """The labels of all positions, -100 where there is no mask."""
+    labels = torch.full(batch.input_ids.shape, -100)
+    rows, slots = batch.masked_lm_weights.nonzero(as_tuple=True)
+    labels[rows, batch.masked_lm_positions[rows, slots].long()] = batch.masked_lm_ids[rows, slots].long()
+    return labels
+
+
+def operations_share(batch: Batch) -> tuple[float, float]:
+    """Operations as PyTorch counts them over those of the tokens alone: of the forward pass, of both passes.
+
+    The backward pass computes scores once more, which the tokens' count has not.
+    """
+    model = BertForMaskedLM(SHAPE)
+    model.bert.attention = counting.host_attention
+    with FlopCounterMode(display=False) as counter:
+        loss = MaskedWords().outcome(model, batch).loss
+        forward = counter.get_total_flops()
+        loss.backward()  # type: ignore[no-untyped-call]
+    of_tokens = count([batch], SHAPE).operations
+    return PASSES * forward / of_tokens, counter.get_total_flops() / of_tokens
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    with tempfile.TemporaryDirectory() as place:
+        data = open_dataset(make_data(Path(place)))
+        steps: dict[str, Callable[..., object]] = {
+            "ours": ours(data),
+            "transformers, padded": theirs(padded, sparse=False),
+            "transformers, padded, head on masks": theirs(padded, sparse=True),
+            "transformers, each alone": theirs(each_alone, sparse=False),
+            "transformers, each alone, head on masks": theirs(each_alone, sparse=True),
+        }
+        flat = Loader(Rows(data), form=make_form(Rows(data), batch_size=BATCH), batch_size=BATCH)
+        rows = Loader(Rows(data), form=RowForm(), batch_size=BATCH)
+        least, tokens, shares = dict.fromkeys(steps, float("inf")), 0, []
+        for _ in range(ROUNDS):
+            pair = next(flat).batches[0], next(rows).batches[0]
+            tokens += int(pair[0].lengths().sum())
+            shares.append(operations_share(pair[0]))
+            for name, step in steps.items():
+                spent = cpu_seconds(step, pair[name != "ours"])
+                least[name] = min(least[name], spent)
+        flat.close()
+        rows.close()
+    fill = tokens / (ROUNDS * BATCH * LENGTH)
+    print(f"training steps of {BATCH} blocks of at most {LENGTH:,} ids (fill {fill:.2f}),")
+    print("ModernBERT of 7 layers, hidden 256, vocabulary 30522, one thread, fp32:")
+    for name, cpu in least.items():
+        print(f"  {name:<40} {cpu:5.2f} s a step; ours is {cpu / least['ours']:4.2f} times as fast")
+    forward, both = max(shares)
+    print(f"  operations over those of the tokens: forward {forward:.3f}, both passes {both:.3f}")
+
+
+def make_data(place: Path) -> str:
+    """A dataset of blocks of documents."""
+    part, shards = place / "part", str(place / "shards")
+    part.write_bytes(corpus.long_text(PART_BYTES)[:PART_BYTES].rpartition(b"\n\n")[0] + b"\n")
+    words = ["--vocab", str(corpus.vocabulary()), "--objective", "mlm", "--blocks", "complete_doc"]
+    sizes = ["--max-seq-length", str(LENGTH), "--max-predictions-per-seq", str(MASKS)]
+    command = [sys.executable, "-m", "bertdata", "create", str(part), "--output", shards]
+    measure.command(*command, *words, *sizes, "--masked-lm-prob", "0.3", "--dupe-factor", "1")
+    return shards
+
+
+if __name__ == "__main__":
+    main()
