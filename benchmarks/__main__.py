@@ -24,6 +24,7 @@ ALWAYS = (
     "packed_training",
     "optimiser_step",
     "arrow",
+    "records",
     "report_page",
 )
 WITH_THE_KIT = (

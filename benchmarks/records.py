@@ -161,7 +161,12 @@ def report(source: Source, place: Path, *, with_peer: bool) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.records", description=__doc__.split("\n")[0])
     parser.add_argument("--megabytes", type=int, nargs="+", default=[100, 1000], help="sizes of the text")
-    parser.add_argument("--peer-megabytes", type=int, default=1000, help="largest size given to the peer")
+    parser.add_argument(
+        "--peer-megabytes",
+        type=int,
+        default=100,
+        help="largest size given to the peer, 1 GB of it takes an hour",
+    )
     args = parser.parse_args()
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     os.environ["HF_HUB_OFFLINE"] = "1"

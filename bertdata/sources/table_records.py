@@ -41,6 +41,8 @@ def batch_records(batch: Any, settings: RecordSettings) -> Found:
     columns = {name: batch.column(name) for name in wanted_columns(settings) if name in batch.schema.names}
     for column in columns.values():
         _check_places(column)
+    if sum(column.nbytes for column in columns.values()) > settings.raw_bytes:  # a long text among them
+        return [_single(batch, row, settings) for row in range(batch.num_rows)]
     try:
         values = {name: column.to_pylist() for name, column in columns.items()}
     except UnicodeDecodeError:  # one text among them
@@ -67,8 +69,16 @@ def _check_places(column: Any) -> None:
 
 
 def _single(batch: Any, row: int, settings: RecordSettings) -> Any:
+    cells = {name: batch.column(name)[row] for name in wanted_columns(settings) if name in batch.schema.names}
+    if any(_text_bytes(cell) > settings.raw_bytes for cell in cells.values()):
+        return BadRecord(row + 1, "too_long", f"a text of more than {settings.raw_bytes} bytes")
     try:
-        values = {name: batch.column(name)[row].as_py() for name in wanted_columns(settings)}
+        values = {name: cell.as_py() for name, cell in cells.items()}
     except UnicodeDecodeError as error:
         return BadRecord(row + 1, "malformed", f"byte 0x{error.object[error.start]:02x} is not UTF-8")
     return record_of(row + 1, values, settings)
+
+
+def _text_bytes(cell: Any) -> int:
+    """Bytes of a text, which is not copied. 0 for other values."""
+    return cell.as_buffer().size if cell.is_valid and hasattr(cell, "as_buffer") else 0

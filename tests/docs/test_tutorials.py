@@ -46,6 +46,12 @@ def test_readme(checkout: Path) -> None:
 
 
 @pytest.mark.thorough
+def test_your_encoder(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert ConsolePage(ROOT / "docs" / "your-encoder.md", checkout).run() >= 10
+
+
+@pytest.mark.thorough
 @pytest.mark.usefixtures("bucket")
 def test_your_own_text_and_what_is_fine_tuned_from_its_run(checkout: Path) -> None:
     assert ConsolePage(ROOT / "docs" / "your-own-text.md", checkout).run() == 13

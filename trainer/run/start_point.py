@@ -173,7 +173,7 @@ def open_start(runtime: Runtime, shape: ModelConfig, path: str) -> Checkpoint:
 
 def _parts(names: Iterable[str]) -> str:
     """The parts of the model that the tensors belong to."""
-    return ", ".join(dict.fromkeys(".".join(name.split(".")[:2]) for name in names))
+    return ", ".join(sorted({".".join(name.split(".")[:2]) for name in names}))
 
 
 def find_continued_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:

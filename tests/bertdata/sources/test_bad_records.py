@@ -138,6 +138,16 @@ def test_a_field_that_is_missing_far_behind_is_named_with_its_record(tmp_path: P
         make(tmp_path / "a.jsonl", tmp_path / "out", text_field="text")
 
 
+@pytest.mark.thorough
+def test_a_field_that_is_missing_in_the_millionth_record_is_named(tmp_path: Path) -> None:
+    path, lines = tmp_path / "a.jsonl.zst", [b'{"text": "A b.", "lang": "en"}'] * 1_000_000
+    lines[999_999] = b'{"body": "x"}'
+    path.write_bytes(as_zstd(b"\n".join(lines)))
+    with pytest.raises(InputError, match="record 1000000: has no field 'text'"):
+        make(path, tmp_path / "out", text_field="text")
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
 def test_rows_of_csv_that_do_not_fit_are_counted(tmp_path: Path) -> None:
     rows = ["id,text", '1,"One, two."', "2", '3,"a"b', '4,"Four.\nFive."', "5,", '6,"open', "7,Seven."]
     (tmp_path / "a.csv").write_text("\n".join(rows))
@@ -231,6 +241,14 @@ def test_a_compressed_bomb_fills_no_memory(
     assert not (tmp_path / "other").exists()
 
 
+def test_texts_that_are_no_utf8_in_a_table_with_a_long_text_are_named(tmp_path: Path) -> None:
+    data = as_arrow(["One. Two.", "a" * (1 << 20), "Good."]).replace(b"Two", b"T\xffo")
+    (tmp_path / "a.arrow").write_bytes(data)
+    own = {"text_field": "text", "max_record_bytes": 1 << 10, "skip_bad_records": True}
+    counts = make(tmp_path / "a.arrow", tmp_path / "out", **own)
+    assert (counts.articles, counts.too_long, counts.malformed) == (1, 1, 1)
+
+
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.parquet.gz"])
 def test_a_long_row_is_left_out_of_tables(name: str, tmp_path: Path) -> None:
     documents = ["A b.", "a" * (1 << 20), "Good."]
@@ -239,7 +257,7 @@ def test_a_long_row_is_left_out_of_tables(name: str, tmp_path: Path) -> None:
     own = {"text_field": "text", "max_record_bytes": 1 << 10}
     counts = make(tmp_path / name, tmp_path / "out", skip_bad_records=True, **own)
     assert (counts.articles, counts.too_long) == (2, 1)
-    with pytest.raises(InputError, match=f"{name}: record 2: its text has 1048577 bytes, expected at most"):
+    with pytest.raises(InputError, match=f"{name}: record 2: a text of more than 73728 bytes"):
         make(tmp_path / name, tmp_path / "other", **own)
 
 

@@ -40,6 +40,8 @@ def completed(checkpoint: Checkpoint, program: str) -> Checkpoint:
 def told(checkpoint: Checkpoint) -> str:
     """The biases that ``completed`` adds, for a message, or empty where nothing is missing."""
     config = checkpoint.expect_config()
+    if not config.has_biases:
+        return ""
     keys = [*BIASES, "use_prediction_bias"] if _has_heads(checkpoint) else [*BIASES]
     names = [name for name in keys if not getattr(config, name)]
     return f", zeros for its missing biases (false: {', '.join(names)})" if names else ""

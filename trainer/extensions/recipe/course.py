@@ -92,14 +92,18 @@ def plan_course(config: Config, rows: Rows, copies: int, batch_size: int, accumu
         one = copies * batch_size
         least, rest = divmod(keys.batch_warmup_from, one)
         wanted = f"expected a multiple of {one} ({copies} x {batch_size} rows: a micro-batch of each copy)"
-        is_whole = not rest and 0 < least < accumulation
-        check(is_whole, f"batch_warmup_from is {keys.batch_warmup_from}, {wanted} below {accumulation * one}")
+        is_whole = not rest and 0 < least <= accumulation
+        check(
+            is_whole, f"batch_warmup_from is {keys.batch_warmup_from}, {wanted}, at most {accumulation * one}"
+        )
         settings = ModernBertSettings(
             batch_size=batch_size * accumulation,
             micro_batch_size=batch_size,
             max_seq_len=rows.layout.max_seq_length,
             world=copies,
-            warmup=TokenWarmup(sequences=least * batch_size, tokens=keys.batch_warmup_tokens or 0),
+            warmup=TokenWarmup(sequences=least * batch_size, tokens=keys.batch_warmup_tokens or 0)
+            if least < accumulation
+            else None,
         )
         stretches = list(grow(BatchWarmup(settings), each, accumulation))
     return UpdateCourse(

