@@ -167,9 +167,7 @@ def main() -> None:
     print("ModernBERT of 7 layers, hidden 256, vocabulary 30522, one thread, fp32:")
     for name, cpu in least.items():
         print(f"  {name:<40} {cpu:5.2f} s a step; ours is {cpu / least['ours']:4.2f} times as fast")
-    print(
-        f"  of the flat batches' places {1 - tokens / slots:.1%} are padding; operations over those of the tokens:"
-    )
+    print(f"  padding in flat batches: {1 - tokens / slots:.1%}; operations over those of the tokens:")
     for name, found in shares.items():
         forward, both = max(found)
         print(f"    {name}: forward {forward:.3f}, both passes {both:.3f}, which compute scores once more")
