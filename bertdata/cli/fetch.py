@@ -41,7 +41,7 @@ NAMES = {
     "squad": ("[VERSION]", 0, 1),
     "mrpc": ("no name", 0, 0),
 }
-"""What follows each kind, how many words at least and at most."""
+"""The words after each kind, in words, and their least and greatest number."""
 
 
 def make_parser() -> Parser:

@@ -37,7 +37,7 @@ class Recipe:
 
     @property
     def fidelity(self) -> dict[str, str]:
-        """What is exact, a distribution only, from a paper, as far as the recipe says it."""
+        """The settings that are exact, a distribution only, or from a paper, as far as the recipe says it."""
         found = {name: getattr(self, name) for name in ("exact", "distribution", "paper")}
         return {name: words for name, words in found.items() if words}
 

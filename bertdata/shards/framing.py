@@ -73,7 +73,7 @@ def count_records(file: IO[bytes], name: str) -> int:
 
 
 def record_starts(file: IO[bytes], name: str) -> Iterator[int]:
-    """Where each record of a seekable file starts, and at last its end. The file stays where it is."""
+    """The start of each record of a seekable file, and at last its end. The file stays where it is."""
     before, place, count = file.tell(), 0, 0
     end = file.seek(0, 2)
     try:

@@ -23,7 +23,7 @@ _PAIR_LABELS = 2
 
 
 class Frequencies(NamedTuple):
-    """How often each label was counted: ``counts[i]`` is that of the label ``i``."""
+    """The number of times that each label was counted: ``counts[i]`` is that of the label ``i``."""
 
     counts: Sequence[int]
 

@@ -40,7 +40,7 @@ def scored_pairs(ends: Sequence[int], reach: int) -> int:
 
 @cache
 def _band(reach: int) -> Tensor:
-    """What is added to the scores of a whole block and all that it sees."""
+    """The bias of the scores of a whole block and all that it sees."""
     size = max(reach, _LEAST)
     apart = torch.arange(-reach, size + reach) - torch.arange(size)[:, None]
     return torch.zeros(apart.shape).masked_fill_(apart.abs() > reach, -math.inf)

@@ -74,7 +74,7 @@ def decode_sample(data: bytes, form: ShardForm) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardHead:
-    """What a shard's file says before its samples. offsets: of each sample, and the file's end."""
+    """The part of a shard's file before its samples. offsets: of each sample, and the file's end."""
 
     form: ShardForm
     offsets: Array

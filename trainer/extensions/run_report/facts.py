@@ -21,7 +21,7 @@ _SETTINGS_BESIDE = ("output_dir", "resume", "resume_step", "steps_this_run", "no
 
 
 def facts_table(runs: Sequence[RecordedRun], names: Sequence[str]) -> DataTable:
-    """What each run trains, with what, and how far it is. A fact that no run tells is left out."""
+    """The task, data, device and progress of each run. A fact that no run tells is left out."""
     rows = [(label, *(find(run) for run in runs)) for label, find in _FACTS.items()]
     told = tuple(row for row in rows if any(row[1:]))
     return DataTable("What was trained", ("fact", *names), told, wide=True)
@@ -149,7 +149,7 @@ def _update(run: RecordedRun) -> str:
 
 
 def _last_start(name: str) -> Callable[[RecordedRun], str]:
-    """What the last process of the run told of itself under a name."""
+    """The value that the last process of the run told of itself under a name."""
 
     def find(run: RecordedRun) -> str:
         value = run.starts[-1].get(name, "") if run.starts else ""
