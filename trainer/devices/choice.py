@@ -67,7 +67,7 @@ def look_for(name: str, config: Config) -> Availability:
         return Availability(name, False, str(error))
     try:
         look = getattr(module, "look_for", None)
-        finding: Availability = look(config) if look else module.examine()
+        finding: Availability = look(config) if look else _examine(name)
     except SettingsError:
         raise
     except Exception as error:  # a fault in one device's packages must not end a run on another
@@ -81,11 +81,16 @@ def examine_device(name: str) -> Availability:
     if find_spec("torch") is None:
         return without_torch(name)
     try:
-        finding: Availability = examine_cpu() if name == PROCESSOR else find_module(name).examine()
+        finding = _examine(name)
     except SettingsError as error:
         return Availability(name, False, str(error))
     except Exception as error:  # a fault in one device's packages must not hide the other devices
         return _failed(name, error)
+    return finding
+
+
+def _examine(name: str) -> Availability:
+    finding: Availability = examine_cpu() if name == PROCESSOR else find_module(name).examine()
     return finding
 
 

@@ -4,6 +4,7 @@ With this module PyTorch's counters know the operations of the host's attention.
 """
 
 import math
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -11,8 +12,10 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode, register_flop_formula
 
-from trainer.devices.cpu import EVERY, cpu_attention
+from trainer.devices import fused_attention  # noqa: F401 - its operations are counted
+from trainer.devices.cpu import cpu_attention
 from trainer.devices.window_blocks import scored_pairs
+from trainer.model.layers import EVERY
 
 HOST = torch.device("cpu")
 host_attention = cpu_attention
@@ -41,31 +44,31 @@ def flop_counter(seen: float) -> FlopCounterMode:
         torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: backward,
         torch.ops.bertdata.flat_attention: forward,
         torch.ops.bertdata.flat_attention_backward: backward,
+        torch.ops.bertdata.fused_attention: forward,
+        torch.ops.bertdata.fused_attention_backward: backward,
     }
     return FlopCounterMode(display=False, custom_mapping=formulas)
 
 
 @register_flop_formula(torch.ops.bertdata.flat_attention, get_raw=True)
-def count_flops(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    ends: Tensor,
-    seed: Tensor,
-    dropout: float,
-    scale: float,
-    reach: int = EVERY,
-    *_: Any,
-    **__: Any,
-) -> int:
+def count_flops(query: Tensor, key: Tensor, value: Tensor, ends: Tensor, *others: Any, **_: Any) -> int:
     """Two products of (rows, head size) with (head size, seen rows) or the like for each block and head."""
-    return 2 * _product_flops(query, ends, reach)
+    return 2 * _product_flops(query, ends, _reach(others))
 
 
 @register_flop_formula(torch.ops.bertdata.flat_attention_backward, get_raw=True)
-def count_backward_flops(gradient: Tensor, *inputs: Any, **__: Any) -> int:
+def count_backward_flops(gradient: Tensor, query: Tensor, *inputs: Any, **_: Any) -> int:
     """Five products, of which one computes the scores again."""
-    return 5 * count_flops(*inputs) // 2
+    return 5 * _product_flops(query, inputs[2], _reach(inputs))
+
+
+register_flop_formula(torch.ops.bertdata.fused_attention, get_raw=True)(count_flops)
+register_flop_formula(torch.ops.bertdata.fused_attention_backward, get_raw=True)(count_backward_flops)
+
+
+def _reach(arguments: Sequence[Any]) -> int:
+    """The last argument of each of these operations, or EVERY where only the scale stands there."""
+    return arguments[-1] if isinstance(arguments[-1], int) else EVERY
 
 
 def _product_flops(query: Tensor, ends: Tensor, reach: int) -> int:

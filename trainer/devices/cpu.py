@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from trainer.devices.device import Device
-from trainer.model.layers import FlatAttention
+from trainer.model.layers import EVERY, FlatAttention
 from trainer.registry import find
 
 _LEVELS = 1 << 16
@@ -22,9 +22,6 @@ _LEVELS = 1 << 16
 
 _CHUNK = 1 << 20
 """Scores that are computed at once, if one head has no more: they stay in the processor's cache."""
-
-EVERY = -1
-"""The reach of a token that sees its whole sequence, which custom operations take in place of None."""
 
 Part = tuple[slice, slice]
 """Rows and heads."""
@@ -66,8 +63,13 @@ def cpu_attention(
     With dropout, torch's generator gives one seed a call, and the mask follows from it.
     """
     scale = query.shape[-1] ** -0.5 if scale is None else scale
-    seed = torch.randint(1 << 62, (1,)) if dropout else torch.zeros(1, dtype=torch.int64)
-    attended: Tensor = attend(query, key, value, ends, seed, dropout, scale, reach or EVERY)
+    if not dropout:
+        from trainer.devices.fused_attention import attend_fused
+
+        attended: Tensor = attend_fused(query, key, value, ends, scale, reach or EVERY)[0]
+    else:
+        seed = torch.randint(1 << 62, (1,))
+        attended = attend(query, key, value, ends, seed, dropout, scale, reach or EVERY)
     return attended
 
 
@@ -90,8 +92,7 @@ def attend(
             q, out = (_heads_first(one, part) for one in (query, output))
             k, v = (_heads_first(one, seen) for one in (key, value))
             weights = _softmax(q, k, scale, mask)
-            if dropout:
-                weights *= draw(weights.shape)
+            weights *= draw(weights.shape)
             out.copy_(torch.bmm(weights, v))
     return output
 
@@ -122,13 +123,10 @@ def attend_backward(
             k, v, of_key, of_value = (_heads_first(one, seen) for one in (key, value, *outputs[1:]))
             weights = _softmax(q, k, scale, mask)
             of_weights = torch.bmm(g, v.mT)
-            if dropout:
-                kept = draw(weights.shape)
-                of_weights *= kept
-                kept *= weights
-                give(of_value, torch.bmm(kept.mT, g))
-            else:
-                give(of_value, torch.bmm(weights.mT, g))
+            kept = draw(weights.shape)
+            of_weights *= kept
+            kept *= weights
+            give(of_value, torch.bmm(kept.mT, g))
             of_scores = torch._softmax_backward_data(of_weights, weights, -1, weights.dtype)
             of_query.copy_(torch.bmm(of_scores, k).mul_(scale))
             give(of_key, torch.bmm(of_scores.mT, q).mul_(scale))

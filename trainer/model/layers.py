@@ -93,6 +93,9 @@ class NormedDense(Dense):
         return (rows if self.norm_first else normed), normed
 
 
+EVERY = -1
+"""The reach of a token that sees its whole sequence, which custom operations take in place of None."""
+
 FlatAttention = Callable[..., Tensor]
 """Attention of each token to the tokens of its own sequence, as each device implements it.
 

@@ -1,4 +1,4 @@
-"""The statistics that an objective has of its own, such as next sentences or spans."""
+"""The statistics that an objective has of its own."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -9,6 +9,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from trainer.devices import counting  # noqa: F401 - the formulas of the counted operations
 from trainer.devices.cpu import attend, cpu_attention
+from trainer.devices.fused_attention import attend_fused
+from trainer.model.layers import EVERY
 from trainer.model.padded_attention import padded_attention
 
 LENGTHS = (5, 0, 17, 32, 1, 0)
@@ -53,10 +55,10 @@ def test_attention_and_its_gradients_equal_plain_attention(attention, scale):
 
 
 def test_many_heads_of_a_long_sequence_are_computed_in_parts(monkeypatch):
-    inputs = make_inputs()
-    whole = cpu_attention(*inputs, ends_of(LENGTHS), LONGEST, 0.0)
+    given = (*make_inputs(), ends_of(LENGTHS), torch.tensor([7]), 0.0, 0.5)
+    whole = attend(*given)
     monkeypatch.setattr("trainer.devices.cpu._CHUNK", 2 * 17**2)
-    assert torch.equal(cpu_attention(*inputs, ends_of(LENGTHS), LONGEST, 0.0), whole)
+    assert torch.equal(attend(*given), whole)
 
 
 def test_dropout_follows_torchs_seed():
@@ -102,6 +104,18 @@ def test_the_operation_is_sound_for_compilers(dropout):
         attend, (*make_inputs(), ends_of(LENGTHS), torch.tensor([7]), dropout, 0.5)
     )
     assert set(results.values()) == {"SUCCESS"}
+
+
+@pytest.mark.parametrize("reach", [EVERY, 4])
+def test_the_fused_operation_is_sound_for_compilers(reach):
+    results = torch.library.opcheck(attend_fused, (*make_inputs(), ends_of(LENGTHS), 0.5, reach))
+    assert set(results.values()) == {"SUCCESS"}
+
+
+def test_attention_without_dropout_equals_that_with_a_dropout_of_nothing():
+    inputs, ends = make_inputs(), ends_of(LENGTHS)
+    found = attend(*inputs, ends, torch.tensor([7]), 0.0, 0.5)
+    torch.testing.assert_close(cpu_attention(*inputs, ends, LONGEST, 0.0, 0.5), found)
 
 
 def test_the_counted_work_is_that_of_the_products_made(monkeypatch):

@@ -14,10 +14,19 @@ from trainer.devices import counting  # noqa: F401 - the formulas of the counted
 from trainer.devices.cpu import attend, cpu_attention
 from trainer.devices.cuda_attention import efficient_attention, flash_attention
 from trainer.devices.window_blocks import scored_pairs
+from trainer.model.layers import EVERY
 from trainer.model.padded_attention import padded_attention
 
 HEADS, SIZE = 2, 4
-ATTENTIONS = (cpu_attention, padded_attention)
+
+
+def products(query, key, value, ends, longest, dropout, scale=None, reach=None):
+    """The processor's attention for dropout, with none."""
+    seed = torch.zeros(1, dtype=torch.int64)
+    return attend(query, key, value, ends, seed, dropout, scale or SIZE**-0.5, reach or EVERY)
+
+
+ATTENTIONS = (cpu_attention, products, padded_attention)
 
 
 def ends_of(lengths: list[int]) -> Tensor:
@@ -94,14 +103,15 @@ def test_work_grows_with_the_window_not_with_the_square(length):
     assert scored_pairs([0, length], 64) <= 1.5 * length * 129
 
 
-def test_the_counted_operations_are_those_of_the_blocks():
+@pytest.mark.parametrize(("name", "attention"), [("fused", cpu_attention), ("flat", products)])
+def test_the_counted_operations_are_those_of_the_blocks(name, attention):
     inputs, ends = make_inputs(300), ends_of([260, 40])
     with FlopCounterMode(display=False) as counter:
-        attend(*inputs, ends, torch.zeros(1, dtype=torch.int64), 0.0, 1.0, 16).sum().backward()
+        attention(*inputs, ends, 260, 0.0, None, 16).sum().backward()
     pairs = scored_pairs(ends.tolist(), 16)
     counts = counter.get_flop_counts()["Global"]
-    assert counts[torch.ops.bertdata.flat_attention] == 2 * 2 * pairs * SIZE * HEADS
-    assert counts[torch.ops.bertdata.flat_attention_backward] == 5 * 2 * pairs * SIZE * HEADS
+    assert counts[getattr(torch.ops.bertdata, f"{name}_attention")] == 2 * 2 * pairs * SIZE * HEADS
+    assert counts[getattr(torch.ops.bertdata, f"{name}_attention_backward")] == 5 * 2 * pairs * SIZE * HEADS
 
 
 def test_flash_attention_is_given_the_reach_on_both_sides(monkeypatch):

@@ -85,4 +85,4 @@ def test_a_vocabulary_that_does_not_fit_or_is_missing_is_one_line(trainer, run, 
     refuse(trainer("predict", form, "[MASK]"), 1, "has 40005 tokens, the model has vocab_size")
     (form / "vocab.txt").unlink()
     refuse(trainer("predict", form, "[MASK]"), 2, "holds neither vocab.txt nor tokenizer.json; give --vocab")
-    refuse(trainer("predict", tmp_path / "absent", "[MASK]"), 2, "absent: holds no checkpoint")
+    refuse(trainer("predict", tmp_path / "absent", "[MASK]"), 2, "absent: no such file or directory")

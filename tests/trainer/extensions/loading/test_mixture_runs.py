@@ -42,7 +42,7 @@ def mixed(sets: Sequence[Path], *weights: object) -> Any:
 
 
 def epochs_told(log: str) -> list[str]:
-    return [line.partition(": ")[2] for line in log.splitlines() if "epochs" in line]
+    return [line.partition(": ")[2] for line in log.splitlines() if " epochs" in line]
 
 
 def test_epochs_of_each_source_are_told_at_start_on_the_way_and_at_the_end(trainer, sets, tmp_path):

@@ -37,8 +37,10 @@ def test_padding_is_not_counted_and_both_forms_have_the_same_counts():
     assert batch.input_ids.numel() > int(real.sum()) > 0  # there is padding
     assert flat[0].tokens < flat[0].input_ids.numel()
     assert sorted(batch.lengths()) == sorted(flat[0].lengths()[flat[0].lengths() > 0]) == sorted(real)
-    assert count(flat, SHAPE) == count(rows, SHAPE)
-    assert count(flat, SHAPE).tokens == int(real.sum())
+    counted, counted_flat = count(rows, SHAPE), count(flat, SHAPE)
+    assert counted_flat.operations == counted.operations
+    assert counted_flat.tokens == counted.tokens == int(real.sum())
+    assert counted.slots == batch.input_ids.numel() > counted_flat.slots == flat[0].input_ids.numel()
     assert count([*rows, *rows], SHAPE).operations == 2 * count(rows, SHAPE).operations
 
 

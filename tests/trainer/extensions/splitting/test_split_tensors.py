@@ -100,7 +100,8 @@ def run(tmp_path, stages, copies, work):
     """Each worker's result of work(division, tensors made for what it holds)."""
     threads = Threads(stages * copies)
     config = SimpleNamespace(
-        run=SimpleNamespace(output_dir=str(tmp_path), keep_checkpoints=3, start_moments=True)
+        run=SimpleNamespace(output_dir=str(tmp_path), keep_checkpoints=3, start_moments=True),
+        is_finetuning=True,  # there are no data whose vocabulary the checkpoint's must fit
     )
 
     def one(rank):
@@ -120,6 +121,7 @@ def run(tmp_path, stages, copies, work):
             device=Cpu(CONFIG),
             stop_all=stop_all,
             empty_model=empty_model,
+            log=lambda line: None,
         )
         return work(division, lambda held: SplitTensors(runtime, SHAPE, held))
 
