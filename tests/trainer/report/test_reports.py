@@ -4,14 +4,12 @@ import json
 import os
 import pty
 import subprocess
-import sys
 from datetime import datetime
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
-from bertdata.errors import InputError, SettingsError, StorageError
+from bertdata.errors import SettingsError, StorageError
 from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT
 from tests.support.report_records import COLUMNS, Clock, Recorder, evaluation, record, report, train
@@ -20,7 +18,6 @@ from trainer.report.reporter import (
     Reporter,
     make_reporter,
 )
-from trainer.report.tables import draw_curves
 from trainer.report.terminal import in_words
 
 
@@ -417,24 +414,6 @@ def test_a_stopped_run_ends_with_a_line_that_says_so(tmp_path, capsys):
     assert "success" not in printed
 
 
-def test_the_picture_is_drawn_at_the_end_and_again_from_the_tables(tmp_path):
-    reporter = make_reporter(Config.of(output_dir=str(tmp_path), log_every=1), COLUMNS, rank=0, clock=Clock())
-    for step in range(1, 9):
-        reporter.step(record(step))
-    reporter.evaluation(evaluation(8))
-    reporter.close()
-    svg, png = tmp_path / "curves.svg", tmp_path / "curves.png"
-    assert ElementTree.parse(svg).getroot().tag.endswith("svg")
-    shown = "".join(ElementTree.parse(svg).getroot().itertext())
-    for words in ("Loss: masked words", "Accuracy: next sentence", "evaluated", "guess without reading"):
-        assert words in shown
-    assert f"{tmp_path.name}. Loss: masked words" in shown
-    assert png.read_bytes().startswith(b"\x89PNG")
-    png.unlink()
-    assert draw_curves(tmp_path) == [svg, png]
-    assert png.exists()
-
-
 @pytest.mark.parametrize("status", ["stopped", "aborted"])
 def test_a_run_that_is_to_end_soon_draws_no_picture(tmp_path, status):
     reporter = make_reporter(Config.of(output_dir=str(tmp_path), log_every=1), COLUMNS, rank=0, clock=Clock())
@@ -442,18 +421,6 @@ def test_a_run_that_is_to_end_soon_draws_no_picture(tmp_path, status):
     reporter.close(status)
     assert len((tmp_path / "training.csv").read_text(encoding="utf-8").splitlines()) == 2
     assert not list(tmp_path.glob("curves.*"))
-
-
-def test_a_picture_without_tables_is_an_error_that_names_the_file(tmp_path):
-    with pytest.raises(InputError, match=r"holds no training\.csv"):
-        draw_curves(tmp_path)
-
-
-def test_a_run_without_matplotlib_ends_with_a_line_and_no_picture(tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    report(tmp_path, range(1, 2))
-    assert "no picture of the curves: it needs the package matplotlib" in capsys.readouterr().err
-    assert not (tmp_path / "curves.png").exists()
 
 
 def test_columns_are_graphcores(tmp_path):

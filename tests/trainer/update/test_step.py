@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.support.operations import Operations
-from tests.support.optimisers import make_optimiser
+from tests.support.optimisers import OPTIMISERS_OF_RECIPES, make_optimiser
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.devices.device import Device
@@ -25,7 +25,7 @@ SHAPES = {
 }
 OPTIMISERS = (
     *("lamb-nvidia", "lamb-nvlamb", "lamb-graphcore", "adamw-bert", "adamw", "momentum", "sgd"),
-    *("stableadamw", "stableadamw-modernbert"),
+    *OPTIMISERS_OF_RECIPES,
 )
 WAITS = {"nonzero", "_local_scalar_dense", "is_nonzero", "equal", "masked_select", "_to_cpu"}
 """Operations that return only when the device has done everything before them."""
