@@ -1,7 +1,9 @@
 """open_dataset's examples by number, and masks that follow set_epoch."""
 
+import importlib
 import os
 import pickle
+import pkgutil
 import shutil
 from pathlib import Path
 from random import Random
@@ -15,6 +17,7 @@ import transformers
 from torch.utils.data import DataLoader
 
 import bertdata
+import bertdata.dataset
 from bertdata.dataset import random_access
 from bertdata.dataset.masked_data import MaskedData
 from bertdata.dataset.reader import OpenedDataset
@@ -216,12 +219,13 @@ def test_the_map_style_datasets_view_is_a_dataset_of_every_row(training_set, tmp
     assert first.datasets(streaming=False)["labels"] != again.datasets(streaming=False)["labels"]
 
 
-def test_every_dataset_that_changes_batches_changes_runs_of_them_too():
-    kinds = [OpenedDataset, *OpenedDataset.__subclasses__()]
-    assert MaskedData in kinds
-    for kind in kinds:
-        if kind.__module__.startswith("bertdata.") and kind.batches is not OpenedDataset.batches:
-            assert kind.altered is not OpenedDataset.altered, kind
+def test_every_dataset_that_alters_stored_examples_alters_runs_of_them_too():
+    for module in pkgutil.iter_modules(bertdata.dataset.__path__, "bertdata.dataset."):
+        importlib.import_module(module.name)
+    altering = {kind for kind in OpenedDataset.__subclasses__() if kind.stored is not OpenedDataset.stored}
+    assert MaskedData in altering
+    for kind in altering:
+        assert kind.altered is not OpenedDataset.altered, kind
 
 
 def test_a_batch_by_number_trains_with_shuffle(training_set):
