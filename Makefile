@@ -26,7 +26,7 @@ endef
 # All extras, the kernels, and what tests and checks use.
 $(READY): setup.py pyproject.toml constraints.txt $(NATIVE)
 	@echo 'Installing all extras and the test tools into $(VENV): some minutes; log: $(LOG)'
-	@echo 'Downloads 0.9 GB; with the CUDA build of PyTorch, which a package index gives on Linux, 3.4 GB (docs/installation.md)'
+	@echo 'Downloads 0.9 GB; with the CUDA build of PyTorch, which a package index gives on Linux, 3.4 GB (docs/running.md)'
 	$(call install,--editable '.[dev]')
 	@touch $(TOOLKIT) $@
 

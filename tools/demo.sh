@@ -39,7 +39,7 @@ trap stop_horovod EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 echo "In the background: installing PyTorch and building Horovod, for the training at the end (log: $LOG)"
-echo "PyTorch is a download of 0.2 GB as its CPU build, 3 GB as its CUDA build (docs/installation.md)"
+echo "PyTorch is a download of 0.2 GB as its CPU build, 3 GB as its CUDA build (docs/running.md)"
 
 title "A Wikipedia dump to text: articles, then sentences, then a vocabulary"
 show "$BIN/bertdata" extract golden/dump/allerwiki-20200101-pages-articles.xml --output $OUT/extracted
