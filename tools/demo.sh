@@ -93,7 +93,7 @@ export OMP_NUM_THREADS=1 # two workers on two cores
 without_prefixes() { (trap '' INT && exec sed -u -E 's/^\[[0-9]+\]<std(out|err)>://'); }
 train() {
   show "${launcher[@]}" -m trainer pretrain --config tiny \
-    --train-data $OUT/hdf5/$1+$OUT/corpus/$1 --eval-data $OUT/eval/$1 --output-dir $OUT/run "${@:2}" 2>&1 |
+    --train-data $OUT/hdf5/$1+$OUT/corpus/$1 --eval-data $OUT/eval/$1 --curves --output-dir $OUT/run "${@:2}" 2>&1 |
     without_prefixes
 }
 train phase1 --batch-size 8 --steps 400 --eval-every 80

@@ -199,7 +199,7 @@ def test_a_run_evaluates_as_often_as_asked_and_at_its_end(trainer, training_set,
 def test_mlperfs_rule_says_how_often(training_set):
     expected = {256: 150_000, 3072: 175_000, 8192: 225_000}
     for batch, examples in expected.items():
-        assert Config.of(batch_size=batch).evaluation_interval(1) == examples
+        assert Config.of().evaluation_interval(batch) == examples
 
 
 def test_training_stops_at_the_target(trainer, training_set, tmp_path, monkeypatch):
