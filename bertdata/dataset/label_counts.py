@@ -68,7 +68,7 @@ class LabelSurvey(NamedTuple):
 
     @property
     def guess(self) -> str:
-        """The accuracy and loss of a guess that reads nothing, in words; empty where nothing was counted."""
+        """Accuracy and loss of a guess that reads nothing, in words, empty where nothing was counted."""
         told = []
         for head, labels, word in (("mlm", self.words, self.word), ("nsp", self.pairs, self.pair_word)):
             if labels and sum(labels.counts):
