@@ -21,6 +21,8 @@ from trainer.config.phases import ambiguous
 
 TITLES = {
     "run": "run",
+    "start": "start from a checkpoint",
+    "evaluation": "evaluations",
     "data": "data",
     "loading": "rows, length bins, packing at load",
     "masking": "masks",

@@ -110,6 +110,11 @@ class Config:
         return self.loading is not None and self.loading.rows
 
     @property
+    def phase(self) -> int:
+        """The phase of pre-training, 1 or 2."""
+        return 2 if "start" in self.others and self.others["start"].phase2 else 1
+
+    @property
     def counts_updates(self) -> bool:
         """True if the data give the number of updates."""
         by_tokens = self.recipe is not None and self.recipe.train_tokens is not None
@@ -169,15 +174,6 @@ class Config:
         values |= self.recipe.values() if self.recipe else {}
         given = {name: values[name] for name in kind.defaults if values.get(name) is not None}
         return kind.formula(rate, steps, self.find_warmup(steps), **given)
-
-    def evaluation_interval(self, batch: int) -> int:
-        """Examples trained between two evaluations, by eval_every or MLPerf's rule. 0: only at the end.
-
-        batch: the examples of an update.
-        """
-        if self.run.eval_every is not None:
-            return self.run.eval_every * batch
-        return int(0.05 * (230.23 * batch + 3_000_000) / 25_000) * 25_000
 
     def keys_without_effect(self, device: str, idle_there: Iterable[str] = ()) -> list[str]:
         """The given keys that have no effect on the device, for one line of the log.

@@ -21,6 +21,8 @@ CORE: Mapping[str, Mapping[str, str]] = {
         "doctor": "trainer.run.doctor:run",
     },
     "keys": {
+        "start": "trainer.config.start:StartSection",
+        "evaluation": "trainer.config.evaluation:EvaluationSection",
         "loading": "trainer.config.loading:LoadingSection",
         "masking": "trainer.config.masking:MaskingSection",
         "modernbert": "trainer.config.modernbert:MODERNBERT_SECTION",
@@ -57,6 +59,7 @@ CORE: Mapping[str, Mapping[str, str]] = {
     "strategy": {
         "replicated": "trainer.update.strategy:Strategy",
     },
+    "split model": {"place": "trainer.run.dividing:find_place"},
     "update": {
         "weights in 16 bits": "trainer.update.half_weights:HalfWeights",
         "averages over workers": "trainer.update.averaging:WorkerAverages",

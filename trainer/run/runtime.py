@@ -16,7 +16,6 @@ from trainer.collectives.launchers import find_local_rank, find_rank
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.dealing import Rows, find_rows
-from trainer.data.flat import Form, make_form
 from trainer.devices.device import Device, find_device, on_device
 from trainer.errors import ReportedError
 from trainer.model.bert import HeadedBert
@@ -60,20 +59,6 @@ class Runtime:
     def has_rows(self) -> bool:
         """True if batches are rows, as the device or the configuration says. False: they are flat."""
         return self.config.has_rows or self.device.needs_rows
-
-    def form(self, rows: Rows, batch_size: int, micro_batches: int) -> Form:
-        """The form of the training's batches of so many rows.
-
-        micro_batches: those of an update over all workers, to which its rows are dealt.
-        """
-        return make_form(
-            rows,
-            batch_size=batch_size,
-            padded=self.has_rows,
-            token_budget=self.config.data.token_budget,
-            micro_batches=micro_batches,
-            few_widths=self.device.compiles or self.device.needs_rows,
-        )
 
     def name_idle_keys(self) -> None:
         """Log the given keys that have no effect here, if there are any."""
@@ -185,18 +170,8 @@ def divide(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtim
 
     sequence_length: most tokens of an example. SettingsError where the model cannot be split as configured.
     """
-    config, device, workers = runtime.config, runtime.device, runtime.workers
-    asked = config.run.strategy
-    if asked != "auto":
-        from trainer.devices.own_strategy import check_strategy
-
-        check_strategy(asked, device)
-    needs_plan = config.plan is not None or asked in ("sharded", "pipelined")
-    if not needs_plan and asked == "auto" and workers.size > 1:
-        from trainer.run.device_memory import fits_whole
-
-        needs_plan = not fits_whole(config, device, workers, runtime.empty_model(shape).count_weights())
-    if not needs_plan:
-        return replace(runtime, division=whole(workers))
-    divided: Runtime = find("split model", "plan")(runtime, shape, sequence_length)
-    return divided
+    config = runtime.config
+    if runtime.workers.size == 1 and config.run.strategy == "auto" and config.plan is None:
+        return replace(runtime, division=whole(runtime.workers))
+    placed: Runtime = find("split model", "place")(runtime, shape, sequence_length)
+    return placed

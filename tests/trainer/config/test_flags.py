@@ -262,9 +262,9 @@ def imported(line: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "more"),
     [
-        ("--config tiny --train-data a --steps 4 --recompute auto", []),
+        ("--config tiny --train-data a --steps 4 --recompute auto", ["evaluation"]),
         ("--wandb", ["loggers"]),
-        ("--steps 3 4", ["phases"]),
+        ("--steps 3 4", ["phases", "start"]),
         ("--stages 2", ["split"]),
         ("--masking dynamic", ["masking"]),
         ("--task mrpc", ["finetuning"]),

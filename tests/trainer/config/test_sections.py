@@ -8,6 +8,7 @@ import pytest
 from bertdata.config.declared import schema_of
 from bertdata.errors import SettingsError
 from tests.support.configurations import OWN_KEYS, assert_declared, assert_sections
+from trainer.config.evaluation import EvaluationSection
 from trainer.config.flags import make_config
 from trainer.config.keys import (
     CORE,
@@ -123,9 +124,12 @@ def test_a_contradictory_batch_is_refused_with_its_numbers():
 
 @pytest.mark.parametrize(("batch", "examples"), [(256, 150_000), (3072, 175_000), (8192, 225_000)])
 def test_evaluation_is_as_frequent_as_mlperfs(batch, examples):
-    assert Config.of(global_batch_size=batch).evaluation_interval(batch) == examples
-    assert Config.of(global_batch_size=batch, eval_every=10).evaluation_interval(batch) == 10 * batch
-    assert Config.of(eval_every=0).evaluation_interval(32) == 0
+    assert Config.of(global_batch_size=batch).section(EvaluationSection).interval(batch) == examples
+    assert (
+        Config.of(global_batch_size=batch, eval_every=10).section(EvaluationSection).interval(batch)
+        == 10 * batch
+    )
+    assert Config.of(eval_every=0).section(EvaluationSection).interval(32) == 0
 
 
 def test_model_settings_are_the_files_under_the_inline_keys(tmp_path):

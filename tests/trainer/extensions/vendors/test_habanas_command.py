@@ -24,7 +24,7 @@ def test_habanas_command_is_understood():
         assert config.run.output_dir == "run"
     found = [
         [
-            c.run.phase2,
+            c.phase,
             c.data.train_data,
             c.data.max_seq_length,
             c.data.max_predictions_per_seq,
@@ -33,6 +33,6 @@ def test_habanas_command_is_understood():
         ]
         for c in (first, second)
     ]
-    assert found == [[False, "phase1", 128, 20, 7038, 2000], [True, "phase2", 512, 80, 1563, 200]]
+    assert found == [[1, "phase1", 128, 20, 7038, 2000], [2, "phase2", 512, 80, 1563, 200]]
     assert [c.update.micro_batches(8) for c in (first, second)] == [(64, 128), (8, 512)]
     assert [c.schedule.base_learning_rate for c in (first, second)] == [6e-3, 4e-3]
