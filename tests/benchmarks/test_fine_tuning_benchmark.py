@@ -13,6 +13,7 @@ from benchmarks.fine_tuning.article_split import split_articles, write_split
 from benchmarks.fine_tuning.peer_answers import PeerSpan, answer_texts, best_answer
 from benchmarks.fine_tuning.task import MRPC, TASKS, TaskData
 from trainer.config.finetuning import FinetuningSection
+from trainer.config.optimiser import OptimiserSection
 from trainer.config.settings import Config
 from trainer.extensions.finetuning.finetune_command import make_task_config
 
@@ -100,7 +101,11 @@ def test_our_command_asks_for_the_tasks_settings(task):
         task.stride,
         20,
     )
-    assert (config.update.weight_decay, config.update.clipping_point, config.update.max_grad_norm) == (
+    assert (
+        config.section(OptimiserSection).weight_decay,
+        config.update.clipping_point,
+        config.update.max_grad_norm,
+    ) == (
         0,
         "per_update",
         1,

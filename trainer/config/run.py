@@ -24,13 +24,6 @@ class RunSection(Section):
         "replicated where that fits, else the fastest plan",
         ("auto", "replicated", "sharded", "pipelined"),
     )
-    dist: bool = shown(False, "start world_size workers on this machine, unless a launcher has started them")
-    world_size: int | None = shown(None, "expected number of workers (default: any)", least=1)
-    collective: str | None = setting(
-        None,
-        "communication between workers (default: the launcher's)",
-        ("single", "torch_distributed", "horovod", "poprun"),
-    )
     compile: bool | None = shown(
         None,
         "compile the model where the device can (default: in pre-training on cuda, with Triton and a C "

@@ -21,13 +21,16 @@ CORE: Mapping[str, Mapping[str, str]] = {
         "doctor": "trainer.run.doctor:run",
     },
     "keys": {
+        "workers": "trainer.config.workers:WorkersSection",
         "start": "trainer.config.start:StartSection",
         "evaluation": "trainer.config.evaluation:EvaluationSection",
         "loading": "trainer.config.loading:LoadingSection",
         "masking": "trainer.config.masking:MaskingSection",
         "modernbert": "trainer.config.modernbert:MODERNBERT_SECTION",
+        "optimiser": "trainer.config.optimiser:OptimiserSection",
         "scaling": "trainer.config.scaling:ScalingSection",
         "split": "trainer.config.split:SplitSection",
+        "formula": "trainer.config.formula:FormulaSection",
         "recipe": "trainer.config.recipe:RecipeSection",
         "loggers": "trainer.config.loggers:LoggersSection",
         "finetuning": "trainer.config.finetuning:FinetuningSection",
@@ -90,7 +93,7 @@ CORE: Mapping[str, Mapping[str, str]] = {
     "schedule": {
         "mlperf": f"{_UPDATES}.mlperf:MLPERF",
         "nvidia-poly": f"{_UPDATES}.nvidia:NVIDIA_POLY",
-        "nvidia-linear": f"{_UPDATES}.nvidia:NVIDIA_LINEAR",
+        "nvidia-linear": f"{_UPDATES}.nvidia_finetuning:NVIDIA_LINEAR",
         "habana-tf": f"{_UPDATES}.habana:HABANA_TF",
         "polynomial_decay": f"{_UPDATES}.graphcore:POLYNOMIAL_DECAY",
         "natural_exponential": f"{_UPDATES}.graphcore:NATURAL_EXPONENTIAL",
@@ -134,15 +137,6 @@ def is_name(kind: str, name: str) -> bool:
 def find(kind: str, name: str) -> Any:
     """The object of that name, imported now. SettingsError as from ``find_module``."""
     return getattr(find_module(kind, name), _target(kind, name)[1])
-
-
-def find_own(name: str) -> Any:
-    """The object of one's own that package.module:NAME names. SettingsError where it is not there."""
-    module, _, attribute = name.partition(":")
-    try:
-        return getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise SettingsError(f"{name}: {error}") from None
 
 
 def find_module(kind: str, name: str) -> ModuleType:

@@ -50,20 +50,13 @@ class Tables(Logger):
 
 
 def _begin_table(path: Path, columns: Collection[str], resume_step: int | None) -> None:
-    """Begin the table, or cut it after the resumed step. An earlier phase's table is renamed.
+    """Begin the table, or go on with what it holds up to the resumed step."""
+    rows: list[dict[str, str]] = []
+    if path.exists():
+        from trainer.report.table_rows import take_up
 
-    Rows that an earlier version wrote, with fewer columns, are continued with empty ones.
-    """
-    lines = [_line(columns)]
-    if path.exists() and resume_step is not None:
-        from trainer.report.table_rows import read_table
-
-        rows = read_table(path)
-        kept = [row for row in rows if int(row["step"]) <= resume_step]
-        lines += [_line(row.get(name, "") for name in columns) for row in kept]
-    elif path.exists():
-        number = len(list(path.parent.glob(f"{path.stem}*.csv")))
-        path.rename(path.with_suffix(f".{number}.csv"))
+        rows = take_up(path, resume_step)
+    lines = [_line(columns), *(_line(row.get(name, "") for name in columns) for row in rows)]
     with storage.open_output(str(path)) as file:
         file.write("".join(lines).encode())
 

@@ -62,10 +62,12 @@ class Runtime:
 
     def name_idle_keys(self) -> None:
         """Log the given keys that have no effect here, if there are any."""
-        config = self.config
-        idle_here = (*self.device.idle, *["token_budget"] * self.has_rows)
-        if idle := config.keys_without_effect(config.run.device, idle_here):
-            self.log(f"accepted, without effect on device {config.run.device}: {', '.join(idle)}")
+        config, idle_here = self.config, (*self.device.idle, *["token_budget"] * self.has_rows)
+        if config.others or idle_here or config.data.generated_data:
+            from trainer.config.idle import idle_keys
+
+            if idle := idle_keys(config, config.run.device, idle_here):
+                self.log(f"accepted, without effect on device {config.run.device}: {', '.join(idle)}")
 
     def changed(self, config: Config) -> "Runtime":
         """The runtime with another configuration, and its task."""
@@ -116,28 +118,25 @@ def connect(config: Config) -> Runtime:
     device = find_device(config, find_local_rank())
     rank, size = find_rank()
     if rank == 0 and config.run.device != device.name:
-        say_error(f"trainer: device auto: {_described(device)}")
+        from trainer.devices.choice import describe_choice
+
+        say_error(
+            f"trainer: device auto: {describe_choice(device.name, device.why_chosen, device.describe())}"
+        )
     config = device.config
     torch.use_deterministic_algorithms(config.run.deterministic)
     if rank == 0 and size > 1:
         say_error(f"trainer: connecting {size} workers")
-    workers = find_collective(config.run.collective, device)
+    keys = config.others.get("workers")
+    workers = find_collective(keys and keys.collective, device)
     task = find_task(config.task, config, device.row_losses)
     runtime = Runtime(config=config, device=device, workers=workers, division=whole(workers), task=task)
-    if (wanted := config.run.world_size or workers.size) != workers.size:
-        found = f"world_size is {wanted}, found {workers.size}"
+    if keys and (keys.world_size or workers.size) != workers.size:
+        found = f"world_size is {keys.world_size}, found {workers.size}"
         runtime.stop_all(
             SettingsError(f"{found}: start as many workers, or, without a launcher, give --dist")
         )
     return runtime
-
-
-def _described(device: Device) -> str:
-    """The chosen device in words: why it is the processor, or the accelerator's own description."""
-    if device.why_chosen:
-        return f"{device.name}, since {device.why_chosen}"
-    name, _, about = device.describe().partition(": ")
-    return f"{name} ({about})"
 
 
 def find_model_config(

@@ -175,7 +175,7 @@ def test_a_flag_that_is_like_no_other_names_none(unlike):
 
 @pytest.mark.parametrize("everything", [False, True])
 def test_names_stay_whole_in_the_help(everything):
-    shown = make_parser("trainer", [], everything).format_help()
+    shown = make_parser("trainer", everything).format_help()
     assert not [line for line in shown.splitlines() if line.endswith("-")]
     assert {"lamb-nvlamb,", "lamb-graphcore-pytorch,"} <= set(shown.split())
 
@@ -262,7 +262,7 @@ def imported(line: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "more"),
     [
-        ("--config tiny --train-data a --steps 4 --recompute auto", ["evaluation"]),
+        ("--config tiny --train-data a --steps 4 --recompute auto", ["evaluation", "files"]),
         ("--wandb", ["loggers"]),
         ("--steps 3 4", ["phases", "start"]),
         ("--stages 2", ["split"]),

@@ -17,6 +17,7 @@ from bertdata.errors import BertDataError, SettingsError
 from bertdata.io.process_pool import available_cores
 from trainer.collectives.launchers import LAUNCHED
 from trainer.config.settings import Config
+from trainer.config.workers import WorkersSection
 from trainer.errors import ReportedError, WorkerLost, naming_extra
 
 _REPORTED, _WORKER = "reported", "worker."
@@ -29,7 +30,7 @@ def launched(config: Config, *words: str) -> bool:
     SIGTERM and Ctrl-C are forwarded to each worker. ReportedError when a worker failed and printed why,
     WorkerLost when one failed without.
     """
-    size = config.run.world_size
+    size = config.section(WorkersSection).world_size
     if size is None:
         raise SettingsError("world_size is missing: give --world-size")
     signals = list[int]()

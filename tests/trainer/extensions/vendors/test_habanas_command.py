@@ -4,6 +4,7 @@ from shlex import split
 
 from tests.support.configurations import warmup_updates
 from trainer.config.flags import make_configs
+from trainer.config.workers import WorkersSection
 
 HABANA = split(
     "--config habana_large --mode lazy --precision bf16 --batch_size 64 8 --train-data-phase1 phase1 "
@@ -14,7 +15,8 @@ HABANA = split(
 def test_habanas_command_is_understood():
     first, second = make_configs(HABANA)
     for config in (first, second):
-        assert (config.run.device, config.update.precision, config.run.dist, config.run.world_size) == (
+        workers = config.section(WorkersSection)
+        assert (config.run.device, config.update.precision, workers.dist, workers.world_size) == (
             "hpu",
             "bf16",
             True,
