@@ -10,11 +10,11 @@ from bertdata.loaders.modernbert.settings import ModernBertSettings, TokenWarmup
 from bertdata.loaders.modernbert.warmup import BatchWarmup
 from trainer.config.files import shipped_configs
 from trainer.config.flags import make_configs
-from trainer.config.formula import FormulaSection
 from trainer.config.help import TITLES
 from trainer.config.keys import DEVICES, SECTIONS, find_section, older_names
 from trainer.config.schedule import Schedule, Warmup
 from trainer.config.settings import Config
+from trainer.config.update_options import FormulaSection
 from trainer.extensions.recipe.course import UpdateCourse, grow
 from trainer.registry import CORE, find
 

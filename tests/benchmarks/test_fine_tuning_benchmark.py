@@ -13,8 +13,8 @@ from benchmarks.fine_tuning.article_split import split_articles, write_split
 from benchmarks.fine_tuning.peer_answers import PeerSpan, answer_texts, best_answer
 from benchmarks.fine_tuning.task import MRPC, TASKS, TaskData
 from trainer.config.finetuning import FinetuningSection
-from trainer.config.optimiser import OptimiserSection
 from trainer.config.settings import Config
+from trainer.config.update_options import OptimiserSection
 from trainer.extensions.finetuning.finetune_command import make_task_config
 
 CONTEXT = "The mill burned twice. A clock stands there now."

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from bertdata.io.terminal import say_text
+from trainer.config.run_options import WorkersSection
 from trainer.config.settings import Config
-from trainer.config.workers import WorkersSection
 from trainer.registry import find
 
 

@@ -16,8 +16,8 @@ from trainer.checkpoint.reading import choose_checkpoint, read_state
 from trainer.checkpoint.source import find_own, open_checkpoint, read_weights_into
 from trainer.checkpoint.state import STATE, find_checkpoints
 from trainer.config.flags import make_config
+from trainer.config.run_options import StartSection
 from trainer.config.settings import Config
-from trainer.config.start import StartSection
 from trainer.config.task_names import task_flags
 from trainer.errors import CheckpointError
 from trainer.model.bert import HeadedBert

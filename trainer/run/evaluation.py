@@ -7,7 +7,7 @@ import torch
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.io import storage
 from trainer.checkpoint.state import State
-from trainer.config.evaluation import EvaluationSection
+from trainer.config.run_options import EvaluationSection
 from trainer.data.evaluation import evaluation_batches, make_evaluation_form
 from trainer.errors import StopRequested
 from trainer.model.evaluation import TaskEvaluation

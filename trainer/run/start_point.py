@@ -17,8 +17,8 @@ from trainer.checkpoint.source import find_own, open_checkpoint
 from trainer.checkpoint.state import MOMENTS, State, find_checkpoints
 from trainer.checkpoint.stored import Checkpoint
 from trainer.config.model import ModelConfig
+from trainer.config.run_options import StartSection
 from trainer.config.settings import Config
-from trainer.config.start import StartSection
 from trainer.data.order import Position
 from trainer.errors import CheckpointError
 from trainer.run.path_check import find_used, in_use

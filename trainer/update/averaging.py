@@ -10,8 +10,8 @@ from torch import Tensor
 
 from trainer.collectives.collective import Collective
 from trainer.collectives.workers import split_into_buckets
+from trainer.config.run_options import WorkersSection
 from trainer.config.settings import Config
-from trainer.config.workers import WorkersSection
 from trainer.update.strategy import Worker
 
 

@@ -8,7 +8,6 @@ import pytest
 from bertdata.config.declared import schema_of
 from bertdata.errors import SettingsError
 from tests.support.configurations import OWN_KEYS, assert_declared, assert_sections
-from trainer.config.evaluation import EvaluationSection
 from trainer.config.flags import make_config
 from trainer.config.idle import idle_keys
 from trainer.config.keys import (
@@ -19,6 +18,7 @@ from trainer.config.keys import (
     properties,
     section_keys,
 )
+from trainer.config.run_options import EvaluationSection
 from trainer.config.settings import Config
 
 MARKS = {"section", "common", "by_phase", "phases", "older_names"}

@@ -9,7 +9,7 @@ from trainer.config.flags import make_config, make_configs
 from trainer.config.masking import MaskingSection
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
-from trainer.config.optimiser import OptimiserSection
+from trainer.config.update_options import OptimiserSection
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from tests.support.padded_examples import PaddedForm
 from tests.support.training_runs import refuse, start_workers, words
 from trainer.checkpoint.state import find_checkpoints
 from trainer.collectives.collective import Collective
-from trainer.config.evaluation import EvaluationSection
 from trainer.config.model import ModelConfig
+from trainer.config.run_options import EvaluationSection
 from trainer.config.settings import Config
 from trainer.data.batches import FlatBatch
 from trainer.data.dealing import Rows

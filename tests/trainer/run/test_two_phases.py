@@ -16,7 +16,7 @@ from trainer.checkpoint.reading import read_state
 from trainer.checkpoint.state import find_checkpoints
 from trainer.collectives.launchers import find_launcher
 from trainer.config.flags import make_configs
-from trainer.config.start import StartSection
+from trainer.config.run_options import StartSection
 from trainer.run.training import Training
 
 HABANA = split(

@@ -10,12 +10,11 @@ from bertdata.tokens.files import VocabularyFile
 from trainer.checkpoint.reading import choose_checkpoint
 from trainer.checkpoint.source import is_checkpoint, open_checkpoint
 from trainer.checkpoint.state import find_checkpoints
-from trainer.config.evaluation import EvaluationSection
 from trainer.config.finetuning import FinetuningSection
 from trainer.config.masking import MaskingSection
 from trainer.config.model import ModelConfig
+from trainer.config.run_options import EvaluationSection, StartSection
 from trainer.config.settings import Config
-from trainer.config.start import StartSection
 from trainer.extensions.finetuning.task_data import find_data
 from trainer.extensions.finetuning.task_files import (
     feature_length,

@@ -16,8 +16,8 @@ from typing import Any
 from bertdata.errors import BertDataError, SettingsError
 from bertdata.io.process_pool import available_cores
 from trainer.collectives.launchers import LAUNCHED
+from trainer.config.run_options import WorkersSection
 from trainer.config.settings import Config
-from trainer.config.workers import WorkersSection
 from trainer.errors import ReportedError, WorkerLost, naming_extra
 
 _REPORTED, _WORKER = "reported", "worker."

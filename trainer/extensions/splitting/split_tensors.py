@@ -31,7 +31,7 @@ from trainer.checkpoint.state import MOMENTS, WEIGHTS, State, checkpoint_path
 from trainer.checkpoint.stored import Checkpoint, Stored
 from trainer.checkpoint.writing import CheckpointWriter, open_checkpoint_directory, prune, write_state
 from trainer.config.model import ModelConfig
-from trainer.config.start import StartSection
+from trainer.config.run_options import StartSection
 from trainer.errors import CheckpointError
 from trainer.extensions.splitting.held import WeightPart
 from trainer.extensions.splitting.split_strategy import SplitInference, SplitStrategy

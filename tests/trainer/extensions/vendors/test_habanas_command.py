@@ -4,7 +4,7 @@ from shlex import split
 
 from tests.support.configurations import warmup_updates
 from trainer.config.flags import make_configs
-from trainer.config.workers import WorkersSection
+from trainer.config.run_options import WorkersSection
 
 HABANA = split(
     "--config habana_large --mode lazy --precision bf16 --batch_size 64 8 --train-data-phase1 phase1 "

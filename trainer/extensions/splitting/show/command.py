@@ -15,9 +15,9 @@ from bertdata.io.terminal import say, say_error, say_text
 from bertdata.records import DEFAULT_OBJECTIVE
 from trainer.config.flags import make_config
 from trainer.config.model import ModelConfig
+from trainer.config.run_options import WorkersSection
 from trainer.config.settings import Config
 from trainer.config.split import SplitSection
-from trainer.config.workers import WorkersSection
 from trainer.extensions.splitting.plan.plan import Plan, read_plan, write_plan
 from trainer.extensions.splitting.plan.rates import SHEETS, USUAL, Hardware, find_hardware
 from trainer.extensions.splitting.plan.request import PlanRequest, request_of

@@ -1,11 +1,11 @@
-"""Section of the optimiser: settings in the place of its preset's."""
+"""Sections of an update's details: the optimiser, the loss scale, the formula of the rate."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from bertdata.config.declared import setting
-from trainer.config.section import Section, shown
+from trainer.config.section import BY_UPDATE, Section, check, shown
 from trainer.config.update import Preset
 
 
@@ -48,3 +48,37 @@ class OptimiserSection(Section):
             "momentum": self.momentum,
         }
         return replace(preset, **{name: value for name, value in settings.items() if value is not None})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScalingSection(Section):
+    """The loss scale of fp16: fixed, or adjusted during training within bounds."""
+
+    loss_scaling: float = setting(0.0, "fixed loss scale for fp16; 0: adjusted during training", least=0)
+    init_loss_scale: float = setting(65536.0, "initial value of an adjusted loss scale", above=0)
+    min_loss_scale: float = setting(1.0, "lower bound of an adjusted loss scale", above=0)
+    max_loss_scale: float = setting(16777216.0, "upper bound of an adjusted loss scale", above=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        least, first, most = self.min_loss_scale, self.init_loss_scale, self.max_loss_scale
+        wanted = f"expected min_loss_scale ({least:g}) to max_loss_scale ({most:g})"
+        check(least <= first <= most, f"init_loss_scale is {first:g}, {wanted}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormulaSection(Section):
+    """Numbers of a schedule's formula. None: the schedule's own value."""
+
+    start_warmup_step: int = setting(
+        0, "update at which warm-up starts, for mlperf; may be negative", by_phase=True
+    )
+    power: float | None = setting(None, "exponent of a polynomial decay (default: the schedule's)", above=0)
+    decay_steps: int | None = setting(None, "updates between two decays, for natural_exponential", least=1)
+    decay_rate: float | None = setting(None, "rate of the decay, for natural_exponential", least=0)
+    lr_schedule_by_step: Mapping[str, float] | None = setting(
+        None,
+        'learning rates by update, for custom: {"0": 1e-4, "100": 1e-5}',
+        least=0,
+        keywords={"required": ["0"]} | BY_UPDATE,
+    )
