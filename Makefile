@@ -73,7 +73,7 @@ check: $(READY)
 # The site of docs/ in site/. Nothing is fetched; the variable silences an advertisement of the program.
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
-	@echo 'site/index.html'
+	@echo 'site/index.html; with search: $(BIN)/python -m http.server --directory site'
 
 # constraints.txt anew, for all tested Pythons at once; what is pinned stays where it can.
 pins: $(READY)

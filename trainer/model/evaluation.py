@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bertdata.dataset.label_counts import Frequencies, LabelSurvey
 from bertdata.dataset.reader import OpenedDataset
 from trainer.data.batches import Batch
-from trainer.data.label_counts import Frequencies, LabelSurvey
 from trainer.data.opening import left_out_words
 
 MetricTotals = Mapping[str, tuple[float, float]]

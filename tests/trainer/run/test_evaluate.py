@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from bertdata.dataset.label_counts import LabelSurvey
 from bertdata.dataset.reader import open_dataset
 from tests.support.flat import flatten
 from tests.support.padded_examples import PaddedForm
@@ -22,7 +23,6 @@ from trainer.config.run_options import EvaluationSection
 from trainer.config.settings import Config
 from trainer.data.batches import FlatBatch
 from trainer.data.dealing import Rows
-from trainer.data.label_counts import LabelSurvey
 from trainer.data.loader import Loader
 from trainer.devices.device import find_device
 from trainer.model.bert import BertForPreTraining

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from bertdata.dataset.label_counts import survey_labels
 from bertdata.dataset.mixture.opening import open_weighted
 from bertdata.errors import BertDataError
 from bertdata.report.charts.line_chart import Line, LineChart
-from trainer.data.label_counts import Frequencies, LabelSurvey, survey_labels
 from trainer.extensions.run_report.recorded_run import RecordedPhase, RecordedRun
 
 UPDATES = "update"
@@ -162,42 +162,16 @@ def _has_guess(run: RecordedRun, measure: LearnedMeasure) -> bool:
 
 def guesses_of_data(run: RecordedRun) -> Mapping[str, float]:
     """For each column of training.csv what a guess reaches on the training data, where they are at hand."""
+    path = run.config.get("train_data")
+    if not isinstance(path, str):
+        return {}
     found: dict[str, float] = {}
-    if survey := _survey(run):
+    with suppress(BertDataError):
+        survey = survey_labels(open_weighted(path, split="training"))
         for head, labels in (("mlm", survey.words), ("nsp", survey.pairs), ("boundary", survey.words)):
             if labels and sum(labels.counts):
-                found |= {f"{head}_acc": labels.share, f"{head}_loss": _own_loss(labels)}
+                found |= {f"{head}_acc": labels.share, f"{head}_loss": labels.loss}
     return found
-
-
-def guess_in_words(run: RecordedRun) -> str:
-    """The loss and the accuracies of a guess on the training data, to stand beside a run's rows.
-
-    Empty where the data are not at hand.
-    """
-    survey, columns = _survey(run), run.columns("training")
-    guesses = {name: level for name, level in guesses_of_data(run).items() if name in columns}
-    if not (survey and guesses):
-        return ""
-    loss = sum(level for name, level in guesses.items() if name.endswith("_loss"))
-    told = [f"loss {loss:.4f}"]
-    for name, level in guesses.items():
-        head, _, kind = name.partition("_")
-        always = survey.pair_word if head == "nsp" else survey.word
-        told += [f"{head} accuracy {level:.4f} (always {always})"] * (kind == "acc")
-    return ", ".join(told)
-
-
-def _survey(run: RecordedRun) -> LabelSurvey | None:
-    path = run.config.get("train_data")
-    with suppress(BertDataError):
-        return survey_labels(open_weighted(path, split="training")) if isinstance(path, str) else None
-    return None
-
-
-def _own_loss(labels: Frequencies) -> float:
-    """The loss on the counted labels themselves when each is guessed by its share."""
-    return float(labels.losses() @ labels.counts / sum(labels.counts))
 
 
 def _described(measure: LearnedMeasure, lines: Sequence[Line]) -> str:

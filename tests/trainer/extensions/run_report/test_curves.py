@@ -6,7 +6,6 @@ from xml.etree import ElementTree
 import pytest
 
 from bertdata.errors import InputError
-from tests.support.recorded_runs import make_run
 from tests.support.report_records import COLUMNS, Clock, evaluation, record, report
 from trainer.config.settings import Config
 from trainer.extensions.run_report.curves import draw_curves
@@ -30,15 +29,6 @@ def test_the_picture_is_drawn_at_the_end_and_again_from_the_tables(tmp_path):
     png.unlink()
     assert draw_curves(tmp_path) == [svg, png]
     assert png.exists()
-
-
-@pytest.mark.parametrize("evaluated", [(), (4,)])
-def test_rows_without_evaluations_have_a_guess_beside_them(tmp_path, training_set, capsys, evaluated):
-    folder = make_run(tmp_path / "run", evaluated=evaluated, train_data=str(training_set))
-    capsys.readouterr()
-    draw_curves(folder)
-    told = capsys.readouterr().err
-    assert told.startswith("beside it, a guess that reads nothing: loss ") is (not evaluated), told
 
 
 def test_a_picture_without_tables_is_an_error_that_names_the_file(tmp_path):
