@@ -21,7 +21,7 @@ from bertdata.cli.common.parser import (
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.cli.common.text_flags import INPUT_KIND_HELP, add_part_settings, given_part_settings
 from bertdata.dataset.manifest import summary
-from bertdata.io.freed_memory import return_freed_memory
+from bertdata.io.freed_memory import keep_less_freed_memory
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error
 from bertdata.sources.kinds import RECORD_KINDS, TEXT
 from bertdata.steps.create import ShardRun, check_given, plan_run
@@ -77,7 +77,7 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
 
 def run(arguments: list[str]) -> int:
     args = make_parser(arguments).parse_args(arguments)
-    return_freed_memory()
+    keep_less_freed_memory()
     of_sources = _source_settings(args)
     if holds_records(args.parts, of_sources, args.skip_bad_inputs):
         flags = GivenSettings(

@@ -1,6 +1,6 @@
 """Freed memory of a processor, given back to the system at once, for models that fill their share of it."""
 
-from bertdata.io.freed_memory import return_freed_memory
+from bertdata.io.freed_memory import keep_less_freed_memory
 from trainer.devices.device import HOST, Device
 
 _LARGE = 1 << 20
@@ -10,4 +10,4 @@ _LARGE = 1 << 20
 def return_memory(device: Device) -> None:
     """Make this process return freed memory to the system. Memory of accelerators is unaffected."""
     if device.torch_device.type == HOST.type:
-        return_freed_memory(_LARGE)
+        keep_less_freed_memory(_LARGE)
