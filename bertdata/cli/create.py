@@ -83,10 +83,13 @@ def run(arguments: list[str]) -> int:
         flags = GivenSettings(
             recipe=args.recipe,
             changes=given_settings(args),
+            vocab=args.vocab,
+            tokenizer=args.tokenizer,
+            roles=tuple(args.roles),
             shuffle=args.shuffle,
             num_shards=args.num_shards,
         )
-        check_given(flags, args.phase, args.config)
+        check_given(flags, args.phase, args.config, args.engine)
         if args.dry_run:
             say(*preview_parts(args.parts, args.output, of_sources, args.config), NOTHING_WRITTEN)
             return 0
