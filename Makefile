@@ -26,7 +26,7 @@ endef
 # All extras, the kernels, and what tests and checks use.
 $(READY): setup.py pyproject.toml constraints.txt $(NATIVE)
 	@echo 'Installing all extras and the test tools into $(VENV): some minutes; log: $(LOG)'
-	@echo 'Downloads 0.9 GB; with the CUDA build of PyTorch, which a package index gives on Linux, 3.4 GB (docs/installation.md)'
+	@echo 'Downloads 0.9 GB; with the CUDA build of PyTorch, which a package index gives on Linux, 3.4 GB (docs/running.md)'
 	$(call install,--editable '.[dev]')
 	@touch $(TOOLKIT) $@
 
@@ -73,7 +73,7 @@ check: $(READY)
 # The site of docs/ in site/. Nothing is fetched; the variable silences an advertisement of the program.
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
-	@echo 'site/index.html'
+	@echo 'site/index.html; with search: $(BIN)/python -m http.server --directory site'
 
 # constraints.txt anew, for all tested Pythons at once; what is pinned stays where it can.
 pins: $(READY)

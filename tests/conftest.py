@@ -277,13 +277,7 @@ def trainer(capsys: pytest.CaptureFixture[str]) -> Any:
 
 
 @pytest.fixture
-def no_curves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No picture at the end of a run, which takes half a second."""
-    monkeypatch.setattr("trainer.report.tables.draw_curves", lambda folder: [])
-
-
-@pytest.fixture
-def one_thread(monkeypatch: pytest.MonkeyPatch, no_curves: None) -> Iterator[None]:
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """One thread, so that sums have one order, as in the other processes; no picture."""
     import torch
 

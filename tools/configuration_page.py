@@ -14,7 +14,7 @@ from trainer.config.keys import DEVICES, SECTIONS, find_section, older_names
 from trainer.config.schedule import Schedule, Warmup
 from trainer.config.settings import Config
 from trainer.extensions.recipe.course import UpdateCourse, grow
-from trainer.registry import NAMES, find
+from trainer.registry import CORE, find
 
 SOURCES = {
     "bert_large_phase1_h100": "NVIDIA's, for a GPU of 80 GB",
@@ -207,7 +207,7 @@ def _values(item: Mapping[str, Any]) -> str:
 def pictures() -> dict[str, str]:
     """The picture of each schedule, and of growing updates, by its file's name."""
     found = {}
-    for name in NAMES["schedule"]:
+    for name in CORE["schedule"]:
         schedule = find("schedule", name).formula(1.0, _STEPS, Warmup.of(20, _STEPS), **DRAWN.get(name, {}))
         found[f"{name}.svg"] = _picture(schedule)
     warmup = TokenWarmup(sequences=1, tokens=_STEPS * 3)

@@ -39,7 +39,7 @@ trap stop_horovod EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 echo "In the background: installing PyTorch and building Horovod, for the training at the end (log: $LOG)"
-echo "PyTorch is a download of 0.2 GB as its CPU build, 3 GB as its CUDA build (docs/installation.md)"
+echo "PyTorch is a download of 0.2 GB as its CPU build, 3 GB as its CUDA build (docs/running.md)"
 
 title "A Wikipedia dump to text: articles, then sentences, then a vocabulary"
 show "$BIN/bertdata" extract golden/dump/allerwiki-20200101-pages-articles.xml --output $OUT/extracted
@@ -93,7 +93,7 @@ export OMP_NUM_THREADS=1 # two workers on two cores
 without_prefixes() { (trap '' INT && exec sed -u -E 's/^\[[0-9]+\]<std(out|err)>://'); }
 train() {
   show "${launcher[@]}" -m trainer pretrain --config tiny \
-    --train-data $OUT/hdf5/$1+$OUT/corpus/$1 --eval-data $OUT/eval/$1 --output-dir $OUT/run "${@:2}" 2>&1 |
+    --train-data $OUT/hdf5/$1+$OUT/corpus/$1 --eval-data $OUT/eval/$1 --curves --output-dir $OUT/run "${@:2}" 2>&1 |
     without_prefixes
 }
 train phase1 --batch-size 8 --steps 400 --eval-every 80

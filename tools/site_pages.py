@@ -20,7 +20,7 @@ import bertdata
 from bertdata.cli.main import COMMANDS
 from bertdata.cli.main import main as bertdata_main
 from trainer.__main__ import main as trainer_main
-from trainer.registry import NAMES
+from trainer.registry import names
 
 ROOT = Path(__file__).parent.parent
 PAGES = {
@@ -82,7 +82,7 @@ def flags_page() -> str:
 def _commands() -> Iterator[tuple[str, Callable[[list[str]], int], list[str]]]:
     for name in COMMANDS:
         yield f"bertdata {name}", bertdata_main, [name]
-    for name in sorted(NAMES["command"]):
+    for name in sorted(names("command")):
         yield f"python -m trainer {name}", trainer_main, [name]
 
 

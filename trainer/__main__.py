@@ -6,7 +6,7 @@ from bertdata.cli.common.dispatch import end
 from bertdata.errors import SettingsError
 from trainer.collectives.launchers import as_worker, find_rank
 from trainer.errors import naming_extra
-from trainer.registry import NAMES, find
+from trainer.registry import find, is_name
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -17,7 +17,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    if not words or words[0] not in NAMES["command"]:
+    if not words or not is_name("command", words[0]):
         from trainer.run.usage import print_usage
 
         return print_usage(words)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.gpu.figures import file_size, read_figures
-from benchmarks.gpu.runner import run_stage
+from benchmarks.gpu.runner import end_with_children, run_stage
 from benchmarks.gpu.stages import STAGES, USUAL, StageSettings, find_stage, step_names
 from benchmarks.gpu.summary import summarise
 from benchmarks.kills import ROOT
@@ -43,6 +43,7 @@ def main(words: list[str] | None = None) -> int:
         print(f"{context}; python -m trainer doctor says more", file=sys.stderr)
         return 2
     plan = replace(plan, context=context)
+    end_with_children()
     sound = [run_stage(find_stage(name, plan, only), folder, context) for name in names]
     print(f"{context['device']}; torch {context['torch']}")
     print("\n".join(summarise(read_figures(folder, start))))

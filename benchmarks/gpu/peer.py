@@ -1,8 +1,8 @@
-"""The peer: transformers' BertForPreTraining, compiled, on padded rows of the same examples.
+"""The peer: transformers' BertForPreTraining or ModernBertForMaskedLM, compiled, on padded rows.
 
-It has scaled-dot-product attention, bf16 autocast, dropout, and this trainer's clipping and fused LAMB. As
-published it computes the vocabulary's logits at every position; ``masked_only`` computes them at masked
-positions, to show the rest of the difference.
+It has the same examples, scaled-dot-product attention, bf16 autocast, dropout, and this trainer's clipping
+and fused optimiser. As published it computes the vocabulary's logits at every position; ``masked_only``
+computes them at masked positions, to show the rest of the difference.
 """
 
 import time
@@ -18,6 +18,8 @@ from benchmarks.gpu.figures import Figures
 from benchmarks.gpu.optimiser import make_end
 from benchmarks.gpu.sizes import Sizes
 from benchmarks.gpu.updates import WARM_UP, TimedWork, add_speed, draw, phase_data, time_updates
+from trainer.config.model import ModelConfig
+from trainer.config.modernbert import ModernBertConfig
 from trainer.data.loader import Update
 from trainer.extensions.loading.row_batches import RowBatch
 from trainer.run.runtime import Runtime, begin, find_model_config
@@ -45,8 +47,9 @@ def measure(figures: Figures, sizes: Sizes, phase: str, masked_only: bool, divid
     config = sizes.config(phase, rows=True)
     size = (config.update.batch_size or 1) // divide
     accumulation = sizes.accumulation * divide
-    runtime = begin(config.changed(batch_size=size))
-    data = phase_data(runtime.config, sizes.phases[phase].fill)
+    config = config.changed(batch_size=size)
+    data = phase_data(config, sizes.phases[phase].fill)
+    runtime = begin(config).learning(data)
     shape = find_model_config(runtime.config, data)
     drawn = draw(
         data,
@@ -56,9 +59,7 @@ def measure(figures: Figures, sizes: Sizes, phase: str, masked_only: bool, divid
         accumulation,
         WARM_UP + sizes.updates,
     )
-    names = transformers.BertConfig().to_dict()
-    given = {name: value for name, value in shape.as_json().items() if name in names}
-    make = Peer(runtime, transformers.BertConfig(**given, attn_implementation="sdpa"), masked_only)
+    make = Peer(runtime, peer_model(shape, masked_only), masked_only)
     wait(sizes.device)
     start = time.perf_counter()
     make(Update(drawn[0].batches[:1], drawn[0].position))
@@ -74,11 +75,11 @@ def measure(figures: Figures, sizes: Sizes, phase: str, masked_only: bool, divid
 class Peer:
     """Updates of the peer's model."""
 
-    def __init__(self, runtime: Runtime, config: transformers.BertConfig, masked_only: bool) -> None:
+    def __init__(self, runtime: Runtime, model: nn.Module, masked_only: bool) -> None:
         self._device, self._config = runtime.device, runtime.config
-        self._device.seed(1)
-        self._model = transformers.BertForPreTraining(config).to(runtime.device.torch_device).train()
-        loss = masked_loss if masked_only else published_loss
+        self._model = model.to(runtime.device.torch_device).train()
+        has_pairs = isinstance(model, transformers.BertForPreTraining)
+        loss = masked_loss if masked_only and has_pairs else published_loss
         self._loss: Callable[[nn.Module, RowBatch], Tensor] = torch.compile(loss, dynamic=False)
         self._step = make_end(self._config, self._device, self._model, fused=True)
         self._made = 0
@@ -96,6 +97,18 @@ class Peer:
             weight.grad = None
 
 
+def peer_model(shape: ModelConfig, masked_only: bool) -> nn.Module:
+    """transformers' model of the shape. masked_only: only ModernBERT has a setting for it."""
+    torch.manual_seed(1)
+    if isinstance(shape, ModernBertConfig):
+        config = transformers.ModernBertConfig(**shape.for_transformers(), sparse_prediction=masked_only)
+        config._attn_implementation = "sdpa"
+        return transformers.ModernBertForMaskedLM(config)
+    names = transformers.BertConfig().to_dict()
+    given = {name: value for name, value in shape.as_json().items() if name in names}
+    return transformers.BertForPreTraining(transformers.BertConfig(**given, attn_implementation="sdpa"))
+
+
 def published_loss(model: nn.Module, batch: RowBatch) -> Tensor:
     """The peer's own loss, with labels at every position."""
     size, length = batch.input_ids.shape
@@ -103,8 +116,12 @@ def published_loss(model: nn.Module, batch: RowBatch) -> Tensor:
     unused = batch.masked_lm_weights == 0
     places = batch.masked_lm_positions.long().masked_fill(unused, length)  # a column that is cut off
     labels = labels.scatter(1, places, batch.masked_lm_ids.long())[:, :length].contiguous()
-    following = batch.next_sentence_labels.long()
-    loss: Tensor = model(**inputs(batch), labels=labels, next_sentence_label=following).loss
+    given = inputs(batch)
+    if batch.next_sentence_labels is None:
+        del given["token_type_ids"]
+    else:
+        given["next_sentence_label"] = batch.next_sentence_labels.long()
+    loss: Tensor = model(**given, labels=labels).loss
     return loss
 
 

@@ -122,6 +122,18 @@ def run_process(step: BenchmarkStep, log: Path, limit: float) -> tuple[str, int]
             kill_tree(process)
 
 
+def end_with_children() -> None:
+    """Let SIGTERM, as timeout sends it, end the steps too: one left running would spoil later figures."""
+
+    def end(*_: object) -> None:
+        for child in list(descendants(os.getpid())):
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+        os._exit(128 + signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, end)
+
+
 def kill_tree(process: "subprocess.Popen[bytes]") -> None:
     """Kill the process, if it runs, with its group and with children that have groups of their own."""
     children = list(descendants(process.pid))

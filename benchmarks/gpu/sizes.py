@@ -1,6 +1,6 @@
 """Sizes of what is measured: as the H100 presets train on a GPU, or tiny ones for a rehearsal."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,12 +12,14 @@ from trainer.config.settings import Config
 class Phase:
     """A shipped configuration with generated data.
 
-    fill: tokens of the data over those of full sequences. keys: in place of the configuration's.
+    fill: tokens of the data over those of full sequences. keys: in place of the configuration's. without:
+    keys of the configuration that generated data cannot serve.
     """
 
     config: str
     fill: float
     keys: Mapping[str, Any] = field(default_factory=dict)
+    without: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +48,19 @@ class Sizes:
         """The configuration of the phase on this device. Keys of ``more`` win."""
         found = self.phases[phase]
         keys: dict[str, Any] = {"device": self.device, "generated_data": True, **found.keys, **more}
-        return make_config(["--config", found.config]).changed(**keys)
+        given = make_config(["--config", found.config]).as_json()
+        return Config.of(**{name: given[name] for name in given if name not in found.without} | keys)
+
+
+def modernbert(length: int, masks: int, batch_size: int, **keys: Any) -> Phase:
+    """ModernBERT base on full sequences, with as many masked tokens as its recipe draws."""
+    sizes = {"max_seq_length": length, "max_predictions_per_seq": masks, "batch_size": batch_size}
+    return Phase(
+        config="modernbert_base",
+        fill=1.0,
+        keys={"compile": True, "objective": "mlm", "global_batch_size": 8 * batch_size, **sizes, **keys},
+        without=("masking", "masked_lm_prob", "eval_masked_lm_prob"),
+    )
 
 
 FULL = Sizes(
@@ -54,6 +68,8 @@ FULL = Sizes(
     phases={
         "phase1": Phase(config="bert_large_phase1_h100", fill=0.9),
         "phase2": Phase(config="bert_large_phase2_h100", fill=0.5),
+        "modernbert 1024": modernbert(1024, 307, 32),
+        "modernbert 8192": modernbert(8192, 2457, 4),
     },
     accumulation=8,
     updates=12,
@@ -81,11 +97,21 @@ _TINY = {
     "max_predictions_per_seq": 5,
     "token_budget": 10_000,  # one shape to compile, the same in both phases
 }
+_TINY_MODERNBERT = {
+    "hidden_size": 64,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 2,
+    "intermediate_size": 96,
+    "local_attention": 16,
+    "vocab_size": 1000,
+}
 SMALL = Sizes(
     device="cpu",
     phases={
         "phase1": Phase(config="bert_large_phase1_h100", fill=0.9, keys=_TINY),
         "phase2": Phase(config="bert_large_phase2_h100", fill=0.5, keys=_TINY),
+        "modernbert 1024": modernbert(32, 9, 8, **_TINY_MODERNBERT),
+        "modernbert 8192": modernbert(128, 38, 2, **_TINY_MODERNBERT),
     },
     accumulation=8,
     updates=2,

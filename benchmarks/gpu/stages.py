@@ -126,6 +126,22 @@ def _phase(plan: StageSettings, name: str, smaller: int) -> list[BenchmarkStep]:
     ]
 
 
+def modernbert(plan: StageSettings) -> BenchmarkStage:
+    """ModernBERT base at both lengths of its recipe, and the peer at the first."""
+
+    def call(step: str, function: str, length: int, **options: Any) -> BenchmarkStep:
+        return plan.call("modernbert", step, function, 120, 30, phase=f"modernbert {length}", **options)
+
+    steps = [
+        plan.call("modernbert", "ceiling", "ceiling.products", 60),
+        call("1,024 ids", "updates.updates", 1024, profile=True),
+        call("8,192 ids", "updates.updates", 8192, profile=True),
+        call("peer, 1,024 ids, head on masked words", "peer.peer", 1024, masked_only=True),
+        call("peer, 1,024 ids", "peer.peer", 1024),
+    ]
+    return BenchmarkStage(name="modernbert", seconds=420, steps=steps)
+
+
 def tests(plan: StageSettings) -> BenchmarkStage:
     """The tests marked gpu, or in a rehearsal those of the devices."""
     step = plan.call("tests", "pytest", "pytests.tests", 480, 30, processes=plan.processes)
@@ -161,12 +177,12 @@ def options(plan: StageSettings) -> BenchmarkStage:
 
 
 STAGES: dict[str, Callable[[StageSettings], BenchmarkStage]] = {
-    made.__name__: made for made in (smoke, phase1, phase2, tests, extra, options)
+    made.__name__: made for made in (smoke, phase1, phase2, modernbert, tests, extra, options)
 }
 _REHEARSAL_SECONDS = 590.0
 """The limit of each step on a processor, which other work may slow down, and half that of a stage."""
 
-USUAL: Sequence[str] = ("smoke", "phase1", "phase2", "tests", "extra")
+USUAL: Sequence[str] = ("smoke", "phase1", "phase2", "modernbert", "tests", "extra")
 """The stages that run where none is named."""
 
 

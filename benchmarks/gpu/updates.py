@@ -13,7 +13,7 @@ from benchmarks.gpu.figures import NOT_HERE, Figures, find_value
 from benchmarks.gpu.kernels import KINDS, times_by_kind
 from benchmarks.gpu.sizes import Sizes
 from bertdata.dataset.reader import OpenedDataset
-from bertdata.records import ShardLayout
+from bertdata.records import DEFAULT_OBJECTIVE, ShardLayout
 from trainer.checkpoint.state import new_state
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -66,8 +66,8 @@ def updates(
     size = (config.update.batch_size or 1) // divide
     accumulation = sizes.accumulation * divide
     config = config.changed(batch_size=size)
-    runtime = begin(config)
     data = phase_data(config, sizes.phases[phase].fill)
+    runtime = begin(config).learning(data)
     shape = find_model_config(config, data)
     training = Training(runtime, make_model(runtime, shape), new_state(config, shape, data.digest))
     form = runtime.form(runtime.rows(data), size, accumulation)
@@ -96,7 +96,8 @@ def phase_data(config: Config, fill: float) -> OpenedDataset:
     length, masks = config.data.max_seq_length, config.data.max_predictions_per_seq
     assert length is not None
     assert masks is not None
-    layout = ShardLayout(max_seq_length=length, max_predictions_per_seq=masks)
+    objective = config.data.objective or DEFAULT_OBJECTIVE
+    layout = ShardLayout(max_seq_length=length, max_predictions_per_seq=masks, objective=objective)
     return generated_data(layout, vocabulary_size=config.model_settings["vocab_size"], fill=fill)
 
 

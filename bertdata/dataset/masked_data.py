@@ -3,8 +3,9 @@
 Needs NumPy when it is imported.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -101,9 +102,9 @@ def masker_of(
 ) -> Masker:
     """The masker of a dataset's examples, by its objective and the settings in its manifest.
 
-    dataset: the source as it was found, or a part of it. max_predictions_per_seq 0 stands for the dataset's,
-    or for as many masks as another program draws. masking: one of MASKINGS. SettingsError where no masks can
-    be drawn.
+    dataset: the source as it was found, or a part of it. max_predictions_per_seq 0 stands for the dataset's
+    (at a rate above the dataset's: for as many as that asks of a full example), or for as many masks as
+    another program draws. masking: one of MASKINGS. SettingsError where no masks can be drawn.
     """
     if masking not in MASKINGS:
         raise SettingsError(f"masking is {masking!r}, expected one of {', '.join(MASKINGS)}")
@@ -111,10 +112,17 @@ def masker_of(
         from bertdata.examples.fairseq.load_masker import make_fairseq_masker
 
         return make_fairseq_masker(vocabulary, settings, source.layout, masking)
-    most = settings.max_predictions_per_seq or source.layout.max_predictions_per_seq
-    settings = replace(settings, max_predictions_per_seq=most)
     of_data = dataset.manifest.plan.settings.objective if dataset.manifest else {}
+    most = settings.max_predictions_per_seq or _limit(source.layout, of_data, settings.masked_lm_prob)
+    settings = replace(settings, max_predictions_per_seq=most)
     return find_objective(source.layout.objective).masker(vocabulary, settings, of_data)
+
+
+def _limit(layout: ShardLayout, of_data: Mapping[str, Any], rate: float) -> int:
+    """Most masks of an example, where nobody gave it. of_data: the objective's settings in the manifest."""
+    limit = layout.max_predictions_per_seq
+    made_for = of_data.get("masked_lm_prob", MaskingSettings().masked_lm_prob)
+    return max(limit, round(layout.max_seq_length * rate)) if rate > made_for else limit
 
 
 def masked_layout(source: OpenedDataset, masker: Masker) -> ShardLayout:

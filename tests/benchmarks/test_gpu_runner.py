@@ -1,10 +1,12 @@
 """The runner of the GPU stages: limits, errors, whole output; and its command line."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -46,11 +48,37 @@ def test_a_step_over_its_limit_is_killed_with_its_children_and_the_next_one_runs
     hung, after = read_figures(tmp_path)
     assert (hung["step"], hung["status"], after["status"]) == ("hangs", "timed out", "done")
     assert hung["error"].endswith("(limit 2 s)")
+    assert_end(pids)
+
+
+def assert_end(pids: Path) -> None:
+    """The processes whose numbers are in the file end within ten seconds."""
     deadline = time.monotonic() + 10
     for pid in map(int, pids.read_text().split()):
         while is_running(pid) and time.monotonic() < deadline:
             time.sleep(0.01)
         assert not is_running(pid)
+
+
+TERMINATED = """
+import sys
+from pathlib import Path
+from benchmarks.gpu.runner import end_with_children
+from tests.benchmarks.test_gpu_runner import FORKS, run, step
+end_with_children()
+run(Path(sys.argv[1]), step("hangs", FORKS, Path(sys.argv[1]) / "pids"))
+"""
+
+
+def test_a_run_that_is_terminated_leaves_no_step_behind_to_spoil_the_next_ones_figures(tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", TERMINATED, str(tmp_path)], cwd=ROOT)
+    pids = tmp_path / "pids"
+    while not pids.exists() or len(pids.read_text().split()) < 2:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.terminate()
+    assert process.wait(10) == 128 + signal.SIGTERM
+    assert_end(pids)
 
 
 def test_a_failed_steps_whole_output_is_kept_and_its_error_is_a_line_of_json(tmp_path):
@@ -106,7 +134,7 @@ def test_what_a_device_cannot_run_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("words", "fault"),
     [
-        (["smok"], "there is no stage 'smok'; the stages are smoke, phase1, phase2, tests, extra, options"),
+        (["smok"], f"there is no stage 'smok'; the stages are {', '.join(STAGES)}"),
         (["tests", "--only=eager"], "--only: tests has no step 'eager'; the steps are pytest"),
     ],
 )

@@ -17,7 +17,8 @@ NAMES = {
 PLACES = {"devices", "collectives", *(f"extensions/{name}" for name in ("vendors", "launchers", "like"))}
 # The registry, a first run with each launcher, the default device, and the sections of devices.
 CONFIGURATION = {
-    "registry.py",
+    "registry/__init__.py",
+    "registry/extensions.py",
     "run/usage.py",
     *(f"config/{name}.py" for name in ("run", "device_keys", "keys", "settings")),
 }

@@ -35,7 +35,7 @@ EXCEPTIONS = {
     "bertdata/examples/classification/": "its columns of segments have the same name",
     "bertdata/loaders/modernbert/": "its batches have the names of ModernBERT's",
     "trainer/config/model.py": "the name is also that of a kind of model",
-    "trainer/registry.py": "the name is also that of a kind of model",
+    "trainer/registry/": "the name is also that of a kind of model",
     "trainer/extensions/like/": "other programs' directories have that name",
     "trainer/extensions/splitting/pieces.py": "the encoder of every model has that name",
 }

@@ -7,9 +7,9 @@ import pytest
 
 from bertdata.examples.objectives import OBJECTIVES
 from tests.support.paths import ROOT
-from trainer.registry import NAMES
+from trainer.registry import names
 
-KNOWN = {*NAMES["task"], *OBJECTIVES}
+KNOWN = {*names("task"), *OBJECTIVES}
 CONSTANTS = {"SQUAD", "PRETRAINING"}
 
 EXCEPTIONS = {

@@ -13,7 +13,7 @@ from tools.program_pages import CONFIGURATION, FOLDER, PICTURES, SCHEMAS, pages,
 from trainer.config.flags import make_config, make_configs, shipped_configs
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.registry import NAMES
+from trainer.registry import CORE
 
 PAGE = ROOT / "docs" / "training.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -51,7 +51,7 @@ def test_the_pictures_of_the_schedules_are_what_the_code_computes():
     written = {path.name: path.read_text(encoding="utf-8") for path in PICTURES.glob("*.svg")}
     assert written == pictures(), "python -m tools.program_pages draws them anew"
     assert [
-        name for name in NAMES["schedule"] if f"| `{name}` | ![{name}](schedules/{name}.svg) |" not in TEXT
+        name for name in CORE["schedule"] if f"| `{name}` | ![{name}](schedules/{name}.svg) |" not in TEXT
     ] == []
 
 

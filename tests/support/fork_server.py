@@ -182,10 +182,11 @@ def load_trainer(place: Path) -> None:
     import trainer.collectives.torch_distributed  # noqa: F401
     from bertdata.errors import SettingsError
     from trainer.__main__ import main
-    from trainer.registry import NAMES, find
+    from trainer.registry import CORE, find, names
+    from trainer.registry.extensions import NAMES
 
-    for kind in NAMES.keys() - {"device"}:  # tests look at the import of a device's module
-        for name in NAMES[kind]:
+    for kind in {*CORE, *NAMES} - {"device"}:  # tests look at the import of a device's module
+        for name in names(kind):
             with suppress(SettingsError):  # the core's tests do without the extensions
                 find(kind, name)
     with suppress(ImportError):  # where Horovod could not be built, its tests are left out

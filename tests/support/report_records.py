@@ -4,8 +4,8 @@ import builtins
 from pathlib import Path
 from types import SimpleNamespace
 
+from bertdata.dataset.label_counts import Frequencies, LabelSurvey
 from trainer.config.settings import Config
-from trainer.data.label_counts import Frequencies, LabelSurvey
 from trainer.model.evaluation import PretrainingEvaluation
 from trainer.model.pretraining import Pretraining
 from trainer.report.reporter import (

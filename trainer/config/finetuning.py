@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bertdata.config.declared import setting
 from trainer.config.section import PRETRAINING, Section
-from trainer.registry import FINE_TUNED
+from trainer.registry.extensions import FINE_TUNED
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,14 +22,17 @@ from trainer.config.phases import ambiguous
 TITLES = {
     "run": "run",
     "data": "data",
+    "loading": "rows, length bins, packing at load",
     "masking": "masks",
     "model": "model",
     "modernbert": "ModernBERT, model_type modernbert",
     "update": "update of the weights",
+    "scaling": "loss scale of fp16",
     "split": "division of the model over the devices",
     "schedule": "learning rate",
     "recipe": "growing updates, the end of the schedule",
     "reports": "reports",
+    "loggers": "further logs",
     "finetuning": "fine-tuning",
 }
 _HINT = "Other keys: --help-all. Other programs' command lines: python -m trainer like."

@@ -19,8 +19,8 @@ from trainer.config.update import UpdateSection
 from trainer.registry import find
 
 SECTIONS = (
-    *("run", "data", "masking", "model", "modernbert", "update"),
-    *("split", "schedule", "recipe", "reports", "finetuning"),
+    *("run", "data", "loading", "masking", "model", "modernbert", "update", "scaling"),
+    *("split", "schedule", "recipe", "reports", "loggers", "finetuning"),
 )
 """The sections, in the order of their keys."""
 

@@ -9,7 +9,7 @@ from bertdata.config.declared import schema_of, setting, setting_of
 from bertdata.config.value_check import check_names, check_values
 from bertdata.errors import SettingsError
 from trainer.config.section import Section
-from trainer.registry import NAMES, find
+from trainer.registry import CORE, find
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -183,5 +183,5 @@ MODEL_SECTION: type[ModelKeys] = make_dataclass(
 def kind_of(values: Mapping[str, Any]) -> type[ModelConfig]:
     """The settings of the kind of model that these keys describe. Those of a bert where it is unknown."""
     name = str(values.get("model_type"))
-    kind: type[ModelConfig] = find("model settings", name if name in NAMES["model settings"] else "bert")
+    kind: type[ModelConfig] = find("model settings", name if name in CORE["model settings"] else "bert")
     return kind

@@ -78,7 +78,7 @@ class RunSection(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class ReportsSection(Section):
-    """Log files, terminal, TensorBoard, Weights & Biases, MLPerf's log."""
+    """Log files and terminal."""
 
     log_every: int = shown(10, "updates between two log lines", least=1)
     no_logs: bool = setting(False, "write no log files")
@@ -86,9 +86,4 @@ class ReportsSection(Section):
         None, "file for the dllogger lines (default: output_dir/dllogger.json)"
     )
     no_progress_bar: bool = shown(False, "print plain lines even on a terminal")
-    tensorboard: bool = shown(False, "write TensorBoard's event files")
-    wandb: bool = shown(False, "report to Weights & Biases")
-    wandb_offline: bool = setting(False, "write Weights & Biases' files without using the network")
-    wandb_project: str = setting("bertdata", "project in Weights & Biases", keywords={"minLength": 1})
     description: str | None = setting(None, "text about the configuration, printed at the start")
-    mllog: bool = setting(False, "write MLPerf's log lines to output_dir/mllog.txt")

@@ -11,7 +11,7 @@ from typing import Any
 
 from bertdata.config.declared import setting
 from trainer.config.section import BY_UPDATE, Section, check, shown
-from trainer.registry import NAMES
+from trainer.registry import CORE
 
 Schedule = Callable[[int], float]
 """The learning rate as a function of the update, counted from 0."""
@@ -81,7 +81,7 @@ class ScheduleSection(Section):
     lr_schedule: str | None = shown(
         None,
         "name of the learning-rate schedule (default: the optimiser's usual one)",
-        tuple(NAMES["schedule"]),
+        tuple(CORE["schedule"]),
     )
     base_learning_rate: float = shown(0.001, "learning rate after warm-up", above=0, by_phase=True)
     warmup: int | float = shown(

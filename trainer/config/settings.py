@@ -30,6 +30,7 @@ from trainer.config.update import UpdateSection
 from trainer.registry import find
 
 if TYPE_CHECKING:
+    from trainer.config.loading import LoadingSection
     from trainer.config.recipe import RecipeSection
 
 SectionKind = TypeVar("SectionKind", bound=Section)
@@ -99,6 +100,16 @@ class Config:
         return cast("RecipeSection | None", self.others.get("recipe"))
 
     @property
+    def loading(self) -> "LoadingSection | None":
+        """Padded rows, length bins and packing at load, where any is asked for."""
+        return cast("LoadingSection | None", self.others.get("loading"))
+
+    @property
+    def has_rows(self) -> bool:
+        """True if padded rows are asked for in the place of flat batches."""
+        return self.loading is not None and self.loading.rows
+
+    @property
     def counts_updates(self) -> bool:
         """True if the data give the number of updates."""
         by_tokens = self.recipe is not None and self.recipe.train_tokens is not None
@@ -159,9 +170,11 @@ class Config:
         given = {name: values[name] for name in kind.defaults if values.get(name) is not None}
         return kind.formula(rate, steps, self.find_warmup(steps), **given)
 
-    def evaluation_interval(self, workers: int, examples_per_row: float = 1.0) -> int:
-        """Examples trained between two evaluations, by eval_every or MLPerf's rule. 0: only at the end."""
-        batch = self.update.examples(workers, examples_per_row)
+    def evaluation_interval(self, batch: int) -> int:
+        """Examples trained between two evaluations, by eval_every or MLPerf's rule. 0: only at the end.
+
+        batch: the examples of an update.
+        """
         if self.run.eval_every is not None:
             return self.run.eval_every * batch
         return int(0.05 * (230.23 * batch + 3_000_000) / 25_000) * 25_000
@@ -177,7 +190,7 @@ class Config:
             for name in keys[DEVICE_OPTIONS]
             if device not in known[name]["devices"] and "everywhere" not in known[name]
         ]
-        names = [*idle_there, *self.data.idle()]
+        names = [*idle_there]
         for name, section in self.others.items():
             if name != "masking" or not self.is_finetuning:
                 names += section.idle()

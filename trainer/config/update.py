@@ -1,18 +1,16 @@
 """The update: settings of an optimiser, and the keys of batch sizes, precision, clipping and reduction."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
 from trainer.config.section import Section, check, shown
-from trainer.registry import NAMES, find
+from trainer.registry import CORE, find
 
 OF_TENSORFLOW = ("LayerNorm", "layer_norm", "bias")
 """Parts of the names of weights that do not decay in programs after Google's."""
 
 _DEFAULT_BATCH_SIZE = 32
-_NEARLY_WHOLE = 0.05  # of a micro-batch: rows that are spread over the others
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,12 +62,6 @@ class UpdateSection(Section):
         least=1,
         by_phase=True,
     )
-    packed_accumulation: str = shown(
-        "sequences",
-        "with packed rows an update has as many sequences as batch_size and accumulation ask for, in "
-        "fewer rows (sequences), or as many rows (rows)",
-        ("sequences", "rows"),
-    )
     replicas: int | None = setting(
         None,
         "number of workers that batch_size and accumulation assume (default: the actual number)",
@@ -83,11 +75,7 @@ class UpdateSection(Section):
         "precision of matrix products: fp32, bf16 or fp16; weights stay in fp32",
         ("fp32", "bf16", "fp16"),
     )
-    loss_scaling: float = setting(0.0, "fixed loss scale for fp16; 0: adjusted during training", least=0)
-    init_loss_scale: float = setting(65536.0, "initial value of an adjusted loss scale", above=0)
-    min_loss_scale: float = setting(1.0, "lower bound of an adjusted loss scale", above=0)
-    max_loss_scale: float = setting(16777216.0, "upper bound of an adjusted loss scale", above=0)
-    optimiser: str = shown("lamb-nvidia", "name of the optimiser", tuple(NAMES["preset"]))
+    optimiser: str = shown("lamb-nvidia", "name of the optimiser", tuple(CORE["preset"]))
     beta1: float | None = setting(
         None, "decay rate of the gradient's average (default: the optimiser's)", least=0, below=1
     )
@@ -121,9 +109,6 @@ class UpdateSection(Section):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        least, first, most = self.min_loss_scale, self.init_loss_scale, self.max_loss_scale
-        wanted = f"expected min_loss_scale ({least:g}) to max_loss_scale ({most:g})"
-        check(least <= first <= most, f"init_loss_scale is {first:g}, {wanted}")
         post, halves = self.allreduce_post_accumulation, self.allreduce_post_accumulation_fp16
         check(post or not halves, "allreduce_post_accumulation_fp16 needs allreduce_post_accumulation")
 
@@ -147,22 +132,11 @@ class UpdateSection(Section):
         }
         return norms.get(self.clipping_point)
 
-    def micro_batches(self, workers: int, examples_per_row: float = 1.0) -> tuple[int, int]:
-        """(rows of a micro-batch, micro-batches of a worker in an update).
+    def micro_batches(self, workers: int) -> tuple[int, int]:
+        """(examples of a micro-batch, micro-batches of a worker in an update).
 
         A number that is not given follows from the global batch. SettingsError where that does not divide.
-        Packed rows have ``examples_per_row`` on average. Unless packed_accumulation is "rows", the numbers
-        given count examples: then there are fewer micro-batches, of about as many rows as examples are asked
-        for, or fewer rows.
         """
-        size, count = self._given_micro_batches(workers)
-        if self.packed_accumulation == "rows" or examples_per_row <= 1:
-            return size, count
-        packed = max(1, math.ceil(count / examples_per_row - _NEARLY_WHOLE))
-        return max(1, round(size * count / (packed * examples_per_row))), packed
-
-    def _given_micro_batches(self, workers: int) -> tuple[int, int]:
-        """(batch_size, accumulation) as they are given, or follow from the global batch."""
         size, count, total = self.batch_size, self.accumulation, self.global_batch_size
         if total is None and self.replicas is not None:
             total = (size or _DEFAULT_BATCH_SIZE) * (count or 1) * self.replicas
@@ -176,7 +150,7 @@ class UpdateSection(Section):
             check(total == whole, f"the global batch is {total}, {wanted}")
         return size or _DEFAULT_BATCH_SIZE, count or 1
 
-    def examples(self, workers: int, examples_per_row: float = 1.0) -> int:
-        """Examples of one update over all workers, on average for packed rows."""
-        size, count = self.micro_batches(workers, examples_per_row)
-        return round(workers * size * count * examples_per_row)
+    def examples(self, workers: int) -> int:
+        """Examples of one update over all workers."""
+        size, count = self.micro_batches(workers)
+        return workers * size * count

@@ -180,6 +180,10 @@ class Rows:
         """True if rows are dealt such that micro-batches have near equal tokens."""
         return self.data.has_lengths
 
+    def micro_batches(self, config: Config, copies: int, examples_per_row: float) -> tuple[int, int]:
+        """(rows of a micro-batch, micro-batches of a copy of the model in an update)."""
+        return config.update.micro_batches(copies)
+
     def describe(self, update: str) -> str:
         """The rows in words, for checkpoints: a position in the order belongs to one kind of rows.
 
@@ -205,13 +209,10 @@ class Rows:
 
 def find_rows(config: Config, data: OpenedDataset) -> Rows:
     """The configured rows of a dataset. SettingsError where it cannot have them."""
-    keys, masking = config.data, config.masking_at_load
+    masking, keys = config.masking_at_load, config.loading
     rows: Rows = find("rows", masking)(config, data) if masking else Rows(data)
-    if keys.bins is not None:
-        rows = find("rows", "from length bins")(data, rows.masks, bins=keys.bins)
-    elif keys.pack_on_load:
-        make = find("rows", "packed at load")
-        rows = make(data, rows.masks, window=keys.pack_window, sequences_per_row=keys.sequences_per_row)
+    if keys is not None and (keys.bins or keys.pack_on_load):
+        rows = find("rows", "made at load")(keys, rows)
     elif data.layout.packing is not None:
         rows = find("rows", "of packs")(data, rows.masks)
     return rows

@@ -11,7 +11,7 @@ from trainer.config.settings import Config
 
 AUTO = "auto"
 PROCESSOR = "cpu"
-DEVICES = tuple(registry.NAMES["device"])
+DEVICES = tuple(registry.names("device"))
 
 ACCELERATORS = {"cuda": "torch", "hpu": "habana_frameworks", "ipu": "poptorch", "xla": "torch_xla"}
 """The accelerators in the order of choice, each with the package that it needs."""

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from trainer.model.layers import FlatAttention
 from trainer.model.padded_attention import padded_attention
 
+_NO_BIAS, _NO_CAUSAL_MASK = None, 0
 _STEP = 8
 """Both kernels take heads of a multiple of 8; smaller ones are padded with zeros."""
 
@@ -57,24 +58,73 @@ def efficient_attention(
         return padded_attention(query, key, value, ends, longest, dropout, scale, reach)
     size = query.shape[-1]
     scale = size**-0.5 if scale is None else scale
-    query, key, value = (_pad_heads(part)[None] for part in (query, key, value))
-    no_bias, no_causal_mask, with_gradients = None, 0, True
-    attended, *_ = torch.ops.aten._efficient_attention_forward(
-        query,
-        key,
-        value,
-        no_bias,
-        ends,
-        ends,
-        longest,
-        longest,
-        dropout,
-        no_causal_mask,
-        with_gradients,
-        scale=scale,
+    query, key, value = (_pad_heads(part) for part in (query, key, value))
+    attended: Tensor = _Efficient.apply(query, key, value, ends, longest, dropout, scale)  # type: ignore[no-untyped-call]
+    return attended[..., :size]
+
+
+class _Efficient(torch.autograd.Function):
+    """PyTorch's operation with a gradient that its compiler can trace.
+
+    The shapes that PyTorch (2.11 to 2.13) registers for its own gradient have one argument too few.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        ends: Tensor,
+        longest: int,
+        dropout: float,
+        scale: float,
+    ) -> Tensor:
+        parts = (query[None], key[None], value[None])
+        limits = (ends, ends, longest, longest, dropout)
+        keep_sums = True
+        output, *kept, _, _ = torch.ops.aten._efficient_attention_forward(
+            *parts, _NO_BIAS, *limits, _NO_CAUSAL_MASK, keep_sums, scale=scale
+        )
+        ctx.save_for_backward(query, key, value, ends, output, *kept)
+        ctx.settings = (longest, dropout, scale)
+        attended: Tensor = output[0]
+        return attended
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        found = efficient_gradients(gradient, *ctx.saved_tensors, *ctx.settings)
+        return *found, None, None, None, None
+
+
+@torch.library.custom_op("bertdata::efficient_gradients", mutates_args=(), device_types="cuda")
+def efficient_gradients(
+    gradient: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    ends: Tensor,
+    output: Tensor,
+    sums: Tensor,
+    seed: Tensor,
+    offset: Tensor,
+    longest: int,
+    dropout: float,
+    scale: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of query, key and value. sums, seed, offset: as the forward operation gave them."""
+    parts = (part[None] for part in (gradient.contiguous(), query, key, value))
+    limits = (ends, ends, longest, longest, sums, dropout, seed, offset)
+    of_query, of_key, of_value, _ = torch.ops.aten._efficient_attention_backward(
+        *parts, _NO_BIAS, output, *limits, _NO_CAUSAL_MASK, False, scale=scale
     )
-    trimmed: Tensor = attended[0, ..., :size]
-    return trimmed
+    return of_query[0], of_key[0], of_value[0]
+
+
+@efficient_gradients.register_fake
+def _(gradient: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
+    of_query, of_key, of_value = (gradient.new_empty(gradient.shape) for _ in range(3))
+    return of_query, of_key, of_value
 
 
 KERNELS: dict[str, FlatAttention] = {

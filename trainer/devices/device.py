@@ -14,7 +14,7 @@ from trainer.data.batches import Batch
 from trainer.model.bert import Bert, HeadedBert, host_memory
 from trainer.model.layers import FlatAttention
 from trainer.model.task import RowLosses
-from trainer.registry import NAMES, find
+from trainer.registry import find
 
 Result = TypeVar("Result")
 
@@ -152,7 +152,7 @@ def find_device(config: Config, local_rank: int = 0) -> Device:
     Its configuration names it, where the given one says "auto". SettingsError where it is not there.
     """
     reason = ""
-    if config.run.device not in NAMES["device"]:
+    if config.run.device == "auto":
         from trainer.devices.choice import choose_device
 
         name, reason = choose_device(config)
@@ -170,4 +170,4 @@ def find_device(config: Config, local_rank: int = 0) -> Device:
 
 def on_device(config: Config, name: str) -> Config:
     """The configuration with the device of that name in the place of "auto"."""
-    return config if config.run.device in NAMES["device"] else config.changed(device=name)
+    return config.changed(device=name) if config.run.device == "auto" else config

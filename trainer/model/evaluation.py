@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bertdata.dataset.label_counts import Frequencies, LabelSurvey
 from bertdata.dataset.reader import OpenedDataset
 from trainer.data.batches import Batch
-from trainer.data.label_counts import Frequencies, LabelSurvey
 from trainer.data.opening import left_out_words
 
 MetricTotals = Mapping[str, tuple[float, float]]
@@ -81,11 +81,11 @@ class PretrainingEvaluation(TaskEvaluation):
 
     def host_sums(self, batch: Batch) -> Tensor:
         weights = batch.masked_lm_weights.float()
-        sums = _sums_of_guess(batch.masked_lm_ids, weights, self._labels.words, self._word_losses)
+        sums = sums_of_guess(batch.masked_lm_ids, weights, self._labels.words, self._word_losses)
         if self._labels.pairs:
             labels = batch.next_sentence_labels.reshape(-1)
             there = (labels >= 0).float()  # those of padding rows are negative
-            sums += _sums_of_guess(labels.clamp(min=0), there, self._labels.pairs, self._pair_losses)
+            sums += sums_of_guess(labels.clamp(min=0), there, self._labels.pairs, self._pair_losses)
         return torch.stack(sums)
 
     def results(self, totals: MetricTotals, kept: Sequence[Any]) -> dict[str, float]:
@@ -123,7 +123,7 @@ def _loss_table(labels: Frequencies) -> Tensor:
     return torch.from_numpy(labels.losses()).float()
 
 
-def _sums_of_guess(ids: Tensor, weights: Tensor, labels: Frequencies, losses: Tensor) -> list[Tensor]:
+def sums_of_guess(ids: Tensor, weights: Tensor, labels: Frequencies, losses: Tensor) -> list[Tensor]:
     """Sum and weight of the most frequent label's accuracy, then of the loss of guessing by shares."""
     right = weights[ids == labels.most_frequent].sum()
     known = losses[ids.long().clamp(max=len(losses) - 1)]

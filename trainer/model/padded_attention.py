@@ -32,5 +32,6 @@ def padded_attention(
     query, key, value = (part[rows].transpose(1, 2) for part in (query, key, value))
     attended = F.scaled_dot_product_attention(query, key, value, mask[:, None, None], dropout, scale=scale)
     every = torch.arange(tokens, dtype=ends.dtype, device=ends.device)
-    sequence = torch.searchsorted(ends[1:], every, right=True)
+    # Not in ends[1:]: of a view the GPU's compiler searches the whole.
+    sequence = torch.searchsorted(ends, every, right=True) - 1
     return attended.transpose(1, 2)[sequence, every - starts[sequence]]

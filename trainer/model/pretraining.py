@@ -48,8 +48,7 @@ class MaskedWords(Task):
         return Outcome(loss, torch.stack(sums))
 
     def survey(self, data: OpenedDataset) -> dict[str, Any]:
-        """The counts of the dataset's labels."""
-        from trainer.data.label_counts import survey_labels
+        from bertdata.dataset.label_counts import survey_labels
 
         return survey_labels(data).as_json()
 

@@ -42,7 +42,8 @@ def flat_window_attention(
 ) -> Tensor:
     """``window_attention`` of sequences that follow one another. ends: 0, then the row after each."""
     every = torch.arange(len(query), dtype=ends.dtype, device=ends.device)
-    numbers = torch.searchsorted(ends[1:], every, right=True)
+    # Not in ends[1:]: of a view the GPU's compiler searches the whole.
+    numbers = torch.searchsorted(ends, every, right=True) - 1
     return window_attention(query, key, value, numbers, reach, dropout, scale)
 
 

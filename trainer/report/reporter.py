@@ -276,13 +276,9 @@ def make_reporter(
     make_directory(output_dir)
     folder = Path(output_dir.removeprefix("file://"))
     wanted: list[Logger] = []
-    if config.reports.mllog:
-        wanted.append(find("log", "mllog")(folder / "mllog.txt", columns))
-    if config.reports.tensorboard:
-        wanted.append(find("log", "tensorboard")(folder / "tensorboard", resume_step))
-    if config.reports.wandb or config.reports.wandb_offline:
-        wanted.append(find("log", "wandb")(folder, config, resumes=resume_step is not None))
-    if not config.reports.no_logs:  # the tables last: drawing their picture may fail
+    if "loggers" in config.others:
+        wanted += find("log", "further")(config, folder, columns, resume_step)
+    if not config.reports.no_logs:
         wanted.append(
             find("log", "dllogger")(Path(config.reports.json_summary or folder / "dllogger.json"), clock())
         )

@@ -1,12 +1,10 @@
-"""Tables of a run, training.csv and evaluation.csv, and the picture of its loss and accuracy."""
+"""Tables of a run: training.csv and evaluation.csv."""
 
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
-from bertdata.errors import MissingExtraError, SettingsError
 from bertdata.io import storage
-from bertdata.io.terminal import say_error
 from trainer.model.task import Columns
 from trainer.registry import find
 from trainer.report.reporter import MEASURES, EvaluationRecord, Logger, Values
@@ -24,7 +22,7 @@ _BEFORE_RESULTS = ("step", "trained", "examples")
 
 
 class Tables(Logger):
-    """Graphcore's training.csv and evaluation.csv, and a picture of both when a run succeeds.
+    """Graphcore's training.csv and evaluation.csv.
 
     training.csv has further columns of ours after Graphcore's; a value that is not known is left empty.
     A resumed run appends to its tables. Each evaluation is written to Google's eval_results.txt too.
@@ -45,15 +43,6 @@ class Tables(Logger):
         find("log", "results")(self._folder).evaluation(record, time)
         values = record.values()
         self._append("evaluation.csv", [values[name] for name in self._evaluation])
-
-    def close(self, summary: Values, status: str, time: float) -> None:
-        if status != "success":
-            return  # the sender of SIGTERM, or the launcher after the loss of a worker, leaves only seconds
-        try:
-            if drawn := draw_curves(self._folder):
-                say_error(f"wrote {' and '.join(map(str, drawn))}")
-        except (MissingExtraError, SettingsError) as error:
-            say_error(f"no picture of the curves: {error}")
 
     def _append(self, name: str, values: Iterable[Any]) -> None:
         with (self._folder / name).open("a", encoding="utf-8") as file:
@@ -81,8 +70,3 @@ def _begin_table(path: Path, columns: Collection[str], resume_step: int | None) 
 
 def _line(values: Iterable[Any]) -> str:
     return ",".join(map(str, values)) + "\n"
-
-
-def draw_curves(folder: Path) -> list[Path]:
-    """Draw curves.svg and curves.png in the directory of the tables. Returns the paths of what was drawn."""
-    return list(find("log", "curves")(folder))

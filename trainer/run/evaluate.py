@@ -20,7 +20,8 @@ from trainer.config.settings import Config
 from trainer.config.task_names import task_flags
 from trainer.errors import CheckpointError
 from trainer.model.bert import HeadedBert
-from trainer.registry import FINE_TUNED, find
+from trainer.registry import find
+from trainer.registry.extensions import FINE_TUNED
 from trainer.report.evaluation_results import EvaluationResults
 from trainer.report.reporter import Logger, Reporter
 from trainer.report.terminal import Terminal

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from bertdata.dataset.label_counts import tell_guess
 from bertdata.dataset.reader import OpenedDataset
 from trainer.checkpoint.state import State, new_state
 from trainer.checkpoint.writing import clean_up
@@ -96,9 +97,8 @@ def find_configured_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
 
 def is_continued(run: RunSection) -> bool:
     """True if a run is to begin with the weights of a checkpoint."""
-    by_number = run.resume_step is not None
     elsewhere = run.start_from_ckpt or run.start_moments or run.resume_from
-    return run.resume or run.phase2 or by_number or bool(elsewhere)
+    return run.resume or run.phase2 or run.resume_step is not None or bool(elsewhere)
 
 
 def find_start(config: Config, fresh: State) -> tuple[str, str]:
@@ -130,6 +130,7 @@ def start_training(training: Training, kind: str, path: str, update_examples: in
 def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -> "Evaluation | None":
     """The evaluation on the configured dataset, if there is one. data: the training set."""
     if (paths := runtime.config.data.eval_data) is None:
+        runtime.on_rank_0(lambda: tell_guess(data, runtime.log))
         return None
     from trainer.run.evaluation import Evaluation
 

@@ -37,9 +37,9 @@ class PlannedUpdates:
         config, copies = runtime.config, runtime.copies
         self.runtime, self.rows, self.start = runtime, rows, 0
         self.examples_per_row = rows.examples_per_row
-        self.batch_size, self.accumulation = config.update.micro_batches(copies, self.examples_per_row)
-        self.examples = config.update.examples(copies, self.examples_per_row)
-        self.interval = config.evaluation_interval(copies, self.examples_per_row)
+        self.batch_size, self.accumulation = rows.micro_batches(config, copies, self.examples_per_row)
+        self.examples = round(copies * self.batch_size * self.accumulation * self.examples_per_row)
+        self.interval = config.evaluation_interval(self.examples)
 
     @property
     def last(self) -> int:

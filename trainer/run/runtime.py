@@ -59,7 +59,7 @@ class Runtime:
     @property
     def has_rows(self) -> bool:
         """True if batches are rows, as the device or the configuration says. False: they are flat."""
-        return self.config.data.rows or self.device.needs_rows
+        return self.config.has_rows or self.device.needs_rows
 
     def form(self, rows: Rows, batch_size: int, micro_batches: int) -> Form:
         """The form of the training's batches of so many rows.

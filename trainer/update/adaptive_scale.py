@@ -7,7 +7,8 @@ changes nothing and no error is raised), and it checks gradients before they are
 import torch
 from torch import Tensor
 
-from trainer.config.update import UpdateSection
+from trainer.config.scaling import ScalingSection
+from trainer.config.settings import Config
 from trainer.update.step import LossScale
 
 _GROWTH_INTERVAL = 2000
@@ -59,10 +60,11 @@ class AdaptiveScale(LossScale):
         self._finite.fill_(state["good"])
 
 
-def make_scale(keys: UpdateSection, device: torch.device) -> AdaptiveScale:
+def make_scale(config: Config, device: torch.device) -> AdaptiveScale:
     """The loss scale of the configured bounds, which are for fp16. In bf16 it is always 1."""
-    if keys.precision != "fp16":
+    if config.update.precision != "fp16":
         return AdaptiveScale()
+    keys = config.section(ScalingSection)
     fixed = float(keys.loss_scaling)  # JSON may have whole numbers
     bounds = (float(keys.init_loss_scale), float(keys.min_loss_scale), float(keys.max_loss_scale))
     return AdaptiveScale(*((fixed, fixed, fixed) if fixed else bounds), device)

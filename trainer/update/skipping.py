@@ -92,7 +92,7 @@ class SkippingStep(WeightStep):
 
     def __init__(self, config: Config, device: Device, optimiser: Optimiser) -> None:
         super().__init__(config, device, optimiser)
-        self.scale = make_scale(config.update, device.torch_device)
+        self.scale = make_scale(config, device.torch_device)
         self._first: int | None = None
         self.function: Callable[..., None] = clip_and_step
         self._counts = SkipCounts(*(torch.zeros((), device=device.torch_device) for _ in SkipCounts._fields))

@@ -13,6 +13,7 @@ from trainer.config import flags
 from trainer.config.flags import make_config, make_configs
 from trainer.config.help import TITLES, make_parser
 from trainer.config.keys import SECTIONS, known_names, phase_names, properties
+from trainer.config.loggers import LoggersSection
 from trainer.config.settings import Config
 
 
@@ -43,7 +44,7 @@ def test_hyphens_and_underscores_are_alike_in_flags(flag):
     ],
 )
 def test_switches_stand_alone_take_a_value_or_are_negated(flag, value):
-    assert make_config([flag]).reports.wandb is value
+    assert make_config([flag]).section(LoggersSection).wandb is value
 
 
 def test_switches_that_begin_with_no_are_no_negations():
@@ -261,7 +262,8 @@ def imported(line: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "more"),
     [
-        ("--config tiny --train-data a --steps 4 --wandb --recompute auto", []),
+        ("--config tiny --train-data a --steps 4 --recompute auto", []),
+        ("--wandb", ["loggers"]),
         ("--steps 3 4", ["phases"]),
         ("--stages 2", ["split"]),
         ("--masking dynamic", ["masking"]),

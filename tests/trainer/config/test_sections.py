@@ -99,30 +99,6 @@ def test_what_is_not_given_of_the_batch_follows_from_the_rest(keys, workers, wan
 
 
 @pytest.mark.parametrize(
-    ("keys", "per_row", "wanted"),
-    [
-        ({"batch_size": 32, "accumulation": 8}, 2.0, (32, 4)),
-        ({"batch_size": 32, "accumulation": 8}, 1.99896, (32, 4)),  # not 5 micro-batches for a few rows
-        ({"batch_size": 32, "accumulation": 8}, 1.17, (31, 7)),
-        ({"batch_size": 32, "accumulation": 3}, 2.0, (24, 2)),
-        ({"batch_size": 32}, 2.0, (16, 1)),
-        ({"batch_size": 1}, 2.5, (1, 1)),
-        ({"batch_size": 32, "global_batch_size": 512}, 2.0, (32, 4)),
-        ({"batch_size": 32, "accumulation": 8, "packed_accumulation": "rows"}, 2.0, (32, 8)),
-    ],
-)
-def test_an_update_of_packed_rows_has_as_many_sequences_or_rows_as_asked(keys, per_row, wanted):
-    workers = 2
-    config = Config.of(**keys)
-    assert config.update.micro_batches(workers, per_row) == wanted
-    rows = workers * wanted[0] * wanted[1]
-    assert config.update.examples(workers, per_row) == round(rows * per_row)
-    if "packed_accumulation" not in keys and wanted[0] > 1:
-        asked = config.update.examples(workers)
-        assert abs(rows * per_row - asked) <= workers * wanted[1] * per_row / 2, "half a row a micro-batch"
-
-
-@pytest.mark.parametrize(
     ("keys", "workers"),
     [
         ({"batch_size": 8, "global_batch_size": 64}, 3),
@@ -147,9 +123,9 @@ def test_a_contradictory_batch_is_refused_with_its_numbers():
 
 @pytest.mark.parametrize(("batch", "examples"), [(256, 150_000), (3072, 175_000), (8192, 225_000)])
 def test_evaluation_is_as_frequent_as_mlperfs(batch, examples):
-    assert Config.of(global_batch_size=batch).evaluation_interval(1) == examples
-    assert Config.of(global_batch_size=batch, eval_every=10).evaluation_interval(2) == 10 * batch
-    assert Config.of(eval_every=0).evaluation_interval(1) == 0
+    assert Config.of(global_batch_size=batch).evaluation_interval(batch) == examples
+    assert Config.of(global_batch_size=batch, eval_every=10).evaluation_interval(batch) == 10 * batch
+    assert Config.of(eval_every=0).evaluation_interval(32) == 0
 
 
 def test_model_settings_are_the_files_under_the_inline_keys(tmp_path):

@@ -11,8 +11,7 @@ NO_DROPOUT = ("--hidden-dropout-prob=0", "--attention-probs-dropout-prob=0")
 
 
 @pytest.fixture
-def trainer(capsys, monkeypatch) -> Trainer:
-    monkeypatch.setattr("trainer.report.tables.draw_curves", lambda folder: [])
+def trainer(capsys) -> Trainer:
     torch._dynamo.reset()
     counters.clear()
     return Trainer(capsys)

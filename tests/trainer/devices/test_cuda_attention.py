@@ -66,6 +66,14 @@ def test_the_efficient_operation_takes_these_arguments(dtype):
     assert (found.shape, found.dtype) == ((12, HEADS, 12), dtype)
 
 
+@pytest.mark.parametrize("attention", [flash_attention, efficient_attention])
+def test_gradients_have_the_shapes_of_their_inputs_for_the_compiler_too(attention):
+    """PyTorch's own shapes for the efficient gradient lack an argument, so that no compiled run began."""
+    inputs = [part.to("meta", torch.bfloat16).requires_grad_() for part in make_inputs(12)]
+    attention(*inputs, ENDS.to("meta"), LONGEST, 0.1).sum().backward()
+    assert all(part.grad.shape == part.shape for part in inputs)
+
+
 class Operations(TorchDispatchMode):
     """Counts operations by name."""
 

@@ -23,6 +23,7 @@ RUN = (
     "--no-progress-bar",
     "--no-compile",
 )
+MODERNBERT = ("--model-type=modernbert", "--num-hidden-layers=3", "--local-attention=16")
 NO_DROPOUT = ("--hidden-dropout-prob=0", "--attention-probs-dropout-prob=0")
 EXACT = 2e-4  # sums in another order
 ROUNDED = 5e-2  # bf16 has 8 bits
@@ -34,12 +35,14 @@ def train(training_set, tmp_path, monkeypatch):
     """Run the trainer with the arguments; returns the output directory. Later arguments win."""
     monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "0")  # full fp32 unless a test allows TF32
 
-    def run(name: str, *more: str, launcher: str = "alone", workers: int = 1) -> Path:
-        words = ["pretrain", "--device=cuda", *SIZES, *RUN, f"--train-data={training_set}", *more]
+    def run(
+        name: str, *more: str, launcher: str = "alone", workers: int = 1, data: Path = training_set
+    ) -> Path:
+        words = ["pretrain", "--device=cuda", *SIZES, *RUN, f"--train-data={data}", *more]
         place = tmp_path / name
         module = ROOT / "tests" / "support" / "trainer_worker.py"
         outcome = launch(
-            launcher, workers, module, *words, f"--output-dir={place}", seconds=150, python=sys.executable
+            launcher, workers, module, *words, f"--output-dir={place}", seconds=240, python=sys.executable
         )
         assert outcome.status == 0, outcome.err
         (tmp_path / f"{name}.err").write_text(outcome.err)
@@ -119,6 +122,21 @@ def test_every_attention_kernel_trains_with_dropout(train, kernel):
     rate = ("--precision=bf16", "--steps=60", "--base-learning-rate=0.01", f"--attention={kernel}")
     found = word_losses(train("run", *rate))
     assert found[-1] < found[0] - 0.5
+
+
+def test_modernbert_in_fp32_learns_what_it_does_on_the_processor(train, block_set):
+    words = (*NO_DROPOUT, *MODERNBERT)
+    ours, theirs = train("gpu", *words, data=block_set), train("cpu", *words, "--device=cpu", data=block_set)
+    assert word_losses(ours) == pytest.approx(word_losses(theirs), abs=EXACT)
+
+
+@pytest.mark.parametrize("option", ["--no-compile", "--compile"])
+def test_the_windows_of_flash_attention_are_those_of_blocks(train, block_set, option):
+    words = (*NO_DROPOUT, *MODERNBERT, "--precision=bf16", option, "--token-budget=2048")  # one graph
+    flash, blocks = (
+        train(kernel, *words, f"--attention={kernel}", data=block_set) for kernel in ("flash", "math")
+    )
+    assert word_losses(flash) == pytest.approx(word_losses(blocks), abs=ROUNDED)
 
 
 def test_evaluation_and_phase_2_follow(train, training_set):

@@ -27,13 +27,6 @@ def dllogger_lines(folder: Path) -> list[dict]:
     return [json.loads(line.removeprefix("DLLL ")) for line in lines]
 
 
-@pytest.fixture(autouse=True)
-def _no_picture(monkeypatch, request):
-    """Pictures take most of a second: only the tests of pictures draw them."""
-    if "picture" not in request.node.name:
-        monkeypatch.setattr("trainer.report.tables.draw_curves", lambda folder: [])
-
-
 def test_the_first_six_updates_and_six_after_each_save_are_not_timed():
     recorder = Recorder()
     reporter = Reporter([recorder], clock=Clock())
@@ -412,15 +405,6 @@ def test_a_stopped_run_ends_with_a_line_that_says_so(tmp_path, capsys):
     printed = capsys.readouterr().err
     assert printed.splitlines()[-1].startswith("stopped after 0.")
     assert "success" not in printed
-
-
-@pytest.mark.parametrize("status", ["stopped", "aborted"])
-def test_a_run_that_is_to_end_soon_draws_no_picture(tmp_path, status):
-    reporter = make_reporter(Config.of(output_dir=str(tmp_path), log_every=1), COLUMNS, rank=0, clock=Clock())
-    reporter.step(record(1))
-    reporter.close(status)
-    assert len((tmp_path / "training.csv").read_text(encoding="utf-8").splitlines()) == 2
-    assert not list(tmp_path.glob("curves.*"))
 
 
 def test_columns_are_graphcores(tmp_path):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from bertdata.dataset.label_counts import LabelSurvey
 from bertdata.dataset.reader import open_dataset
 from tests.support.flat import flatten
 from tests.support.padded_examples import PaddedForm
@@ -21,7 +22,6 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import FlatBatch
 from trainer.data.dealing import Rows
-from trainer.data.label_counts import LabelSurvey
 from trainer.data.loader import Loader
 from trainer.devices.device import find_device
 from trainer.model.bert import BertForPreTraining
@@ -199,7 +199,7 @@ def test_a_run_evaluates_as_often_as_asked_and_at_its_end(trainer, training_set,
 def test_mlperfs_rule_says_how_often(training_set):
     expected = {256: 150_000, 3072: 175_000, 8192: 225_000}
     for batch, examples in expected.items():
-        assert Config.of(batch_size=batch).evaluation_interval(1) == examples
+        assert Config.of().evaluation_interval(batch) == examples
 
 
 def test_training_stops_at_the_target(trainer, training_set, tmp_path, monkeypatch):

@@ -63,18 +63,18 @@ def test_the_scale_grows_after_2000_good_updates():
 
 
 def test_fp16_starts_with_a_large_scale_and_goes_on_where_a_checkpoint_left_it():
-    keys = Config.of(precision="fp16").update
-    scale = make_scale(keys, HOST)
+    config = Config.of(precision="fp16")
+    scale = make_scale(config, HOST)
     assert scale.value == 65536
     assert not scale.update(OVERFLOW)
-    again = make_scale(keys, HOST)
+    again = make_scale(config, HOST)
     again.load_state_dict(scale.state_dict())
     assert again.state_dict() == {"value": 32768.0, "good": 0}
     again.load_state_dict({"value": 1e30, "good": 5})
     assert again.value == 2**24
 
 
-@pytest.mark.parametrize("scale", [LossScale(), make_scale(Config.of(precision="bf16").update, HOST)])
+@pytest.mark.parametrize("scale", [LossScale(), make_scale(Config.of(precision="bf16"), HOST)])
 def test_other_precisions_do_not_scale_the_loss(scale):
     loss = torch.tensor(3.0)
     assert scale.scale(loss) is loss

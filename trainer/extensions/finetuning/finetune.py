@@ -25,6 +25,7 @@ from trainer.extensions.formats.hub_cache import find_pretrained
 from trainer.run.evaluate import evaluate_checkpoints, give_weights
 from trainer.run.evaluation import Evaluation
 from trainer.run.phase import train_phase
+from trainer.run.planned_updates import plan_updates
 from trainer.run.pretrain import lock_outputs
 from trainer.run.runtime import Runtime, begin, divide, make_model
 from trainer.run.tokenizer import find_tokenizer
@@ -113,8 +114,8 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
     if files.train is not None and config.run.do_train:
         made = make_features(config, files.train, training=True, labelled=True, tell=runtime.log)
         keys["train_data"] = made.directory
-        per_row = runtime.rows(runtime.task.open(config, made.directory)).examples_per_row
-        keys |= _schedule(config, made.examples, config.update.examples(runtime.copies, per_row))
+        planned = plan_updates(runtime, runtime.rows(runtime.task.open(config, made.directory)))
+        keys |= _schedule(config, made.examples, planned.examples)
     if files.evaluation is not None:
         made = make_features(config, files.evaluation, training=False, labelled=True, tell=runtime.log)
         keys |= {"eval_data": made.directory, "task_eval_file": files.evaluation}

@@ -12,7 +12,7 @@ from trainer.config.flags import Habits, make_config
 from trainer.config.keys import section_keys
 from trainer.config.settings import Config
 from trainer.config.task_names import task_flags
-from trainer.registry import FINE_TUNED
+from trainer.registry.extensions import FINE_TUNED
 from trainer.run.path_check import check_paths
 from trainer.run.pretrain_command import announce_torch, print_phases
 

@@ -9,7 +9,8 @@ from bertdata.errors import SettingsError
 from trainer.config.finetuning import FinetuningSection
 from trainer.config.settings import Config
 from trainer.extensions.finetuning.feature_set import FeatureSource, MakeExamples
-from trainer.registry import FINE_TUNED, find
+from trainer.registry import find
+from trainer.registry.extensions import FINE_TUNED
 
 if TYPE_CHECKING:
     from trainer.run.trained_model import Trained

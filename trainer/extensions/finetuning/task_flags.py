@@ -1,7 +1,7 @@
 """Flags of commands that read a task's data: the task, and the columns and labels of a table."""
 
 from bertdata.cli.common.parser import Parser
-from trainer.registry import FINE_TUNED
+from trainer.registry.extensions import FINE_TUNED
 
 
 def add_task(parser: Parser) -> None:

@@ -17,12 +17,13 @@ from bertdata.dataset.reader import Shard
 from bertdata.errors import DatasetError, SettingsError, ShardError
 from bertdata.examples.columns import Array
 from bertdata.records import ShardLayout
+from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes, sample_sizes
 from trainer.data.dealing import Dealer, OwnRows, Rows
 from trainer.data.examples import CompactExamples, Piece
 from trainer.data.order import FileRows, Position, numbers
 from trainer.extensions.loading.best_fit import pack_best_fit
-from trainer.extensions.loading.packs import expand
+from trainer.extensions.loading.packs import expand, packed_micro_batches
 from trainer.extensions.loading.windows import Window, lengths_of
 
 ROW_LAYOUT = "load"
@@ -58,6 +59,9 @@ class RowsPackedAtLoad(Rows):
     @property
     def by_lengths(self) -> bool:
         return False
+
+    def micro_batches(self, config: Config, copies: int, examples_per_row: float) -> tuple[int, int]:
+        return packed_micro_batches(config, copies, examples_per_row)
 
     def describe(self, update: str) -> str:
         return f"packed at load, {self.window} examples together, at most {self.sequences_per_row} a row"

@@ -25,6 +25,7 @@ from bertdata.loaders.modernbert.masks import stream_state
 from bertdata.loaders.modernbert.settings import ModernBertSettings
 from bertdata.loaders.sequences import StoredSequences
 from bertdata.records import IDS, IDS_ENDS, ExampleBatch, ShardLayout
+from trainer.config.loading import LoadingSection
 from trainer.config.masking import MaskingSection
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes
@@ -182,7 +183,7 @@ def unmasked_source(config: Config, data: OpenedDataset) -> OpenedDataset:
 
 def modernbert_rows(config: Config, data: OpenedDataset) -> ModernBertRows:
     """The rows to train on. SettingsError where the data or the configuration cannot have such rows."""
-    keys, objective = config.data, find_objective(data.layout.objective)
+    keys, objective = config.section(LoadingSection), find_objective(data.layout.objective)
     if keys.bins or keys.pack_on_load or keys.rows:
         raise SettingsError("masking modernbert packs its rows itself: without bins, pack_on_load and rows")
     if data.sources:
@@ -201,7 +202,7 @@ def modernbert_rows(config: Config, data: OpenedDataset) -> ModernBertRows:
             f"those of {data.layout.objective} have {', '.join(others)}"
         )
     vocabulary = known_vocabulary(
-        config.section(MaskingSection).vocab, find_datasets(split_paths(str(keys.train_data))[0])[0]
+        config.section(MaskingSection).vocab, find_datasets(split_paths(str(config.data.train_data))[0])[0]
     )
     if vocabulary is None:
         raise SettingsError(

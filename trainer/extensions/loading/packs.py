@@ -12,10 +12,13 @@ from bertdata.examples.columns import Array
 from bertdata.records import ShardLayout
 from bertdata.shards.packed.layouts import LAYOUTS
 from bertdata.shards.packed.packs import PackBatch
+from trainer.config.loading import LoadingSection
+from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes, first_examples
 from trainer.data.dealing import OwnRows, Rows
 from trainer.data.examples import CompactExamples, Piece
 
+_NEARLY_WHOLE = 0.05  # of a micro-batch: rows that are spread over the others
 _DEVIATIONS = 8  # from the mean number of drawn masks: never seen
 
 
@@ -41,6 +44,9 @@ class PackRows(Rows):
     def by_lengths(self) -> bool:
         return False
 
+    def micro_batches(self, config: Config, copies: int, examples_per_row: float) -> tuple[int, int]:
+        return packed_micro_batches(config, copies, examples_per_row)
+
     def sizes(self) -> ExampleSizes:
         tokens, masks = first_examples(self.masks.masked if self.masks else self.data)
         rows = _first_rows(self.data, len(tokens))
@@ -62,6 +68,19 @@ class PackRows(Rows):
             for of_file, (held, rows, targets) in zip(bounds, pieces, strict=True)
         ]
         return expanded, ends
+
+
+def packed_micro_batches(config: Config, copies: int, examples_per_row: float) -> tuple[int, int]:
+    """(rows of a micro-batch, micro-batches of a copy of the model in an update), for packed rows.
+
+    Unless packed_accumulation is "rows", the numbers given count examples: then there are fewer
+    micro-batches, of about as many rows as examples are asked for, or fewer rows.
+    """
+    size, count = config.update.micro_batches(copies)
+    if config.section(LoadingSection).packed_accumulation == "rows" or examples_per_row <= 1:
+        return size, count
+    packed = max(1, math.ceil(count / examples_per_row - _NEARLY_WHOLE))
+    return max(1, round(size * count / (packed * examples_per_row))), packed
 
 
 def mask_slots(rows: Rows) -> int:

@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from bertdata.errors import SettingsError
+from trainer.config.loggers import LoggersSection
 from trainer.config.settings import Config
 from trainer.errors import naming_extra
 from trainer.report.reporter import EvaluationRecord, Logger, Values
@@ -57,11 +58,11 @@ class WeightsAndBiases(ScalarLogger):
             import wandb
         id_file = folder / "wandb_id.txt"
         known = id_file.read_text(encoding="ascii").strip() if resumes and id_file.is_file() else None
-        offline = config.reports.wandb_offline
+        offline = config.section(LoggersSection).wandb_offline
         try:
             self._run: Any = wandb.init(
                 dir=str(folder),
-                project=config.reports.wandb_project,
+                project=config.section(LoggersSection).wandb_project,
                 config=config.as_json(),
                 mode="offline" if offline else "online",
                 group=str(folder),

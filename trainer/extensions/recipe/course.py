@@ -88,7 +88,7 @@ def plan_course(config: Config, rows: Rows, copies: int, batch_size: int, accumu
     each = max(1, round(float(rows.sizes().lengths.mean()) * batch_size))
     stretches = [Stretch(start=0, micro_batches=accumulation, before=0)]
     if keys.batch_warmup_from is not None:
-        check(not config.data.bins, "batch_warmup_from and bins cannot be used together")
+        check(rows.bins == 1, "batch_warmup_from and bins cannot be used together")
         one = copies * batch_size
         least, rest = divmod(keys.batch_warmup_from, one)
         wanted = f"expected a multiple of {one} ({copies} x {batch_size} rows: a micro-batch of each copy)"

@@ -3,9 +3,28 @@
 from dataclasses import replace
 from pathlib import Path
 
+from bertdata.errors import MissingExtraError
+from bertdata.io.terminal import say_error
 from bertdata.report.charts.drawing import write_picture
 from trainer.extensions.run_report.learned import learned_charts
 from trainer.extensions.run_report.recorded_run import read_run
+from trainer.report.reporter import Logger, Values
+
+
+class Curves(Logger):
+    """The picture of loss and accuracy, drawn from the run's tables when all its updates are made."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def close(self, summary: Values, status: str, time: float) -> None:
+        if status != "success":
+            return  # the sender of SIGTERM, or the launcher after the loss of a worker, leaves only seconds
+        try:
+            if drawn := draw_curves(self._folder):
+                say_error(f"wrote {' and '.join(map(str, drawn))}")
+        except MissingExtraError as error:
+            say_error(f"no picture of the curves: {error}")
 
 
 def draw_curves(folder: Path) -> list[Path]:

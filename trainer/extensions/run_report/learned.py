@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from bertdata.dataset.label_counts import survey_labels
 from bertdata.dataset.mixture.opening import open_weighted
 from bertdata.errors import BertDataError
 from bertdata.report.charts.line_chart import Line, LineChart
-from trainer.data.label_counts import Frequencies, survey_labels
 from trainer.extensions.run_report.recorded_run import RecordedPhase, RecordedRun
 
 UPDATES = "update"
@@ -168,15 +168,10 @@ def guesses_of_data(run: RecordedRun) -> Mapping[str, float]:
     found: dict[str, float] = {}
     with suppress(BertDataError):
         survey = survey_labels(open_weighted(path, split="training"))
-        for head, labels in (("mlm", survey.words), ("nsp", survey.pairs)):
+        for head, labels in (("mlm", survey.words), ("nsp", survey.pairs), ("boundary", survey.words)):
             if labels and sum(labels.counts):
-                found |= {f"{head}_acc": labels.share, f"{head}_loss": _own_loss(labels)}
+                found |= {f"{head}_acc": labels.share, f"{head}_loss": labels.loss}
     return found
-
-
-def _own_loss(labels: Frequencies) -> float:
-    """The loss on the counted labels themselves when each is guessed by its share."""
-    return float(labels.losses() @ labels.counts / sum(labels.counts))
 
 
 def _described(measure: LearnedMeasure, lines: Sequence[Line]) -> str:

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
 from trainer.data.batches import Batch
-from trainer.extensions.tasks.span_model import BertForSpanBoundaries
-from trainer.model.evaluation import MetricTotals, PretrainingEvaluation
+from trainer.extensions.tasks.span_model import BertForSpanBoundaries, span_slots
+from trainer.model.evaluation import MetricTotals, PretrainingEvaluation, sums_of_guess
 from trainer.model.pretraining import MaskedWords, mean_and_sums, words_loss
 from trainer.model.task import Columns, Outcome
 
@@ -34,6 +35,8 @@ class SpanBoundaries(MaskedWords):
             "boundary_loss",
             "most_frequent_accuracy",
             "guess_masked_lm_loss",
+            "guess_boundary_accuracy",
+            "guess_boundary_loss",
         ),
         shown="mlm_accuracy",
         target="masked_lm_accuracy",
@@ -53,15 +56,27 @@ class SpanBoundaries(MaskedWords):
 
 
 class SpanBoundaryEvaluation(PretrainingEvaluation):
-    """Accuracy and loss of masked words, and of spans' words from the boundaries."""
+    """Accuracy and loss of masked words, and of spans' words from the boundaries, beside those of guesses."""
+
+    def __init__(self, data: OpenedDataset, survey: Mapping[str, Any], source: str) -> None:
+        super().__init__(data, survey, source)
+        self.metrics = (*self.metrics, "guess_boundary_accuracy", "guess_boundary_loss")
+
+    def host_sums(self, batch: Batch) -> Tensor:
+        ids, weights = batch.masked_lm_ids.reshape(-1), span_slots(batch).weights
+        of_boundaries = sums_of_guess(ids, weights, self._labels.words, self._word_losses)
+        return torch.cat([super().host_sums(batch), torch.stack(of_boundaries)])
 
     def results(self, totals: MetricTotals, kept: Sequence[Any]) -> dict[str, float]:
         found = super().results(totals, kept)
-        for name in ("boundary_loss", "boundary_accuracy"):
-            total, weight = totals[name]
-            found[name] = total / max(weight, 1e-5)
+        for name, (total, weight) in totals.items():
+            if "boundary" in name:
+                found[name] = total / max(weight, 1e-5)
         return found | {"loss": found["loss"] + found["boundary_loss"]}
 
     def describe(self, results: Mapping[str, float]) -> str:
-        of_boundaries = "boundary_accuracy {boundary_accuracy:.5f}, boundary_loss {boundary_loss:.4f}"
-        return f"{super().describe(results)}, {of_boundaries.format(**results)}"
+        of_boundaries = (
+            "boundary_accuracy {boundary_accuracy:.5f} (always {word}: {guess_boundary_accuracy:.5f}), "
+            "boundary_loss {boundary_loss:.4f} (by frequency: {guess_boundary_loss:.4f})"
+        ).format(word=self._labels.word, **results)
+        return f"{super().describe(results)}, {of_boundaries}"

@@ -12,6 +12,7 @@ from bertdata.errors import DatasetError, SettingsError, ShardError
 from bertdata.examples import columns
 from bertdata.records import ShardLayout
 from tests.support.packed_data import pack_in_turn
+from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatBatch
 from trainer.data.dealing import Rows
 from trainer.data.evaluation import evaluation_batches, make_evaluation_form
@@ -221,6 +222,28 @@ def test_the_examples_of_a_row_are_counted_from_the_dataset_or_from_packed_lengt
     assert PackRows(PACKED).examples_per_row == 240 / sum(shard.rows for shard in PACKED.shards)
     rows = -(-sum(PLAIN.lengths(shard).sum() for shard in PLAIN.shards) // S)
     assert 1.5 < RowsPackedAtLoad(PLAIN, window=240).examples_per_row <= 240 / rows
+
+
+@pytest.mark.parametrize(
+    ("keys", "per_row", "wanted"),
+    [
+        ({"batch_size": 32, "accumulation": 8}, 2.0, (32, 4)),
+        ({"batch_size": 32, "accumulation": 8}, 1.99896, (32, 4)),  # not 5 micro-batches for a few rows
+        ({"batch_size": 32, "accumulation": 8}, 1.17, (31, 7)),
+        ({"batch_size": 32, "accumulation": 3}, 2.0, (24, 2)),
+        ({"batch_size": 32}, 2.0, (16, 1)),
+        ({"batch_size": 1}, 2.5, (1, 1)),
+        ({"batch_size": 32, "global_batch_size": 512}, 2.0, (32, 4)),
+        ({"batch_size": 32, "accumulation": 8, "packed_accumulation": "rows"}, 2.0, (32, 8)),
+    ],
+)
+def test_an_update_of_packed_rows_has_as_many_sequences_or_rows_as_asked(keys, per_row, wanted):
+    copies, config = 2, Config.of(**keys)
+    for rows in (PackRows(PACKED), RowsPackedAtLoad(PLAIN)):
+        assert rows.micro_batches(config, copies, per_row) == wanted
+    if "packed_accumulation" not in keys and wanted[0] > 1:
+        made, asked = copies * wanted[0] * wanted[1] * per_row, config.update.examples(copies)
+        assert abs(made - asked) <= copies * wanted[1] * per_row / 2, "half a row a micro-batch"
 
 
 # --- bad input

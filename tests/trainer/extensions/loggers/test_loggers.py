@@ -19,12 +19,6 @@ from trainer.report.reporter import (
 )
 
 
-@pytest.fixture(autouse=True)
-def _no_picture(monkeypatch):
-    """Pictures take most of a second."""
-    monkeypatch.setattr("trainer.report.tables.draw_curves", lambda folder: [])
-
-
 def test_mllog_lines_are_mlperfs(tmp_path):
     clock = Clock()
     config = Config.of(output_dir=str(tmp_path), mllog=True, log_every=1)

@@ -8,12 +8,13 @@ import pytest
 from bertdata.errors import InputError
 from tests.support.report_records import COLUMNS, Clock, evaluation, record, report
 from trainer.config.settings import Config
+from trainer.extensions.run_report.curves import draw_curves
 from trainer.report.reporter import make_reporter
-from trainer.report.tables import draw_curves
 
 
 def test_the_picture_is_drawn_at_the_end_and_again_from_the_tables(tmp_path):
-    reporter = make_reporter(Config.of(output_dir=str(tmp_path), log_every=1), COLUMNS, rank=0, clock=Clock())
+    config = Config.of(output_dir=str(tmp_path), log_every=1, curves=True)
+    reporter = make_reporter(config, COLUMNS, rank=0, clock=Clock())
     for step in range(1, 9):
         reporter.step(record(step))
     reporter.evaluation(evaluation(8))
@@ -37,6 +38,23 @@ def test_a_picture_without_tables_is_an_error_that_names_the_file(tmp_path):
 
 def test_a_run_without_matplotlib_ends_with_a_line_and_no_picture(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    report(tmp_path, range(1, 2))
+    report(tmp_path, range(1, 2), curves=True)
     assert "no picture of the curves: it needs the package matplotlib" in capsys.readouterr().err
     assert not (tmp_path / "curves.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("status", "keys"),
+    [("stopped", {"curves": True}), ("aborted", {"curves": True}), ("success", {})],
+)
+def test_a_run_that_is_to_end_soon_and_one_that_is_not_asked_draw_no_picture(tmp_path, status, keys):
+    reporter = make_reporter(Config.of(output_dir=str(tmp_path), log_every=1, **keys), COLUMNS, rank=0)
+    reporter.step(record(1))
+    reporter.close(status)
+    assert len((tmp_path / "training.csv").read_text(encoding="utf-8").splitlines()) == 2
+    assert not list(tmp_path.glob("curves.*"))
+
+
+def test_a_run_without_log_files_has_no_picture(tmp_path):
+    report(tmp_path, range(1, 2), curves=True, no_logs=True)
+    assert not list(tmp_path.glob("curves.*"))

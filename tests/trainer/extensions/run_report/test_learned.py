@@ -9,8 +9,6 @@ from trainer.extensions.run_report.learned import guesses_of_data, learned_chart
 from trainer.extensions.run_report.recorded_run import read_run
 from trainer.extensions.run_report.speed import OPTIMISER, SPEED, charts_of
 
-pytestmark = pytest.mark.usefixtures("no_curves")
-
 
 def charts(*folders):
     runs = [read_run(str(folder)) for folder in folders]

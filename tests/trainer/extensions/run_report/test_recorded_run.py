@@ -8,8 +8,6 @@ from bertdata.errors import InputError, MissingInputError
 from tests.support.recorded_runs import make_run
 from trainer.extensions.run_report.recorded_run import read_run
 
-pytestmark = pytest.mark.usefixtures("no_curves")
-
 
 def test_a_run_has_its_rows_its_evaluations_and_what_it_told_of_itself(tmp_path):
     run = read_run(str(make_run(tmp_path / "run")))

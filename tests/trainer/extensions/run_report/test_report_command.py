@@ -10,8 +10,6 @@ from trainer.__main__ import main
 from trainer.extensions.run_report.sections import short_names
 from trainer.extensions.splitting.plan.plan import write_plan
 
-pytestmark = pytest.mark.usefixtures("no_curves")
-
 
 def page(*words):
     assert main(["report", *map(str, words)]) == 0

@@ -25,12 +25,10 @@ def browser():
 def pages(training_set, tmp_path_factory) -> dict[str, Path]:
     """The pages of a divided run, of two over each other, and of one with a hostile name."""
     place = tmp_path_factory.mktemp("pages")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("trainer.report.tables.draw_curves", lambda folder: [])
-        split = make_run(place / "split", train_data=str(training_set), strategy="pipelined")
-        write_plan(str(split / "plan.json"), make_plan())
-        other = make_run(place / "other", status="aborted", base_learning_rate=0.5)
-        hostile = make_run(place / HOSTILE, train_data=HOSTILE, description=HOSTILE)
+    split = make_run(place / "split", train_data=str(training_set), strategy="pipelined")
+    write_plan(str(split / "plan.json"), make_plan())
+    other = make_run(place / "other", status="aborted", base_learning_rate=0.5)
+    hostile = make_run(place / HOSTILE, train_data=HOSTILE, description=HOSTILE)
     found = {"split": [split], "both": [split, other], "hostile": [hostile]}
     pages = {name: place / f"{name}.html" for name in found}
     for name, runs in found.items():

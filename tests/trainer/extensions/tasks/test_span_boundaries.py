@@ -1,6 +1,8 @@
 """Masked spans learned with their boundaries: the slots of a batch, the loss, and runs in every form."""
 
 import csv
+import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from bertdata.dataset.reader import open_dataset
+import bertdata
 from bertdata.examples.span.batch import SpanBatch, SpanExample
 from bertdata.records import ShardLayout
 from tests.support.training_runs import refuse, tensors, words
@@ -183,6 +185,7 @@ def test_it_trains_is_evaluated_and_resumed_to_the_bit(trainer, spans, tmp_path,
         assert float(found["loss"]) == pytest.approx(
             float(found["masked_lm_loss"]) + float(found["boundary_loss"]), abs=1e-4
         )
+        assert re.search(r'boundary_accuracy 0\.\d+ \(always ".+": 0\.\d+\), boundary_loss', whole.err)
     cut = words(data, tmp_path / "b", *run)
     assert trainer(*cut, "--steps-this-run=5").status == 0
     assert trainer(*cut, "--resume").status == 0
@@ -190,20 +193,29 @@ def test_it_trains_is_evaluated_and_resumed_to_the_bit(trainer, spans, tmp_path,
 
 
 def test_evaluated_words_are_those_between_boundaries(trainer, spans, tmp_path):
-    """As many as the files hold, of each span the first ones."""
+    """Of each span the first ones, as the files hold them: the guess beside them is counted on these."""
     assert trainer(*words(spans["made"], tmp_path / "run", "--steps=1", "--warmup=0")).status == 0
-    data = open_dataset(str(spans["made"]))
-    expected = 0
-    for shard in data.shards:
-        for batch in data.batches(shard):
-            sizes = batch.right_boundaries.astype(int) - batch.left_boundaries - 1
-            expected += int(np.minimum(sizes, PLACES).sum())
+    examples = list(bertdata.open_dataset(spans["made"]))
+    counts = Counter(label for example in examples for label in example.labels)
+    often = min(counts, key=lambda label: (-counts[label], label))
+    targets = [label for example in examples for label in boundary_targets(example)]
     outcome = trainer(
         "evaluate", f"--eval-data={spans['made']}", f"--output-dir={tmp_path / 'run'}", "--device=cpu"
     )
     assert outcome.status == 0, outcome.err
-    assert "boundary_accuracy" in outcome.err
-    assert expected > 1_000
+    told = re.search(r"boundary_accuracy [\d.]+ \(always \".+\": ([\d.]+)\), boundary_loss", outcome.err)
+    assert told
+    assert float(told[1]) == pytest.approx(targets.count(often) / len(targets), abs=1e-5)
+    assert len(targets) > 1_000
+
+
+def boundary_targets(example: SpanExample) -> list[int]:
+    """The original ids between the boundaries of each span, of its first places."""
+    found = []
+    for left, right in zip(example.left_boundaries, example.right_boundaries, strict=True):
+        pairs = zip(example.positions, example.labels, strict=True)
+        found += [label for place, label in pairs if left < place < right][:PLACES]
+    return found
 
 
 def test_a_run_guesses_words_is_exported_and_started_from(trainer, spans, tmp_path):

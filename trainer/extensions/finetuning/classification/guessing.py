@@ -6,9 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from bertdata.dataset.label_counts import Frequencies, quoted
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.examples.columns import Array
-from trainer.data.label_counts import Frequencies, quoted
 from trainer.extensions.finetuning.classification.metrics import Labels, score_labels
 from trainer.extensions.finetuning.classification.presets import ClassificationTask
 

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from bertdata.errors import SettingsError
+from trainer.config.scaling import ScalingSection
 from trainer.config.settings import Config
 from trainer.config.update import Preset
 from trainer.extensions.vendors.ipu.stages import IpuPipeline
@@ -29,7 +30,7 @@ def check_training(config: Config, pipeline: IpuPipeline, accumulation: int) -> 
     keys, point = config.section(IpuSection), config.update.clipping_point
     refused = [
         (
-            config.update.precision == "fp16" and not config.update.loss_scaling,
+            config.update.precision == "fp16" and not config.section(ScalingSection).loss_scaling,
             "loss_scaling 0 (adaptive): PopTorch's is experimental, and no checkpoint would hold its state; "
             "give a fixed one, as --loss-scaling 1024",
         ),
@@ -152,7 +153,7 @@ def loss_scales(config: Config) -> dict[int, float]:
         return {0: 1.0}
     by_step = config.section(IpuSection).loss_scaling_by_step or {}
     changes = {int(since): float(scale) for since, scale in by_step.items()}
-    return {0: float(config.update.loss_scaling), **changes}
+    return {0: float(config.section(ScalingSection).loss_scaling), **changes}
 
 
 def loss_scale(config: Config, step: int) -> float:

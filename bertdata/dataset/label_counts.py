@@ -1,7 +1,7 @@
 """Counts of a dataset's labels: the guesses that a model must beat, and their probabilities."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Self
 
@@ -43,6 +43,11 @@ class Frequencies(NamedTuple):
         found: npt.NDArray[np.float64] = -np.log(counts / counts.sum())
         return found
 
+    @property
+    def loss(self) -> float:
+        """The mean of these losses over the counted labels themselves."""
+        return float(self.losses() @ np.array(self.counts, np.float64) / sum(self.counts))
+
 
 class LabelSurvey(NamedTuple):
     """The labels of a dataset's first 20,000 examples: masked words, and labels of pairs where it has some.
@@ -60,6 +65,15 @@ class LabelSurvey(NamedTuple):
     def pair_word(self) -> str:
         """The most frequent label of a pair in words."""
         return quoted(self.pair_words[self.pairs.most_frequent]) if self.pairs else ""
+
+    @property
+    def guess(self) -> str:
+        """Accuracy and loss of a guess that reads nothing, in words, empty where nothing was counted."""
+        told = []
+        for head, labels, word in (("mlm", self.words, self.word), ("nsp", self.pairs, self.pair_word)):
+            if labels and sum(labels.counts):
+                told += [f"{head} accuracy {labels.share:.4f} (always {word}), {head} loss {labels.loss:.4f}"]
+        return ", ".join(told)
 
     def as_json(self) -> dict[str, Any]:
         pairs = self.pairs and self.pairs.counts
@@ -96,6 +110,15 @@ def survey_labels(data: OpenedDataset) -> LabelSurvey:
         pairs=Frequencies([pairs[label] for label in range(_PAIR_LABELS)]) if has_pairs else None,
         pair_words=objective.pair_words,
     )
+
+
+def tell_guess(data: OpenedDataset, tell: Callable[[str], object]) -> None:
+    """Tell of a guess that reads nothing, where the objective has such labels and the files can be read."""
+    batch_type = find_objective(data.layout.objective).batch_type
+    has_labels = has_group(batch_type, MASKS) or has_group(batch_type, PAIR_LABEL)
+    with suppress(BertDataError):
+        if has_labels and (guess := survey_labels(data).guess):
+            tell(f"a guess that reads nothing: {guess}")
 
 
 class _TextIds:

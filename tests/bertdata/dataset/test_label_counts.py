@@ -1,16 +1,19 @@
 """Counts of labels: the guesses that look at no text, and their probabilities."""
 
+import re
+import shutil
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import bertdata
+from bertdata.dataset.label_counts import Frequencies, LabelSurvey, survey_labels, tell_guess
 from bertdata.dataset.reader import open_dataset
 from bertdata.examples.groups import masks_of, pair_labels
 from trainer.config.settings import Config
 from trainer.data.generated import configured_data
-from trainer.data.label_counts import Frequencies, LabelSurvey, survey_labels
 
 
 def test_the_most_frequent_label_is_the_smallest_among_equals():
@@ -40,6 +43,32 @@ def test_the_guessed_word_is_told_by_its_spelling(training_set):
     found = survey_labels(data)
     spellings = (training_set / "vocab.txt").read_text(encoding="utf-8").splitlines()
     assert found.word == f'"{spellings[found.words.most_frequent]}"'
+
+
+def told_guess(data) -> list[str]:
+    lines: list[str] = []
+    tell_guess(data, lines.append)
+    return lines
+
+
+def test_a_guess_is_told_with_its_accuracies_and_losses(training_set):
+    data = open_dataset(str(training_set))
+    (line,) = told_guess(data)
+    found = re.findall(r'(\w+) accuracy ([\d.]+) \(always "[^"]+"\), \1 loss ([\d.]+)', line)
+    for (name, accuracy, loss), labels in zip(found, survey_labels(data)[::2], strict=True):
+        counts = np.array(labels.counts)
+        losses = -np.log((counts + 1) / (counts + 1).sum())
+        assert float(accuracy) == pytest.approx(counts.max() / counts.sum(), abs=1e-4), name
+        assert float(loss) == pytest.approx(np.average(losses, weights=counts), abs=1e-4), name
+    assert [name for name, *_ in found] == ["mlm", "nsp"]
+
+
+def test_nothing_is_told_of_a_damaged_shard(training_set, tmp_path):
+    shutil.copytree(training_set, tmp_path / "data")
+    data = open_dataset(str(tmp_path / "data"))
+    shard = Path(data.shards[0].path)
+    shard.write_bytes(bytes(shard.stat().st_size))
+    assert told_guess(data) == []
 
 
 def test_of_unmasked_examples_all_words_are_counted_but_the_special_tokens(
