@@ -23,7 +23,7 @@ from bertdata.io.process_pool import run_all_telling
 from bertdata.steps.deal import make_dealt
 from bertdata.steps.progress import OnProgress, StepProgress, silent, telling_first
 from bertdata.steps.shuffle import MadeShards, make_shuffled
-from bertdata.steps.source_parts import holds_records, make_parts
+from bertdata.steps.source_parts import between_sentences, holds_records, make_parts
 from bertdata.steps.values import (
     AnyPath,
     AnyPaths,
@@ -181,7 +181,8 @@ def create(
             shuffle=shuffle,
             num_shards=num_shards,
         )
-        check_given(flags, phase, optional_path(config), engine)
+        between = between_sentences(of_sources, optional_path(config))
+        check_given(flags, phase, optional_path(config), between, engine)
         given = make_parts(
             given,
             directory,
@@ -210,15 +211,23 @@ def create(
 
 
 def check_given(
-    flags: GivenSettings, phase: int | None, config: str | None, engine: Engine | None = None
+    flags: GivenSettings, phase: int | None, config: str | None, between: str, engine: Engine | None = None
 ) -> None:
-    """Raise for settings of examples that are wrong, and for a tokeniser that is, before parts are made."""
+    """Raise for settings of examples that are wrong, and for a tokeniser that is, before parts are made.
+
+    between: text between two sentences, by which the run too asks for the tokeniser, which is loaded once.
+    """
     with with_file(config, flags) as given:
         check_shuffle(given.shuffle or "none", given.num_shards)
         _, chosen = chosen_settings(given.recipe, phase, given.changes, given.of_phases)
         settings = list(chosen.values())
         file = given_tokenizer(
-            settings[0], given.changes, vocab=given.vocab, tokenizer=given.tokenizer, roles=given.roles
+            settings[0],
+            given.changes,
+            vocab=given.vocab,
+            tokenizer=given.tokenizer,
+            roles=given.roles,
+            between=between,
         )
     vocabulary_of(file)
     check_tokenizer(file, settings, engine)

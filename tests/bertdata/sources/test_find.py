@@ -14,6 +14,7 @@ from bertdata.errors import InputError, MissingInputError, SettingsError
 from bertdata.sources import json_lines
 from bertdata.sources.find import find_files, find_sources
 from bertdata.sources.kinds import recognise
+from bertdata.tokens import load as tokens
 from tests.support.byte_bpe import byte_bpe
 from tests.support.commands import SMALL, Program, contents
 from tests.support.record_files import FILES, as_json_lines, as_parquet, make_documents, write
@@ -247,3 +248,15 @@ def test_parts_are_made_once_the_tokenizer_is_known_to_be_sound(
     with pytest.raises(SettingsError, match="names no cls token"):
         create([source], tmp_path / "out", tokenizer=tokenizer, input_kind="jsonl", workers=1)
     assert not (tmp_path / "out.text").exists()
+
+
+@pytest.mark.parametrize("flags", [(), ("--sentences=none",), ("--language=ja",)])
+def test_the_tokenizer_that_is_checked_is_the_one_that_makes_examples(
+    flags: tuple[str, ...], bertdata: Program, tmp_path: Path
+) -> None:
+    source, tokenizer = write(tmp_path / "in", "a.jsonl", DOCUMENTS), tmp_path / "tokenizer.json"
+    tokenizer.write_text(json.dumps(byte_bpe()))
+    before = tokens._choose.cache_info().misses
+    common = ("--output", tmp_path / "out", "--tokenizer", tokenizer, *SMALL)
+    assert bertdata("create", source, *common, "--objective=mlm", *flags).status == 0
+    assert tokens._choose.cache_info().misses == before + 1  # a second copy would lie in every worker
