@@ -35,6 +35,7 @@ from trainer.devices import counting
 from trainer.extensions.loading.padded_rows import RowForm
 from trainer.extensions.loading.row_batches import RowBatch
 from trainer.model.bert import PASSES, BertForMaskedLM, count
+from trainer.model.modernbert import seen_pairs
 from trainer.model.pretraining import MaskedWords
 from trainer.registry import find
 from trainer.run.runtime import begin, make_model
@@ -120,10 +121,11 @@ def labels_of(batch: RowBatch) -> Tensor:
     return labels
 
 
-def operations_share(batch: Batch, shape: ModernBertConfig) -> tuple[float, float]:
-    """Operations as PyTorch counts them over those of the tokens alone: of the forward pass, of both passes.
+def operations_share(batch: Batch, shape: ModernBertConfig) -> tuple[float, float, float]:
+    """Operations as PyTorch counts them over those of the tokens alone.
 
-    The backward pass computes scores once more, which the tokens' count has not.
+    Of the forward pass; of both passes; and of both where the tokens' count, too, has the scores that the
+    backward pass of a fused attention computes again.
     """
     model = BertForMaskedLM(shape)
     model.bert.attention = counting.host_attention
@@ -131,8 +133,15 @@ def operations_share(batch: Batch, shape: ModernBertConfig) -> tuple[float, floa
         loss = MaskedWords().outcome(model, batch).loss
         forward = counter.get_total_flops()
         loss.backward()  # type: ignore[no-untyped-call]
-    of_tokens = count([batch], shape).operations
-    return PASSES * forward / of_tokens, counter.get_total_flops() / of_tokens
+    of_tokens, both = count([batch], shape).operations, counter.get_total_flops()
+    return PASSES * forward / of_tokens, both / of_tokens, both / (of_tokens + scores(batch, shape))
+
+
+def scores(batch: Batch, shape: ModernBertConfig) -> int:
+    """Operations of the products of query and key, once in each layer."""
+    lengths = batch.lengths()
+    reaches = (None if shape.is_global(layer) else shape.reach for layer in range(shape.num_hidden_layers))
+    return 2 * shape.hidden_size * sum(seen_pairs(lengths, reach or int(lengths.max())) for reach in reaches)
 
 
 def main() -> None:
@@ -150,7 +159,7 @@ def main() -> None:
         flat = Loader(Rows(data), form=make_form(Rows(data), batch_size=BATCH), batch_size=BATCH)
         rows = Loader(Rows(data), form=RowForm(), batch_size=BATCH)
         least, tokens, slots = dict.fromkeys(steps, float("inf")), 0, 0
-        shares: dict[str, list[tuple[float, float]]] = {name: [] for name in WIDTHS}
+        shares: dict[str, list[tuple[float, float, float]]] = {name: [] for name in WIDTHS}
         for _ in range(ROUNDS):
             pair = next(flat).batches[0], next(rows).batches[0]
             tokens += int(pair[0].lengths().sum())
@@ -169,8 +178,11 @@ def main() -> None:
         print(f"  {name:<40} {cpu:5.2f} s a step; ours is {cpu / least['ours']:4.2f} times as fast")
     print(f"  padding in flat batches: {1 - tokens / slots:.1%}; operations over those of the tokens:")
     for name, found in shares.items():
-        forward, both = max(found)
-        print(f"    {name}: forward {forward:.3f}, both passes {both:.3f}, which compute scores once more")
+        forward, both, alike = max(found)
+        print(
+            f"    {name}: forward {forward:.3f}; both passes, where only the tokens' count has scores once,"
+        )
+        print(f"    {both:.3f}, and where both have them twice, {alike:.3f}")
 
 
 def make_data(place: Path) -> str:

@@ -8,11 +8,13 @@ from bertdata.config.declared import schema_of
 from bertdata.config.value_check import types_of
 from bertdata.loaders.modernbert.settings import ModernBertSettings, TokenWarmup
 from bertdata.loaders.modernbert.warmup import BatchWarmup
-from trainer.config.flags import make_configs, shipped_configs
+from trainer.config.files import shipped_configs
+from trainer.config.flags import make_configs
 from trainer.config.help import TITLES
 from trainer.config.keys import DEVICES, SECTIONS, find_section, older_names
 from trainer.config.schedule import Schedule, Warmup
 from trainer.config.settings import Config
+from trainer.config.update_options import FormulaSection
 from trainer.extensions.recipe.course import UpdateCourse, grow
 from trainer.registry import CORE, find
 
@@ -156,7 +158,8 @@ def _rate(config: Config) -> str:
     rising = f"{schedule.warmup:,}" if isinstance(schedule.warmup, int) else f"{100 * schedule.warmup:g} %"
     if config.recipe and (tokens := config.recipe.warmup_tokens):
         rising = _tokens(tokens)
-    start = f" from {schedule.start_warmup_step}" if schedule.start_warmup_step else ""
+    begins = config.section(FormulaSection).start_warmup_step
+    start = f" from {begins}" if begins else ""
     return f"{schedule.base_learning_rate:g}, {rising}{start}"
 
 

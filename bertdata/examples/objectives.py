@@ -3,6 +3,7 @@
 import sys
 from functools import cache
 from importlib import import_module
+from typing import Any
 
 from bertdata.errors import SettingsError
 from bertdata.examples.bert.objective import BERT, BERT_OF_WORDS
@@ -48,20 +49,25 @@ def find_objective(name: str) -> Objective:
     """
     if name in OBJECTIVES:
         return OBJECTIVES[name]
-    module, colon, attribute = name.partition(":")
-    if not colon:
+    if ":" not in name:
         raise SettingsError(
             f"objective {name!r} is not known; known are {_CHOICES}, one of your own is package.module:NAME"
         )
-    try:
-        found = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise SettingsError(f"objective {name!r}: {error}") from None
+    found = load_own("objective", name)
     if not isinstance(found, Objective):
         raise SettingsError(f"objective {name!r}: is no Objective of bertdata.examples.objective")
     if found.name != name:
         raise SettingsError(f"objective {name!r}: its own name is {found.name!r}, expected the same")
     return found
+
+
+def load_own(kind: str, name: str) -> Any:
+    """The object of one's own that package.module:NAME names. kind: what a SettingsError calls it."""
+    module, _, attribute = name.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise SettingsError(f"{kind} {name!r}: {error}") from None
 
 
 def objective_of_file(name: str, where: str) -> Objective:

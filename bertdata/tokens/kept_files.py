@@ -24,6 +24,15 @@ def kept_files(file: TokenizerFile) -> dict[str, bytes]:
     return {TOKENIZER_NAME: storage.read_bytes(file.path), CONFIGURATION_NAME: _line(values)}
 
 
+def keep_files(file: TokenizerFile, directory: str) -> None:
+    """Write a tokeniser's files into a directory, but for those that say the same already."""
+    for name, data in kept_files(file).items():
+        path = storage.join(directory, name)
+        if not storage.exists(path) or storage.read_bytes(path) != data:
+            with storage.open_output(path) as output:
+                output.write(data)
+
+
 def vocabulary_text(words: Vocabulary) -> bytes:
     """A vocabulary file: a token a line, by id."""
     return "".join(f"{word}\n" for word in words.words).encode()

@@ -14,6 +14,7 @@ from benchmarks.fine_tuning.peer_answers import PeerSpan, answer_texts, best_ans
 from benchmarks.fine_tuning.task import MRPC, TASKS, TaskData
 from trainer.config.finetuning import FinetuningSection
 from trainer.config.settings import Config
+from trainer.config.update_options import OptimiserSection
 from trainer.extensions.finetuning.finetune_command import make_task_config
 
 CONTEXT = "The mill burned twice. A clock stands there now."
@@ -100,7 +101,11 @@ def test_our_command_asks_for_the_tasks_settings(task):
         task.stride,
         20,
     )
-    assert (config.update.weight_decay, config.update.clipping_point, config.update.max_grad_norm) == (
+    assert (
+        config.section(OptimiserSection).weight_decay,
+        config.update.clipping_point,
+        config.update.max_grad_norm,
+    ) == (
         0,
         "per_update",
         1,

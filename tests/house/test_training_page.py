@@ -10,7 +10,8 @@ from schemas.faults import faults
 from tests.support.paths import ROOT
 from tools.configuration_page import SOURCES, page, pictures
 from tools.program_pages import CONFIGURATION, FOLDER, PICTURES, SCHEMAS, pages, schemas
-from trainer.config.flags import make_config, make_configs, shipped_configs
+from trainer.config.files import shipped_configs
+from trainer.config.flags import make_config, make_configs
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.registry import CORE

@@ -15,7 +15,10 @@ CHANGEABLE = (
 )
 """Settings of a model that may differ from those in its checkpoint."""
 
-_COMPARED = ("update", "schedule", "recipe", "data", "masking")
+_COMPARED = (
+    *("update", "optimiser", "scaling", "workers", "schedule", "formula", "recipe"),
+    *("data", "loading", "masking"),
+)
 _ANOTHER_ORDER = "its position belongs to another order of the examples"
 _REASONS = {
     "data": _ANOTHER_ORDER,
@@ -26,7 +29,7 @@ _REASONS = {
 }
 _SAID_ELSEWHERE = (
     *("train_data", "eval_data", "objective", "unverified", "seed", "open_files", "optimiser"),
-    *("bins", "pack_on_load", "pack_window", "sequences_per_row"),
+    *("bins", "pack_on_load", "pack_window", "sequences_per_row", "dist", "world_size", "collective"),
 )
 
 

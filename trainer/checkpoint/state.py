@@ -66,7 +66,7 @@ class State:
 def new_state(config: Config, model: ModelConfig, data: str | None = None, order: str = "as stored") -> State:
     """The state before the first update. order: as ``Rows.describe`` says it."""
     return State(
-        phase=2 if config.run.phase2 else 1,
+        phase=config.phase,
         data=data,
         order=order,
         seed=config.data.seed,

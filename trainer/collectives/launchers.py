@@ -54,7 +54,8 @@ def launched(config: Config, *words: str) -> bool:
 
     ReportedError when a worker failed and printed why, WorkerLost when one failed without.
     """
-    if not config.run.dist or config.run.world_size == 1 or find_launcher() != "single":
+    keys = config.others.get("workers")
+    if keys is None or not keys.dist or keys.world_size == 1 or find_launcher() != "single":
         return False
     return bool(find("launcher", "--dist")(config, *words))
 

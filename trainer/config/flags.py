@@ -7,12 +7,10 @@
 from argparse import SUPPRESS, ArgumentError, ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from bertdata.config.value_check import check_values, read_object, types_of
-from bertdata.errors import MissingInputError, SettingsError
+from bertdata.config.value_check import check_values, types_of
+from bertdata.errors import SettingsError
 from bertdata.examples.objectives import find_objective
 from trainer.config.keys import add_flag, flag, known_names, older_names, phase_names, united
 from trainer.config.settings import Config
@@ -21,43 +19,40 @@ PRETRAIN = "python -m trainer pretrain"
 _NO_KEYS = ("config", "help", "help_all")
 
 
-def _none(_: Mapping[str, Any]) -> dict[str, Any]:
-    return {}
+Keys = Mapping[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Habits:
-    """Habits of a command that are not those of pre-training.
-
-    adapt: the flags by name, as given, to those that the command means. defaults: from the given keys to the
-    values of others, before their usual defaults.
-    """
-
-    adapt: Callable[[dict[str, Any]], dict[str, Any]] = dict
-    defaults: Callable[[Mapping[str, Any]], dict[str, Any]] = _none
-
-
-def make_config(arguments: Sequence[str], prog: str = PRETRAIN, habits: Habits | None = None) -> Config:
+def make_config(arguments: Sequence[str], prog: str = PRETRAIN, **habits: Any) -> Config:
     """The configuration of the command line, of the second phase where there are two."""
-    return make_configs(arguments, prog, habits)[-1]
+    return make_configs(arguments, prog, **habits)[-1]
 
 
 def make_configs(
-    arguments: Sequence[str], prog: str = PRETRAIN, habits: Habits | None = None
+    arguments: Sequence[str],
+    prog: str = PRETRAIN,
+    *,
+    adapt: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+    defaults: Callable[[Keys], dict[str, Any]] = lambda keys: {},
 ) -> list[Config]:
     """The configurations of the command line: flags before --config's file before defaults.
 
     Two, phase 1's and phase 2's, where any key has two values or data for phase 2 are named; with --phase2
     only phase 2's. SettingsError names the flag, or the file and its key, in one line.
+
+    adapt: the flags by name, as given, to those that a command means. defaults: from the given keys to the
+    command's own values of others, before their usual defaults.
     """
-    habits = habits or Habits()
-    flags = read_flags(arguments, prog, habits.defaults({}))
+    flags = read_flags(arguments, prog, defaults({}))
     path = flags.pop("config", None)
     where = f"{path}: " if path else ""
-    in_file = _read_config(path) if path else {}
+    in_file: dict[str, Any] = {}
+    if path:
+        from trainer.config.files import read_config
+
+        in_file = read_config(path)
     for name in in_file:
         _check_known(name, where)
-    flags = habits.adapt(flags)
+    flags = adapt(flags)
     phases = [(in_file, flags)]
     if _names_phases(in_file) or _names_phases(flags):
         from trainer.config.phases import divide
@@ -74,7 +69,7 @@ def make_configs(
         if configs and not keys.get("phase2"):
             keys |= {"phase2": True, "phase1_end_step": None, "start_from_ckpt": None, "start_moments": False}
         try:
-            configs.append(Config.of(**habits.defaults(keys) | keys))
+            configs.append(Config.of(**defaults(keys) | keys))
         except SettingsError as error:  # values valid alone but not together
             raise SettingsError(f"{where}{error}") from None
     only_second = flags.get("phase2", in_file.get("phase2"))
@@ -103,7 +98,7 @@ def read_flags(words: Sequence[str], prog: str, usual: Mapping[str, Any] | None 
                 return united(vars(given))
     from trainer.config.help import read_with_argparse
 
-    return read_with_argparse(normal, prog, list(shipped_configs()), usual or {})
+    return read_with_argparse(normal, prog, usual or {})
 
 
 def _normal(word: str) -> str:
@@ -144,22 +139,6 @@ def _whole(name: str, value: Any) -> Any:
     """A whole float as an integer where the key takes one: JSON has one type for both."""
     whole = isinstance(value, float) and value.is_integer() and "integer" in types_of(known_names()[name])
     return int(value) if whole else value
-
-
-def shipped_configs() -> dict[str, str]:
-    """The paths of the configurations that come with the trainer, by name."""
-    return {path.stem: str(path) for path in sorted(Path(__file__).parent.glob("shipped/*.json"))}
-
-
-def _read_config(path: str) -> dict[str, Any]:
-    """The keys of a JSON file, or of the shipped configuration of that name."""
-    shipped = shipped_configs()
-    try:
-        return read_object(shipped.get(path, path))
-    except MissingInputError as error:
-        from trainer.config.unknown import missing_config
-
-        raise missing_config(path, shipped, error) from None
 
 
 def _check_known(name: str, where: str) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bertdata.cli.common.parser import Parser
+from trainer.config.files import shipped_configs
 from trainer.config.keys import (
     SECTIONS,
     add_flag,
@@ -21,15 +22,20 @@ from trainer.config.phases import ambiguous
 
 TITLES = {
     "run": "run",
+    "workers": "workers",
+    "start": "start from a checkpoint",
+    "evaluation": "evaluations",
     "data": "data",
     "loading": "rows, length bins, packing at load",
     "masking": "masks",
     "model": "model",
     "modernbert": "ModernBERT, model_type modernbert",
     "update": "update of the weights",
+    "optimiser": "optimiser",
     "scaling": "loss scale of fp16",
     "split": "division of the model over the devices",
     "schedule": "learning rate",
+    "formula": "formula of the learning rate",
     "recipe": "growing updates, the end of the schedule",
     "reports": "reports",
     "loggers": "further logs",
@@ -38,12 +44,10 @@ TITLES = {
 _HINT = "Other keys: --help-all. Other programs' command lines: python -m trainer like."
 
 
-def make_parser(
-    prog: str, configs: list[str], everything: bool = False, usual: Mapping[str, Any] | None = None
-) -> Parser:
+def make_parser(prog: str, everything: bool = False, usual: Mapping[str, Any] | None = None) -> Parser:
     """The parser of all flags. Its help shows the common keys, or all with ``everything``.
 
-    configs: the names of the configurations that come with the trainer. usual: the command's own defaults.
+    usual: the command's own defaults.
     """
     own = "finetuning" if prog.endswith(" finetune") else ""
     data = "--start-from-ckpt bert --data-dir mrpc" if own else "--train-data shards/phase1"
@@ -55,11 +59,12 @@ def make_parser(
         "as with --train-data-phase1 X --train-data-phase2 X." + ("" if everything else f"\n{_HINT}"),
     )
     parser.usage = "%(prog)s [--config FILE] [--KEY VALUE ...]"
-    parser.add_argument("--config", metavar="FILE", help=f"JSON file, or one of {', '.join(configs)}")
+    parser.add_argument(
+        "--config", metavar="FILE", help=f"JSON file, or one of {', '.join(shipped_configs())}"
+    )
     parser.add_argument(
         "--help-all",
         action=_HelpAll,
-        configs=configs,
         usual=usual,
         nargs=0,
         default=SUPPRESS,
@@ -76,12 +81,10 @@ def make_parser(
     return parser
 
 
-def read_with_argparse(
-    words: Sequence[str], prog: str, configs: list[str], usual: Mapping[str, Any]
-) -> dict[str, Any]:
+def read_with_argparse(words: Sequence[str], prog: str, usual: Mapping[str, Any]) -> dict[str, Any]:
     """The values of flags by name. Exits after printing the help, or an error for words that do not fit."""
     _refuse_ambiguous(words)
-    return united(vars(make_parser(prog, configs, usual=usual).parse_args(words)))
+    return united(vars(make_parser(prog, usual=usual).parse_args(words)))
 
 
 def _refuse_ambiguous(words: Sequence[str]) -> None:
@@ -143,10 +146,10 @@ def describe(name: str, usual: Mapping[str, Any] | None = None) -> str:
 class _HelpAll(Action):
     """Print the help of all flags, and exit."""
 
-    def __init__(self, *, configs: list[str], usual: Mapping[str, Any] | None, **more: Any) -> None:
+    def __init__(self, *, usual: Mapping[str, Any] | None, **more: Any) -> None:
         super().__init__(**more)
-        self._configs, self._usual = configs, usual
+        self._usual = usual
 
     def __call__(self, parser: ArgumentParser, namespace: Namespace, *_: Any) -> None:
-        make_parser(parser.prog, self._configs, everything=True, usual=self._usual).print_help()
+        make_parser(parser.prog, everything=True, usual=self._usual).print_help()
         parser.exit()

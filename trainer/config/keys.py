@@ -19,8 +19,8 @@ from trainer.config.update import UpdateSection
 from trainer.registry import find
 
 SECTIONS = (
-    *("run", "data", "loading", "masking", "model", "modernbert", "update", "scaling"),
-    *("split", "schedule", "recipe", "reports", "loggers", "finetuning"),
+    *("run", "workers", "start", "evaluation", "data", "loading", "masking", "model", "modernbert", "update"),
+    *("optimiser", "scaling", "split", "schedule", "formula", "recipe", "reports", "loggers", "finetuning"),
 )
 """The sections, in the order of their keys."""
 

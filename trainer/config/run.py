@@ -1,4 +1,4 @@
-"""Sections of a run: its device, workers, start, output, end and reports."""
+"""Sections of a run: its device, workers, output, end and reports."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from trainer.config.section import Section, shown
 
 @dataclass(frozen=True, kw_only=True)
 class RunSection(Section):
-    """Device and workers of a run, its start, its output, its evaluations and its end."""
+    """Device and workers of a run, its output and its end."""
 
     do_train: bool = setting(True, "false: do not train")
     output_dir: str | None = shown(None, "directory for checkpoints and logs")
@@ -24,13 +24,6 @@ class RunSection(Section):
         "replicated where that fits, else the fastest plan",
         ("auto", "replicated", "sharded", "pipelined"),
     )
-    dist: bool = shown(False, "start world_size workers on this machine, unless a launcher has started them")
-    world_size: int | None = shown(None, "expected number of workers (default: any)", least=1)
-    collective: str | None = setting(
-        None,
-        "communication between workers (default: the launcher's)",
-        ("single", "torch_distributed", "horovod", "poprun"),
-    )
     compile: bool | None = shown(
         None,
         "compile the model where the device can (default: in pre-training on cuda, with Triton and a C "
@@ -40,40 +33,10 @@ class RunSection(Section):
     deterministic: bool = setting(False, "use deterministic kernels only: slower, the same bits in every run")
     profile: bool = setting(False, "record a profile of four updates in output_dir")
     steps_this_run: int | None = shown(None, "stop after this many updates (default: at steps)", least=1)
-    phase2: bool = shown(False, "continue from phase 1's weights and moments; steps and schedule restart")
-    phase1_end_step: int | None = setting(
-        None, "phase 1's checkpoint to continue from (default: its last)", least=0
-    )
-    start_from_ckpt: str | None = shown(None, "checkpoint of any program to take the initial weights from")
-    start_moments: bool = setting(
-        False, "take the moments of start_from_ckpt too; updates and schedule begin at 0"
-    )
-    resume_from: str | None = shown(
-        None,
-        "checkpoint to resume from, or run, in an output_dir of one's own: a branch, with other steps say",
-    )
-    resume: bool = shown(False, "continue from the last checkpoint in output_dir")
-    resume_step: int | None = setting(None, "update to resume at (default: the last checkpoint's)", least=0)
     checkpoint_every: int = shown(
         1000, "updates between two checkpoints; 0: only at the end", least=0, by_phase=True
     )
     keep_checkpoints: int = shown(5, "number of checkpoints to keep", least=1)
-    eval_every: int | None = shown(
-        None, "updates between two evaluations; 0: only at the end (default: MLPerf's rule)", least=0
-    )
-    eval_examples: int | None = setting(
-        None, "largest number of examples to evaluate on (default: all)", least=1
-    )
-    eval_batch_size: int | None = setting(
-        None, "examples of one evaluation batch (default: batch_size)", least=1, by_phase=True
-    )
-    target_accuracy: float | None = shown(
-        None,
-        "masked_lm_accuracy at which the run ends; in fine-tuning the last of the metrics, F1 as a "
-        "share of 1",
-        above=0,
-        most=1,
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,13 +4,12 @@ A new schedule is a formula in ``trainer.config.updates`` and a line of the regi
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import Any
 
-from bertdata.config.declared import setting
-from trainer.config.section import BY_UPDATE, Section, check, shown
+from trainer.config.section import Section, check, shown
 from trainer.registry import CORE
 
 Schedule = Callable[[int], float]
@@ -70,7 +69,7 @@ class ScheduleKind:
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleSection(Section):
-    """The learning rate as a function of the update. None: the schedule's own value."""
+    """The learning rate as a function of the update."""
 
     steps: int = shown(1000, "number of updates of the schedule", least=1, by_phase=True)
     num_train_epochs: float | None = shown(
@@ -86,18 +85,6 @@ class ScheduleSection(Section):
     base_learning_rate: float = shown(0.001, "learning rate after warm-up", above=0, by_phase=True)
     warmup: int | float = shown(
         0, "warm-up: an integer number of updates, or a share of steps (0 <= x < 1)", least=0, by_phase=True
-    )
-    start_warmup_step: int = setting(
-        0, "update at which warm-up starts, for mlperf; may be negative", by_phase=True
-    )
-    power: float | None = setting(None, "exponent of a polynomial decay (default: the schedule's)", above=0)
-    decay_steps: int | None = setting(None, "updates between two decays, for natural_exponential", least=1)
-    decay_rate: float | None = setting(None, "rate of the decay, for natural_exponential", least=0)
-    lr_schedule_by_step: Mapping[str, float] | None = setting(
-        None,
-        'learning rates by update, for custom: {"0": 1e-4, "100": 1e-5}',
-        least=0,
-        keywords={"required": ["0"]} | BY_UPDATE,
     )
 
     def __post_init__(self) -> None:

@@ -5,7 +5,7 @@ checkpoint have all keys side by side, in the order of the sections and of their
 Precedence: command line, JSON file (both read by ``trainer.config.flags``), defaults.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -51,7 +51,7 @@ class Config:
 
     def __post_init__(self) -> None:
         for name in self.schedule_kind.needed:
-            given = getattr(self.schedule, name) is not None
+            given = self._of_formula.get(name) is not None
             check(given, f"lr_schedule {self.schedule_name} needs {name}")
         if not self.counts_updates:
             self.find_warmup(self.schedule.steps)
@@ -110,6 +110,16 @@ class Config:
         return self.loading is not None and self.loading.rows
 
     @property
+    def phase(self) -> int:
+        """The phase of pre-training, 1 or 2."""
+        return 2 if "start" in self.others and self.others["start"].phase2 else 1
+
+    @property
+    def averages_each(self) -> bool:
+        """True if the workers average the gradients of each micro-batch, not once an update."""
+        return not getattr(self.others.get("workers"), "allreduce_post_accumulation", True)
+
+    @property
     def counts_updates(self) -> bool:
         """True if the data give the number of updates."""
         by_tokens = self.recipe is not None and self.recipe.train_tokens is not None
@@ -157,6 +167,12 @@ class Config:
         kind: ScheduleKind = find("schedule", self.schedule_name)
         return kind
 
+    @property
+    def _of_formula(self) -> dict[str, Any]:
+        """The numbers of schedules' formulas that are given, by key."""
+        sections = [self.others[name] for name in ("formula", "recipe") if name in self.others]
+        return {name: value for section in sections for name, value in section.values().items()}
+
     def find_warmup(self, steps: int) -> Warmup:
         """The warm-up of a training of so many updates. SettingsError where it does not end in them."""
         return self.schedule_kind.find_warmup(self.schedule.warmup, steps)
@@ -165,37 +181,9 @@ class Config:
         """The learning rate as a function of the update, counted from 0."""
         kind, steps = self.schedule_kind, self.schedule.steps
         rate = self.schedule.base_learning_rate * (workers if kind.rate_of_one_worker else 1)
-        values = self.schedule.values() | {"adam": self.update.optimiser.startswith("adam")}
-        values |= self.recipe.values() if self.recipe else {}
+        values = self._of_formula | {"adam": self.update.optimiser.startswith("adam")}
         given = {name: values[name] for name in kind.defaults if values.get(name) is not None}
         return kind.formula(rate, steps, self.find_warmup(steps), **given)
-
-    def evaluation_interval(self, batch: int) -> int:
-        """Examples trained between two evaluations, by eval_every or MLPerf's rule. 0: only at the end.
-
-        batch: the examples of an update.
-        """
-        if self.run.eval_every is not None:
-            return self.run.eval_every * batch
-        return int(0.05 * (230.23 * batch + 3_000_000) / 25_000) * 25_000
-
-    def keys_without_effect(self, device: str, idle_there: Iterable[str] = ()) -> list[str]:
-        """The given keys that have no effect on the device, for one line of the log.
-
-        idle_there: keys that have an effect on other devices only.
-        """
-        keys, declared, known = self.as_json(), properties(), device_properties()
-        idle = [
-            name
-            for name in keys[DEVICE_OPTIONS]
-            if device not in known[name]["devices"] and "everywhere" not in known[name]
-        ]
-        names = [*idle_there]
-        for name, section in self.others.items():
-            if name != "masking" or not self.is_finetuning:
-                names += section.idle()
-        idle += [name for name in names if keys[name] != declared[name].get("default")]
-        return sorted(idle + ["train_data"] * bool(self.data.generated_data and self.data.train_data))
 
     def require(self, *names: str) -> None:
         """SettingsError for the first of the keys that is not given."""

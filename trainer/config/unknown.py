@@ -1,11 +1,9 @@
 """Errors for unknown names: the nearest known one, or the programs that have it."""
 
 from collections.abc import Collection
-from difflib import get_close_matches
-from pathlib import Path
 
 from bertdata.config.value_check import check_names
-from bertdata.errors import MissingInputError, SettingsError
+from bertdata.errors import SettingsError
 from trainer.config.keys import flag, known_names
 from trainer.registry import find
 
@@ -30,10 +28,3 @@ def _programs_with(name: str) -> list[str]:
     except SettingsError:  # the extension is not there
         return []
     return programs
-
-
-def missing_config(path: str, shipped: Collection[str], error: MissingInputError) -> MissingInputError:
-    """The error for a configuration that is not there, with the nearest of the shipped ones."""
-    nearest = get_close_matches(Path(path).stem, shipped, n=1, cutoff=0.5)
-    hint = f"; the nearest configuration of the trainer's own is {nearest[0]}" if nearest else ""
-    return MissingInputError(f"{error}{hint}")

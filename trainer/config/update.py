@@ -1,6 +1,5 @@
 """The update: settings of an optimiser, and the keys of batch sizes, precision, clipping and reduction."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
@@ -76,25 +75,6 @@ class UpdateSection(Section):
         ("fp32", "bf16", "fp16"),
     )
     optimiser: str = shown("lamb-nvidia", "name of the optimiser", tuple(CORE["preset"]))
-    beta1: float | None = setting(
-        None, "decay rate of the gradient's average (default: the optimiser's)", least=0, below=1
-    )
-    beta2: float | None = setting(
-        None, "decay rate of the squared gradient's average (default: the optimiser's)", least=0, below=1
-    )
-    optimiser_epsilon: float | None = setting(
-        None, "small number that is added to denominators (default: the optimiser's)", above=0
-    )
-    weight_decay: float | None = shown(None, "weight decay (default: the optimiser's)", least=0)
-    decay_skips: Sequence[str] | None = setting(
-        None, "parts of the names of weights that do not decay: A,B or a JSON list (default: the optimiser's)"
-    )
-    use_debiasing: bool | None = setting(
-        None, "bias correction, for lamb-graphcore (default: the optimiser's)"
-    )
-    momentum: float | None = setting(
-        None, "momentum, for the optimiser momentum (default: the optimiser's)", least=0, below=1
-    )
     clipping: str = setting(
         "usual",
         "clipping of gradients: none, per_micro_batch (of the micro-batch's own loss), "
@@ -103,14 +83,6 @@ class UpdateSection(Section):
         ("usual", "none", "per_micro_batch", "per_micro_batch_divided", "per_update"),
     )
     max_grad_norm: float = setting(1.0, "global norm that gradients are clipped to", above=0)
-    allreduce_post_accumulation: bool = setting(True, "all-reduce once an update, not once a micro-batch")
-    allreduce_post_accumulation_fp16: bool = setting(False, "all-reduce in 16 bits")
-    force_weight_sync: bool = setting(False, "average the weights over the workers before each update")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        post, halves = self.allreduce_post_accumulation, self.allreduce_post_accumulation_fp16
-        check(post or not halves, "allreduce_post_accumulation_fp16 needs allreduce_post_accumulation")
 
     @property
     def clipping_point(self) -> str:
@@ -120,17 +92,10 @@ class UpdateSection(Section):
         usual: str = find("preset", self.optimiser).clipping
         return usual
 
-    def micro_batch_clip_norm(self, divisor: float) -> float | None:
-        """Norm to clip the gradient of a micro-batch's loss / divisor to. None: not clipped there.
-
-        MLPerf's program clips the gradient of the undivided loss to max_grad_norm, then divides it;
-        Habana's clips that of the divided loss.
-        """
-        norms = {
-            "per_micro_batch": self.max_grad_norm / divisor,
-            "per_micro_batch_divided": self.max_grad_norm,
-        }
-        return norms.get(self.clipping_point)
+    @property
+    def clips_micro_batches(self) -> bool:
+        """True if the gradient of each micro-batch is clipped on its own."""
+        return self.clipping_point.startswith("per_micro_batch")
 
     def micro_batches(self, workers: int) -> tuple[int, int]:
         """(examples of a micro-batch, micro-batches of a worker in an update).

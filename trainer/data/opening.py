@@ -82,11 +82,11 @@ def has_masks(data: OpenedDataset) -> bool:
 
 def describe_phase(config: Config, data: OpenedDataset, held_out: OpenedDataset | None = None) -> str:
     """One line about a phase: the datasets to train and to evaluate on, their examples and lengths."""
-    layout, phase = data.layout, 2 if config.run.phase2 else 1
+    layout = data.layout
     has_limit = layout.max_predictions_per_seq > 0 and not config.masking_at_load
     masked = f", {layout.max_predictions_per_seq} masked" * has_limit
     sizes = f"{layout.max_seq_length} ids{masked}"
-    line = f"phase {phase}: trains on {data.name}: {data.examples} examples of {sizes}"
+    line = f"phase {config.phase}: trains on {data.name}: {data.examples} examples of {sizes}"
     if (rows := sum(shard.rows or 0 for shard in data.shards)) and layout.packing is not None:
         line += f" in {rows} packed rows (layout {layout.packing})"
     if config.masking_at_load:

@@ -8,8 +8,8 @@ from functools import cache
 import torch
 from torch import Tensor
 
-_LEAST = 32
-"""Tokens of a block, or as many as a token sees on one side: fewer make small products, more see too much."""
+_SIZE = 32
+"""Tokens of a block: fewer make small products, more compute scores that are out of reach."""
 
 
 def masked_blocks(ends: Sequence[int], reach: int) -> Iterator[tuple[slice, slice, Tensor | None]]:
@@ -26,10 +26,9 @@ def masked_blocks(ends: Sequence[int], reach: int) -> Iterator[tuple[slice, slic
 
 def blocks_of(ends: Sequence[int], reach: int) -> Iterator[tuple[slice, slice]]:
     """Rows that are computed together, and the rows that they see. ends: of the sequences, 0 first."""
-    size = max(reach, _LEAST)
     for start, end in itertools.pairwise(ends):
-        for first in range(start, end, size):
-            last = min(first + size, end)
+        for first in range(start, end, _SIZE):
+            last = min(first + _SIZE, end)
             yield slice(first, last), slice(max(first - reach, start), min(last + reach, end))
 
 
@@ -41,6 +40,5 @@ def scored_pairs(ends: Sequence[int], reach: int) -> int:
 @cache
 def _band(reach: int) -> Tensor:
     """The bias of the scores of a whole block and all that it sees."""
-    size = max(reach, _LEAST)
-    apart = torch.arange(-reach, size + reach) - torch.arange(size)[:, None]
+    apart = torch.arange(-reach, _SIZE + reach) - torch.arange(_SIZE)[:, None]
     return torch.zeros(apart.shape).masked_fill_(apart.abs() > reach, -math.inf)

@@ -9,13 +9,13 @@ from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DataError, SettingsError
-from bertdata.examples.objectives import find_objective
+from bertdata.examples.objectives import find_objective, load_own
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.opening import open_configured
 from trainer.model.bert import HeadedBert
-from trainer.registry import find, find_own
+from trainer.registry import find
 
 if TYPE_CHECKING:
     from trainer.model.evaluation import TaskEvaluation
@@ -157,7 +157,7 @@ def find_task(name: str, config: Config, row_losses: RowLosses | None = None) ->
 
 def find_kind(name: str) -> type[Task]:
     """The class of the task of that name, or the one of one's own that package.module:CLASS names."""
-    kind: type[Task] = find_own(name) if ":" in name else find("task", name)
+    kind: type[Task] = load_own("task", name) if ":" in name else find("task", name)
     if ":" in name and (own := getattr(kind, "name", None)) != name:
         raise SettingsError(f"task {name!r}: its own name is {own!r}, expected the same")
     return kind

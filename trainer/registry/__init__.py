@@ -21,13 +21,18 @@ CORE: Mapping[str, Mapping[str, str]] = {
         "doctor": "trainer.run.doctor:run",
     },
     "keys": {
+        "workers": "trainer.config.run_options:WorkersSection",
+        "start": "trainer.config.run_options:StartSection",
+        "evaluation": "trainer.config.run_options:EvaluationSection",
         "loading": "trainer.config.loading:LoadingSection",
         "masking": "trainer.config.masking:MaskingSection",
         "modernbert": "trainer.config.modernbert:MODERNBERT_SECTION",
-        "scaling": "trainer.config.scaling:ScalingSection",
+        "optimiser": "trainer.config.update_options:OptimiserSection",
+        "scaling": "trainer.config.update_options:ScalingSection",
         "split": "trainer.config.split:SplitSection",
+        "formula": "trainer.config.update_options:FormulaSection",
         "recipe": "trainer.config.recipe:RecipeSection",
-        "loggers": "trainer.config.loggers:LoggersSection",
+        "loggers": "trainer.config.run_options:LoggersSection",
         "finetuning": "trainer.config.finetuning:FinetuningSection",
         "cuda": "trainer.config.device_keys:CudaSection",
     },
@@ -57,6 +62,7 @@ CORE: Mapping[str, Mapping[str, str]] = {
     "strategy": {
         "replicated": "trainer.update.strategy:Strategy",
     },
+    "split model": {"place": "trainer.run.dividing:find_place"},
     "update": {
         "weights in 16 bits": "trainer.update.half_weights:HalfWeights",
         "averages over workers": "trainer.update.averaging:WorkerAverages",
@@ -87,7 +93,7 @@ CORE: Mapping[str, Mapping[str, str]] = {
     "schedule": {
         "mlperf": f"{_UPDATES}.mlperf:MLPERF",
         "nvidia-poly": f"{_UPDATES}.nvidia:NVIDIA_POLY",
-        "nvidia-linear": f"{_UPDATES}.nvidia:NVIDIA_LINEAR",
+        "nvidia-linear": f"{_UPDATES}.nvidia_finetuning:NVIDIA_LINEAR",
         "habana-tf": f"{_UPDATES}.habana:HABANA_TF",
         "polynomial_decay": f"{_UPDATES}.graphcore:POLYNOMIAL_DECAY",
         "natural_exponential": f"{_UPDATES}.graphcore:NATURAL_EXPONENTIAL",
@@ -107,8 +113,8 @@ CORE: Mapping[str, Mapping[str, str]] = {
     "log": {
         "lines": "trainer.report.terminal:Terminal",
         "bar": "trainer.report.progress_bar:ProgressBar",
-        "dllogger": "trainer.report.dllogger:Dllogger",
-        "tables": "trainer.report.tables:Tables",
+        "dllogger": "trainer.report.log_files:Dllogger",
+        "tables": "trainer.report.log_files:Tables",
         "further": "trainer.report.further_logs:make_loggers",
         "results": "trainer.report.evaluation_results:EvaluationResults",
     },
@@ -131,15 +137,6 @@ def is_name(kind: str, name: str) -> bool:
 def find(kind: str, name: str) -> Any:
     """The object of that name, imported now. SettingsError as from ``find_module``."""
     return getattr(find_module(kind, name), _target(kind, name)[1])
-
-
-def find_own(name: str) -> Any:
-    """The object of one's own that package.module:NAME names. SettingsError where it is not there."""
-    module, _, attribute = name.partition(":")
-    try:
-        return getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise SettingsError(f"{name}: {error}") from None
 
 
 def find_module(kind: str, name: str) -> ModuleType:

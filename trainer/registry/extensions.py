@@ -66,7 +66,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "plain step": {"stableadamw": f"{_RECIPE}.stable_adamw:step_of_stable_adamw"},
     "optimiser": {"stableadamw": f"{_RECIPE}.stable_adamw:StableAdamW"},
     "rows": {
-        "made at load": f"{_LOADING}.rows_at_load:make_rows",
+        "made at load": f"{_LOADING}.load_packing:make_rows",
         "of packs": f"{_LOADING}.packs:PackRows",
         **dict.fromkeys(MASKINGS, f"{_LOADING}.dynamic_masks:masked_rows"),
         "modernbert": f"{_LOADING}.modernbert_rows:modernbert_rows",

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from trainer.config.loggers import LoggersSection
+from trainer.config.run_options import LoggersSection
 from trainer.config.settings import Config
 from trainer.model.task import Columns
 from trainer.registry import find

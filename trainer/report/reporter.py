@@ -2,10 +2,10 @@
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import reduce
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -75,7 +75,8 @@ class Logger:
     Times are seconds since 1970. A row has the fields of a StepRecord, with its metrics by name: the last
     update's, but loss, metrics, seconds and data_wait are means over the row's updates; those that are not
     known are left out. It also has ``step_loss`` (the last update's), ``total_time`` (seconds in all updates
-    so far) and, if any of its updates were timed, the rates of ``Pace.rates``.
+    so far) and, if any of its updates were timed, ``seconds_per_update`` and the rates of
+    ``Reporter._rates``.
     The keys of a summary are dllogger's.
     """
 
@@ -90,43 +91,8 @@ class Logger:
     def close(self, summary: Values, status: str, time: float) -> None: ...
 
 
-class Pace:
-    """Sums over timed updates, and the rates that follow from them."""
-
-    def __init__(self, devices: int, peak: float | None) -> None:
-        """devices: of the run. peak: operations a second that each could make at most, if it is known."""
-        self._devices, self._peak = devices, peak
-        self._updates = 0
-        names = ("seconds", "sequences", "tokens", "operations", "slots", "data_wait")
-        self.sums = dict.fromkeys(names, 0.0)
-
-    def add(self, record: StepRecord) -> None:
-        """Count an update."""
-        self._updates += 1
-        for name in self.sums:
-            self.sums[name] += getattr(record, name)
-
-    def rates(self) -> Values:
-        """The rates by name, none where no time was measured. Those of tokens need a count of tokens.
-
-        tokens_per_second: real ones. tflops: 10^12 operations a second of one device, peak_share: their
-        share of what it could make at most. data_wait_share: the share of the time spent waiting for data.
-        fill: the share of tokens in the micro-batches that is no padding.
-        """
-        seconds, sequences, tokens, operations, slots, data_wait = self.sums.values()
-        if seconds <= 0:
-            return {}
-        found = {"seconds_per_update": seconds / self._updates, "sequences_per_second": sequences / seconds}
-        if tokens:
-            rate = operations / seconds / self._devices
-            found |= {"tokens_per_second": tokens / seconds, "tflops": rate / 1e12}
-            if self._peak is not None:
-                found["peak_share"] = rate / self._peak
-            found["data_wait_share"] = data_wait / seconds
-            if slots:
-                found["fill"] = tokens / slots
-        return found
-
+_SUMMED = ("seconds", "sequences", "tokens", "operations", "slots", "data_wait")
+"""Numbers of a StepRecord whose sums over timed updates give the rates."""
 
 SETTLING_UPDATES = 6
 """Updates after the start and after each checkpoint that are not timed, because they are slower."""
@@ -147,13 +113,13 @@ class Reporter(AbstractContextManager["Reporter"]):
         peak: float | None = None,
         clock: Clock = time.time,
     ) -> None:
-        """devices, peak: as of ``Pace``."""
+        """devices: of the run. peak: operations a second that each could make at most, if it is known."""
         self._loggers, self._log_every, self._clock = loggers, log_every, clock
-        self._new_pace = partial(Pace, devices, peak)
+        self._devices, self._peak = devices, peak
         self._start = clock()
         self._waiting: list[StepRecord] = []
-        self._pace = self._new_pace()  # of the waiting updates, without settling ones
-        self._whole_pace = self._new_pace()
+        self._timed: list[StepRecord] = []  # of the waiting updates, those that are not settling
+        self._sums = dict.fromkeys(_SUMMED, 0.0)  # over all timed updates
         self._settling = SETTLING_UPDATES
         self._summary = {"raw_train_time": 0.0}
         self._phase = "init"
@@ -169,8 +135,8 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._summary["final_loss"] = record.loss
         self._summary["raw_train_time"] += record.seconds
         if self._settling <= 0 and record.is_timed:
-            self._pace.add(record)
-            self._whole_pace.add(record)
+            self._timed.append(record)
+            self._sums = _added(self._sums, record)
         self._settling -= 1
         if record.step % self._log_every == 0:
             self._write_row()
@@ -190,8 +156,8 @@ class Reporter(AbstractContextManager["Reporter"]):
 
     def waited_share(self, least_seconds: float) -> float:
         """The share of the timed seconds in which a worker waited for data. 0 before so many seconds."""
-        seconds, *_, waited = self._whole_pace.sums.values()
-        return waited / seconds if seconds >= least_seconds else 0.0
+        seconds = self._sums["seconds"]
+        return self._sums["data_wait"] / seconds if seconds >= least_seconds else 0.0
 
     def describe(self, **values: Any) -> None:
         """Write what this process trains, on what: numbers and texts by name."""
@@ -210,8 +176,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         self.event(f"{self._phase}_stop")
         self.event("run_stop", "aborted" if status == "stopped" else status)
         summary = self._summary | {"e2e_train_time": self._clock() - self._start}
-        rates = self._whole_pace.rates().items()
-        summary |= {f"training_{name}": rate for name, rate in rates if name != "seconds_per_update"}
+        summary |= {f"training_{name}": rate for name, rate in self._rates(self._sums).items()}
         self._each("close", summary, status)
         self._loggers = []
         return summary
@@ -226,12 +191,34 @@ class Reporter(AbstractContextManager["Reporter"]):
         means = ("loss", *self._waiting[0].metrics, "seconds", "data_wait")
         row = rows[-1] | {name: fmean(row[name] for row in rows) for name in means}
         row |= {"step_loss": rows[-1]["loss"], "total_time": self._summary["raw_train_time"]}
-        row |= self._pace.rates()
+        sums = reduce(_added, self._timed, dict.fromkeys(_SUMMED, 0.0))
+        if sums["seconds"] > 0:
+            row |= {"seconds_per_update": sums["seconds"] / len(self._timed), **self._rates(sums)}
         if "memory_gib" in row:
             self._summary["peak_memory_gib"] = row["memory_gib"]
-        self._waiting = []
-        self._pace = self._new_pace()
+        self._waiting, self._timed = [], []
         self._each("row", row)
+
+    def _rates(self, sums: Mapping[str, float]) -> Values:
+        """The rates by name, none where no time was measured. Those of tokens need a count of tokens.
+
+        tokens_per_second: real ones. tflops: 10^12 operations a second of one device, peak_share: their
+        share of what it could make at most. data_wait_share: the share of the time spent waiting for data.
+        fill: the share of tokens in the micro-batches that is no padding.
+        """
+        seconds, sequences, tokens, operations, slots, data_wait = sums.values()
+        if seconds <= 0:
+            return {}
+        found = {"sequences_per_second": sequences / seconds}
+        if tokens:
+            rate = operations / seconds / self._devices
+            found |= {"tokens_per_second": tokens / seconds, "tflops": rate / 1e12}
+            if self._peak is not None:
+                found["peak_share"] = rate / self._peak
+            found["data_wait_share"] = data_wait / seconds
+            if slots:
+                found["fill"] = tokens / slots
+        return found
 
     def _each(self, method: str, *values: Any) -> None:
         now = self._clock()
@@ -243,6 +230,11 @@ class Reporter(AbstractContextManager["Reporter"]):
         for name in (f"{self._phase}_stop", *between, f"{phase}_start"):
             self.event(name)
         self._phase = phase
+
+
+def _added(sums: Mapping[str, float], record: StepRecord) -> dict[str, float]:
+    """The sums with those of one more update."""
+    return {name: total + getattr(record, name) for name, total in sums.items()}
 
 
 def _flat(record: StepRecord) -> Values:
@@ -266,7 +258,7 @@ def make_reporter(
     """The reporter with the configured loggers, or without any on ranks other than 0.
 
     columns: those of the task. resume_step: the update that the run resumes after; later rows in the logs
-    are dropped. devices, peak: as of ``Pace``.
+    are dropped. devices, peak: as of ``Reporter``.
     """
     if rank != 0:
         return Reporter([], log_every=config.reports.log_every, clock=clock)

@@ -16,6 +16,7 @@ from trainer.checkpoint.reading import choose_checkpoint, read_state
 from trainer.checkpoint.source import find_own, open_checkpoint, read_weights_into
 from trainer.checkpoint.state import STATE, find_checkpoints
 from trainer.config.flags import make_config
+from trainer.config.run_options import StartSection
 from trainer.config.settings import Config
 from trainer.config.task_names import task_flags
 from trainer.errors import CheckpointError
@@ -82,15 +83,15 @@ def trained_keys(config: Config) -> dict[str, Any]:
 
 def _first_checkpoint(config: Config) -> Path | None:
     """The checkpoint of this trainer that would be evaluated first, or None where there is none yet."""
-    run = config.run
-    if run.start_from_ckpt is not None:
-        path = run.start_from_ckpt
+    run, start = config.run, config.section(StartSection)
+    if start.start_from_ckpt is not None:
+        path = start.start_from_ckpt
         if (own := find_own(path)) is not None or storage.exists(path):
             return own
         return find_own(find("checkpoint", "by name")(path))
     if run.output_dir is None or not find_checkpoints(run.output_dir):
         return None
-    return choose_checkpoint(run.output_dir, run.resume_step)
+    return choose_checkpoint(run.output_dir, start.resume_step)
 
 
 def evaluate_checkpoints(
@@ -118,7 +119,7 @@ def evaluate_checkpoints(
                 continue
             known, step, trained, is_last = found
             if until_step is not None:
-                step = 0 if path == config.run.start_from_ckpt else step
+                step = 0 if path == config.section(StartSection).start_from_ckpt else step
                 is_last = step >= until_step
             if evaluation is None or known != shape:
                 if evaluation is None and not config.is_finetuning:
@@ -143,11 +144,12 @@ def _checkpoints(runtime: Runtime, poll: bool, timeout: float, newest: bool = Fa
     newest: with poll, the newest one instead of all, and start_from_ckpt only where there is none.
     """
     config, output_dir = runtime.config, str(runtime.config.run.output_dir)
-    if config.run.start_from_ckpt is not None:
+    start = config.section(StartSection)
+    if start.start_from_ckpt is not None:
         if not (newest and runtime.on_rank_0(lambda: bool(find_checkpoints(output_dir)))):
-            yield config.run.start_from_ckpt
+            yield start.start_from_ckpt
     elif not poll:
-        yield runtime.on_rank_0(lambda: str(choose_checkpoint(output_dir, config.run.resume_step)))
+        yield runtime.on_rank_0(lambda: str(choose_checkpoint(output_dir, start.resume_step)))
     last = -1
     since = time.monotonic()
     while poll:

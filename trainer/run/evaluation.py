@@ -7,6 +7,7 @@ import torch
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.io import storage
 from trainer.checkpoint.state import State
+from trainer.config.run_options import EvaluationSection
 from trainer.data.evaluation import evaluation_batches, make_evaluation_form
 from trainer.errors import StopRequested
 from trainer.model.evaluation import TaskEvaluation
@@ -40,9 +41,9 @@ class Evaluation:
     def measure(self, strategy: Strategy | Inference, *, step: int, trained: int) -> EvaluationRecord:
         """The results over all workers' parts, each example once. StopRequested abandons it."""
         config, device, workers = self._runtime.config, self._runtime.device, self._runtime.workers
-        division = self._runtime.division
-        examples = min(self._data.examples, config.run.eval_examples or self._data.examples)
-        batch_size = config.run.eval_batch_size or config.update.batch_size or 32
+        division, keys = self._runtime.division, config.section(EvaluationSection)
+        examples = min(self._data.examples, keys.eval_examples or self._data.examples)
+        batch_size = keys.eval_batch_size or config.update.batch_size or 32
         form = make_evaluation_form(
             self._data,
             batch_size=batch_size,
@@ -94,7 +95,8 @@ class Evaluation:
         report.evaluation(record)
         if not self.reached(record):
             return False
-        self._runtime.log(f"the target accuracy {self._runtime.config.run.target_accuracy} is reached")
+        target = self._runtime.config.section(EvaluationSection).target_accuracy
+        self._runtime.log(f"the target accuracy {target} is reached")
         return True
 
     def is_owed(self, state: State, planned: PlannedUpdates) -> bool:
@@ -122,5 +124,6 @@ class Evaluation:
 
     def reached(self, record: EvaluationRecord) -> bool:
         """True if there is a target accuracy and the record reaches it."""
-        target, columns = self._runtime.config.run.target_accuracy, self._runtime.task.columns
+        columns = self._runtime.task.columns
+        target = self._runtime.config.section(EvaluationSection).target_accuracy
         return target is not None and record.results[columns.target] >= target * columns.whole

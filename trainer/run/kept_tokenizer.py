@@ -14,10 +14,9 @@ from bertdata.dataset.discover import FoundDataset, find_datasets
 from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.vocabulary import known_tokenizer
 from bertdata.errors import DatasetError, MissingInputError
-from bertdata.io import storage
-from bertdata.tokens.files import VocabularyFile
+from bertdata.tokens.files import TokenizerFile, VocabularyFile
 from bertdata.tokens.fit import casing_warnings
-from bertdata.tokens.kept_files import kept_files
+from bertdata.tokens.kept_files import keep_files
 from bertdata.tokens.load import vocabulary_of
 from trainer.config.settings import Config
 from trainer.data.opening import training_paths
@@ -25,18 +24,19 @@ from trainer.data.opening import training_paths
 
 def keep_tokenizer(config: Config) -> None:
     """Write the tokeniser of the training data into output_dir, as far as it is at hand."""
+    if (file := tokenizer_of_data(config)) is not None:
+        keep_files(file, str(config.run.output_dir))
+
+
+def tokenizer_of_data(config: Config) -> TokenizerFile | None:
+    """The tokeniser of the training data. Where no manifest tells the casing, it is the vocabulary's own."""
     dataset = find_training_data(training_paths(config), given=False)
-    if dataset is None:
-        return
-    file = known_tokenizer(
-        None if dataset.manifest else getattr(config.others.get("masking"), "vocab", None), dataset
-    )
-    if file is None:
-        return
-    if isinstance(file, VocabularyFile) and not dataset.manifest:
+    if dataset is None or dataset.manifest:
+        return None if dataset is None else known_tokenizer(None, dataset)
+    file = known_tokenizer(getattr(config.others.get("masking"), "vocab", None), dataset)
+    if isinstance(file, VocabularyFile):
         file = replace(file, lower_case=not casing_warnings(vocabulary_of(file), True))
-    for name, data in kept_files(file).items():
-        _write(storage.join(str(config.run.output_dir), name), data)
+    return file
 
 
 def find_training_data(paths: str | None, *, given: bool) -> FoundDataset | None:
@@ -49,10 +49,3 @@ def find_training_data(paths: str | None, *, given: bool) -> FoundDataset | None
         if given:
             raise
         return None
-
-
-def _write(path: str, data: bytes) -> None:
-    """Write a file, whole, unless it says the same already: other runs may read it."""
-    if not storage.exists(path) or storage.read_bytes(path) != data:
-        with storage.open_output(path) as file:
-            file.write(data)

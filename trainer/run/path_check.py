@@ -62,9 +62,8 @@ def in_use(output_dir: str, used: str) -> DatasetError:
 
 
 def _check_output(output_dir: str, config: Config) -> None:
-    run = config.run
-    continues = run.resume or run.resume_step is not None or run.phase2
-    if run.do_train and not continues and (used := find_used(output_dir)):
+    continues = "start" in config.others and config.others["start"].continues_here
+    if config.run.do_train and not continues and (used := find_used(output_dir)):
         raise in_use(output_dir, used[0])
     folder = storage.join(output_dir, UNFINISHED)
     if storage.exists(storage.join(folder, LOCK_NAME)):

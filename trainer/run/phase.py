@@ -12,7 +12,6 @@ from trainer.checkpoint.state import State, new_state
 from trainer.checkpoint.writing import clean_up
 from trainer.collectives.collective import stop_signals
 from trainer.config.model import ModelConfig
-from trainer.config.run import RunSection
 from trainer.config.settings import Config
 from trainer.data.flat import Form
 from trainer.data.loader import Loader
@@ -88,22 +87,21 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
 
 def find_configured_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
     """The configured model's shape. Keys that are not configured come from the checkpoint to start from."""
-    if not is_continued(runtime.config.run):
+    if not is_continued(runtime.config):
         return find_model_config(runtime.config, data)
     from trainer.run.start_point import find_continued_shape
 
     return find_continued_shape(runtime, data)
 
 
-def is_continued(run: RunSection) -> bool:
+def is_continued(config: Config) -> bool:
     """True if a run is to begin with the weights of a checkpoint."""
-    elsewhere = run.start_from_ckpt or run.start_moments or run.resume_from
-    return run.resume or run.phase2 or run.resume_step is not None or bool(elsewhere)
+    return "start" in config.others and bool(config.others["start"].is_continued)
 
 
 def find_start(config: Config, fresh: State) -> tuple[str, str]:
     """(kind, path) of the start, as ``find_start_point`` says. A new run needs a free directory."""
-    if not is_continued(config.run) and not find_used(str(config.run.output_dir)):
+    if not is_continued(config) and not find_used(str(config.run.output_dir)):
         return "new", ""
     from trainer.run.start_point import find_start_point
 

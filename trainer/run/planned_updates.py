@@ -7,7 +7,7 @@ from trainer.checkpoint.state import State
 from trainer.config.schedule import Schedule
 from trainer.config.settings import Config
 from trainer.data.dealing import Rows
-from trainer.data.flat import Form
+from trainer.data.flat import Form, make_form
 from trainer.data.loader import Loader
 from trainer.devices.device import Device
 from trainer.registry import find
@@ -28,7 +28,7 @@ class PlannedUpdates:
 
     batch_size: rows of a micro-batch, each an example or a pack. accumulation: micro-batches of each copy of
     the model. examples_per_row: on average. examples: those of an update over all workers. interval:
-    examples trained between two evaluations.
+    examples trained between two evaluations, 0 without any but the last.
     """
 
     loader_kind: Callable[..., Loader] = Loader
@@ -39,7 +39,9 @@ class PlannedUpdates:
         self.examples_per_row = rows.examples_per_row
         self.batch_size, self.accumulation = rows.micro_batches(config, copies, self.examples_per_row)
         self.examples = round(copies * self.batch_size * self.accumulation * self.examples_per_row)
-        self.interval = config.evaluation_interval(self.examples)
+        self.interval = 0
+        if config.data.eval_data is not None:
+            self.interval = config.section(find("keys", "evaluation")).interval(self.examples)
 
     @property
     def last(self) -> int:
@@ -47,7 +49,19 @@ class PlannedUpdates:
 
     def form(self) -> Form:
         """The form of the micro-batches."""
-        return self.runtime.form(self.rows, self.batch_size, self.runtime.copies * self.accumulation)
+        return self.form_of(self.accumulation)
+
+    def form_of(self, accumulation: int) -> Form:
+        """The form of the micro-batches of updates that have so many on each copy of the model."""
+        runtime, device = self.runtime, self.runtime.device
+        return make_form(
+            self.rows,
+            batch_size=self.batch_size,
+            padded=runtime.has_rows,
+            token_budget=runtime.config.data.token_budget,
+            micro_batches=runtime.copies * accumulation,
+            few_widths=device.compiles or device.needs_rows,
+        )
 
     def examples_of(self, update: int) -> int:
         """Examples of the update over all workers."""

@@ -21,7 +21,7 @@ def profiled(runtime: Runtime, calls: int) -> Iterator[Callable[[], None]]:
         yield lambda: None
         return
     idle = max(1, min(4, calls // 2))
-    path = f"{config.run.output_dir}/profile{'_phase2' * config.run.phase2}.json"
+    path = f"{config.run.output_dir}/profile{'_phase2' * (config.phase == 2)}.json"
 
     def write(finished: torch.profiler.profile) -> None:
         finished.export_chrome_trace(path)

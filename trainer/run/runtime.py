@@ -16,7 +16,6 @@ from trainer.collectives.launchers import find_local_rank, find_rank
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.dealing import Rows, find_rows
-from trainer.data.flat import Form, make_form
 from trainer.devices.device import Device, find_device, on_device
 from trainer.errors import ReportedError
 from trainer.model.bert import HeadedBert
@@ -61,26 +60,14 @@ class Runtime:
         """True if batches are rows, as the device or the configuration says. False: they are flat."""
         return self.config.has_rows or self.device.needs_rows
 
-    def form(self, rows: Rows, batch_size: int, micro_batches: int) -> Form:
-        """The form of the training's batches of so many rows.
-
-        micro_batches: those of an update over all workers, to which its rows are dealt.
-        """
-        return make_form(
-            rows,
-            batch_size=batch_size,
-            padded=self.has_rows,
-            token_budget=self.config.data.token_budget,
-            micro_batches=micro_batches,
-            few_widths=self.device.compiles or self.device.needs_rows,
-        )
-
     def name_idle_keys(self) -> None:
         """Log the given keys that have no effect here, if there are any."""
-        config = self.config
-        idle_here = (*self.device.idle, *["token_budget"] * self.has_rows)
-        if idle := config.keys_without_effect(config.run.device, idle_here):
-            self.log(f"accepted, without effect on device {config.run.device}: {', '.join(idle)}")
+        config, idle_here = self.config, (*self.device.idle, *["token_budget"] * self.has_rows)
+        if config.others or idle_here or config.data.generated_data:
+            from trainer.config.idle import idle_keys
+
+            if idle := idle_keys(config, config.run.device, idle_here):
+                self.log(f"accepted, without effect on device {config.run.device}: {', '.join(idle)}")
 
     def changed(self, config: Config) -> "Runtime":
         """The runtime with another configuration, and its task."""
@@ -131,28 +118,25 @@ def connect(config: Config) -> Runtime:
     device = find_device(config, find_local_rank())
     rank, size = find_rank()
     if rank == 0 and config.run.device != device.name:
-        say_error(f"trainer: device auto: {_described(device)}")
+        from trainer.devices.choice import describe_choice
+
+        say_error(
+            f"trainer: device auto: {describe_choice(device.name, device.why_chosen, device.describe())}"
+        )
     config = device.config
     torch.use_deterministic_algorithms(config.run.deterministic)
     if rank == 0 and size > 1:
         say_error(f"trainer: connecting {size} workers")
-    workers = find_collective(config.run.collective, device)
+    keys = config.others.get("workers")
+    workers = find_collective(keys and keys.collective, device)
     task = find_task(config.task, config, device.row_losses)
     runtime = Runtime(config=config, device=device, workers=workers, division=whole(workers), task=task)
-    if (wanted := config.run.world_size or workers.size) != workers.size:
-        found = f"world_size is {wanted}, found {workers.size}"
+    if keys and (keys.world_size or workers.size) != workers.size:
+        found = f"world_size is {keys.world_size}, found {workers.size}"
         runtime.stop_all(
             SettingsError(f"{found}: start as many workers, or, without a launcher, give --dist")
         )
     return runtime
-
-
-def _described(device: Device) -> str:
-    """The chosen device in words: why it is the processor, or the accelerator's own description."""
-    if device.why_chosen:
-        return f"{device.name}, since {device.why_chosen}"
-    name, _, about = device.describe().partition(": ")
-    return f"{name} ({about})"
 
 
 def find_model_config(
@@ -185,18 +169,8 @@ def divide(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtim
 
     sequence_length: most tokens of an example. SettingsError where the model cannot be split as configured.
     """
-    config, device, workers = runtime.config, runtime.device, runtime.workers
-    asked = config.run.strategy
-    if asked != "auto":
-        from trainer.devices.own_strategy import check_strategy
-
-        check_strategy(asked, device)
-    needs_plan = config.plan is not None or asked in ("sharded", "pipelined")
-    if not needs_plan and asked == "auto" and workers.size > 1:
-        from trainer.run.device_memory import fits_whole
-
-        needs_plan = not fits_whole(config, device, workers, runtime.empty_model(shape).count_weights())
-    if not needs_plan:
-        return replace(runtime, division=whole(workers))
-    divided: Runtime = find("split model", "plan")(runtime, shape, sequence_length)
-    return divided
+    config = runtime.config
+    if runtime.workers.size == 1 and config.run.strategy == "auto" and config.plan is None:
+        return replace(runtime, division=whole(runtime.workers))
+    placed: Runtime = find("split model", "place")(runtime, shape, sequence_length)
+    return placed

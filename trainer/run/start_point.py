@@ -17,6 +17,7 @@ from trainer.checkpoint.source import find_own, open_checkpoint
 from trainer.checkpoint.state import MOMENTS, State, find_checkpoints
 from trainer.checkpoint.stored import Checkpoint
 from trainer.config.model import ModelConfig
+from trainer.config.run_options import StartSection
 from trainer.config.settings import Config
 from trainer.data.order import Position
 from trainer.errors import CheckpointError
@@ -30,11 +31,11 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
 
     An error where the output directory does not fit the settings. Nothing is changed yet.
     """
-    output_dir = str(config.run.output_dir)
+    output_dir, start = str(config.run.output_dir), config.section(StartSection)
     there = find_checkpoints(output_dir)
-    if config.run.start_moments and not config.run.start_from_ckpt:
+    if start.start_moments and not start.start_from_ckpt:
         raise SettingsError("start_moments is given, but no start_from_ckpt to take them from")
-    resuming = config.run.resume or config.run.resume_step is not None
+    resuming = start.resume or start.resume_step is not None
     if (path := _find_resumed(config)) is not None:
         state = read_state(path)
         if state.phase == fresh.phase:
@@ -43,9 +44,9 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
             return "resumed", str(path)
         if state.phase > fresh.phase:
             raise SettingsError(f"{path}: is a checkpoint of phase 2; give --phase2 to resume it")
-    if config.run.phase2 and config.run.start_from_ckpt is None:
+    if start.phase2 and start.start_from_ckpt is None:
         try:
-            path = choose_checkpoint(output_dir, config.run.phase1_end_step)
+            path = choose_checkpoint(output_dir, start.phase1_end_step)
         except MissingInputError as error:
             raise MissingInputError(f"--phase2 continues from phase 1: {error}") from None
         state = read_state(path)
@@ -53,18 +54,18 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
             raise DatasetError(f"{path}: is in use: phase 2 has begun; give --resume to continue it")
         check_fits(path, state, fresh, "optimiser")
         return "phase 2", str(path)
-    follows = bool(config.run.phase2 and there) and read_state(there[max(there)]).phase == 1
-    if follows and config.run.start_from_ckpt:
-        return "weights", config.run.start_from_ckpt
+    follows = bool(start.phase2 and there) and read_state(there[max(there)]).phase == 1
+    if follows and start.start_from_ckpt:
+        return "weights", start.start_from_ckpt
     used = find_used(output_dir)
     if there or (used and not resuming):
         raise in_use(output_dir, used[0])
-    return ("weights", config.run.start_from_ckpt) if config.run.start_from_ckpt else ("new", "")
+    return ("weights", start.start_from_ckpt) if start.start_from_ckpt else ("new", "")
 
 
 def _find_resumed(config: Config) -> Path | None:
     """The checkpoint to resume from: one of the run's own, else the one that it branches off."""
-    run, output_dir = config.run, str(config.run.output_dir)
+    run, output_dir = config.section(StartSection), str(config.run.output_dir)
     if run.resume_step is not None or (run.resume and find_checkpoints(output_dir)):
         return choose_checkpoint(output_dir, run.resume_step)
     if run.resume_from is None or find_used(output_dir):
@@ -111,7 +112,7 @@ class WholeModelReader:
     def read_weights(self, path: str) -> None:
         """Load weights of any origin, and the moments where they are asked for."""
         moments: dict[str, Tensor] = {}
-        with_moments = self._runtime.config.run.start_moments
+        with_moments = self._runtime.config.section(StartSection).start_moments
 
         def read() -> tuple[list[str], int]:
             checkpoint = open_start(self._runtime, self._model.config, path)
@@ -159,7 +160,7 @@ def open_start(runtime: Runtime, shape: ModelConfig, path: str) -> Checkpoint:
     DataError where its vocabulary is another than the data's.
     """
     config = runtime.config
-    checkpoint = open_checkpoint(path, with_moments=config.run.start_moments)
+    checkpoint = open_checkpoint(path, with_moments=config.section(StartSection).start_moments)
     if not config.is_finetuning:
         from trainer.run.vocabulary_fit import fit_vocabulary
 
@@ -200,10 +201,10 @@ def find_start_shape(config: Config) -> dict[str, Any] | None:
 
     A run that goes on after such a start takes its own checkpoint's, as the other may be gone.
     """
-    run = config.run
+    run, output_dir = config.section(StartSection), str(config.run.output_dir)
     if run.resume_from and (branched := _find_resumed(config)):
         return read_state(branched).model
-    there = find_checkpoints(str(run.output_dir)) if run.resume or run.phase2 or run.resume_step else {}
+    there = find_checkpoints(output_dir) if run.resume or run.phase2 or run.resume_step else {}
     if there and not (run.phase2 and run.start_from_ckpt):
         first, last = (read_state(there[number]) for number in (min(there), max(there)))
         began_elsewhere = any(state.config.get("start_from_ckpt") for state in (first, last))
@@ -217,4 +218,4 @@ def find_start_shape(config: Config) -> dict[str, Any] | None:
 def is_phase_over(config: Config) -> bool:
     """True if the checkpoint to resume from belongs to a later phase than the configuration's."""
     path = _find_resumed(config)
-    return path is not None and read_state(path).phase > (2 if config.run.phase2 else 1)
+    return path is not None and read_state(path).phase > config.phase

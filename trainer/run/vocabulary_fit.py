@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import zip_longest
 
-from bertdata.dataset.vocabulary import known_tokenizer
 from bertdata.errors import DataError
 from bertdata.records import ROLES, Vocabulary
 from bertdata.tokens.files import TOKENIZER_NAME, VOCABULARY_NAME, TokenizerFile, VocabularyFile
@@ -13,9 +12,8 @@ from bertdata.tokens.load import vocabulary_of
 from trainer.checkpoint.stored import Checkpoint
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.opening import training_paths
 from trainer.run.given_tokenizer import given_tokenizer
-from trainer.run.kept_tokenizer import find_training_data
+from trainer.run.kept_tokenizer import tokenizer_of_data
 from trainer.run.new_tokens import with_new_tokens
 from trainer.run.tokenizer import beside, casing_of
 
@@ -30,7 +28,7 @@ def fit_vocabulary(
 
     DataError where an id is another token in the data than in the checkpoint, or has another role.
     """
-    own, data = _of_checkpoint(checkpoint), _of_data(config)
+    own, data = _of_checkpoint(checkpoint), tokenizer_of_data(config)
     if data is None:
         return checkpoint
     if own is None:
@@ -75,13 +73,3 @@ def _of_checkpoint(checkpoint: Checkpoint) -> TokenizerFile | None:
     """The tokeniser beside the checkpoint."""
     path = beside(checkpoint, VOCABULARY_NAME) or beside(checkpoint, TOKENIZER_NAME)
     return None if path is None else given_tokenizer(path)
-
-
-def _of_data(config: Config) -> TokenizerFile | None:
-    """The tokeniser of the training data, as far as it is at hand."""
-    dataset = find_training_data(training_paths(config), given=False)
-    if dataset is None:
-        return None
-    return known_tokenizer(
-        None if dataset.manifest else getattr(config.others.get("masking"), "vocab", None), dataset
-    )

@@ -7,8 +7,8 @@ changes nothing and no error is raised), and it checks gradients before they are
 import torch
 from torch import Tensor
 
-from trainer.config.scaling import ScalingSection
 from trainer.config.settings import Config
+from trainer.config.update_options import ScalingSection
 from trainer.update.step import LossScale
 
 _GROWTH_INTERVAL = 2000

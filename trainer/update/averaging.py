@@ -10,6 +10,7 @@ from torch import Tensor
 
 from trainer.collectives.collective import Collective
 from trainer.collectives.workers import split_into_buckets
+from trainer.config.run_options import WorkersSection
 from trainer.config.settings import Config
 from trainer.update.strategy import Worker
 
@@ -21,12 +22,12 @@ class WorkerAverages:
         self, worker: Worker, weights: Sequence[Tensor], leaves: Sequence[Tensor] | None = None
     ) -> None:
         """leaves: as for ``GradientBuckets``."""
-        workers, keys = worker.workers, worker.config.update
+        workers, keys = worker.workers, worker.config.section(WorkersSection)
         self._workers, self._weights, self._type = workers, weights, sum_type(worker.config)
         self._syncs, self._averages_sums = keys.force_weight_sync, keys.allreduce_post_accumulation
         self._buckets: GradientBuckets | None = None
         # Not in the backward pass where each micro-batch is averaged or clipped on its own.
-        is_once = keys.allreduce_post_accumulation and keys.micro_batch_clip_norm(1) is None
+        is_once = keys.allreduce_post_accumulation and not worker.config.update.clips_micro_batches
         if is_once and worker.device.averages_in_backward:
             self._averages_sums = False
             self._buckets = GradientBuckets(weights, workers, worker.device.bucket_mb, self._type, leaves)
@@ -58,7 +59,7 @@ def sync_weights(workers: Any, weights: Iterable[Tensor], always: bool = False) 
 
 def sum_type(config: Config) -> torch.dtype | None:
     """The type in which gradients are added up over the workers. None: their own."""
-    if not config.update.allreduce_post_accumulation_fp16:
+    if not config.section(WorkersSection).allreduce_post_accumulation_fp16:
         return None
     return torch.bfloat16 if config.update.precision == "bf16" else torch.float16
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from trainer.config.update import UpdateSection
 from trainer.update.clipping import clip_
 from trainer.update.step import WeightStep
 from trainer.update.strategy import Worker
@@ -14,19 +15,19 @@ class MicroBatchSums:
     """The sums of an update's gradients, to which each micro-batch adds its own."""
 
     def __init__(self, worker: Worker, weights: Sequence[Tensor], step: WeightStep) -> None:
-        self._keys, self._workers = worker.config.update, worker.workers
+        self._config, self._workers = worker.config, worker.workers
         self._weights, self._step = weights, step
         self._sums: list[Tensor] = []
 
     def add(self, divisor: float) -> None:
         """Move the gradients of a micro-batch to the sums. divisor: that of its loss."""
         gradients = [weight.grad for weight in self._weights if weight.grad is not None]
-        clip_norm = self._keys.micro_batch_clip_norm(divisor)
+        clip_norm = micro_batch_clip_norm(self._config.update, divisor)
         if clip_norm is not None:
             scale = self._step.scale
             clip = self._step.own_clip or clip_
             clip(gradients, clip_norm if scale.is_one else clip_norm * scale.value)
-        if not self._keys.allreduce_post_accumulation:
+        if self._config.averages_each:
             self._workers.average(gradients)
         if self._sums:
             torch._foreach_add_(self._sums, gradients)
@@ -37,3 +38,16 @@ class MicroBatchSums:
         """Make the sums the weights' gradients."""
         for weight, gradient in zip(self._weights, self._sums, strict=bool(self._sums)):
             weight.grad = gradient
+
+
+def micro_batch_clip_norm(keys: UpdateSection, divisor: float) -> float | None:
+    """Norm to clip the gradient of a micro-batch's loss / divisor to. None: not clipped there.
+
+    MLPerf's program clips the gradient of the undivided loss to max_grad_norm, then divides it;
+    Habana's clips that of the divided loss.
+    """
+    norms = {
+        "per_micro_batch": keys.max_grad_norm / divisor,
+        "per_micro_batch_divided": keys.max_grad_norm,
+    }
+    return norms.get(keys.clipping_point)

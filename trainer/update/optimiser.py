@@ -161,19 +161,11 @@ class Optimiser(torch.optim.Optimizer):
 
 def configured_preset(config: Config) -> Preset:
     """The configured optimiser's preset, with the settings that the configuration gives."""
-    keys = config.update
-    preset: Preset = find("preset", keys.optimiser)
-    beta1, beta2 = preset.betas
-    settings: dict[str, Any] = {
-        "lr": config.schedule.base_learning_rate if preset.decays_by_share else None,
-        "betas": (beta1 if keys.beta1 is None else keys.beta1, beta2 if keys.beta2 is None else keys.beta2),
-        "eps": keys.optimiser_epsilon,
-        "weight_decay": keys.weight_decay,
-        "decay_skips": None if keys.decay_skips is None else tuple(keys.decay_skips),
-        "debias": keys.use_debiasing,
-        "momentum": keys.momentum,
-    }
-    return replace(preset, **{name: value for name, value in settings.items() if value is not None})
+    preset: Preset = find("preset", config.update.optimiser)
+    if preset.decays_by_share:
+        preset = replace(preset, lr=config.schedule.base_learning_rate)
+    own = config.others.get("optimiser")
+    return preset if own is None else own.changed(preset)
 
 
 def group_parameters(

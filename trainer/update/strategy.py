@@ -142,8 +142,8 @@ class Strategy:
             leaves = self._half_weights.leaves(self._weights)
         if worker.workers.size > 1:
             self._averages = find("update", "averages over workers")(worker, self._weights, leaves)
-        self._averages_each = not keys.allreduce_post_accumulation
-        self._sums_apart = self._averages_each or keys.micro_batch_clip_norm(1) is not None
+        self._averages_each = worker.config.averages_each
+        self._sums_apart = self._averages_each or keys.clips_micro_batches
 
     @staticmethod
     def build(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:

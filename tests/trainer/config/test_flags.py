@@ -13,7 +13,7 @@ from trainer.config import flags
 from trainer.config.flags import make_config, make_configs
 from trainer.config.help import TITLES, make_parser
 from trainer.config.keys import SECTIONS, known_names, phase_names, properties
-from trainer.config.loggers import LoggersSection
+from trainer.config.run_options import LoggersSection
 from trainer.config.settings import Config
 
 
@@ -175,7 +175,7 @@ def test_a_flag_that_is_like_no_other_names_none(unlike):
 
 @pytest.mark.parametrize("everything", [False, True])
 def test_names_stay_whole_in_the_help(everything):
-    shown = make_parser("trainer", [], everything).format_help()
+    shown = make_parser("trainer", everything).format_help()
     assert not [line for line in shown.splitlines() if line.endswith("-")]
     assert {"lamb-nvlamb,", "lamb-graphcore-pytorch,"} <= set(shown.split())
 
@@ -262,9 +262,9 @@ def imported(line: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "more"),
     [
-        ("--config tiny --train-data a --steps 4 --recompute auto", []),
-        ("--wandb", ["loggers"]),
-        ("--steps 3 4", ["phases"]),
+        ("--config tiny --train-data a --steps 4 --recompute auto", ["files", "run_options"]),
+        ("--wandb", ["run_options"]),
+        ("--steps 3 4", ["phases", "run_options"]),
         ("--stages 2", ["split"]),
         ("--masking dynamic", ["masking"]),
         ("--task mrpc", ["finetuning"]),

@@ -10,7 +10,7 @@ def test_phases_are_named_with_their_data():
     first, second = make_configs(["--train-data-phase1", "a", "--train-data-phase2=b", "--eval-data=e"])
     assert [one.data.train_data for one in (first, second)] == ["a", "b"]
     assert [one.data.eval_data for one in (first, second)] == ["e", "e"]
-    assert [one.run.phase2 for one in (first, second)] == [False, True]
+    assert [one.phase for one in (first, second)] == [1, 2]
     first, second = make_configs(["--train-data=a", "--eval-data-phase2=f"])
     assert [one.data.train_data for one in (first, second)] == ["a", "a"]
     assert [one.data.eval_data for one in (first, second)] == [None, "f"]
@@ -18,10 +18,10 @@ def test_phases_are_named_with_their_data():
 
 def test_data_of_phase_1_alone_make_one_phase_and_phase_2_alone_takes_its_own(tmp_path):
     (only,) = make_configs(["--train-data-phase1=a"])
-    assert (only.data.train_data, only.run.phase2) == ("a", False)
+    assert (only.data.train_data, only.phase) == ("a", 1)
     place = config_file(tmp_path, train_data_phase1="a", train_data_phase2="b")
     (second,) = make_configs(["--config", place, "--phase2"])
-    assert (second.data.train_data, second.run.phase2) == ("b", True)
+    assert (second.data.train_data, second.phase) == ("b", 2)
     assert [one.data.train_data for one in make_configs(["--config", place])] == ["a", "b"]
     flags = ["--config", place, "--train-data-phase1=c"]
     assert [one.data.train_data for one in make_configs(flags)] == ["c", "b"]

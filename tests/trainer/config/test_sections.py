@@ -9,6 +9,7 @@ from bertdata.config.declared import schema_of
 from bertdata.errors import SettingsError
 from tests.support.configurations import OWN_KEYS, assert_declared, assert_sections
 from trainer.config.flags import make_config
+from trainer.config.idle import idle_keys
 from trainer.config.keys import (
     CORE,
     SECTIONS,
@@ -17,6 +18,7 @@ from trainer.config.keys import (
     properties,
     section_keys,
 )
+from trainer.config.run_options import EvaluationSection
 from trainer.config.settings import Config
 
 MARKS = {"section", "common", "by_phase", "phases", "older_names"}
@@ -76,8 +78,8 @@ def test_defaults_are_valid_and_every_optimiser_has_a_schedule_and_clipping():
 
 
 def test_data_that_generated_examples_stand_in_for_are_named():
-    assert Config.of(generated_data=True, train_data="shards").keys_without_effect("cpu") == ["train_data"]
-    assert Config.of(train_data="shards").keys_without_effect("cpu") == []
+    assert idle_keys(Config.of(generated_data=True, train_data="shards"), "cpu") == ["train_data"]
+    assert idle_keys(Config.of(train_data="shards"), "cpu") == []
 
 
 @pytest.mark.parametrize(
@@ -123,9 +125,12 @@ def test_a_contradictory_batch_is_refused_with_its_numbers():
 
 @pytest.mark.parametrize(("batch", "examples"), [(256, 150_000), (3072, 175_000), (8192, 225_000)])
 def test_evaluation_is_as_frequent_as_mlperfs(batch, examples):
-    assert Config.of(global_batch_size=batch).evaluation_interval(batch) == examples
-    assert Config.of(global_batch_size=batch, eval_every=10).evaluation_interval(batch) == 10 * batch
-    assert Config.of(eval_every=0).evaluation_interval(32) == 0
+    assert Config.of(global_batch_size=batch).section(EvaluationSection).interval(batch) == examples
+    assert (
+        Config.of(global_batch_size=batch, eval_every=10).section(EvaluationSection).interval(batch)
+        == 10 * batch
+    )
+    assert Config.of(eval_every=0).section(EvaluationSection).interval(32) == 0
 
 
 def test_model_settings_are_the_files_under_the_inline_keys(tmp_path):

@@ -3,11 +3,13 @@
 import pytest
 
 from tests.support.configurations import assert_keys, warmup_updates
+from trainer.config.files import shipped_configs
 from trainer.config.finetuning import FinetuningSection
-from trainer.config.flags import make_config, make_configs, shipped_configs
+from trainer.config.flags import make_config, make_configs
 from trainer.config.masking import MaskingSection
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
+from trainer.config.update_options import OptimiserSection
 
 
 @pytest.mark.parametrize(
@@ -61,7 +63,8 @@ def test_modernberts_have_the_published_numbers(preset, batches, lengths, rates,
 @pytest.mark.parametrize("preset", ["modernbert_small", "roberta_small", "roberta_base"])
 def test_later_encoders_keep_their_optimisers_constants(preset):
     config = make_config(["--config", preset])
-    assert (config.update.beta1, config.update.beta2, config.update.optimiser_epsilon) == (0.9, 0.98, 1e-6)
+    own = config.section(OptimiserSection)
+    assert (own.beta1, own.beta2, own.optimiser_epsilon) == (0.9, 0.98, 1e-6)
     assert config.update.clipping_point == "none"
     assert config.model.settings()["model_type"] == preset.partition("_")[0]
 

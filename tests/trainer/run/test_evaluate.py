@@ -19,6 +19,7 @@ from tests.support.training_runs import refuse, start_workers, words
 from trainer.checkpoint.state import find_checkpoints
 from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
+from trainer.config.run_options import EvaluationSection
 from trainer.config.settings import Config
 from trainer.data.batches import FlatBatch
 from trainer.data.dealing import Rows
@@ -199,7 +200,7 @@ def test_a_run_evaluates_as_often_as_asked_and_at_its_end(trainer, training_set,
 def test_mlperfs_rule_says_how_often(training_set):
     expected = {256: 150_000, 3072: 175_000, 8192: 225_000}
     for batch, examples in expected.items():
-        assert Config.of().evaluation_interval(batch) == examples
+        assert EvaluationSection().interval(batch) == examples
 
 
 def test_training_stops_at_the_target(trainer, training_set, tmp_path, monkeypatch):

@@ -16,6 +16,7 @@ from trainer.checkpoint.reading import read_state
 from trainer.checkpoint.state import find_checkpoints
 from trainer.collectives.launchers import find_launcher
 from trainer.config.flags import make_configs
+from trainer.config.run_options import StartSection
 from trainer.run.training import Training
 
 HABANA = split(
@@ -77,23 +78,25 @@ def test_one_value_counts_for_both_phases():
 def test_with_phase2_only_phase_2_is_run():
     flags = ["--phase2", "--phase1_end_step=7038", "--start_from_ckpt=x"]
     (config,) = make_configs([*HABANA, *flags])
-    assert (config.run.phase2, config.schedule.steps, config.data.train_data, config.update.batch_size) == (
-        True,
+    assert (config.phase, config.schedule.steps, config.data.train_data, config.update.batch_size) == (
+        2,
         1563,
         "phase2",
         8,
     )
-    assert (config.run.phase1_end_step, config.run.start_from_ckpt) == (7038, "x")
+    start = config.section(StartSection)
+    assert (start.phase1_end_step, start.start_from_ckpt) == (7038, "x")
 
 
 def test_of_a_run_of_both_phases_only_the_first_starts_from_other_weights():
-    assert [c.run.start_from_ckpt for c in make_configs([*HABANA, "--start_from_ckpt=x"])] == ["x", None]
+    configs = make_configs([*HABANA, "--start_from_ckpt=x"])
+    assert [one.section(StartSection).start_from_ckpt for one in configs] == ["x", None]
 
 
 def test_a_command_of_one_phase_is_one_configuration():
     (config,) = make_configs(["--batch_size", "64", "--train_data", "a", "--warmup", "0.5"])
-    assert (config.run.phase2, config.update.batch_size, config.data.train_data, config.schedule.warmup) == (
-        False,
+    assert (config.phase, config.update.batch_size, config.data.train_data, config.schedule.warmup) == (
+        1,
         64,
         "a",
         0.5,

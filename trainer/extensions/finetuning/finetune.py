@@ -13,6 +13,7 @@ from trainer.checkpoint.state import find_checkpoints
 from trainer.config.finetuning import FinetuningSection
 from trainer.config.masking import MaskingSection
 from trainer.config.model import ModelConfig
+from trainer.config.run_options import EvaluationSection, StartSection
 from trainer.config.settings import Config
 from trainer.extensions.finetuning.task_data import find_data
 from trainer.extensions.finetuning.task_files import (
@@ -78,7 +79,7 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
     config = runtime.config
     source = _source(config)
     keys: dict[str, Any] = {}
-    if config.run.start_from_ckpt is not None and source != config.run.output_dir:
+    if config.section(StartSection).start_from_ckpt is not None and source != config.run.output_dir:
         keys["start_from_ckpt"] = source
     checkpoint = open_checkpoint(source, model_config=config.model.model_config, with_moments=False)
     shape = checkpoint.expect_config()
@@ -132,13 +133,13 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
 
 def _source(config: Config) -> str:
     """The checkpoint that tells model and tokeniser: the given one, or the run's own newest."""
-    run = config.run
+    run, start = config.run, config.section(StartSection)
     there = bool(find_checkpoints(str(run.output_dir)))
-    if run.start_from_ckpt is not None:
-        resumes = there and (run.resume or run.resume_step is not None)
-        if resumes and not is_checkpoint(run.start_from_ckpt):
+    if start.start_from_ckpt is not None:
+        resumes = there and (start.resume or start.resume_step is not None)
+        if resumes and not is_checkpoint(start.start_from_ckpt):
             return str(run.output_dir)  # the run goes on without the model that it began with
-        return find_pretrained(run.start_from_ckpt)
+        return find_pretrained(start.start_from_ckpt)
     if there:
         return str(run.output_dir)
     raise SettingsError("start_from_ckpt is missing: fine-tuning starts from a pre-trained model")
@@ -155,7 +156,7 @@ def _schedule(config: Config, examples: int, update_examples: int) -> dict[str, 
     steps = max(1, math.ceil(examples * epochs / update_examples))
     config.find_warmup(steps)
     keys: dict[str, Any] = {"steps": steps}
-    if config.run.eval_every is None:
+    if config.section(EvaluationSection).eval_every is None:
         keys["eval_every"] = max(1, round(examples / update_examples))
     return keys
 
@@ -166,9 +167,10 @@ def _predict(runtime: Runtime, shape: ModelConfig, features: str) -> None:
     features: the dataset made of the file. They are in the folder ``predict`` of output_dir.
     """
     config = runtime.config
-    output_dir, path = str(config.run.output_dir), config.run.start_from_ckpt
+    output_dir, start = str(config.run.output_dir), config.section(StartSection)
+    path = start.start_from_ckpt
     if path is None or config.run.do_train:
-        path = runtime.on_rank_0(lambda: str(choose_checkpoint(output_dir, config.run.resume_step)))
+        path = runtime.on_rank_0(lambda: str(choose_checkpoint(output_dir, start.resume_step)))
     data = runtime.task.open(config, features, shape.vocab_size)
     runtime = divide(runtime, shape, data.layout.max_seq_length)
     model = make_model(runtime, shape)

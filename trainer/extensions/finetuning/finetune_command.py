@@ -8,7 +8,7 @@ from bertdata.io import storage
 from bertdata.io.assets import VOCABULARIES
 from trainer.collectives.launchers import launched
 from trainer.config.finetuning import FinetuningSection
-from trainer.config.flags import Habits, make_config
+from trainer.config.flags import make_config
 from trainer.config.keys import section_keys
 from trainer.config.settings import Config
 from trainer.config.task_names import task_flags
@@ -57,8 +57,8 @@ def make_task_config(
     known: keys that are known already, as a run's; what is given goes before them.
     """
     below = dict(known or {})
-    habits = Habits(adapt=_adapted, defaults=lambda keys: task_defaults({**below, **keys}) | below)
-    return make_config(task_flags(arguments), prog, habits)
+    own = {"adapt": _adapted, "defaults": lambda keys: task_defaults({**below, **keys}) | below}
+    return make_config(task_flags(arguments), prog, **own)
 
 
 def task_defaults(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any
 from bertdata.errors import BertDataError, SettingsError
 from bertdata.io.process_pool import available_cores
 from trainer.collectives.launchers import LAUNCHED
+from trainer.config.run_options import WorkersSection
 from trainer.config.settings import Config
 from trainer.errors import ReportedError, WorkerLost, naming_extra
 
@@ -29,7 +30,7 @@ def launched(config: Config, *words: str) -> bool:
     SIGTERM and Ctrl-C are forwarded to each worker. ReportedError when a worker failed and printed why,
     WorkerLost when one failed without.
     """
-    size = config.run.world_size
+    size = config.section(WorkersSection).world_size
     if size is None:
         raise SettingsError("world_size is missing: give --world-size")
     signals = list[int]()

@@ -17,17 +17,28 @@ from bertdata.dataset.reader import Shard
 from bertdata.errors import DatasetError, SettingsError, ShardError
 from bertdata.examples.columns import Array
 from bertdata.records import ShardLayout
+from trainer.config.loading import LoadingSection
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes, sample_sizes
 from trainer.data.dealing import Dealer, OwnRows, Rows
 from trainer.data.examples import CompactExamples, Piece
 from trainer.data.order import FileRows, Position, numbers
 from trainer.extensions.loading.best_fit import pack_best_fit
+from trainer.extensions.loading.bins import RowsFromBins
 from trainer.extensions.loading.packs import expand, packed_micro_batches
 from trainer.extensions.loading.windows import Window, lengths_of
 
 ROW_LAYOUT = "load"
 """The name, in a ShardLayout, of rows that are packed at load."""
+
+
+def make_rows(keys: LoadingSection, rows: Rows) -> Rows:
+    """The configured rows of the data and the masks of others. SettingsError where these cannot be had."""
+    if keys.bins is not None:
+        return RowsFromBins(rows.data, rows.masks, bins=keys.bins)
+    return RowsPackedAtLoad(
+        rows.data, rows.masks, window=keys.pack_window, sequences_per_row=keys.sequences_per_row
+    )
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from bertdata.errors import SettingsError
-from trainer.config.loggers import LoggersSection
+from trainer.config.run_options import LoggersSection
 from trainer.config.settings import Config
 from trainer.errors import naming_extra
 from trainer.report.reporter import EvaluationRecord, Logger, Values

@@ -24,8 +24,7 @@ class GrowingUpdates(PlannedUpdates):
         self.loader_kind = partial(GrowingLoader, self.course)
 
     def form(self) -> Form:
-        least = self.course.micro_batches(0)
-        return self.runtime.form(self.rows, self.batch_size, self.runtime.copies * least)
+        return self.form_of(self.course.micro_batches(0))
 
     def examples_of(self, update: int) -> int:
         return self.examples * self.course.micro_batches(update) // self.accumulation

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from bertdata.errors import BertDataError
+from trainer.config.run_options import WorkersSection
 from trainer.config.update import Preset
 from trainer.data.batches import Batch
 from trainer.extensions.splitting.held import TIED, is_second
@@ -110,7 +111,7 @@ class Pipelined(SplitStrategy):
         gradients = self.held.take_gradients()
         if not self.held.is_sharded:  # else each micro-batch's were averaged in its backward pass
             self.groups.copies.average(gradients, sum_type(config))
-            sync_weights(self.groups.copies, own.values(), config.update.force_weight_sync)
+            sync_weights(self.groups.copies, own.values(), config.section(WorkersSection).force_weight_sync)
         if self.groups.tied.size:
             tied = own[TIED].grad
             assert tied is not None

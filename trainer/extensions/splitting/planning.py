@@ -17,7 +17,7 @@ from trainer.extensions.splitting.plan.profile import attention_of, profiled_cos
 from trainer.extensions.splitting.plan.rates import SHEETS, USUAL, DeviceRate, sheet_rate
 from trainer.extensions.splitting.plan.request import PlanRequest, request_of
 from trainer.extensions.splitting.show.table import plan_lines
-from trainer.run.device_memory import device_memory
+from trainer.run.dividing import device_memory
 from trainer.run.runtime import Runtime
 from trainer.update.averaging import sum_type
 

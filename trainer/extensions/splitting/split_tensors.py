@@ -31,6 +31,7 @@ from trainer.checkpoint.state import MOMENTS, WEIGHTS, State, checkpoint_path
 from trainer.checkpoint.stored import Checkpoint, Stored
 from trainer.checkpoint.writing import CheckpointWriter, open_checkpoint_directory, prune, write_state
 from trainer.config.model import ModelConfig
+from trainer.config.run_options import StartSection
 from trainer.errors import CheckpointError
 from trainer.extensions.splitting.held import WeightPart
 from trainer.extensions.splitting.split_strategy import SplitInference, SplitStrategy
@@ -51,7 +52,7 @@ class SplitTensors:
 
     def _read_foreign(self, path: str) -> None:
         """Fill this worker's parts from a checkpoint of any origin."""
-        with_moments = self._runtime.config.run.start_moments
+        with_moments = self._runtime.config.section(StartSection).start_moments
         checkpoint = open_start(self._runtime, self._shape, path)
         fill_parts(self._runtime, self._shape, self._strategy.weight_parts(), checkpoint)
         if with_moments:

@@ -21,7 +21,7 @@ from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.extensions.splitting.planning import find_rate, fits_as_configured
 from trainer.model.pretraining import MaskedWords, Pretraining
 from trainer.model.task import Task
-from trainer.run.device_memory import device_memory
+from trainer.run.dividing import device_memory
 from trainer.run.runtime import Runtime
 from trainer.update.strategy import whole
 

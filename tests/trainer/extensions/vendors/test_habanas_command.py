@@ -4,6 +4,7 @@ from shlex import split
 
 from tests.support.configurations import warmup_updates
 from trainer.config.flags import make_configs
+from trainer.config.run_options import WorkersSection
 
 HABANA = split(
     "--config habana_large --mode lazy --precision bf16 --batch_size 64 8 --train-data-phase1 phase1 "
@@ -14,7 +15,8 @@ HABANA = split(
 def test_habanas_command_is_understood():
     first, second = make_configs(HABANA)
     for config in (first, second):
-        assert (config.run.device, config.update.precision, config.run.dist, config.run.world_size) == (
+        workers = config.section(WorkersSection)
+        assert (config.run.device, config.update.precision, workers.dist, workers.world_size) == (
             "hpu",
             "bf16",
             True,
@@ -24,7 +26,7 @@ def test_habanas_command_is_understood():
         assert config.run.output_dir == "run"
     found = [
         [
-            c.run.phase2,
+            c.phase,
             c.data.train_data,
             c.data.max_seq_length,
             c.data.max_predictions_per_seq,
@@ -33,6 +35,6 @@ def test_habanas_command_is_understood():
         ]
         for c in (first, second)
     ]
-    assert found == [[False, "phase1", 128, 20, 7038, 2000], [True, "phase2", 512, 80, 1563, 200]]
+    assert found == [[1, "phase1", 128, 20, 7038, 2000], [2, "phase2", 512, 80, 1563, 200]]
     assert [c.update.micro_batches(8) for c in (first, second)] == [(64, 128), (8, 512)]
     assert [c.schedule.base_learning_rate for c in (first, second)] == [6e-3, 4e-3]

@@ -27,7 +27,8 @@ from trainer.__main__ import main
 from trainer.checkpoint.state import find_checkpoints
 from trainer.collectives.collective import Collective
 from trainer.collectives.launchers import find_launcher, find_local_rank, find_rank
-from trainer.config.flags import make_config, shipped_configs
+from trainer.config.files import shipped_configs
+from trainer.config.flags import make_config
 from trainer.config.keys import device_properties
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config

@@ -8,8 +8,10 @@ from bertdata.config.declared import schema_of
 from bertdata.errors import SettingsError
 from tests.support.configurations import CONFIGS, assert_declared, assert_sections, warmup_updates
 from trainer.config import flags
-from trainer.config.flags import make_config, shipped_configs
+from trainer.config.files import shipped_configs
+from trainer.config.flags import make_config
 from trainer.config.help import read_with_argparse
+from trainer.config.idle import idle_keys
 from trainer.config.keys import device_properties, find_section
 from trainer.config.settings import Config
 
@@ -56,7 +58,7 @@ def test_a_value_is_checked_as_any_other():
 def test_keys_of_devices_are_read_alike_by_the_parser_of_all_flags(line):
     named = [flags._normal(word) if word[:2] == "--" else word for word in line.split()]
     read = {"config": None} | flags.read_flags(line.split(), "trainer")
-    assert read == read_with_argparse(named, "trainer", [], {})
+    assert read == read_with_argparse(named, "trainer", {})
 
 
 @pytest.mark.parametrize("name", GRAPHCORES)
@@ -68,9 +70,9 @@ def test_graphcores_configurations_have_its_batch_on_any_number_of_workers(name)
     assert config.update.precision == "fp16"
     assert config.update.examples(1) == given["batch_size"] * given["accumulation"] * given["replicas"]
     assert config.update.examples(given["replicas"]) == config.update.examples(1)
-    ignored = config.keys_without_effect("cpu")
+    ignored = idle_keys(config, "cpu")
     assert {"pipeline_schedule", "hidden_layers_per_stage"} <= set(ignored)
-    assert "hidden_layers_per_stage" not in config.keys_without_effect("ipu")
+    assert "hidden_layers_per_stage" not in idle_keys(config, "ipu")
 
 
 @pytest.mark.parametrize(

@@ -38,12 +38,12 @@ def check_split(strategy: str, device: Device, workers: Collective) -> None:
     )
     check(not device.must_compile, f"strategy {strategy} compiles no model: leave out --compile")
     check(
-        update.micro_batch_clip_norm(1) is None,
+        not update.clips_micro_batches,
         f"strategy {strategy} clips whole updates: clipping is {update.clipping_point}; "
         "give --clipping per_update or none",
     )
     check(
-        update.allreduce_post_accumulation,
+        not device.config.averages_each,
         f"strategy {strategy} averages gradients in its own way: leave out allreduce_post_accumulation",
     )
     if strategy == "sharded":

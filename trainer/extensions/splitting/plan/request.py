@@ -120,7 +120,7 @@ def request_of(
         if config.section(FinetuningSection).is_finetuning
         else config.data.max_predictions_per_seq,
         attention=attention,
-        clips_micro_batches=update.micro_batch_clip_norm(1) is not None,
+        clips_micro_batches=update.clips_micro_batches,
         memory_margin=split.memory_margin,
         least_micro_batches=split.min_micro_batches,
         most_micro_batches=split.max_micro_batches,

@@ -15,6 +15,7 @@ from bertdata.io.terminal import say, say_error, say_text
 from bertdata.records import DEFAULT_OBJECTIVE
 from trainer.config.flags import make_config
 from trainer.config.model import ModelConfig
+from trainer.config.run_options import WorkersSection
 from trainer.config.settings import Config
 from trainer.config.split import SplitSection
 from trainer.extensions.splitting.plan.plan import Plan, read_plan, write_plan
@@ -100,7 +101,7 @@ def _configured(given: argparse.Namespace, rest: list[str]) -> Config:
     own = {"device_memory": given.memory, "save_plan": given.output}
     config = config.changed(**{name: value for name, value in own.items() if value is not None})
     if given.devices is None:  # RaNNC's name, or the workers that the run is to have
-        given.devices = config.run.world_size
+        given.devices = config.section(WorkersSection).world_size
     return config
 
 

@@ -6,9 +6,10 @@ from typing import Any
 import torch
 
 from bertdata.errors import SettingsError
-from trainer.config.scaling import ScalingSection
+from trainer.config.run_options import WorkersSection
 from trainer.config.settings import Config
 from trainer.config.update import Preset
+from trainer.config.update_options import ScalingSection
 from trainer.extensions.vendors.ipu.stages import IpuPipeline
 from trainer.extensions.vendors.keys import IpuSection
 
@@ -38,9 +39,12 @@ def check_training(config: Config, pipeline: IpuPipeline, accumulation: int) -> 
             point.startswith("per_micro_batch"),
             f"clipping {point}: PopTorch clips once an update at most; give --clipping none",
         ),
-        (config.update.force_weight_sync, "force_weight_sync: the weights are on the IPUs; leave it out"),
         (
-            config.update.allreduce_post_accumulation_fp16,
+            config.section(WorkersSection).force_weight_sync,
+            "force_weight_sync: the weights are on the IPUs; leave it out",
+        ),
+        (
+            config.section(WorkersSection).allreduce_post_accumulation_fp16,
             "allreduce_post_accumulation_fp16: IPUs reduce as they accumulate; leave it out",
         ),
         (

@@ -1,6 +1,8 @@
-"""Tables of a run: training.csv and evaluation.csv."""
+"""The files of a run's log: NVIDIA's dllogger lines, and the tables training.csv and evaluation.csv."""
 
+import json
 from collections.abc import Collection, Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,54 @@ from bertdata.io import storage
 from trainer.model.task import Columns
 from trainer.registry import find
 from trainer.report.reporter import MEASURES, EvaluationRecord, Logger, Values
+
+_NAMES = {
+    "average_loss": "loss",
+    "step_loss": "step_loss",
+    "learning_rate": "learning_rate",
+    "average_training_time_step": "seconds_per_update",
+    "average_perf_per_step": "sequences_per_second",
+    **{name: name for name in MEASURES},
+}
+"""The key of a row for each of NVIDIA's names, then for ours."""
+
+
+class Dllogger(Logger):
+    """NVIDIA's dllogger lines, appended: ``DLLL`` and one JSON object."""
+
+    def __init__(self, path: Path, start: float) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("a", buffering=1, encoding="utf-8")  # flushed after each line
+        self._start = start
+
+    def row(self, row: Values, time: float) -> None:
+        data = {name: row[ours] for name, ours in _NAMES.items() if ours in row}
+        self._write([row["epoch"], row["step"]], data, time)
+
+    def evaluation(self, record: EvaluationRecord, time: float) -> None:
+        self._write([record.step], record.values(), time)
+
+    def event(self, name: str, value: Any, time: float) -> None:
+        self._write("PARAMETER", {name: value}, time)
+
+    def describe(self, values: Values, time: float) -> None:
+        self._write("PARAMETER", values, time)
+
+    def close(self, summary: Values, status: str, time: float) -> None:
+        self._write([], summary, time)
+        self._file.close()
+
+    def _write(self, step: str | list[int], data: Values, time: float) -> None:
+        line = {
+            "timestamp": str(time),
+            "datetime": str(datetime.fromtimestamp(time)),
+            "elapsedtime": str(time - self._start),
+            "type": "LOG",
+            "step": step,
+            "data": data,
+        }
+        self._file.write(f"DLLL {json.dumps(line)}\n")
+
 
 _BEFORE_METRICS = {"step": "step", "iteration": "step", "epoch": "epoch", "lr": "learning_rate"}
 _AFTER_METRICS = {
@@ -50,20 +100,13 @@ class Tables(Logger):
 
 
 def _begin_table(path: Path, columns: Collection[str], resume_step: int | None) -> None:
-    """Begin the table, or cut it after the resumed step. An earlier phase's table is renamed.
+    """Begin the table, or go on with what it holds up to the resumed step."""
+    rows: list[dict[str, str]] = []
+    if path.exists():
+        from trainer.report.table_rows import take_up
 
-    Rows that an earlier version wrote, with fewer columns, are continued with empty ones.
-    """
-    lines = [_line(columns)]
-    if path.exists() and resume_step is not None:
-        from trainer.report.table_rows import read_table
-
-        rows = read_table(path)
-        kept = [row for row in rows if int(row["step"]) <= resume_step]
-        lines += [_line(row.get(name, "") for name in columns) for row in kept]
-    elif path.exists():
-        number = len(list(path.parent.glob(f"{path.stem}*.csv")))
-        path.rename(path.with_suffix(f".{number}.csv"))
+        rows = take_up(path, resume_step)
+    lines = [_line(columns), *(_line(row.get(name, "") for name in columns) for row in rows)]
     with storage.open_output(str(path)) as file:
         file.write("".join(lines).encode())
 

@@ -1,0 +1,27 @@
+"""Files of configurations: a person's own, and those that come with the trainer."""
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from bertdata.config.value_check import read_object
+from bertdata.errors import MissingInputError
+
+
+def shipped_configs() -> dict[str, str]:
+    """The paths of the configurations that come with the trainer, by name."""
+    return {path.stem: str(path) for path in sorted(Path(__file__).parent.glob("shipped/*.json"))}
+
+
+def read_config(path: str) -> dict[str, Any]:
+    """The keys of a JSON file, or of the shipped configuration of that name.
+
+    MissingInputError names the nearest of the shipped ones.
+    """
+    shipped = shipped_configs()
+    try:
+        return read_object(shipped.get(path, path))
+    except MissingInputError as error:
+        nearest = get_close_matches(Path(path).stem, shipped, n=1, cutoff=0.5)
+        hint = f"; the nearest configuration of the trainer's own is {nearest[0]}" if nearest else ""
+        raise MissingInputError(f"{error}{hint}") from None
