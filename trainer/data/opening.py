@@ -95,7 +95,9 @@ def describe_phase(config: Config, data: OpenedDataset, held_out: OpenedDataset 
     if held_out is None:
         return line
     left_out = left_out_words(held_out, "training")
-    return f"{line}; evaluates on {held_out.name}: {held_out.examples} examples{left_out}"
+    shorter = held_out.layout.max_seq_length
+    of_ids = f" of {shorter} ids" if shorter != layout.max_seq_length else ""
+    return f"{line}; evaluates on {held_out.name}: {held_out.examples} examples{of_ids}{left_out}"
 
 
 def left_out_words(data: OpenedDataset, kind: str) -> str:
@@ -140,7 +142,8 @@ def open_for_training(
     """The dataset at the paths, with the model's vocabulary size, if given, in place of its own.
 
     objective: the one that its examples must have; task: the one that learns them; None: any. paths, split,
-    errors about the data: as of ``open_weighted``. SettingsError where the data do not fit a given size.
+    errors about the data: as of ``open_weighted``. SettingsError where the data do not fit a given size;
+    those of test text may be shorter, because an evaluation takes each example by itself.
     """
     data = open_weighted(paths, unverified=unverified, split=split)
     layout, tokens, size = data.layout, data.vocabulary_size, vocabulary_size
@@ -148,6 +151,8 @@ def open_for_training(
     ids, masks, longest = layout.max_seq_length, layout.max_predictions_per_seq, max_position_embeddings
     has, most_masks = f"has the objective {layout.objective}", max_predictions_per_seq
     made, asked = "was made with", "the configuration says"
+    if split == "test" and max_seq_length is not None and ids < max_seq_length:
+        max_seq_length = None
     equal = (
         (objective, layout.objective, f"{has}, the trainer needs {objective}"),
         (task, own, f"{has}, learned by the task {own}; here it is {task}"),
