@@ -21,10 +21,11 @@ from bertdata.cli.common.parser import (
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.cli.common.text_flags import INPUT_KIND_HELP, add_part_settings, given_part_settings
 from bertdata.dataset.manifest import summary
+from bertdata.io.freed_memory import keep_less_freed_memory
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error
 from bertdata.sources.kinds import RECORD_KINDS, TEXT
 from bertdata.steps.create import ShardRun, check_given, plan_run
-from bertdata.steps.source_parts import holds_records, make_parts, preview_parts
+from bertdata.steps.source_parts import between_sentences, holds_records, make_parts, preview_parts
 from bertdata.steps.values import workers_of
 
 EXAMPLE = """\
@@ -76,15 +77,19 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
 
 def run(arguments: list[str]) -> int:
     args = make_parser(arguments).parse_args(arguments)
+    keep_less_freed_memory()
     of_sources = _source_settings(args)
     if holds_records(args.parts, of_sources, args.skip_bad_inputs):
         flags = GivenSettings(
             recipe=args.recipe,
             changes=given_settings(args),
+            vocab=args.vocab,
+            tokenizer=args.tokenizer,
+            roles=tuple(args.roles),
             shuffle=args.shuffle,
             num_shards=args.num_shards,
         )
-        check_given(flags, args.phase, args.config)
+        check_given(flags, args.phase, args.config, between_sentences(of_sources, args.config), args.engine)
         if args.dry_run:
             say(*preview_parts(args.parts, args.output, of_sources, args.config), NOTHING_WRITTEN)
             return 0

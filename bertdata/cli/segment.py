@@ -20,6 +20,7 @@ from bertdata.cli.common.text_flags import (
     given_part_settings,
     given_segment_settings,
 )
+from bertdata.io.freed_memory import keep_less_freed_memory
 from bertdata.io.terminal import NOTHING_WRITTEN, say
 from bertdata.steps.record_source import part_settings, preview_records, reads_records
 from bertdata.steps.segment import preview_segment, segment, settings_of, settings_with
@@ -70,6 +71,7 @@ def make_parser() -> Parser:
 
 def run(arguments: list[str]) -> int:
     args = make_parser().parse_args(arguments)
+    keep_less_freed_memory()
     with settings_with(args.config, {**given_segment_settings(args), **given_part_settings(args)}) as given:
         return _run(args, given)
 

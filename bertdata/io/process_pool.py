@@ -21,6 +21,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bertdata.errors import BertDataError
+from bertdata.io.freed_memory import return_freed_memory
 from bertdata.io.signals import signals_held
 from bertdata.io.worker_process import (
     GRACE_SECONDS,
@@ -187,6 +188,7 @@ class ProcessPool:
         from queue import SimpleQueue
 
         self._waiting = SimpleQueue()
+        return_freed_memory()  # what an earlier pool's results took, which each forked worker would have too
 
         context: Any = multiprocessing.get_context(start_method())
         try:

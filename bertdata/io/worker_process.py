@@ -13,6 +13,7 @@ from typing import Any
 
 from bertdata.errors import BertDataError
 from bertdata.io import work_limits
+from bertdata.io.freed_memory import keep_less_freed_memory
 from bertdata.io.signals import INTERRUPTING
 
 TELL_SECONDS = 0.1
@@ -157,6 +158,7 @@ class _WorkerTraceback(Exception):
 
 def _work(connection: Any, inherited: list[Any], name: Any) -> None:
     """The worker: take items from the pipe and send results until the pipe ends."""
+    keep_less_freed_memory()
     work_limits.share_name(name)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

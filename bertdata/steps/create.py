@@ -23,7 +23,7 @@ from bertdata.io.process_pool import run_all_telling
 from bertdata.steps.deal import make_dealt
 from bertdata.steps.progress import OnProgress, StepProgress, silent, telling_first
 from bertdata.steps.shuffle import MadeShards, make_shuffled
-from bertdata.steps.source_parts import holds_records, make_parts
+from bertdata.steps.source_parts import between_sentences, holds_records, make_parts
 from bertdata.steps.values import (
     AnyPath,
     AnyPaths,
@@ -34,7 +34,7 @@ from bertdata.steps.values import (
     whole_number,
     workers_of,
 )
-from bertdata.tokens.load import engine_note
+from bertdata.tokens.load import engine_note, vocabulary_of
 
 STAGE = "creating shards"
 
@@ -170,9 +170,19 @@ def create(
         "eval_share": eval_share,
     }
     of_sources = {name: value for name, value in given_of_sources.items() if value is not None}
+    named_roles = tuple(f"{role}={token}" for role, token in (roles or {}).items())
     if holds_records(given, of_sources, skip_bad_inputs):
-        flags = GivenSettings(recipe=recipe, changes=changes, shuffle=shuffle, num_shards=num_shards)
-        check_given(flags, phase, optional_path(config))
+        flags = GivenSettings(
+            recipe=recipe,
+            changes=changes,
+            vocab=optional_path(vocab),
+            tokenizer=optional_path(tokenizer),
+            roles=named_roles,
+            shuffle=shuffle,
+            num_shards=num_shards,
+        )
+        between = between_sentences(of_sources, optional_path(config))
+        check_given(flags, phase, optional_path(config), between, engine)
         given = make_parts(
             given,
             directory,
@@ -187,7 +197,7 @@ def create(
         directory,
         vocab=optional_path(vocab),
         tokenizer=optional_path(tokenizer),
-        roles=[f"{role}={token}" for role, token in (roles or {}).items()],
+        roles=named_roles,
         recipe=recipe,
         phase=phase,
         changes=changes,
@@ -200,11 +210,27 @@ def create(
     return run.make(processes, progress or silent)
 
 
-def check_given(flags: GivenSettings, phase: int | None, config: str | None) -> None:
-    """SettingsError for settings of examples that are wrong, before parts are made."""
+def check_given(
+    flags: GivenSettings, phase: int | None, config: str | None, between: str, engine: Engine | None = None
+) -> None:
+    """Raise for settings of examples that are wrong, and for a tokeniser that is, before parts are made.
+
+    between: text between two sentences, by which the run too asks for the tokeniser, which is loaded once.
+    """
     with with_file(config, flags) as given:
         check_shuffle(given.shuffle or "none", given.num_shards)
-        chosen_settings(given.recipe, phase, given.changes, given.of_phases)
+        _, chosen = chosen_settings(given.recipe, phase, given.changes, given.of_phases)
+        settings = list(chosen.values())
+        file = given_tokenizer(
+            settings[0],
+            given.changes,
+            vocab=given.vocab,
+            tokenizer=given.tokenizer,
+            roles=given.roles,
+            between=between,
+        )
+    vocabulary_of(file)
+    check_tokenizer(file, settings, engine)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

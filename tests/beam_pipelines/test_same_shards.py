@@ -1,5 +1,8 @@
 """One corpus in files of seven kinds, by command, Python and Beam, killed or not: the same parts, shards."""
 
+import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -92,20 +95,43 @@ def test_parts_and_shards_depend_on_the_text_alone(
     assert len([name for name in expected if name.startswith("part-") and name.endswith(".txt")]) > 1
 
 
+def selecting_flags(directory: Path, documents: list[str]) -> tuple[str, ...]:
+    """The flags of all selection. The evaluation set holds every 300th document."""
+    evaluation = write(directory, "a.jsonl", documents[::300])
+    return ("--exclude", str(evaluation), "--dedup", "exact", "--eval-share", "3%")
+
+
 @pytest.mark.parametrize("shards", SHUFFLES.values(), ids=SHUFFLES)
-@pytest.mark.parametrize("sign", ["killed.text/part-00001.txt", "killed/unfinished/plan.json"])
+@pytest.mark.parametrize(
+    ("selects", "sign"),
+    [
+        (False, "killed.text/part-00001.txt"),
+        (False, "killed/unfinished/plan.json"),
+        (True, "killed.text/unfinished/plan.json"),
+        (True, "killed.text/part-00001.txt"),
+        (True, "killed/unfinished/plan.json"),
+    ],
+    ids=["parts", "shards", "selected, hashes", "selected, parts", "selected, shards"],
+)
 def test_create_of_records_that_was_killed_is_taken_up_by_the_same_command(
-    sign: str, shards: int | None, small_vocabulary_file: Path, tmp_path: Path
+    selects: bool, sign: str, shards: int | None, small_vocabulary_file: Path, tmp_path: Path
 ) -> None:
-    source = write(tmp_path / "in", "a.jsonl.zst", make_documents(20_000))
-    kind = ("--part-size", "0.3", "--vocab", str(small_vocabulary_file), *SMALL, *flags_of(shards))
-    command = [sys.executable, "-m", "bertdata", "create", str(source), *kind, "--workers", "2"]
-    with subprocess.Popen([*command, "--output", str(tmp_path / "killed")], cwd=ROOT) as process:
+    documents = make_documents(20_000)
+    source = write(tmp_path / "in", "a.jsonl.zst", [*documents, *documents[::100]])
+    flags = ("--part-size", "0.3", "--vocab", str(small_vocabulary_file), *SMALL, *flags_of(shards))
+    if selects:
+        flags = (*flags, *selecting_flags(tmp_path / "evaluation", documents))
+    command = [sys.executable, "-m", "bertdata", "create", str(source), *flags, "--workers", "2"]
+    killed = [*command, "--output", str(tmp_path / "killed")]
+    with subprocess.Popen(killed, cwd=ROOT, start_new_session=True) as process:
         while process.poll() is None and not (tmp_path / sign).exists():
             time.sleep(0.001)
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)  # workers and all
     assert not (tmp_path / "killed" / "manifest.json").exists()
     for name in ("killed", "whole"):
         subprocess.run([*command, "--output", str(tmp_path / name)], cwd=ROOT, check=True)
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
-    assert contents(tmp_path / "killed.text") == contents(tmp_path / "whole.text")
+    text = contents(tmp_path / "whole.text")
+    assert contents(tmp_path / "killed.text") == text
+    reasons = {json.loads(line)["reason"] for line in text.get("removed.jsonl", b"").splitlines()}
+    assert reasons == ({"excluded", "duplicate", "withheld"} if selects else set())

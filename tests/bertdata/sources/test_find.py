@@ -14,6 +14,8 @@ from bertdata.errors import InputError, MissingInputError, SettingsError
 from bertdata.sources import json_lines
 from bertdata.sources.find import find_files, find_sources
 from bertdata.sources.kinds import recognise
+from bertdata.tokens import load as tokens
+from tests.support.byte_bpe import byte_bpe
 from tests.support.commands import SMALL, Program, contents
 from tests.support.record_files import FILES, as_json_lines, as_parquet, make_documents, write
 
@@ -178,10 +180,83 @@ def test_create_makes_parts_of_json_lines_by_their_bytes_and_refuses_prose_with_
 ) -> None:
     flags = ("--output", tmp_path / "out", "--vocab", small_vocabulary_file, *SMALL)
     path = write(tmp_path, "a.jsonl.gz", DOCUMENTS)
-    assert bertdata("create", path, *flags, "--dry-run").status == 0
-    assert not (tmp_path / "out.text").exists()
     assert bertdata("create", path, *flags).status == 0
     assert (tmp_path / "out.text" / "part-00000.txt").exists()
     (tmp_path / "prose.txt").write_text('{"a": 1}\nIt was the first line.\nThis is prose.\n\nMore prose.\n')
     assert bertdata("create", tmp_path / "prose.txt", *flags[2:], "--output", tmp_path / "prose").status == 0
     assert not (tmp_path / "prose.text").exists()
+
+
+@pytest.mark.parametrize("name", ["a.jsonl.zst", "a.parquet", "a.csv"])
+def test_a_dry_run_of_create_tells_the_sources_and_writes_nothing(
+    name: str, bertdata: Program, small_vocabulary_file: Path, tmp_path: Path
+) -> None:
+    source = write(tmp_path / "in", name, DOCUMENTS)
+    kind = name.split(".")[1]
+    flags = ("--output", tmp_path / "out", "--vocab", small_vocabulary_file, *SMALL)
+    told = ("--input-kind", "csv") if kind == "csv" else ()
+    of_source = (*told, "--part-size", "0.003", "--dedup", "exact")
+    before = sorted(tmp_path.rglob("*"))
+    outcome = bertdata("create", source, *flags, *of_source, "--dry-run")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert sorted(tmp_path.rglob("*")) == before
+    settings, read, parts, nothing = outcome.out.splitlines()
+    assert settings.startswith(f"{tmp_path}/out.text: text: recipe records, part_size 0.003, ")
+    assert ", dedup exact" in settings
+    assert settings.endswith(f", input kinds 1 {kind}")
+    assert read == f"  read  {source} ({source.stat().st_size} bytes)"
+    assert parts.startswith(f"{tmp_path}/out.text: parts of at most 0.003 MiB of text; ")
+    assert nothing == "dry run: nothing was written"
+
+
+def test_a_dry_run_of_create_refuses_what_the_run_refuses(
+    bertdata: Program, small_vocabulary_file: Path, tmp_path: Path
+) -> None:
+    source = write(tmp_path / "in", "a.jsonl", DOCUMENTS)
+    common = ("--output", tmp_path / "out", "--vocab", small_vocabulary_file, *SMALL)
+    assert bertdata("create", source, *common, "--part-size", "0.003").status == 0
+    made = contents(tmp_path)
+    for wrong in (
+        ("--text-field", "body"),  # no such field
+        ("--part-size", "0.004"),  # the parts are there, of another size
+        ("--shuffle", "global"),  # without a number of shards
+        ("--sentences", "all"),
+        ("--vocab", tmp_path / "none.txt"),
+        ("--vocab", source),  # no vocabulary
+    ):
+        outcomes = [bertdata("create", source, *common, *wrong, *dry) for dry in ((), ("--dry-run",))]
+        assert outcomes[0].status == outcomes[1].status > 0, wrong
+        assert outcomes[0].err.splitlines()[-1] == outcomes[1].err.splitlines()[-1]
+    assert contents(tmp_path) == made
+
+
+def test_parts_are_made_once_the_tokenizer_is_known_to_be_sound(
+    bertdata: Program, small_vocabulary_file: Path, tmp_path: Path
+) -> None:
+    source = write(tmp_path / "in", "a.jsonl", DOCUMENTS)
+    tokenizer = tmp_path / "tokenizer.json"
+    tokenizer.write_text(json.dumps(byte_bpe(added_tokens=[])))
+    for flags, told in (
+        ((), "--vocab"),
+        (("--vocab", tmp_path / "none.txt"), "none.txt: no such file"),
+        (("--vocab", source), "a.jsonl"),
+        (("--tokenizer", tokenizer), "names no cls token"),
+    ):
+        outcome = bertdata("create", source, "--output", tmp_path / "out", *flags, *SMALL)
+        assert (outcome.status > 0, told in outcome.err) == (True, True), outcome.err
+        assert not (tmp_path / "out.text").exists()
+    with pytest.raises(SettingsError, match="names no cls token"):
+        create([source], tmp_path / "out", tokenizer=tokenizer, input_kind="jsonl", workers=1)
+    assert not (tmp_path / "out.text").exists()
+
+
+@pytest.mark.parametrize("flags", [(), ("--sentences=none",), ("--language=ja",)])
+def test_the_tokenizer_that_is_checked_is_the_one_that_makes_examples(
+    flags: tuple[str, ...], bertdata: Program, tmp_path: Path
+) -> None:
+    source, tokenizer = write(tmp_path / "in", "a.jsonl", DOCUMENTS), tmp_path / "tokenizer.json"
+    tokenizer.write_text(json.dumps(byte_bpe()))
+    before = tokens._choose.cache_info().misses
+    common = ("--output", tmp_path / "out", "--tokenizer", tokenizer, *SMALL)
+    assert bertdata("create", source, *common, "--objective=mlm", *flags).status == 0
+    assert tokens._choose.cache_info().misses == before + 1  # a second copy would lie in every worker
