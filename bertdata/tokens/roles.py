@@ -81,13 +81,13 @@ def roles_in_template(processor: Any) -> Iterator[tuple[str, str]]:
                 yield role, pair[0]
     elif kind == "TemplateProcessing":
         role = "cls"
-        for piece in processor.get("single") or ():
+        for piece in _pieces(processor.get("single")):
             if "Sequence" in piece:
                 role = "sep"
-            elif "SpecialToken" in piece:
-                yield role, piece["SpecialToken"].get("id")
+            elif isinstance(token := piece.get("SpecialToken"), Mapping) and "id" in token:
+                yield role, token["id"]
     elif kind == "Sequence":
-        for one in processor.get("processors") or ():
+        for one in _pieces(processor.get("processors")):
             yield from roles_in_template(one)
 
 
@@ -104,13 +104,18 @@ def _separators_in(processor: Any) -> Iterator[int]:
     if kind in ("BertProcessing", "RobertaProcessing"):
         yield 2 if kind == "RobertaProcessing" else 1
     elif kind == "TemplateProcessing":
-        pair = processor.get("pair") or ()
+        pair = _pieces(processor.get("pair"))
         texts = [place for place, piece in enumerate(pair) if "Sequence" in piece]
         if len(texts) == 2 and texts[1] > texts[0] + 1:
             yield texts[1] - texts[0] - 1
     elif kind == "Sequence":
-        for one in processor.get("processors") or ():
+        for one in _pieces(processor.get("processors")):
             yield from _separators_in(one)
+
+
+def _pieces(value: Any) -> list[Mapping[str, Any]]:
+    """The objects of a list: damaged parts of a post-processor tell nothing."""
+    return [piece for piece in value if isinstance(piece, Mapping)] if isinstance(value, list) else []
 
 
 def _unknown_of_model(model: Mapping[str, Any]) -> Any:

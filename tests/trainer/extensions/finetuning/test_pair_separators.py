@@ -77,6 +77,16 @@ def test_a_post_processor_tells_the_separators(name: str, files: dict[str, Path]
     assert opened(files[name]).vocabulary.pair_separators == PROCESSORS[name][0]
 
 
+@pytest.mark.parametrize("damage", [{"pair": [5, "A"]}, {"pair": 7}, {"single": [["A"]]}, {"single": 1.5}])
+def test_a_damaged_template_tells_nothing(
+    damage: dict[str, Any], files: dict[str, Path], tmp_path: Path
+) -> None:
+    value = json.loads(files["one"].read_text(encoding="utf-8"))
+    damaged = tmp_path / "damaged.json"
+    damaged.write_text(json.dumps({**value, "post_processor": {**template(1), **damage}}), encoding="utf-8")
+    assert opened(damaged).vocabulary.pair_separators == 1
+
+
 @pytest.mark.parametrize("name", [*WITH_PAIRS, "unigram", "wordpiece"])
 @pytest.mark.parametrize("length", [96, 24])
 def test_pairs_have_the_ids_of_transformers(name: str, length: int, files: dict[str, Path]) -> None:
