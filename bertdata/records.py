@@ -37,7 +37,8 @@ class Vocabulary:
     ``replacements[i]`` is the id of the i-th distinct token: a random replacement is drawn from these.
 
     The others are the ids of the tokens with a role (ROLES), None where no token has it: ``unk`` stands for a
-    word without pieces, ``pad`` fills what an example leaves empty.
+    word without pieces, ``pad`` fills what an example leaves empty. ``pair_separators``: how many sep stand
+    between the two texts of a pair to fine-tune on or to predict (RoBERTa has two).
     """
 
     name: str
@@ -51,6 +52,7 @@ class Vocabulary:
     unk: int | None = None
     pad: int | None = None
     kind: str = "wordpiece"
+    pair_separators: int = 1
 
     def role(self, name: str) -> int:
         """The id of the token with a role. SettingsError where no token has it."""

@@ -1,4 +1,4 @@
-"""Roles of tokens (cls, sep, pad, mask, unk) in a tokenizer.json, as far as its files tell them."""
+"""Roles of tokens (cls, sep, pad, mask, unk) in a tokenizer.json, and its separators of a pair."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -89,6 +89,28 @@ def roles_in_template(processor: Any) -> Iterator[tuple[str, str]]:
     elif kind == "Sequence":
         for one in processor.get("processors") or ():
             yield from roles_in_template(one)
+
+
+def count_separators(processor: Any) -> int:
+    """The number of special tokens that a post-processor puts between the texts of a pair, else 1."""
+    return next(_separators_in(processor), 1)
+
+
+def _separators_in(processor: Any) -> Iterator[int]:
+    """The same of each step that puts any."""
+    if not isinstance(processor, Mapping):
+        return
+    kind = processor.get("type")
+    if kind in ("BertProcessing", "RobertaProcessing"):
+        yield 2 if kind == "RobertaProcessing" else 1
+    elif kind == "TemplateProcessing":
+        pair = processor.get("pair") or ()
+        texts = [place for place, piece in enumerate(pair) if "Sequence" in piece]
+        if len(texts) == 2 and texts[1] > texts[0] + 1:
+            yield texts[1] - texts[0] - 1
+    elif kind == "Sequence":
+        for one in processor.get("processors") or ():
+            yield from _separators_in(one)
 
 
 def _unknown_of_model(model: Mapping[str, Any]) -> Any:

@@ -10,7 +10,7 @@ from bertdata.io import storage
 from bertdata.records import Vocabulary
 from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME, dictionary_json
 from bertdata.tokens.files import TOKENIZER_NAME, VOCABULARY_NAME, TokenizerJson
-from bertdata.tokens.roles import find_roles
+from bertdata.tokens.roles import count_separators, find_roles
 from bertdata.tokens.vocabulary import LARGEST_VOCABULARY, begins_as_json
 
 LARGEST_BYTES = 1 << 27
@@ -178,6 +178,7 @@ def _vocabulary(parsed: dict[str, Any], data: bytes, file: TokenizerJson) -> Voc
         words=words,
         continues_word=_continuations(parsed, words),
         replacements=tuple(sorted(set(ids.values()))),
+        pair_separators=count_separators(parsed["post_processor"]),
         **roles,
     )
 

@@ -56,6 +56,7 @@ def train_unigram(path: Path, lines: list[str], size: int = 200) -> Path:
     trained.train_from_iterator(lines, trainer)
     trained.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[(token, trained.token_to_id(token)) for token in ("[CLS]", "[SEP]")],
     )
     trained.save(str(path))

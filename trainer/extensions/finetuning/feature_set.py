@@ -82,7 +82,9 @@ def feature_set_name(source: FeatureSource, vocabulary: Vocabulary, settings: Ex
 
     The file's name is among it: two files with the same bytes have a directory each.
     """
-    value = [storage.base_name(source.path), source.md5, vocabulary.md5, settings.as_json()]
+    value: list[Any] = [storage.base_name(source.path), source.md5, vocabulary.md5, settings.as_json()]
+    if separators := _separators(vocabulary):
+        value.append(separators)
     return f"{settings.objective}-{md5_of(json.dumps(value, sort_keys=True).encode())[:16]}"
 
 
@@ -99,10 +101,11 @@ def make_feature_set(
     DatasetError for a directory of other settings or of something else.
     """
     name, vocabulary = storage.base_name(source.path), tokenizer.vocabulary
+    records = records_of(settings, vocabulary, tokenizer=_record(vocabulary))
     plan = DatasetPlan(
         recipe=None,
         phase=None,
-        settings=records_of(settings, vocabulary, tokenizer=_record(vocabulary)),
+        settings=replace(records, objective=records.objective | _separators(vocabulary)),
         inputs=(name,),
     )
     dataset = Dataset(directory, plan)
@@ -145,6 +148,12 @@ def _record(vocabulary: Vocabulary) -> Record | None:
     ids = {role: getattr(vocabulary, role) for role in ROLES}
     roles = tuple((role, vocabulary.words[number]) for role, number in ids.items() if number is not None)
     return TokenizerJson(path=vocabulary.name, roles=roles).record(vocabulary)
+
+
+def _separators(vocabulary: Vocabulary) -> Record:
+    """The number of separators of a pair, as a setting of the objective. None where it is 1, the usual."""
+    count = vocabulary.pair_separators
+    return {} if count == 1 else {"pair_separators": count}
 
 
 def _write(

@@ -99,10 +99,8 @@ class Failure(ReportedError):
 def run(tmp_path, stages, copies, work):
     """Each worker's result of work(division, tensors made for what it holds)."""
     threads = Threads(stages * copies)
-    config = SimpleNamespace(
-        run=SimpleNamespace(output_dir=str(tmp_path), keep_checkpoints=3, start_moments=True),
-        is_finetuning=True,  # there are no data whose vocabulary the checkpoint's must fit
-    )
+    # In fine-tuning there are no data whose vocabulary the checkpoint's must fit.
+    config = Config.of(output_dir=str(tmp_path), keep_checkpoints=3, start_moments=True, task="mrpc")
 
     def one(rank):
         division = Division(copy=rank % copies, copies=copies, stage=rank // copies, stages=stages)

@@ -1,6 +1,7 @@
 """Features of texts and pairs: ``[CLS] first [SEP]`` or ``[CLS] first [SEP] second [SEP]``.
 
-As text for audits, and as a dataset of the toolkit.
+Between the texts of a pair stand as many separators as the tokeniser has there. As text for audits, and as a
+dataset of the toolkit.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -46,15 +47,16 @@ def make_features(
     firsts = tokenizer.encode_each([pair.first for pair in pairs]).lists()
     seconds = tokenizer.encode_each([pair.second or "" for pair in pairs]).lists()
     cls, sep = tokenizer.vocabulary.role("cls"), tokenizer.vocabulary.role("sep")
+    between = [sep] * tokenizer.vocabulary.pair_separators
     features = []
     for pair, first, second, label in zip(pairs, firsts, seconds, labels, strict=True):
         if pair.second is None:
             ids = [cls, *first[: max_seq_length - 2], sep]
             features.append(PairFeature(ids, len(ids), label))
             continue
-        first, second = shorten_pair(first, second, max_seq_length - 3)
-        ids = [cls, *first, sep, *second, sep]
-        features.append(PairFeature(ids, len(first) + 2, label))
+        first, second = shorten_pair(first, second, max_seq_length - 2 - len(between))
+        ids = [cls, *first, *between, *second, sep]
+        features.append(PairFeature(ids, 1 + len(first) + len(between), label))
     return features
 
 

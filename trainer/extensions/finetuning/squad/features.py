@@ -1,7 +1,8 @@
 """Features of questions: ``[CLS] question [SEP] span [SEP]``, one for each span of the context.
 
 With a WordPiece vocabulary equal to those of Google's and NVIDIA's run_squad.py in every field; with any
-other tokeniser by the places of its tokens (``places``), cls and sep by their roles.
+other tokeniser by the places of its tokens (``places``), cls and sep by their roles, and between question and
+span as many sep as the tokeniser has there.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -47,10 +48,15 @@ class SquadSettings(ExampleSettings):
         super(SquadSettings, self).__post_init__()
         check(self.doc_stride >= 1, f"doc_stride is {self.doc_stride}, expected 1 or more")
         check(self.max_query_length >= 1, f"max_query_length is {self.max_query_length}, expected 1 or more")
+        self.check_room(separators=1)
+
+    def check_room(self, separators: int) -> None:
+        """SettingsError where the longest question leaves no room. separators: between it and the span."""
+        longest = self.max_seq_length - separators - 3  # cls, the last sep and a token of the context
         check(
-            self.max_query_length + 3 < self.max_seq_length,
-            f"max_query_length is {self.max_query_length}, expected at most max_seq_length - 4 "
-            f"({self.max_seq_length - 4}), so that a token of the context fits in",
+            self.max_query_length <= longest,
+            f"max_query_length is {self.max_query_length}, expected at most max_seq_length - "
+            f"{separators + 3} ({longest}), so that a token of the context fits in",
         )
 
 
@@ -124,14 +130,15 @@ class Feature:
     """One span of a question's context with the question.
 
     example: the question's number in the list that features were made of; number: the span's. query: the
-    question's ids. start, end: the answer's positions in ``ids``, 0 and 0 where the span does not hold it
-    whole; None when predicting.
+    question's ids. separators: between it and the span. start, end: the answer's positions in ``ids``, 0 and
+    0 where the span does not hold it whole; None when predicting.
     """
 
     unique_id: int
     example: int
     number: int
     query: Ids
+    separators: int
     context: ContextTokens
     span: ContextSpan
     start: int | None
@@ -141,7 +148,7 @@ class Feature:
     @property
     def document(self) -> int:
         """The position of the span's first token, which is also the length of the first segment."""
-        return len(self.query) + 2
+        return 1 + len(self.query) + self.separators
 
     @property
     def length(self) -> int:
@@ -152,7 +159,8 @@ class Feature:
         """The ids without padding."""
         first, stop = self.span.first, self.span.first + self.span.length
         cls, sep = vocabulary.role("cls"), vocabulary.role("sep")
-        return [cls, *self.query, sep, *self.context.ids[first:stop], sep]
+        between = [sep] * self.separators
+        return [cls, *self.query, *between, *self.context.ids[first:stop], sep]
 
     def word(self, position: int) -> int:
         """The context's word that the token at a position of the span comes from."""
@@ -170,6 +178,8 @@ def make_features(
     questions: Sequence[Question], tokenizer: Tokenizer, settings: SquadSettings
 ) -> list[Feature]:
     """The features of all questions, in order. A context without tokens has none."""
+    between = tokenizer.vocabulary.pair_separators
+    settings.check_room(between)
     contexts = _tokenize_contexts(questions, tokenizer)
     queries = tokenizer.encode_each([one.text for one in questions]).lists()
     answers = tokenizer.encode_each([one.answer.text if one.answer else "" for one in questions]).lists()
@@ -177,16 +187,20 @@ def make_features(
     features: list[Feature] = []
     for example, (question, query, answer) in enumerate(zip(questions, queries, answers, strict=True)):
         tokens, query = contexts[question.context], query[: settings.max_query_length]
-        longest = settings.max_seq_length - len(query) - 3
+        longest = settings.max_seq_length - len(query) - 2 - between
         key = question.context, longest
         if key not in spans:
             spans[key] = make_spans(len(tokens.ids), longest, settings.doc_stride)
         place = _answer_tokens(question.answer, question.context, answer, tokens) if question.answer else None
         for number, span in enumerate(spans[key]):
-            start, end = _positions(place, span, len(query) + 2) if settings.training else (None, None)
+            found: tuple[int | None, int | None] = None, None
+            if settings.training:
+                found = _positions(place, span, 1 + len(query) + between)
             unique_id = FIRST_UNIQUE_ID + len(features)
             features.append(
-                Feature(unique_id, example, number, query, tokens, span, start, end, question.is_impossible)
+                Feature(
+                    unique_id, example, number, query, between, tokens, span, *found, question.is_impossible
+                )
             )
     return features
 
