@@ -89,7 +89,7 @@ def run(arguments: list[str]) -> int:
             shuffle=args.shuffle,
             num_shards=args.num_shards,
         )
-        check_given(flags, args.phase, args.config, args.engine)
+        check_given(flags, args.phase, args.config, args.engine, workers_of(args.workers))
         if args.dry_run:
             say(*preview_parts(args.parts, args.output, of_sources, args.config), NOTHING_WRITTEN)
             return 0

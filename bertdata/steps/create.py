@@ -183,7 +183,7 @@ def create(
             shuffle=shuffle,
             num_shards=num_shards,
         )
-        check_given(flags, phase, optional_path(config), engine)
+        check_given(flags, phase, optional_path(config), engine, processes)
         given = make_parts(
             given,
             directory,
@@ -212,9 +212,13 @@ def create(
 
 
 def check_given(
-    flags: GivenSettings, phase: int | None, config: str | None, engine: Engine | None = None
+    flags: GivenSettings, phase: int | None, config: str | None, engine: Engine | None, workers: int
 ) -> None:
-    """Raise for settings of examples that are wrong, and for a tokeniser that is, before parts are made."""
+    """Raise for settings of examples that are wrong, and for a tokeniser that is, before parts are made.
+
+    workers: that will make the parts. Where there are several, the tokeniser is loaded in a process of its
+    own, because what that takes would lie in each of them.
+    """
     with with_file(config, flags) as given:
         check_shuffle(given.shuffle or "none", given.num_shards)
         _, chosen = chosen_settings(given.recipe, phase, given.changes, given.of_phases)
@@ -222,8 +226,7 @@ def check_given(
         file = given_tokenizer(
             settings[0], given.changes, vocab=given.vocab, tokenizer=given.tokenizer, roles=given.roles
         )
-    # In a process of its own: what loading takes would lie in each worker that makes parts.
-    with ProcessPool(1, apart=True) as pool:
+    with ProcessPool(1, apart=workers > 1) as pool:
         list(pool.as_done(_check_loaded, [(file, settings, engine)]))
 
 
