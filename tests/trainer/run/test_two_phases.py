@@ -225,7 +225,7 @@ def test_sigterm_in_phase_1_ends_the_run(trainer, training_set, longer_set, tmp_
     [
         (["--train-data-phase2=/nowhere"], "/nowhere: no such file or directory"),
         (["--train-data-phase2={one}"], "made with max_seq_length 64"),
-        (["--eval_data", "{one}"], "made with max_seq_length 64"),
+        (["--eval_data", "/nowhere"], "/nowhere: no such file or directory"),
         (["--global_batch_size", "8", "9"], "the global batch is 9"),
         (["--max_position_embeddings=64"], "max_position_embeddings 64"),
     ],

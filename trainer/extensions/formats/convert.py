@@ -23,7 +23,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.settings import Config
 from trainer.extensions.formats.absent_parts import told
-from trainer.extensions.formats.huggingface_tokenizer import export_tokenizer, with_padding_id
+from trainer.extensions.formats.huggingface_tokenizer import export_tokenizer, with_token_ids
 from trainer.extensions.formats.kinds import WRITERS, is_recognised
 from trainer.model.bert import PAIR_HEAD, WORD_HEAD, BertForMaskedLM, BertForPreTraining, HeadedBert
 from trainer.model.task import Task, find_kind
@@ -80,7 +80,7 @@ def convert(
         weights = learned.exported(checkpoint.weights, to)
         checkpoint = replace(checkpoint, weights=weights, architecture=learned.architecture)
     if found is not None and to == "huggingface":
-        checkpoint = with_padding_id(checkpoint, found)
+        checkpoint = with_token_ids(checkpoint, found)
     what = "weights" if checkpoint.updates is None else f"update {checkpoint.updates}"
     kept = " with moments" if checkpoint.moments and to != "huggingface" else ""
     lacks = f", without a tokeniser: the vocabulary is not at hand; {_REMEDY}"
@@ -88,9 +88,13 @@ def convert(
         WRITERS[to](checkpoint, directory)
         if found is not None:
             if to == "huggingface":
-                needs_json = isinstance(shape, ModernBertConfig)
-                longest = shape.max_position_embeddings
-                export_tokenizer(found, directory, longest=longest, needs_json=needs_json)
+                export_tokenizer(
+                    found,
+                    directory,
+                    longest=shape.max_position_embeddings,
+                    needs_json=isinstance(shape, ModernBertConfig),
+                    has_segments=shape.type_vocab_size > 1,
+                )
             else:
                 _keep_tokenizer(found, directory)
             lacks = ""

@@ -90,6 +90,7 @@ def write_huggingface(checkpoint: Checkpoint, directory: str) -> str:
     values: dict[str, Any] = {
         "architectures": [checkpoint.architecture or found],
         **config.for_transformers(),
+        **checkpoint.token_ids,
     }
     if (classifier := checkpoint.weights.get("classifier.weight")) is not None:
         names = {number: f"LABEL_{number}" for number in range(classifier.shape[0])}

@@ -11,18 +11,31 @@ from bertdata.tokens.load import vocabulary_of
 from bertdata.tokens.roles import roles_in_template
 from bertdata.tokens.tokenizer_json import parse_tokenizer_json
 from trainer.checkpoint.stored import Checkpoint
+from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
 from trainer.extensions.formats.wordpiece_json import bert_template, wordpiece_json
 
 _BERT = {role: f"[{role.upper()}]" for role in ("unk", "sep", "pad", "cls", "mask")}
 
 
-def with_padding_id(checkpoint: Checkpoint, file: TokenizerFile) -> Checkpoint:
-    """The checkpoint with the id of its tokeniser's padding, by which transformers numbers a RoBERTa's ids.
+_ROBERTA_IDS = {"bos_token_id": "cls", "eos_token_id": "sep"}
+_MODERNBERT_IDS = {**_ROBERTA_IDS, "cls_token_id": "cls", "sep_token_id": "sep"}
+"""Keys of config.json that tell ids beside padding's, as the originals write them, and the role of each."""
 
-    SettingsError for a RoBERTa whose tokeniser has none. A BERT of a vocabulary stays as it is.
+
+def with_token_ids(checkpoint: Checkpoint, file: TokenizerFile) -> Checkpoint:
+    """The checkpoint with the ids of its tokeniser's special tokens, as config.json tells them.
+
+    By that of padding transformers numbers a RoBERTa's ids: SettingsError for one whose tokeniser has none. A
+    BERT's config tells no other, and one of a vocabulary stays as it is.
     """
     config, vocabulary = checkpoint.expect_config(), vocabulary_of(file)
+    keys: dict[str, str] = {}
+    if isinstance(config, RobertaConfig | ModernBertConfig):
+        keys = _ROBERTA_IDS if isinstance(config, RobertaConfig) else _MODERNBERT_IDS
+    ids = {key: getattr(vocabulary, role) for key, role in keys.items()}
+    ids = {key: number for key, number in ids.items() if number is not None}
+    checkpoint = replace(checkpoint, token_ids=ids)
     if isinstance(config, RobertaConfig):
         return replace(checkpoint, config=replace(config, pad_token_id=vocabulary.role("pad")))
     if not isinstance(file, TokenizerJson) or vocabulary.pad is None:
@@ -30,17 +43,22 @@ def with_padding_id(checkpoint: Checkpoint, file: TokenizerFile) -> Checkpoint:
     return replace(checkpoint, config=replace(config, pad_token_id=vocabulary.pad))
 
 
-def export_tokenizer(file: TokenizerFile, directory: str, *, longest: int, needs_json: bool = False) -> None:
+def export_tokenizer(
+    file: TokenizerFile, directory: str, *, longest: int, needs_json: bool = False, has_segments: bool = False
+) -> None:
     """Write the tokeniser's files for transformers' AutoTokenizer.
 
     They are vocab.txt or tokenizer.json, tokenizer_config.json and special_tokens_map.json.
     longest: tokens of the longest sequence that the model takes. needs_json: transformers takes no vocab.txt
-    for this kind of model, which gets a tokenizer.json beside it.
+    for this kind of model, which gets a tokenizer.json beside it. has_segments: the model tells the second
+    text of a pair from the first, which transformers does of a tokenizer.json only where it is told.
     """
     config: dict[str, Any]
     if isinstance(file, TokenizerJson):
         special = role_tokens(file.roles)
         config = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": longest}
+        if has_segments:
+            config["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
         files = {TOKENIZER_NAME: tokenizer_text(file)}
     else:
         special = role_tokens(tuple(_BERT.items()))

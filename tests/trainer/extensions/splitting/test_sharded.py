@@ -55,6 +55,7 @@ IN_ORDER = {
     for optimiser, precision, twenty in [
         ("lamb-nvidia", "bf16", ""),
         ("adamw", "fp32", ""),
+        ("stableadamw", "fp32", ""),
         *product(("lamb-nvidia", "adamw"), ("fp32", "bf16"), [", twenty"]),
     ]
 }
@@ -108,10 +109,13 @@ def three(tmp_path_factory) -> dict[str, list[Result]]:
 def test_updates_equal_those_of_one_process(two, name):
     found, expected = joined(two[name], "last"), joined([alone(name)], "last")
     assert distance(found, expected) < 1e-7
+    if name == "stableadamw":
+        # The terms of the pair head's two biases nearly cancel: sums in the order of two processes, three or
+        # six, by one process, change them by 4e-6 to 1e-5. In the order of these two they are compared.
+        expected = joined([train(TRIALS[name], Collective(Cpu(Config.of())), copies=2)], "last")
     for weight in (key for key in expected if "/" not in key and not key.endswith("key.bias")):
         # A bias starts at 0, so that its steps alone are compared; key biases change no loss.
         bound = 2e-6 if weight.endswith("bias") else 1e-6
-        bound *= 5 if name == "stableadamw" else 1  # its rates follow the gradients too
         assert float((found[weight] - expected[weight]).norm() / expected[weight].norm()) < bound, weight
     assert (
         distance(joined([alone(name)], "first"), expected) > 5e-4 * TRIALS[name].updates
