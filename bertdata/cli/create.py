@@ -25,7 +25,7 @@ from bertdata.io.freed_memory import keep_less_freed_memory
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error
 from bertdata.sources.kinds import RECORD_KINDS, TEXT
 from bertdata.steps.create import ShardRun, check_given, plan_run
-from bertdata.steps.source_parts import between_sentences, holds_records, make_parts, preview_parts
+from bertdata.steps.source_parts import holds_records, make_parts, preview_parts
 from bertdata.steps.values import workers_of
 
 EXAMPLE = """\
@@ -89,7 +89,7 @@ def run(arguments: list[str]) -> int:
             shuffle=args.shuffle,
             num_shards=args.num_shards,
         )
-        check_given(flags, args.phase, args.config, between_sentences(of_sources, args.config), args.engine)
+        check_given(flags, args.phase, args.config, args.engine, workers_of(args.workers))
         if args.dry_run:
             say(*preview_parts(args.parts, args.output, of_sources, args.config), NOTHING_WRITTEN)
             return 0

@@ -14,16 +14,17 @@ from bertdata.build.given_tokenizer import check_tokenizer, given_tokenizer
 from bertdata.build.part_names import names_with_folders
 from bertdata.build.plan import check_shuffle, chosen_settings, plan_targets, plan_warnings
 from bertdata.build.task import ShardTask, Target, TaskPlan, TaskResult, run_task
+from bertdata.config.settings import ExampleSettings
 from bertdata.dataset.manifest import Manifest
 from bertdata.dataset.sources import Sources, find_sources
 from bertdata.errors import MissingInputError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
-from bertdata.io.process_pool import run_all_telling
+from bertdata.io.process_pool import ProcessPool, run_all_telling
 from bertdata.steps.deal import make_dealt
 from bertdata.steps.progress import OnProgress, StepProgress, silent, telling_first
 from bertdata.steps.shuffle import MadeShards, make_shuffled
-from bertdata.steps.source_parts import between_sentences, holds_records, make_parts
+from bertdata.steps.source_parts import holds_records, make_parts
 from bertdata.steps.values import (
     AnyPath,
     AnyPaths,
@@ -34,6 +35,7 @@ from bertdata.steps.values import (
     whole_number,
     workers_of,
 )
+from bertdata.tokens.files import TokenizerFile
 from bertdata.tokens.load import engine_note, vocabulary_of
 
 STAGE = "creating shards"
@@ -181,8 +183,7 @@ def create(
             shuffle=shuffle,
             num_shards=num_shards,
         )
-        between = between_sentences(of_sources, optional_path(config))
-        check_given(flags, phase, optional_path(config), between, engine)
+        check_given(flags, phase, optional_path(config), engine, processes)
         given = make_parts(
             given,
             directory,
@@ -211,24 +212,27 @@ def create(
 
 
 def check_given(
-    flags: GivenSettings, phase: int | None, config: str | None, between: str, engine: Engine | None = None
+    flags: GivenSettings, phase: int | None, config: str | None, engine: Engine | None, workers: int
 ) -> None:
     """Raise for settings of examples that are wrong, and for a tokeniser that is, before parts are made.
 
-    between: text between two sentences, by which the run too asks for the tokeniser, which is loaded once.
+    workers: that will make the parts. Where there are several, the tokeniser is loaded in a process of its
+    own, because what that takes would lie in each of them.
     """
     with with_file(config, flags) as given:
         check_shuffle(given.shuffle or "none", given.num_shards)
         _, chosen = chosen_settings(given.recipe, phase, given.changes, given.of_phases)
         settings = list(chosen.values())
         file = given_tokenizer(
-            settings[0],
-            given.changes,
-            vocab=given.vocab,
-            tokenizer=given.tokenizer,
-            roles=given.roles,
-            between=between,
+            settings[0], given.changes, vocab=given.vocab, tokenizer=given.tokenizer, roles=given.roles
         )
+    with ProcessPool(1, apart=workers > 1) as pool:
+        list(pool.as_done(_check_loaded, [(file, settings, engine)]))
+
+
+def _check_loaded(given: tuple[TokenizerFile, list[ExampleSettings], Engine | None]) -> None:
+    """The check of a tokeniser for the settings, engine: of all that its file tells."""
+    file, settings, engine = given
     vocabulary_of(file)
     check_tokenizer(file, settings, engine)
 

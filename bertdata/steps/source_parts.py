@@ -16,7 +16,6 @@ from bertdata.steps.record_source import check_record_settings, part_settings, p
 from bertdata.steps.segment import settings_with
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.record_plan import RecordPlan, plan_records
-from bertdata.tokens.files import BETWEEN
 
 _BY_BYTES = ("jsonl", "parquet", "arrow")
 
@@ -76,13 +75,6 @@ def make_parts(
             progress=progress,
         )
     return [directory]
-
-
-def between_sentences(given: Mapping[str, Any], config: str | None = None) -> str:
-    """The text between two sentences in the parts that would be made, as their manifest says it."""
-    with _settings(given, config) as settings:
-        found: str = settings.as_json().get("between", BETWEEN)
-        return found
 
 
 def preview_parts(
