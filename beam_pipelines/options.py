@@ -157,7 +157,7 @@ def _refuse_flags_of_other_kinds(flags: argparse.Namespace) -> None:
         DUMP_FLAGS: ("dump",),
         (*ARTICLE_FLAGS, *ARTICLE_SETTINGS): _OF_ARTICLES,
         (*TEXT_FLAGS, *SHARED_SETTINGS): (*_OF_ARTICLES, *RECORD_KINDS),
-        RECORD_SETTINGS: (*RECORD_KINDS, "text"),
+        RECORD_SETTINGS: (*RECORD_KINDS, "text", "articles"),
     }
     for names, kinds in of_kinds.items():
         wrong = [name for name in names if name in given]

@@ -23,7 +23,7 @@ from bertdata.cli.common.text_flags import INPUT_KIND_HELP, add_part_settings, g
 from bertdata.dataset.manifest import summary
 from bertdata.io.freed_memory import keep_less_freed_memory
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error
-from bertdata.sources.kinds import RECORD_KINDS, TEXT
+from bertdata.sources.kinds import SOURCE_KINDS
 from bertdata.steps.create import ShardRun, check_given, plan_run
 from bertdata.steps.source_parts import holds_records, make_parts, preview_parts
 from bertdata.steps.values import workers_of
@@ -53,7 +53,7 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
         nargs="+",
         metavar="PART",
         help="text file, pattern, URL, directory made by segment, or a source of records (JSON lines, "
-        "Parquet, Arrow; other kinds by --input-kind)",
+        "Parquet, Arrow, extracted articles; other kinds by --input-kind)",
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the dataset, or its URL")
     add_config(parser, "container, objective, tokenizer, and of sources text")
@@ -65,7 +65,7 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
     sources = parser.add_argument_group(
         "sources", "files of records in place of parts, made to parts in OUTPUT.text as bertdata segment does"
     )
-    kinds = (TEXT, *RECORD_KINDS)
+    kinds = tuple(SOURCE_KINDS)
     sources.add_argument("--input-kind", choices=kinds, metavar="KIND", help=INPUT_KIND_HELP)
     sources.add_argument("--language", metavar="CODE", help="language of the text, as segment takes it")
     add_part_settings(sources)

@@ -43,7 +43,8 @@ Cleans extracted articles (files AA/wiki_00 ... as bertdata extract writes them)
 sentences, and gathers them: mlperf into part-00000-of-00500 ..., eval.txt and eval.md5; nvidia into
 <prefix>_training_<i>.txt and <prefix>_test_<i>.txt; then manifest.json and MD5SUMS. The same bytes for
 any number of workers. Run again after a crash, it makes only what is missing. With --input-kind text each
-file is one document, a book for instance; --books gives such files beside articles.
+file is one document, a book for instance; --books gives such files beside articles. With a setting of
+records, --sentences none for instance, articles and such files are records like those below.
 Of JSON lines, CSV, Parquet, Arrow and plain text with blank lines between documents (--input-kind blocks),
 compressed or not, each record is a document. Their parts, part-00000.txt ..., are cut by bytes of text:
 the same text gives the same parts, whatever files it comes from. Of these, documents that share words with

@@ -7,7 +7,7 @@ from bertdata.cli.common.parser import Parser, positive
 from bertdata.cli.common.text_flags import INPUT_KIND_HELP, add_record_settings, given_record_settings
 from bertdata.io import storage
 from bertdata.io.terminal import say
-from bertdata.sources.kinds import RECORD_KINDS, TEXT
+from bertdata.sources.kinds import SOURCE_KINDS
 from bertdata.steps.source_parts import holds_records, plan_texts
 from bertdata.tokens.training.special_tokens import KINDS, SpecialTokens, lay_out
 from bertdata.tokens.training.texts import RecordFiles, TextFiles, TrainingText
@@ -34,7 +34,7 @@ def make_parser() -> Parser:
         nargs="+",
         metavar="TEXT",
         help="text files, patterns, URLs, a directory made by segment, or sources of records (JSON lines, "
-        "Parquet, Arrow; other kinds by --input-kind)",
+        "Parquet, Arrow, extracted articles; other kinds by --input-kind)",
     )
     parser.add_argument(
         "--output", required=True, metavar="FILE", help="vocabulary or tokenizer.json to write"
@@ -58,7 +58,7 @@ def make_parser() -> Parser:
         help="lower-case the text (wordpiece: strip accents too), as wordpiece does by default, or keep it",
     )
     sources = parser.add_argument_group("sources", "files of records, as bertdata segment reads them")
-    kinds = (TEXT, *RECORD_KINDS)
+    kinds = tuple(SOURCE_KINDS)
     sources.add_argument("--input-kind", choices=kinds, metavar="KIND", help=INPUT_KIND_HELP)
     sources.add_argument("--language", metavar="CODE", help="language of the text, as segment takes it")
     add_record_settings(sources)

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from bertdata.errors import InputError, MissingInputError, SettingsError
 from bertdata.io import storage
-from bertdata.sources.kinds import BLOCKS, SOURCE_KINDS, TEXT, check_kind, plain_name, recognise
+from bertdata.sources.kinds import BLOCKS, SOURCE_KINDS, TEXT, SourceKind, check_kind, recognise
 from bertdata.sources.settings import RecordSettings
 
 _OF_DATASETS = ("state.json", "dataset_info.json", "dataset_dict.json", "manifest.json")
@@ -46,20 +46,19 @@ def find_files(patterns: Sequence[str], kind: str | None) -> list[str]:
 
 def _files_below(directory: str, kind: str | None) -> list[str]:
     kinds = [SOURCE_KINDS[kind]] if kind is not None else list(SOURCE_KINDS.values())
-    endings = tuple(sorted({ending for one in kinds for ending in one.endings}))
-    names = [name for name in storage.list_files(directory) if _is_data(name, endings)]
+    names = [name for name in storage.list_files(directory) if _is_data(name, kinds)]
     if not names:
-        expected = ", ".join(f"*{ending}" for ending in endings)
+        expected = ", ".join(sorted({name for one in kinds for name in one.expected}))
         raise MissingInputError(
             f"{directory}: no files of text found, expected {expected}, or compressed ones"
         )
     return [storage.join(directory, name) for name in names]
 
 
-def _is_data(name: str, endings: tuple[str, ...]) -> bool:
+def _is_data(name: str, kinds: Sequence[SourceKind]) -> bool:
     parts = name.split("/")
     hidden = any(part.startswith(".") for part in parts)
-    return not hidden and parts[-1] not in _OF_DATASETS and plain_name(name).endswith(endings)
+    return not hidden and parts[-1] not in _OF_DATASETS and any(kind.has(name) for kind in kinds)
 
 
 def _recognised(path: str) -> str:
@@ -90,7 +89,9 @@ def with_text_field(settings: RecordSettings, files: Sequence[str], kinds: Seque
         return replace(settings, text_field=_only([name for name in found if name not in taken], path))
     for name in ("text_field", "id_field", "language_field"):
         if getattr(settings, name) is not None:
-            raise SettingsError(f"--{name.replace('_', '-')}: plain text has no fields; leave it out")
+            raise SettingsError(
+                f"--{name.replace('_', '-')}: plain text and articles have no fields; leave it out"
+            )
     return settings
 
 

@@ -2,9 +2,11 @@
 
 A kind is an entry of SOURCE_KINDS. Bytes tell the kind of JSON lines, Parquet and Arrow, compressed or not.
 CSV and TSV have no mark of their own: their files are known by name, and plain text by ``--input-kind``.
+Articles and files that are a document each have a route of their own too, which makes MLPerf's parts.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +15,7 @@ from typing import Any
 from bertdata.errors import InputError
 from bertdata.io.file_kind import find_kind
 from bertdata.sources.arrow_records import FILE_MAGIC, STREAM_MARK, arrow_columns, arrow_pieces
+from bertdata.sources.article_records import FRAME, article_pieces
 from bertdata.sources.csv_records import DELIMITERS, csv_columns, csv_pieces
 from bertdata.sources.json_lines import parse_line
 from bertdata.sources.line_pieces import json_pieces
@@ -22,19 +25,20 @@ from bertdata.sources.plain_text import block_pieces, file_pieces
 from bertdata.sources.settings import RecordSettings
 from bertdata.sources.unpacking import ENDINGS, open_unpacked
 
+ARTICLES = "articles"
 TEXT = "text"
 BLOCKS = "blocks"
 HEAD_BYTES = 1 << 16
 
 _LINES_LOOKED_AT = 100
-_ARTICLE = b"<doc id="
 _BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceKind:
-    """A kind of files. endings: of their names, but for those of compressed files.
+    """A kind of files.
 
+    endings: of their names, but for those of compressed files. names: in their place, for whole names.
     pieces: of a file, in order. columns: names of the fields of texts of a file, None where records are
     texts alone.
     """
@@ -42,6 +46,17 @@ class SourceKind:
     endings: tuple[str, ...]
     pieces: Callable[[str, RecordSettings], Iterator[SourcePiece]]
     columns: Callable[[str], list[str]] | None = None
+    names: re.Pattern[str] | None = None
+
+    def has(self, name: str) -> bool:
+        """True where a file of this name, found in a directory, is of the kind."""
+        plain = plain_name(name).rpartition("/")[2]
+        return self.names.fullmatch(plain) is not None if self.names else plain.endswith(self.endings)
+
+    @property
+    def expected(self) -> tuple[str, ...]:
+        """The names in words."""
+        return ("wiki_<nn>",) if self.names else tuple(f"*{ending}" for ending in self.endings)
 
 
 def _json_columns(path: str) -> list[str]:
@@ -65,6 +80,7 @@ def _first_objects(head: bytes) -> Iterator[dict[str, Any]]:
 
 SOURCE_KINDS = {
     TEXT: SourceKind(endings=(".txt",), pieces=file_pieces),
+    ARTICLES: SourceKind(endings=(), pieces=article_pieces, names=re.compile(r"wiki_\d+")),
     BLOCKS: SourceKind(endings=(".txt",), pieces=block_pieces),
     "jsonl": SourceKind(endings=(".jsonl", ".ndjson", ".json"), pieces=json_pieces, columns=_json_columns),
     **{
@@ -78,8 +94,8 @@ SOURCE_KINDS = {
     "parquet": SourceKind(endings=(".parquet",), pieces=parquet_pieces, columns=parquet_columns),
     "arrow": SourceKind(endings=(".arrow",), pieces=arrow_pieces, columns=arrow_columns),
 }
-RECORD_KINDS = tuple(name for name in SOURCE_KINDS if name != TEXT)
-"""The kinds that are read as records alone. Those of ``text`` have other uses too."""
+RECORD_KINDS = tuple(name for name in SOURCE_KINDS if name not in (ARTICLES, TEXT))
+"""The kinds that are read as records alone."""
 
 
 def read_head(path: str) -> bytes:
@@ -95,11 +111,13 @@ def recognise(path: str) -> str | None:
         return "parquet"
     if head.startswith(FILE_MAGIC) or (head.startswith(STREAM_MARK) and head[4:8] != b"\0\0\0\0"):
         return "arrow"
+    if head.removeprefix(_BOM).startswith(FRAME):
+        return ARTICLES
     if _is_json_lines(head.removeprefix(_BOM)):
         return "jsonl"
     name = plain_name(path)
     other = find_kind(head, path, whole=len(head) < HEAD_BYTES)
-    if name.endswith((".csv", ".tsv")) and other is None and not head.startswith(_ARTICLE):
+    if name.endswith((".csv", ".tsv")) and other is None:
         return name[-3:]
     return None
 

@@ -115,10 +115,10 @@ def create(
     """Make one shard of each part, and the manifest, in ``output``, as ``bertdata create`` does.
 
     Of a directory that ``segment`` made, its parts to train on are taken. Of sources of records (JSON lines,
-    Parquet, Arrow; others by input_kind) parts are made first, in ``output.text``, with segment's input_kind,
-    language and settings of records. Exactly one of vocab, a WordPiece
-    vocabulary, and tokenizer, a tokenizer.json or a model's directory, is given; roles: of the latter, the
-    tokens that its files do not tell, as ``{"mask": "<mask>"}``.
+    Parquet, Arrow, articles; others by input_kind) parts are made first, in ``output.text``, with segment's
+    input_kind, language and settings of records. Exactly one of vocab, a WordPiece vocabulary, and tokenizer,
+    a tokenizer.json or a model's directory, is given; roles: of the latter, the tokens that its files do not
+    tell, as ``{"mask": "<mask>"}``.
     A setting that is None is that of config, a TOML file (docs/commands.md), else the recipe's; the recipe's
     default is mlperf, or that of the dialect's name.
     A recipe of two phases writes ``output/phase1`` and ``output/phase2``. With shuffle "global" the

@@ -9,12 +9,11 @@ from bertdata.config.settings import typed_values
 from bertdata.errors import BertDataError, SettingsError
 from bertdata.io import storage
 from bertdata.sources.find import find_files
-from bertdata.sources.kinds import recognise
+from bertdata.sources.kinds import ARTICLES, TEXT, recognise
 from bertdata.sources.settings import RecordSettings
 from bertdata.steps.progress import OnProgress, StepProgress
 from bertdata.text.abbreviations import read_abbreviations
 from bertdata.text.directory import TextDirectory
-from bertdata.text.input_kinds import ARTICLES
 from bertdata.text.load_splitter import find_tables_of, load_splitter_of
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.reading import is_extracted
@@ -45,11 +44,8 @@ def reads_records(
     """
     own = [name for name in RECORD_SETTINGS if name in given]
     others = [name for name in ARTICLE_SETTINGS if name in given]
-    if kind == ARTICLES or (kind == "text" and not own):
-        _refuse(own, f"files of records, not with --input-kind {kind}")
+    if kind in (ARTICLES, TEXT) and not own:
         return False
-    if kind is None and own and _begins_with_articles(sources):
-        _refuse(own, "files of records, not with extracted articles")
     if kind is None and not own and (others or books or not _begins_with_records(sources)):
         return False
     check_record_settings(given)
@@ -68,21 +64,12 @@ def _refuse(names: Sequence[str], reason: str) -> None:
         raise SettingsError(f"--{names[0].replace('_', '-')} goes with {reason}")
 
 
-def _begins_with_articles(sources: Sequence[str]) -> bool:
-    """True where the first source is a directory of extracted files. Errors are left to the one who reads."""
-    try:
-        first = storage.expand(list(sources))[0]
-        return storage.is_directory(first) and any(map(is_extracted, storage.list_files(first)))
-    except BertDataError:
-        return False
-
-
 def _begins_with_records(sources: Sequence[str]) -> bool:
     """True where the bytes of the first file tell a kind of records. Errors are left to the one who reads."""
     try:
         for path in storage.expand(list(sources)):
             if not storage.is_directory(path):
-                return recognise(path) is not None
+                return recognise(path) not in (None, ARTICLES)
             if any(map(is_extracted, storage.list_files(path))):
                 return False
             return recognise(find_files([path], None)[0]) is not None

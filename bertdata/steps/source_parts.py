@@ -10,7 +10,7 @@ from bertdata.io import storage
 from bertdata.io.file_kind import find_kind
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.sources.find import find_files
-from bertdata.sources.kinds import HEAD_BYTES, RECORD_KINDS, recognise
+from bertdata.sources.kinds import ARTICLES, HEAD_BYTES, SOURCE_KINDS, recognise
 from bertdata.steps.progress import OnProgress
 from bertdata.steps.record_source import check_record_settings, part_settings, preview_records, run_records
 from bertdata.steps.segment import settings_with
@@ -40,7 +40,7 @@ def holds_records(paths: Sequence[str], given: Mapping[str, Any], skip_bad_input
     except BertDataError:
         return False
     is_text = find_kind(head[:HEAD_BYTES], first, whole=len(head) <= HEAD_BYTES) is None
-    return found == "arrow" or (found in _BY_BYTES and not is_text)
+    return found in (ARTICLES, "arrow") or (found in _BY_BYTES and not is_text)
 
 
 def text_directory(output: str) -> str:
@@ -101,6 +101,6 @@ def _settings(given: Mapping[str, Any], config: str | None) -> Iterator[PartSett
 
 def _kind(given: Mapping[str, Any]) -> str | None:
     kind: str | None = given.get("input_kind")
-    if kind is not None and kind not in (*RECORD_KINDS, "text"):
-        raise SettingsError(f"input_kind is {kind!r}, expected one of {', '.join(RECORD_KINDS)} or text")
+    if kind is not None and kind not in SOURCE_KINDS:
+        raise SettingsError(f"input_kind is {kind!r}, expected one of {', '.join(SOURCE_KINDS)}")
     return kind

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from bertdata.errors import SettingsError
+from bertdata.sources.kinds import ARTICLES as ARTICLES
+from bertdata.sources.kinds import TEXT as TEXT
 from bertdata.text import plain_text
 from bertdata.text.cleaning import clean
 from bertdata.text.doc_tags import StrippedText, strip_frame
@@ -20,9 +22,6 @@ from bertdata.text.reading import (
     refuse_repeated,
     universal_newlines,
 )
-
-ARTICLES = "articles"
-TEXT = "text"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -243,7 +243,7 @@ def test_a_dry_run_says_what_would_be_read_and_writes_nothing(
     [
         ("jsonl", ("--eval-articles", "3"), "--eval-articles goes with --input-kind articles or text or"),
         ("parts", ("--part-size", "3"), "--part-size goes with --input-kind blocks or jsonl"),
-        ("articles", ("--text-field", "x"), "--text-field goes with --input-kind blocks or jsonl"),
+        ("dump", ("--text-field", "x"), "--text-field goes with --input-kind blocks or jsonl"),
         ("text", ("--part-size", "3", "--text-recipe", "nvidia"), "--text-recipe goes with articles"),
         ("jsonl", ("--text-field", "x"), "has no field 'x' of texts, expected one of 'text'"),
         ("jsonl", ("--part-size", "0"), "part_size is 0.0 MiB, expected more than 0"),

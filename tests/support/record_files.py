@@ -33,6 +33,15 @@ def as_blocks(documents: Sequence[str]) -> bytes:
     return "\n\n".join(documents).encode()
 
 
+def as_articles(documents: Sequence[str]) -> bytes:
+    """As WikiExtractor writes them."""
+    frames = (
+        f'<doc id="{number}" url="?curid={number}" title="T {number}">\nT {number}\n\n{text}\n\n</doc>\n'
+        for number, text in enumerate(documents)
+    )
+    return "".join(frames).encode()
+
+
 def as_json_lines(documents: Sequence[str]) -> bytes:
     lines = [json.dumps({"id": n, "text": text}, ensure_ascii=n % 2 == 0) for n, text in enumerate(documents)]
     return "\n".join(lines).encode()
@@ -82,6 +91,8 @@ FILES: dict[str, Callable[[Sequence[str]], bytes]] = {
     "a.jsonl.zst": lambda documents: as_zstd(as_json_lines(documents)),
     "a.jsonl.bz2": lambda documents: bz2.compress(as_json_lines(documents)),
     "a.jsonl.xz": lambda documents: lzma.compress(as_json_lines(documents)),
+    "wiki_00": as_articles,
+    "wiki_00.bz2": lambda documents: bz2.compress(as_articles(documents)),
     "a.txt": as_blocks,
     "a.txt.zst": lambda documents: as_zstd(as_blocks(documents)),
     "a.csv": as_delimited,
@@ -93,7 +104,7 @@ FILES: dict[str, Callable[[Sequence[str]], bytes]] = {
     "a.file.arrow": lambda documents: as_arrow(documents, stream=False),
     "a.arrow.gz": lambda documents: gzip.compress(as_arrow(documents)),
 }
-"""Files by name. Those of plain text need ``--input-kind blocks``."""
+"""Files by name. Those of plain text and of articles need ``--input-kind``."""
 
 
 def write(directory: Path, name: str, documents: Sequence[str]) -> Path:
@@ -106,4 +117,6 @@ def write(directory: Path, name: str, documents: Sequence[str]) -> Path:
 
 def kind_of(name: str) -> str | None:
     """The kind that has to be named."""
+    if "wiki_" in name:
+        return "articles"
     return "blocks" if ".txt" in name else None

@@ -24,7 +24,6 @@ from bertdata.text.settings import SegmentCounts
 from tests.support.commands import Program, files_below
 from tests.support.fake_splitters import load_period_splitter
 from tests.support.memory import peak_bytes
-from tests.support.paths import EXTRACTED
 from tests.support.record_files import (
     FILES,
     as_arrow,
@@ -40,6 +39,8 @@ from tests.support.record_files import (
 DOCUMENTS = make_documents(60)
 GOOD = b'{"text": "It was here.", "lang": "en"}'
 """A line of JSON."""
+
+ARTICLE = b'<doc id="7" url="?" title="T">\nT\n\nText.\n\n</doc>\n'
 
 BAD_LINES = {
     "no JSON": (b'{"text": "cut', "malformed", "is not JSON"),
@@ -334,6 +335,28 @@ def test_settings_of_articles_and_of_records_exclude_each_other(bertdata: Progra
     outcome = bertdata(*common, "--input-kind", "jsonl", "--eval-articles", 5)
     outcome.assert_one_error(2, "--eval-articles goes with articles and books")
     outcome = bertdata(*common, "--input-kind", "articles", "--part-size", 5)
-    outcome.assert_one_error(2, "--part-size goes with files of records")
-    outcome = bertdata("segment", EXTRACTED, "--output", tmp_path / "out", "--dedup", "exact")
-    outcome.assert_one_error(2, "--dedup goes with files of records, not with extracted articles")
+    outcome.assert_one_error(1, f'{tmp_path / "a.jsonl"}: record 1: begins with no <doc id="...">')
+
+
+@pytest.mark.parametrize(
+    ("data", "fault"),
+    [
+        (b"Before.\n" + ARTICLE, 'record 1: begins with no <doc id="...">'),
+        (
+            ARTICLE + b'<doc id="9">\nT\n\nText.\n',
+            "record 2: is not closed by </doc> before the file ends (id 9)",
+        ),
+        (
+            ARTICLE + b'<doc id="9">\nT\nText.\n' + ARTICLE,
+            "record 2: is not closed by </doc> before the next one opens (id 9)",
+        ),
+        (ARTICLE.replace(b"Text", b"\xe4"), "record 1: byte 0xe4 is not UTF-8 (id 7)"),
+        (ARTICLE.replace(b"Text", b"x" * 200_000), "record 1"),
+        (ARTICLE.replace(b"Text.", b""), "record 1: has no text (id 7)"),
+    ],
+)
+def test_a_bad_article_is_named_or_counted(data: bytes, fault: str, tmp_path: Path) -> None:
+    (tmp_path / "wiki_00").write_bytes(data)
+    with pytest.raises(InputError) as error:
+        make(tmp_path / "wiki_00", tmp_path / "out", "articles", max_record_bytes=1000)
+    assert fault in str(error.value)

@@ -17,6 +17,7 @@ from bertdata.sources.kinds import recognise
 from bertdata.tokens import load as tokens
 from tests.support.byte_bpe import byte_bpe
 from tests.support.commands import SMALL, Program, contents
+from tests.support.paths import ROOT
 from tests.support.record_files import FILES, as_json_lines, as_parquet, make_documents, write
 
 DOCUMENTS = make_documents(40)
@@ -26,7 +27,8 @@ SOURCE = {"input_kind": "csv", "part_size": 0.003}
 @pytest.mark.parametrize("name", [name for name in FILES if ".csv" not in name and ".tsv" not in name])
 def test_bytes_tell_the_kind_whatever_the_name(name: str, tmp_path: Path) -> None:
     path = write(tmp_path, name, DOCUMENTS).rename(tmp_path / "x.csv")
-    expected = "csv" if ".txt" in name else name.removeprefix("a.").removeprefix("file.").split(".")[0]
+    told = name.removeprefix("a.").removeprefix("file.").split(".")[0]
+    expected = {"txt": "csv", "wiki_00": "articles"}.get(told, told)
     assert recognise(str(path)) == expected
 
 
@@ -35,7 +37,6 @@ def test_bytes_tell_the_kind_whatever_the_name(name: str, tmp_path: Path) -> Non
     [
         b"Plain prose.\n\nMore of it.\n",
         b"{curly} prose\nand more\n",
-        b'<doc id="1" url="" title="T">\nT\n\nText.\n</doc>\n',
         b"{}\n{}\n",
         b'{\n "text": "over several lines"\n}\n',
         b"",
@@ -46,6 +47,23 @@ def test_bytes_of_other_files_tell_none(data: bytes, tmp_path: Path) -> None:
     assert recognise(str(tmp_path / "x.jsonl")) is None
     with pytest.raises(InputError, match="its bytes do not tell its kind; name it: --input-kind blocks"):
         find_sources([str(tmp_path / "x.jsonl")], None)
+
+
+@pytest.mark.parametrize("name", ["wiki_00", "wiki_00.bz2"])
+def test_create_takes_articles_and_makes_the_shards_of_their_json(
+    name: str, bertdata: Program, tmp_path: Path
+) -> None:
+    """Before, the lines of the frame became text of the examples."""
+    made = {}
+    for one in (name, "a.jsonl"):
+        flags = ("--vocab", ROOT / "golden" / "vocab.txt", "--recipe=google", "--workers=1")
+        outcome = bertdata(
+            "create", write(tmp_path, one, DOCUMENTS), "--output", tmp_path / f"of {one}", *flags
+        )
+        assert outcome.status == 0, outcome.err
+        (shard,) = (tmp_path / f"of {one}").glob("*.tfrecord")
+        made[one] = shard.read_bytes()
+    assert made[name] == made["a.jsonl"]
 
 
 def test_a_damaged_first_line_hides_no_json(tmp_path: Path) -> None:

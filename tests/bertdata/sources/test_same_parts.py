@@ -1,5 +1,7 @@
 """The same documents give the same parts, whatever files they come from and whoever makes them."""
 
+import json
+import re
 import subprocess
 import sys
 import time
@@ -8,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bertdata.sources import line_pieces, parquet_records, piece, plain_text
+from bertdata.sources import article_records, line_pieces, parquet_records, piece, plain_text
 from bertdata.sources.settings import RecordSettings
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.record_plan import plan_records
@@ -16,7 +18,7 @@ from bertdata.text.segment_records import segment_records
 from bertdata.text.settings import SegmentCounts
 from tests.support.commands import contents
 from tests.support.fake_splitters import load_period_splitter, split_at_periods
-from tests.support.paths import ROOT
+from tests.support.paths import EXTRACTED, ROOT
 from tests.support.record_files import FILES, kind_of, make_documents, write
 
 DOCUMENTS = make_documents(300)
@@ -26,7 +28,7 @@ NAMES = pytest.mark.parametrize("name", FILES)
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (line_pieces, piece, plain_text):
+    for module in (article_records, line_pieces, piece, plain_text):
         monkeypatch.setattr(module, "PIECE_BYTES", 5000)
 
 
@@ -92,6 +94,21 @@ def test_any_line_end_separates_plain_documents(line_end: str, tmp_path: Path) -
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbf" + data.encode())
     make(tmp_path / "a.txt", tmp_path / "out", "blocks", sentences="lines")
     assert parts(tmp_path / "out") == expected_parts(DOCUMENTS, "lines")
+
+
+def test_articles_are_the_texts_of_wikiextractors_json(tmp_path: Path) -> None:
+    """Its JSON has the title in a field of its own, and no blank lines at the ends of the text."""
+    articles = re.compile(r'<doc id="(\d+)" [^\n]*\n[^\n]*\n\n(.*?)\n*</doc>\n', re.DOTALL)
+    lines = [
+        json.dumps({"id": int(identity), "text": text})
+        for path in sorted(EXTRACTED.rglob("wiki_*"))
+        for identity, text in articles.findall(path.read_text(encoding="utf-8"))
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    for name, path in (("articles", EXTRACTED), ("json", tmp_path / "a.jsonl")):
+        counts = make(path, tmp_path / name, sentences="none", records=RecordSettings(skip_bad_records=True))
+        assert counts.articles == 80
+    assert parts(tmp_path / "articles") == parts(tmp_path / "json")
 
 
 def test_many_files_in_folders_give_the_parts_of_one(tmp_path: Path) -> None:

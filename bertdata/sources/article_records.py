@@ -1,0 +1,83 @@
+"""Articles between ``<doc id="...">`` and ``</doc>``, as WikiExtractor writes them.
+
+A record each: the lines behind the title, as in WikiExtractor's JSON, with the article's id.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bertdata.sources.piece import PIECE_BYTES, Found, ReadPiece
+from bertdata.sources.records import BadRecord, Record
+from bertdata.sources.settings import RecordSettings
+from bertdata.sources.unpacking import open_unpacked
+
+FRAME = b"<doc id="
+"""The first bytes of an article."""
+
+_BOM = b"\xef\xbb\xbf"
+_CLOSING = re.compile(rb"^</doc>[^\n]*\n?", re.MULTILINE)
+_HEAD = re.compile(rb'\s*<doc id="?([^"\s>]*)[^\n]*\n?[^\n]*\n?')  # with the line of the title
+_OPENING = re.compile(rb"^<doc id=", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class ArticlesPiece:
+    """Whole articles of a file."""
+
+    data: bytes
+    bytes: int
+
+    def read(self, settings: RecordSettings) -> ReadPiece:
+        *closed, rest = _CLOSING.split(self.data.replace(b"\r\n", b"\n"))
+        found: Found = [_record(number, data, settings) for number, data in enumerate(closed, 1)]
+        if rest.strip():
+            found.append(_open_record(len(found) + 1, rest, settings))
+        return ReadPiece(found, len(found))
+
+
+def article_pieces(path: str, settings: RecordSettings) -> Iterator[ArticlesPiece]:
+    """The pieces of a file of articles.
+
+    An article without an end within ``raw_bytes`` is cut there, which is more than a record may hold.
+    """
+    with open_unpacked(path) as file:
+        rest, looked_at = b"", 0
+        while more := file.read(PIECE_BYTES):
+            rest += more
+            rest = rest.removeprefix(_BOM)
+            closing = rest.rfind(b"\n</doc>", looked_at)
+            if cut := rest.find(b"\n", closing + 1) + 1 if closing >= 0 else 0:
+                yield ArticlesPiece(rest[:cut], cut)
+                rest, looked_at = rest[cut:], 0
+                continue
+            if len(rest) > settings.raw_bytes + PIECE_BYTES:
+                rest = rest[: settings.raw_bytes] + rest[-len(b"\n</doc>") :]  # it may end with a part of one
+            looked_at = max(0, len(rest) - PIECE_BYTES) if closing < 0 else closing
+        if rest:
+            yield ArticlesPiece(rest, len(rest))
+
+
+def _record(number: int, data: bytes, settings: RecordSettings) -> Record | BadRecord:
+    """The record of an article without its last line."""
+    head = _HEAD.match(data)
+    if head is None:
+        return BadRecord(number, "malformed", 'begins with no <doc id="...">')
+    identity, text = head[1].decode(errors="replace"), data[head.end() :]
+    if len(text) >= settings.raw_bytes:  # its end was cut
+        return BadRecord(number, "too_long", f"an article of {settings.raw_bytes} bytes or more", identity)
+    if _OPENING.search(text):
+        return BadRecord(number, "malformed", "is not closed by </doc> before the next one opens", identity)
+    try:
+        return Record(number, text.decode(), identity)
+    except UnicodeDecodeError as error:
+        fault = f"byte 0x{text[error.start]:02x} is not UTF-8"
+        return BadRecord(number, "malformed", fault, identity)
+
+
+def _open_record(number: int, data: bytes, settings: RecordSettings) -> BadRecord:
+    """What stands behind the last article."""
+    found = _record(number, data, settings)
+    if isinstance(found, BadRecord):
+        return found
+    return BadRecord(number, "malformed", "is not closed by </doc> before the file ends", found.id)
