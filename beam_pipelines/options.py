@@ -39,7 +39,6 @@ from bertdata.steps.record_source import (
     reads_records,
 )
 from bertdata.steps.segment import settings_of, settings_with
-from bertdata.text.input_kinds import ARTICLES
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.settings import NVIDIA_TEXT, TEXT_RECIPES, SegmentSettings
 from bertdata.wiki.settings import ExtractSettings
@@ -213,8 +212,12 @@ def record_settings(flags: argparse.Namespace) -> PartSettings | None:
     given = {**flags.text_of_file, **_text_flags(flags)}
     if flags.text_recipe is not None:
         del given["recipe"]  # the flag's, which is refused below
-    kind = ARTICLES if flags.input_kind == "dump" else flags.input_kind
-    if not reads_records(flags.input, kind, given, flags.books):
+    if flags.input_kind == "dump":
+        if own := [name for name in RECORD_SETTINGS if name in given]:
+            flag = own[0].replace("_", "-")
+            raise SettingsError(f"--{flag} goes with files of records, not with a dump")
+        return None
+    if not reads_records(flags.input, flags.input_kind, given, flags.books):
         return None
     if flags.text_recipe is not None:
         raise SettingsError(

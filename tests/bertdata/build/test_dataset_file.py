@@ -340,7 +340,7 @@ def test_beam_takes_every_table_and_flags_win(corpus, tmp_path):
         ("[objective]\ndupe_facto = 3\n", "parts", "2: dupe_facto is not a known key"),
         ("[container]\nshuffle = 'global'\n", "parts", "2: --shuffle global needs --num-shards N"),
         ("\n[text]\npart_size = 0\n", "jsonl", "3: part_size is 0.0 MiB, expected more than 0"),
-        ("\n[text]\npart_size = 1\n", "articles", "3: --part-size goes with files of records"),
+        ("\n[text]\npart_size = 1\n", "dump", "3: --part-size goes with files of records"),
         ("\n[text]\neval_articles = -1\n", "articles", "3: eval_articles is -1, expected 0 or more"),
         ("\n[text]\neval_articles = 5\n", "jsonl", "3: --eval-articles goes with articles and books"),
     ],
