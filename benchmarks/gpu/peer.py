@@ -51,14 +51,7 @@ def measure(figures: Figures, sizes: Sizes, phase: str, masked_only: bool, divid
     data = phase_data(config, sizes.phases[phase].fill)
     runtime = begin(config).learning(data)
     shape = find_model_config(runtime.config, data)
-    drawn = draw(
-        data,
-        runtime.form(runtime.rows(data), size, accumulation),
-        runtime,
-        size,
-        accumulation,
-        WARM_UP + sizes.updates,
-    )
+    drawn = draw(data, runtime, size, accumulation, WARM_UP + sizes.updates)
     make = Peer(runtime, peer_model(shape, masked_only), masked_only)
     wait(sizes.device)
     start = time.perf_counter()

@@ -18,8 +18,7 @@ from trainer.checkpoint.state import new_state
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.data.dealing import Rows
-from trainer.data.flat import Form
+from trainer.data.flat import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader, Update
 from trainer.model.bert import count
@@ -70,8 +69,7 @@ def updates(
     runtime = begin(config).learning(data)
     shape = find_model_config(config, data)
     training = Training(runtime, make_model(runtime, shape), new_state(config, shape, data.digest))
-    form = runtime.form(runtime.rows(data), size, accumulation)
-    drawn = draw(data, form, runtime, size, accumulation, WARM_UP + sizes.updates + 1)
+    drawn = draw(data, runtime, size, accumulation, WARM_UP + sizes.updates + 1)
 
     def make(update: Update) -> None:
         training.update([update])
@@ -101,12 +99,19 @@ def phase_data(config: Config, fill: float) -> OpenedDataset:
     return generated_data(layout, vocabulary_size=config.model_settings["vocab_size"], fill=fill)
 
 
-def draw(
-    data: OpenedDataset, form: Form, runtime: Runtime, size: int, accumulation: int, count: int
-) -> list[Update]:
+def draw(data: OpenedDataset, runtime: Runtime, size: int, accumulation: int, count: int) -> list[Update]:
     """So many updates of the data, ready for the device."""
+    rows, device = runtime.rows(data), runtime.device
+    form = make_form(
+        rows,
+        batch_size=size,
+        padded=runtime.has_rows,
+        token_budget=runtime.config.data.token_budget,
+        micro_batches=accumulation,
+        few_widths=device.compiles or device.needs_rows,
+    )
     loader = Loader(
-        Rows(data),
+        rows,
         form=form,
         batch_size=size,
         accumulation=accumulation,
