@@ -18,7 +18,7 @@ from tests.support.paths import ROOT
 from tests.support.pipelines import SMALL, words
 from tests.support.record_files import kind_of, make_documents, write
 
-NAMES = ("a.txt", "a.jsonl", "a.parquet", "a.arrow", "a.csv", "a.jsonl.gz", "a.jsonl.zst")
+NAMES = ("a.txt", "a.jsonl", "wiki_00", "a.parquet", "a.arrow", "a.csv", "a.jsonl.gz", "a.jsonl.zst")
 SHUFFLES = {"plain": None, "global": 3}
 PART_SIZE = 0.3
 
