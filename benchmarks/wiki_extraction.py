@@ -68,13 +68,13 @@ class Extraction:
                 self.definitions += found
                 self.template_pages += number
             file = template_file(self.definitions)
-        extractor = kind(templates=file, **settings)
+        extracting = kind(templates=file, **settings)
         self.articles = b""
         self.outcomes: list[tuple[str, str, int, int, int]] = []
         self.states = [START]
         self.first_ids: list[str | None] = []
         for data in blocks(pages, block):
-            articles, outcomes, first_id, state = extractor.extract(data, self.states[-1])
+            articles, outcomes, first_id, state = extracting.extract(data, self.states[-1])
             self.articles += articles
             self.outcomes += outcomes
             self.first_ids.append(first_id)
