@@ -294,7 +294,7 @@ def test_bytes_damaged_anywhere_are_one_error_in_words_and_never_a_crash(name: s
         else:
             data[at] ^= 1 << rng.randrange(8) if number % 2 else 0xFF
         path.write_bytes(data)
-        out, own = tmp_path / f"out{number}", {} if ".txt" in name else {"text_field": "text"}
+        out, own = tmp_path / f"out{number}", {} if kind_of(name) else {"text_field": "text"}
         kind = kind_of(name) or name.removeprefix("a.").removeprefix("file.").split(".")[0]
         fault = fault_of(partial(make, path, out, kind, skip_bad_records=bool(number % 3), **own))
         assert fault is None or (fault.startswith(f"{path}: ") and "\n" not in fault)
