@@ -63,7 +63,7 @@ def _record(number: int, data: bytes, settings: RecordSettings) -> Record | BadR
     head = _HEAD.match(data)
     if head is None:
         return BadRecord(number, "malformed", 'begins with no <doc id="...">')
-    identity, text = head[1].decode(errors="replace"), data[head.end() :]
+    identity, text = head[1].decode(errors="replace"), data[head.end() :].strip(b"\n")
     if len(text) >= settings.raw_bytes:  # its end was cut
         return BadRecord(number, "too_long", f"an article of {settings.raw_bytes} bytes or more", identity)
     if _OPENING.search(text):

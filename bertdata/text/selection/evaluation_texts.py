@@ -45,11 +45,10 @@ def evaluation_texts(path: str) -> Iterator[str]:
         yield from _texts_of_lines(path)
     elif kind is None and read_head(path).lstrip()[:1] in (b"{", b"["):
         yield from _texts_of_json(path)
-    elif kind is None:
-        yield from _texts_of_records(path, BLOCKS, _SETTINGS)
+    elif kind is None or (columns := SOURCE_KINDS[kind].columns) is None:
+        yield from _texts_of_records(path, kind or BLOCKS, _SETTINGS)
     else:
-        columns = SOURCE_KINDS[kind].columns
-        for name in columns(path) if columns else ():
+        for name in columns(path):
             yield from _texts_of_records(path, kind, replace(_SETTINGS, text_field=name))
 
 

@@ -111,6 +111,11 @@ def test_every_kind_of_file_gives_what_the_twin_gives(name: str, tmp_path: Path)
     path = write(tmp_path / "in", name, documents)
     counts = make(path, tmp_path / "out", chosen)
     expected = select([(name, documents)], EVALUATION, NGRAM, dedup=True, percent="40")
+    if kind_of(name) == "articles":  # each has an id, here its number from 0
+        lines = [(line.pop("file"), line.pop("record"), line) for line in expected.removed]
+        expected.removed[:] = [
+            {"file": file, "record": n, "id": str(n - 1), **line} for file, n, line in lines
+        ]
     assert files_of(tmp_path / "out") == expected_files(expected)
     reasons = [line["reason"] for line in expected.removed]
     assert len([one for one in files_of(tmp_path / "out") if one.startswith("eval-")]) > 1
