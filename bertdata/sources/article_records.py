@@ -16,6 +16,7 @@ FRAME = b"<doc id="
 """The first bytes of an article."""
 
 _BOM = b"\xef\xbb\xbf"
+_END = b"\n</doc>"
 _CLOSING = re.compile(rb"^</doc>[^\n]*\n?", re.MULTILINE)
 _HEAD = re.compile(rb'\s*<doc id="?([^"\s>]*)[^\n]*\n?[^\n]*\n?')  # with the line of the title
 _OPENING = re.compile(rb"^<doc id=", re.MULTILINE)
@@ -46,14 +47,14 @@ def article_pieces(path: str, settings: RecordSettings) -> Iterator[ArticlesPiec
         while more := file.read(PIECE_BYTES):
             rest += more
             rest = rest.removeprefix(_BOM)
-            closing = rest.rfind(b"\n</doc>", looked_at)
+            closing = rest.rfind(_END, looked_at)
             if cut := rest.find(b"\n", closing + 1) + 1 if closing >= 0 else 0:
                 yield ArticlesPiece(rest[:cut], cut)
                 rest, looked_at = rest[cut:], 0
                 continue
             if len(rest) > settings.raw_bytes + PIECE_BYTES:
-                rest = rest[: settings.raw_bytes] + rest[-len(b"\n</doc>") :]  # it may end with a part of one
-            looked_at = max(0, len(rest) - PIECE_BYTES) if closing < 0 else closing
+                rest = rest[: settings.raw_bytes] + rest[-len(_END) :]  # it may end with a part of one
+            looked_at = closing if closing >= 0 else max(0, len(rest) - len(_END))
         if rest:
             yield ArticlesPiece(rest, len(rest))
 
@@ -64,7 +65,7 @@ def _record(number: int, data: bytes, settings: RecordSettings) -> Record | BadR
     if head is None:
         return BadRecord(number, "malformed", 'begins with no <doc id="...">')
     identity, text = head[1].decode(errors="replace"), data[head.end() :].strip(b"\n")
-    if len(text) >= settings.raw_bytes:  # its end was cut
+    if len(data) >= settings.raw_bytes:  # its end was cut, perhaps within a character
         return BadRecord(number, "too_long", f"an article of {settings.raw_bytes} bytes or more", identity)
     if _OPENING.search(text):
         return BadRecord(number, "malformed", "is not closed by </doc> before the next one opens", identity)
@@ -76,7 +77,7 @@ def _record(number: int, data: bytes, settings: RecordSettings) -> Record | BadR
 
 
 def _open_record(number: int, data: bytes, settings: RecordSettings) -> BadRecord:
-    """What stands behind the last article."""
+    """The record of the text behind the last closed article."""
     found = _record(number, data, settings)
     if isinstance(found, BadRecord):
         return found

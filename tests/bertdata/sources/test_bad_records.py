@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertdata.errors import DataError, InputError, SettingsError
-from bertdata.sources import json_lines, line_pieces, piece, plain_text
+from bertdata.sources import article_records, json_lines, line_pieces, piece, plain_text
 from bertdata.sources.settings import RecordSettings
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.record_plan import plan_records
@@ -299,6 +299,17 @@ def test_bytes_damaged_anywhere_are_one_error_in_words_and_never_a_crash(name: s
         fault = fault_of(partial(make, path, out, kind, skip_bad_records=bool(number % 3), **own))
         assert fault is None or (fault.startswith(f"{path}: ") and "\n" not in fault)
         assert fault is None or not (out / "manifest.json").exists()
+
+
+@pytest.mark.parametrize("before", range(4))
+def test_an_article_that_is_cut_within_a_character_is_too_long(
+    before: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(article_records, "PIECE_BYTES", 5000)
+    long = ARTICLE.replace(b"Text", b"x" * before + "麦".encode() * 60_000)
+    (tmp_path / "wiki_00").write_bytes(ARTICLE + long + ARTICLE)
+    counts = make(tmp_path / "wiki_00", tmp_path / "out", max_record_bytes=1000, skip_bad_records=True)
+    assert (counts.articles, counts.too_long, counts.malformed) == (2, 1, 0)
 
 
 def test_several_fields_of_text_are_listed(tmp_path: Path) -> None:
