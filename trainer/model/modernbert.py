@@ -20,7 +20,7 @@ from trainer.model.bert import Bert, deviation
 from trainer.model.layers import ACTIVATIONS, Carried, Dense, Norm, NormedDense
 
 Rotation = tuple[Tensor, Tensor]
-"""The cosine and the sine of each angle of each token, (T, 1, 1, half of the head size) in fp32."""
+"""The cosine and the sine of each angle of each token, (T, 1, half of the head size) in fp32."""
 
 _DEEP = ("output.dense", "transform.dense")
 """Ends of the paths whose first values shrink with the depth."""
@@ -162,31 +162,33 @@ class Rotate(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, joined: Tensor, cosine: Tensor, sine: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         ctx.save_for_backward(cosine, sine)
-        query, key = turn(joined[:, :2], cosine, sine).unbind(1)
-        return query, key, joined[:, 2].clone()
+        query, key, value = joined.unbind(1)
+        return turn(query, cosine, sine), turn(key, cosine, sine), value.clone()
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         cosine, sine = ctx.saved_tensors
-        turned = torch.stack(gradients, 1)
-        turned[:, :2] = turn(turned[:, :2], cosine, -sine)
-        return turned, None, None
+        query, key, value = gradients
+        turned = turn(query, cosine, -sine), turn(key, cosine, -sine), value
+        return torch.stack(turned, 1), None, None
 
 
 def turn(heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-    """Vectors turned by the angle of each token, (T, parts, heads, head size) like the heads."""
-    turned = heads * torch.cat((cosine, cosine), -1)
-    (first, second), (one, other) = heads.chunk(2, -1), turned.chunk(2, -1)
-    one.addcmul_(second, sine, value=-1)
-    other.addcmul_(first, sine)
-    return turned.to(heads.dtype)
+    """Vectors turned by the angle of each token, (T, heads, head size) like the heads.
+
+    Nothing is changed in place and each half is cast on its own: a compiler then reads and writes each once.
+    """
+    first, second = heads.chunk(2, -1)
+    one = torch.addcmul(first * cosine, second, sine, value=-1)
+    other = torch.addcmul(second * cosine, first, sine)
+    return torch.cat((one.to(heads.dtype), other.to(heads.dtype)), -1)
 
 
 def find_rotation(positions: Tensor, size: int, theta: float) -> Rotation:
     """The rotation of tokens at these positions: angle j is position theta^(-2j / size) (Su et al. 2021)."""
     steps = torch.arange(0, size, 2, dtype=torch.float32, device=positions.device)
     angles = positions.float()[:, None] * (1.0 / theta ** (steps / size))
-    return angles.cos()[:, None, None], angles.sin()[:, None, None]
+    return angles.cos()[:, None], angles.sin()[:, None]
 
 
 def seen_pairs(lengths: Array, reach: int) -> int:
