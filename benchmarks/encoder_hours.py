@@ -1,9 +1,8 @@
 """Hours of continued pre-training by model, corpus and card, estimated from operations and the cards' peaks.
 
 Operations are those that the trainer counts for rows that are full, forward and backward, one pass over the
-text. A card is taken to do SHARE of its dense bf16 peak: ``benchmarks.pretended_h100`` expects half of it for
-BERT-Large on an H100 (an estimate too: no card was used), and small models reach less. The processor's
-rate is one that was measured.
+text. A card is taken to do SHARE of its dense bf16 peak, as ModernBERT base did on an H200 (docs/devices.md);
+BERT-Large did 0.42. The processor's rate is one that was measured.
 """
 
 import numpy as np
@@ -12,7 +11,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.model.bert import PASSES, forward_operations
 
-SHARE = 0.4
+SHARE = 0.28
 PEAKS = {"H100": 989e12, "A100": 312e12, "L4": 121e12}
 """Dense bf16 operations a second, by the data sheets."""
 

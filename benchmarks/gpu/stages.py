@@ -114,7 +114,7 @@ def _phase(plan: StageSettings, name: str, smaller: int) -> list[BenchmarkStep]:
         return plan.call(name, step, "updates.updates", seconds, needs, phase=name, **options)
 
     def peer(step: str, **options: Any) -> BenchmarkStep:
-        return plan.call(name, step, "peer.peer", 110, 30, phase=name, divide=smaller, **options)
+        return plan.call(name, step, "peer.peer", 170, 30, phase=name, divide=smaller, **options)
 
     return [
         plan.call(name, "ceiling", "ceiling.products", 60),

@@ -184,11 +184,21 @@ def turn(heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     return torch.cat((one.to(heads.dtype), other.to(heads.dtype)), -1)
 
 
-def find_rotation(positions: Tensor, size: int, theta: float) -> Rotation:
-    """The rotation of tokens at these positions: angle j is position theta^(-2j / size) (Su et al. 2021)."""
+@torch.library.custom_op("bertdata::rotation", mutates_args=())
+def find_rotation(positions: Tensor, size: int, theta: float) -> tuple[Tensor, Tensor]:
+    """The rotation of tokens at these positions: angle j is position theta^(-2j / size) (Su et al. 2021).
+
+    An operation of its own: a compiler would find cosine and sine anew in each layer, for each value.
+    """
     steps = torch.arange(0, size, 2, dtype=torch.float32, device=positions.device)
     angles = positions.float()[:, None] * (1.0 / theta ** (steps / size))
     return angles.cos()[:, None], angles.sin()[:, None]
+
+
+@find_rotation.register_fake
+def _(positions: Tensor, size: int, theta: float) -> tuple[Tensor, Tensor]:
+    made = positions.new_empty((len(positions), 1, size // 2), dtype=torch.float32)
+    return made, torch.empty_like(made)
 
 
 def seen_pairs(lengths: Array, reach: int) -> int:
