@@ -9,7 +9,7 @@ from typing import Any
 from bertdata.io import storage
 from trainer.model.task import Columns
 from trainer.registry import find
-from trainer.report.reporter import MEASURES, EvaluationRecord, Logger, Values
+from trainer.report.reporter import MEASURES, Logger, Values
 
 _NAMES = {
     "average_loss": "loss",
@@ -34,8 +34,8 @@ class Dllogger(Logger):
         data = {name: row[ours] for name, ours in _NAMES.items() if ours in row}
         self._write([row["epoch"], row["step"]], data, time)
 
-    def evaluation(self, record: EvaluationRecord, time: float) -> None:
-        self._write([record.step], record.values(), time)
+    def evaluation(self, values: Values, text: str, time: float) -> None:
+        self._write([values["step"]], values, time)
 
     def event(self, name: str, value: Any, time: float) -> None:
         self._write("PARAMETER", {name: value}, time)
@@ -89,9 +89,8 @@ class Tables(Logger):
     def row(self, row: Values, time: float) -> None:
         self._append("training.csv", [row.get(name, "") for name in self._training.values()])
 
-    def evaluation(self, record: EvaluationRecord, time: float) -> None:
-        find("log", "results")(self._folder).evaluation(record, time)
-        values = record.values()
+    def evaluation(self, values: Values, text: str, time: float) -> None:
+        find("log", "results")(self._folder).evaluation(values, text, time)
         self._append("evaluation.csv", [values[name] for name in self._evaluation])
 
     def _append(self, name: str, values: Iterable[Any]) -> None:

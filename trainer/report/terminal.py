@@ -2,7 +2,7 @@
 
 from bertdata.io.terminal import say_error
 from trainer.model.task import Columns
-from trainer.report.reporter import EvaluationRecord, Logger, Values
+from trainer.report.reporter import Logger, Values
 
 _LEAST_WAIT = 0.01
 """The share of the time, waited for data, from which on it is shown."""
@@ -32,8 +32,8 @@ class Terminal(Logger):
     def row(self, row: Values, time: float) -> None:
         self.say("  ".join([f"step {row['step']}/{self._steps}", *self.words(row).values()]))
 
-    def evaluation(self, record: EvaluationRecord, time: float) -> None:
-        self.say(f"step {record.step}: evaluated {record.examples} examples: {record.text}")
+    def evaluation(self, values: Values, text: str, time: float) -> None:
+        self.say(f"step {values['step']}: evaluated {values['examples']} examples: {text}")
 
     def close(self, summary: Values, status: str, time: float) -> None:
         known = {name.removeprefix("training_"): value for name, value in summary.items()}

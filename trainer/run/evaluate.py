@@ -132,7 +132,7 @@ def evaluate_checkpoints(
                 continue
             report.begin_evaluation()
             record = evaluation.measure(inference, step=step, trained=trained)
-            report.evaluation(record)
+            report.evaluation(record.values(), record.text)
             if is_last or evaluation.reached(record):
                 break
         report.close()
