@@ -120,6 +120,9 @@ class Device:
         """The tensor in host memory, detached from autograd."""
         return tensor.detach().cpu()
 
+    def check_updates(self, updates: int) -> None:
+        """SettingsError for a number of updates that it cannot make."""
+
     def release(self) -> None:
         """Free compiled programs. Called between two phases, each of which has its own device object."""
         if self.compiles:

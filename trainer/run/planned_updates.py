@@ -2,14 +2,12 @@
 
 from collections.abc import Callable
 
-from bertdata.errors import SettingsError
 from trainer.checkpoint.state import State
 from trainer.config.schedule import Schedule
 from trainer.config.settings import Config
 from trainer.data.dealing import Rows
 from trainer.data.flat import Form, make_form
 from trainer.data.loader import Loader
-from trainer.devices.device import Device
 from trainer.registry import find
 from trainer.run.runtime import Runtime
 
@@ -47,19 +45,15 @@ class PlannedUpdates:
     def last(self) -> int:
         return last_update(self.runtime.config, self.start)
 
-    def form(self) -> Form:
-        """The form of the micro-batches."""
-        return self.form_of(self.accumulation)
-
-    def form_of(self, accumulation: int) -> Form:
-        """The form of the micro-batches of updates that have so many on each copy of the model."""
+    def form(self, accumulation: int | None = None) -> Form:
+        """The form of the micro-batches. accumulation: None: that of the last updates."""
         runtime, device = self.runtime, self.runtime.device
         return make_form(
             self.rows,
             batch_size=self.batch_size,
             padded=runtime.has_rows,
             token_budget=runtime.config.data.token_budget,
-            micro_batches=runtime.copies * accumulation,
+            micro_batches=runtime.copies * (accumulation or self.accumulation),
             few_widths=device.compiles or device.needs_rows,
         )
 
@@ -115,16 +109,6 @@ def last_update(config: Config, start: int) -> int:
     """The update that a run ends with, which begins after update ``start`` of its phase."""
     steps = config.schedule.steps
     return min(steps, start + (config.run.steps_this_run or steps))
-
-
-def count_calls(config: Config, start: int, device: Device) -> int:
-    """The number of calls to the device from update ``start`` on. SettingsError where it does not divide."""
-    updates = last_update(config, start) - start
-    calls, rest = divmod(updates, device.updates_per_call)
-    if rest:
-        wanted = f"expected a multiple of the {device.updates_per_call} that the device makes at a time"
-        raise SettingsError(f"{updates} updates to make, {wanted}")
-    return calls
 
 
 def passes(interval: int, before: int, now: int) -> bool:

@@ -14,7 +14,7 @@ from trainer.data.opening import data_warnings, describe_phase, for_training, op
 from trainer.devices.device import find_device, on_device
 from trainer.run.path_check import require_paths
 from trainer.run.phase import train_phase
-from trainer.run.planned_updates import count_calls
+from trainer.run.planned_updates import last_update
 from trainer.run.runtime import Runtime, begin
 from trainer.run.training import Training
 
@@ -74,7 +74,7 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
 
         skips_first = runtime.on_rank_0(partial(is_phase_over, phases[0]))
         for config in [] if skips_first else phases[1:]:  # they start at update 0
-            count_calls(config, 0, runtime.device)
+            runtime.device.check_updates(last_update(config, 0))
     for line in dict.fromkeys([*(config.reports.description for config in phases), *about[skips_first:]]):
         if line:
             runtime.log(line)

@@ -26,7 +26,8 @@ class Training(AbstractContextManager["Training"]):
     """The model, its strategy and its state, from the start point on.
 
     Weights and moments have the same bits on all workers. is_over: all updates of the phase are made.
-    tensors: ``WholeTensors``, or the like as the strategy divides them.
+    tensors: ``WholeTensors``, or the like as the strategy divides them. saved_step: the update of the last
+    checkpoint.
     As a context it waits for the last save.
     """
 
@@ -34,6 +35,7 @@ class Training(AbstractContextManager["Training"]):
         self.state = fresh
         self.is_over = False
         self.start_point = "new"
+        self.saved_step = 0
         self.learning_rate = 0.0
         self.runtime, self.model = runtime, model
         self.schedule = runtime.config.make_schedule(runtime.copies)
@@ -84,17 +86,11 @@ class Training(AbstractContextManager["Training"]):
             state = replace(self.state, applied=strategy.step.applied, loss_scale=scale)
             self.tensors.save(state, self._writer)
         self._share_failure(failure)
+        self.saved_step = self.state.step
 
-    def finish_save(self, *, together: bool) -> None:
-        """Wait until the last save is on this machine's disk. Raises its error.
-
-        together: all workers call this, so that an error on one machine is told once and ends them all.
-        """
-        failure = self._writer.wait()
-        if together:
-            self._share_failure(failure)
-        elif failure is not None:
-            raise failure
+    def finish_save(self) -> None:
+        """Wait until the last save is on each machine's disk. An error of one ends all workers."""
+        self._share_failure(self._writer.wait())
 
     def _share_failure(self, failure: Exception | None) -> None:
         """End all workers if a save failed on any machine."""

@@ -98,6 +98,11 @@ class Ipu(Device):
     def compile(self, learner: nn.Module) -> None:
         """Nothing: PopTorch compiles whole programs."""
 
+    def check_updates(self, updates: int) -> None:
+        if updates % self.updates_per_call:
+            wanted = f"expected a multiple of the {self.updates_per_call} that the device makes at a time"
+            raise SettingsError(f"{updates} updates to make, {wanted}")
+
     def check_workers(self, workers: int) -> None:
         """SettingsError for processes that poprun did not start."""
         if workers != (self._popdist.getNumInstances() if self._popdist else 1):
