@@ -6,9 +6,8 @@ from benchmarks.gpu.sizes import Sizes
 from benchmarks.gpu.updates import phase_data
 from trainer.checkpoint.state import new_state
 from trainer.run.compiling import compile_shapes
-from trainer.run.planned_updates import PlannedUpdates
 from trainer.run.runtime import begin, find_model_config, make_model
-from trainer.run.training import Training
+from trainer.run.training import PlannedUpdates, Training
 
 
 def compile_only(figures: Figures, sizes: Sizes, phase: str) -> None:

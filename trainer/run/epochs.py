@@ -6,8 +6,8 @@ from dataclasses import replace
 from bertdata.dataset.reader import OpenedDataset
 from trainer.config.section import check
 from trainer.config.settings import Config
-from trainer.run.planned_updates import PlannedUpdates, plan_updates
 from trainer.run.runtime import Runtime
+from trainer.run.training import PlannedUpdates, plan_updates
 
 
 def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Config:

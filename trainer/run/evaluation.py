@@ -15,8 +15,8 @@ from trainer.errors import StopRequested
 from trainer.model.evaluation import TaskEvaluation
 from trainer.report.evaluation_results import is_evaluated
 from trainer.report.reporter import Reporter
-from trainer.run.planned_updates import PlannedUpdates, passes
 from trainer.run.runtime import Runtime
+from trainer.run.training import PlannedUpdates, passes
 from trainer.update.inference import Inference, find_inference
 from trainer.update.strategy import Strategy
 

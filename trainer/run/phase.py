@@ -20,9 +20,8 @@ from trainer.report.reporter import Reporter, make_reporter
 from trainer.run.kept_tokenizer import keep_tokenizer
 from trainer.run.path_check import check_free
 from trainer.run.pending_updates import PendingUpdates
-from trainer.run.planned_updates import PlannedUpdates, passes, plan_updates
 from trainer.run.runtime import Runtime, divide, find_model_config, make_model
-from trainer.run.training import Training
+from trainer.run.training import PlannedUpdates, Training, passes, plan_updates
 
 if TYPE_CHECKING:
     from trainer.run.evaluation import Evaluation

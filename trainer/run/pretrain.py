@@ -14,9 +14,8 @@ from trainer.data.opening import data_warnings, describe_phase, for_training, op
 from trainer.devices.device import find_device, on_device
 from trainer.run.path_check import require_paths
 from trainer.run.phase import train_phase
-from trainer.run.planned_updates import last_update
 from trainer.run.runtime import Runtime, begin
-from trainer.run.training import Training
+from trainer.run.training import Training, last_update
 
 
 def pretrain(phases: Sequence[Config]) -> None:

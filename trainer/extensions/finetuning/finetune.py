@@ -26,10 +26,10 @@ from trainer.extensions.formats.hub_cache import find_pretrained
 from trainer.run.evaluate import evaluate_checkpoints, give_weights
 from trainer.run.evaluation import Evaluation
 from trainer.run.phase import train_phase
-from trainer.run.planned_updates import plan_updates
 from trainer.run.pretrain import lock_outputs
 from trainer.run.runtime import Runtime, begin, divide, make_model
 from trainer.run.tokenizer import find_tokenizer
+from trainer.run.training import plan_updates
 from trainer.update.inference import find_inference
 
 

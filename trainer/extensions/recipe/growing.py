@@ -11,8 +11,8 @@ from trainer.data.flat import Form
 from trainer.data.loader import Loader
 from trainer.data.order import Position
 from trainer.extensions.recipe.course import UpdateCourse, plan_course
-from trainer.run.planned_updates import PlannedUpdates
 from trainer.run.runtime import Runtime
+from trainer.run.training import PlannedUpdates
 
 
 class GrowingUpdates(PlannedUpdates):
