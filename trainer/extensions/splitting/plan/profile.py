@@ -51,7 +51,7 @@ def profiled_costs(
 
 
 def attention_of(device: Device) -> str:
-    """The kind of the device's attention: a name of request.ATTENTION."""
+    """The kind of the device's attention: as of PlanRequest."""
     if device.torch_device.type != HOST.type:
         return "fused"
     return "scores" if device.config.has_rows or device.needs_rows else "flat"

@@ -12,7 +12,7 @@ from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.extensions.splitting.plan import profile
 from trainer.extensions.splitting.plan.costs import PassTimes
-from trainer.extensions.splitting.plan.live_bytes import LiveBytes
+from trainer.extensions.splitting.plan.footprint import LiveBytes
 from trainer.extensions.splitting.plan.profile import REPETITIONS, Profile, profiled_costs
 from trainer.extensions.splitting.plan.rates import DeviceRate
 from trainer.extensions.splitting.plan.request import PlanRequest
