@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
+from bertdata.io.freed_memory import keep_less_freed_memory
 from trainer.collectives.collective import Collective
 from trainer.devices.device import HOST, Device
-from trainer.extensions.splitting.freed_memory import return_memory
 from trainer.extensions.splitting.plan.costs import Costs, PassTimes, Seconds, between, costs_between
 from trainer.extensions.splitting.plan.meshes import meshes_of
 from trainer.extensions.splitting.plan.parts import layer_names, part_names
@@ -16,6 +16,9 @@ from trainer.extensions.splitting.plan.timed_updates import Clock, TimedUpdates,
 
 MOST_TOKENS = 8192
 """Tokens of the largest micro-batch that is run; times of larger ones lie on the line through two."""
+
+_LARGE = 1 << 20
+"""Bytes of tensors that have memory of their own; otherwise glibc keeps up to half as much again."""
 
 REPETITIONS = 5
 """Updates that count, after one that does not; the least of each time is taken: other work adds to it."""
@@ -48,6 +51,12 @@ def profiled_costs(
         return {name: between(low.passes[name], high.passes[name], fraction) for name in low.passes}
 
     return costs_between(request, rows, seconds, high.step)
+
+
+def return_memory(device: Device) -> None:
+    """Make this process return freed memory to the system. Memory of accelerators is unaffected."""
+    if device.torch_device.type == HOST.type:
+        keep_less_freed_memory(_LARGE)
 
 
 def attention_of(device: Device) -> str:
