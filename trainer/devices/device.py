@@ -49,7 +49,6 @@ class Device:
     compiles_always = False  # whatever it runs, without torch.compile
     seeds_parts = True  # each part of a model that is not compiled may seed its dropout
     idle: tuple[str, ...] = ()  # configuration keys that have no effect on it
-    why_chosen = ""  # the reason for which "auto" is this device
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         """local_rank: the number of the device on this machine. SettingsError where it is not there."""
@@ -154,20 +153,16 @@ def find_device(config: Config, local_rank: int = 0) -> Device:
 
     Its configuration names it, where the given one says "auto". SettingsError where it is not there.
     """
-    reason = ""
     if config.run.device == "auto":
-        from trainer.devices.choice import choose_device
+        from trainer.devices.choice import find_chosen
 
-        name, reason = choose_device(config)
-        config = on_device(config, name)
+        return find_chosen(config, local_rank)
     try:
-        kind = find("device", config.run.device)
+        device: Device = find("device", config.run.device)(config, local_rank)
     except (ImportError, AttributeError) as error:  # a vendor's packages are imported later
         from trainer.devices.choice import too_old
 
         raise too_old(config.run.device, error) from error
-    device: Device = kind(config, local_rank)
-    device.why_chosen = reason
     return device
 
 

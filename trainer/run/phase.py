@@ -35,10 +35,9 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     shape = shape or find_shape(runtime, data)
     runtime = divide(runtime, shape, data.layout.max_seq_length)
     config, device = runtime.config, runtime.device
-    rows = runtime.rows(data)
+    planned = plan_updates(runtime, data)
     runtime.log("building the model")
-    planned = plan_updates(runtime, rows)
-    order = rows.describe(f"{runtime.copies * planned.accumulation} x {planned.batch_size} examples")
+    order = planned.rows.describe(f"{runtime.copies * planned.accumulation} x {planned.batch_size} examples")
     fresh = replace(new_state(config, shape, data.digest, order), task=runtime.task.name)
     training = Training(runtime, make_model(runtime, shape), fresh)
     if config.run.compile_only:
@@ -63,17 +62,13 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
         peak=device.find_peak(described),
     )
     signals = stop_signals(runtime.workers.stopping)
-    profile = profile_updates(runtime, planned.last - planned.start)
+    profile: AbstractContextManager[Callable[[], object]] = nullcontext(lambda: None)
+    if config.run.profile:
+        from trainer.run.profiling import profiled
+
+        profile = profiled(runtime, planned.last - planned.start)
     with closing(loader), report, signals, training, profile as count_update:
-        announce(training, planned, form, described)
-        report.describe(
-            start_point=training.start_point,
-            updates=planned.describe(),
-            micro_batches=form.describe(),
-            weights=runtime.empty_model(shape).count_weights(),
-            workers=runtime.workers.size,
-            device=described,
-        )
+        announce(training, planned, form, described, report)
         report.begin()
         stopped = make_updates(training, loader, evaluation, report, planned, count_update)
         training.finish_save()
@@ -128,28 +123,29 @@ def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -
     return Evaluation.of(runtime, held_out, data)
 
 
-def profile_updates(runtime: Runtime, updates: int) -> AbstractContextManager[Callable[[], object]]:
-    """A context with a function to call after each of the updates, which profiles some if asked to."""
-    if not runtime.config.run.profile:
-        return nullcontext(lambda: None)
-    from trainer.run.profiling import profiled
-
-    return profiled(runtime, updates)
-
-
-def announce(training: Training, planned: PlannedUpdates, form: Form, described: str) -> None:
-    """Log the start point, the planned updates, the micro-batches' sizes, the model and the device."""
+def announce(
+    training: Training, planned: PlannedUpdates, form: Form, described: str, report: Reporter
+) -> None:
+    """Tell and report the start point, the planned updates, the micro-batches' sizes, model and device."""
     runtime, device = planned.runtime, planned.runtime.device
     runtime.log(f"{training.start_point}: {planned.describe()} out of {planned.rows.data.examples}")
     planned.tell_epochs(training.state)
     runtime.log(f"micro-batches: {form.describe()}")
     if runtime.division.stages > 1 and form.sizes_vary:
         runtime.log("sequence lengths vary: micro-batches of an update are padded to the longest of them")
-    whole = runtime.empty_model(training.model.config)
-    runtime.log(f"{whole.count_weights():,} weights; {described}")
+    weights = runtime.empty_model(training.model.config).count_weights()
+    runtime.log(f"{weights:,} weights; {described}")
     compiling = ", which compiles the model, as does the first micro-batch of each other size"
     compiling *= device.compiles or device.compiles_always
     runtime.log(f"reading the first examples, making the first update{compiling}")
+    report.describe(
+        start_point=training.start_point,
+        updates=planned.describe(),
+        micro_batches=form.describe(),
+        weights=weights,
+        workers=runtime.workers.size,
+        device=described,
+    )
 
 
 def make_updates(
@@ -163,7 +159,7 @@ def make_updates(
     """Make the planned updates, with their reports, checkpoints and evaluations. True if asked to stop."""
     runtime = planned.runtime
     config, device, stopping = runtime.config, runtime.device, runtime.workers.stopping
-    pending = PendingUpdates(training, report, loader, planned.examples_of)
+    pending = PendingUpdates(training, report, loader)
     compile_times = None
     if device.compiles:
         from trainer.run.compiling import CompileTimes
@@ -183,8 +179,9 @@ def make_updates(
             make = partial(training.update, updates)
             made, compile_seconds = compile_times.measure(updates, make) if compile_times else (make(), 0.0)
             for update, sums in zip(updates, made, strict=True):
-                pending.add(update, sums, compile_seconds / len(updates))
-                training.advance(update.position, planned.examples_of(training.state.step))
+                examples = planned.examples_of(training.state.step)
+                pending.add(update, sums, examples, compile_seconds / len(updates))
+                training.advance(update.position, examples)
             count_update()
             step, trained = training.state.step, training.state.trained
             is_last = step == last

@@ -7,13 +7,14 @@ from typing import Any
 
 from torch import Tensor
 
+from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import BertDataError, StorageError
 from bertdata.io.terminal import say_error
 from trainer.checkpoint.state import State
 from trainer.checkpoint.writing import CheckpointWriter, WholeTensors
 from trainer.config.schedule import Schedule
 from trainer.config.settings import Config
-from trainer.data.dealing import Rows
+from trainer.data.dealing import Rows, find_rows
 from trainer.data.flat import Form, make_form
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
@@ -24,8 +25,9 @@ from trainer.run.runtime import Runtime
 from trainer.update.strategy import find_strategy
 
 
-def plan_updates(runtime: Runtime, rows: Rows) -> "PlannedUpdates":
-    """The configured updates of a phase."""
+def plan_updates(runtime: Runtime, data: OpenedDataset) -> "PlannedUpdates":
+    """The configured updates of a phase. SettingsError where the data cannot have the configured rows."""
+    rows = find_rows(runtime.config, data)
     grow = runtime.config.recipe is not None and runtime.config.recipe.counts_tokens
     planned: PlannedUpdates = (
         find("update", "counted in tokens")(runtime, rows) if grow else PlannedUpdates(runtime, rows)
@@ -178,11 +180,6 @@ class Training(AbstractContextManager["Training"]):
     def is_resumed(self) -> bool:
         """True if the run goes on with the same phase after a checkpoint of it."""
         return self.start_point.startswith("resumed")
-
-    def release(self) -> None:
-        """Free the device for the next phase."""
-        self.strategy.release()
-        self.runtime.device.release()
 
     def save(self) -> None:
         """Copy the state to host memory and start writing it, as a checkpoint on each machine.

@@ -15,6 +15,7 @@ from trainer.config.masking import MaskingSection
 from trainer.config.model import ModelConfig
 from trainer.config.run_options import EvaluationSection, StartSection
 from trainer.config.settings import Config
+from trainer.data.dealing import find_rows
 from trainer.extensions.finetuning.task_data import find_data
 from trainer.extensions.finetuning.task_files import (
     feature_length,
@@ -62,7 +63,7 @@ def run_task(runtime: Runtime, *, poll: bool = False, timeout: float = math.inf)
     config, shape = runtime.config, ModelConfig.from_dict(model)
     if config.run.do_train:
         data = runtime.task.open(config, str(config.data.train_data), shape.vocab_size)
-        runtime.rows(data)  # fails before the model is divided
+        find_rows(config, data)  # fails before the model is divided
         if not train_phase(runtime, data, shape).is_over:
             return
     elif config.data.eval_data is not None:
@@ -115,7 +116,7 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
     if files.train is not None and config.run.do_train:
         made = make_features(config, files.train, training=True, labelled=True, tell=runtime.log)
         keys["train_data"] = made.directory
-        planned = plan_updates(runtime, runtime.rows(runtime.task.open(config, made.directory)))
+        planned = plan_updates(runtime, runtime.task.open(config, made.directory))
         keys |= _schedule(config, made.examples, planned.examples)
     if files.evaluation is not None:
         made = make_features(config, files.evaluation, training=False, labelled=True, tell=runtime.log)
