@@ -56,7 +56,7 @@ class PendingUpdates:
     def add(self, update: Update, values: Tensor, sequences: int, compile_seconds: float) -> None:
         """Add an update that was made. values: its sums as Training.update returns them.
 
-        sequences: over all workers. compile_seconds: those that it took because it compiled the model, else 0.
+        sequences: over all workers. compile_seconds: its own if the model was compiled in it, else 0.
         """
         is_counted = self._runtime.division.stage == 0  # the stages of a copy have the same examples
         counted = count(update.batches, self._training.model.config) if is_counted else Counted(0, 0.0, 0)
