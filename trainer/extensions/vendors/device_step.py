@@ -10,8 +10,7 @@ from trainer.config.settings import Config
 from trainer.config.update import Preset
 from trainer.devices.device import Device
 from trainer.update.clipping import clip_
-from trainer.update.optimiser import build_optimiser
-from trainer.update.step import LossScale, WeightStep
+from trainer.update.optimiser import LossScale, WeightStep, build_optimiser
 
 
 class SteppingDevice(Device):

@@ -23,8 +23,7 @@ from trainer.extensions.vendors.keys import IpuSection
 from trainer.model.task import Outcome
 from trainer.update.adaptive_scale import AdaptiveScale
 from trainer.update.inference import Inference
-from trainer.update.optimiser import configured_preset, group_parameters
-from trainer.update.step import WeightStep
+from trainer.update.optimiser import WeightStep, configured_preset, group_parameters
 from trainer.update.strategy import Strategy, UpdateNumber, Worker, loss_and_sums
 
 _STEP = "Step"
