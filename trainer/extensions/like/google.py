@@ -122,7 +122,6 @@ def _meaning(given: Given, table: Sequence[Flag], own: Mapping[str, Any], eval_s
         "dist": count > 1,
         "precision": "fp32",
         "gelu": "tanh",
-        "unverified": True,
         "batch_size": of_core(given, "train_batch_size", count),
         "accumulation": 1,
         "start_from_ckpt": (given["init_checkpoint"] or None) if given["do_train"] or not there else None,

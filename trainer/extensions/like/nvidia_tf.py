@@ -87,7 +87,6 @@ def resolve(given: Given) -> Meaning:
         "keep_checkpoints": 5,  # as TensorFlow's Estimator
         "resume": True,
         "eval_every": 0,
-        "unverified": True,
     }
     if not given["do_train"] and storage.exists(storage.join(given["output_dir"], "checkpoints")):
         keys.pop("start_from_ckpt", None)  # a checkpoint in output_dir goes before it

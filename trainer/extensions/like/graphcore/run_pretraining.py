@@ -59,7 +59,6 @@ def _usual(opts: Given) -> dict[str, Any]:
         "precision": "fp32" if opts["precision"] == 32 else "fp16",
         "output_dir": opts["checkpoint_path"],
         "keep_checkpoints": values.KEPT,
-        "unverified": True,
         **({"wandb_project": "tf-bert"} if opts["wandb"] else {}),
         "device_options": values.device_options(
             opts,

@@ -17,7 +17,6 @@ ALWAYS: dict[str, Any] = {
     **MOMENTS,
     "decay_skips": TENSORFLOW_DECAY_SKIPS,
     "max_grad_norm": 1.0,
-    "unverified": True,
 }
 """Keys that no flag of any of Habana's programs for TensorFlow changes."""
 

@@ -149,7 +149,6 @@ def _training_keys(given: Given, table: Sequence[Flag]) -> dict[str, Any]:
     keys = TRANSFORMERS_ADAMW | phase_keys(given, table)
     keys |= {
         **_devices(given),
-        "unverified": True,
         "gelu": "exact",
         "precision": "fp16" if given["fp16"] else "bf16" if given["bf16"] else "fp32",
         "batch_size": given["per_gpu_train_batch_size"] or given["per_device_train_batch_size"],

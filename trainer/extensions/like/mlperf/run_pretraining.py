@@ -209,7 +209,6 @@ def _machine_keys(given: Given) -> dict[str, Any]:
         "dist": count > 1,
         "precision": "fp32",
         "compile": compiles is not None,
-        "unverified": True,
         "gelu": "tanh",
     }
 

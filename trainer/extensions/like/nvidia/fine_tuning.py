@@ -158,7 +158,6 @@ def _tuning_keys(given: Given, size: int) -> dict[str, Any]:
         "eval_every": 0,
         "checkpoint_every": 0,
         "keep_checkpoints": 1,
-        "unverified": True,
     }
     if given["max_steps"] > 0:
         keys["steps_this_run"] = max(1, int(given["max_steps"]))
