@@ -36,7 +36,7 @@ FLAGS = [
     Flag("--max_steps", float, 1000, "updates"),
     Flag("--warmup_proportion", float, 0.01, "warm-up as a share of the updates", key="warmup"),
     *idle_flags("the launcher's environment tells it", int, "--local_rank=-1"),
-    Flag("--seed", int, 42, "seed of weights, dropout and order", key="seed"),
+    Flag("--seed", int, 42, "seed; the program adds a worker's number, here all have one", key="seed"),
     Flag("--gradient_accumulation_steps", int, 1, "micro-batches that train_batch_size is divided into"),
     Flag("--fp16", SWITCH, meaning="16 bits (apex O2) on CUDA"),
     Flag("--amp", SWITCH, meaning="the same as --fp16"),
