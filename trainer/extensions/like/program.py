@@ -133,13 +133,15 @@ class Program:
         return self.versions[version] if version else self.commands
 
 
-def idle_flags(meaning: str, kind: Callable[[str], Any] | str, names: str, default: Any = None) -> list[Flag]:
+def idle_flags(
+    meaning: str, kind: Callable[[str], Any] | str, names: str, default: Any = None, **more: Any
+) -> list[Flag]:
     """Flags without effect here for one reason: ``--name``, or ``--name=VALUE`` with a default of its own."""
     found = []
     for word in names.split():
         name, equals, value = word.partition("=")
         usual = kind(value) if equals and callable(kind) else default
-        found.append(Flag(name, kind, usual, meaning, idle=True))
+        found.append(Flag(name, kind, usual, meaning, idle=True, **more))
     return found
 
 

@@ -2,12 +2,11 @@
 
 from bertdata.cli.common.program_flags import SWITCH, Flag
 from trainer.extensions.like.graphcore.values import yes_or_no
+from trainer.extensions.like.program import idle_flags
 
 _MEMORY = "memory or code of IPUs; it changes no result"
 _PRETRAINING = "of pre-training"
 _GROUPBERT = "of GroupBERT, which this trainer does not have"
-_FP32 = "weights and updates are in fp32 anyway"
-_MOMENTS = "checkpoints always have the moments"
 _LOGGED = "logs, and runs by name and time"
 _READING = "SQuAD's files are read, by this trainer's own threads and in its own order"
 
@@ -103,49 +102,32 @@ TABLE = [
     # logs
     Flag("--steps-per-logs", int, 1, "steps between two log lines"),
     # without effect
-    Flag("--global-batch-size", int, meaning=_PRETRAINING, idle=True),
-    Flag("--loss-scaling-by-step", meaning=_PRETRAINING, idle=True),
-    Flag("--static-mask", SWITCH, meaning=_PRETRAINING, idle=True),
-    Flag("--max-predictions-per-seq", int, 20, meaning=_PRETRAINING, idle=True),
-    Flag("--duplicate-factor", int, 5, meaning=_PRETRAINING, idle=True),
-    Flag("--disable-acc", SWITCH, meaning=_PRETRAINING, idle=True),
-    Flag("--use-cls-layer", yes_or_no, True, meaning=_PRETRAINING, idle=True),
-    Flag("--use-prediction-bias", yes_or_no, True, meaning=_PRETRAINING, idle=True),
-    Flag("--dataset-repeat", int, 1, meaning=_PRETRAINING, idle=True),
-    Flag("--glue-dropout-prob", float, 0.1, meaning=_PRETRAINING, idle=True),
-    Flag("--groupbert-ffn-output-groups", int, 4, meaning=_GROUPBERT, idle=True),
-    Flag("--groupbert-conv-kernel-size", int, 7, meaning=_GROUPBERT, idle=True),
-    Flag("--groupbert-conv-group-size", int, 16, meaning=_GROUPBERT, idle=True),
+    *idle_flags(_PRETRAINING, int, "--global-batch-size --max-predictions-per-seq=20 --duplicate-factor=5 "
+                "--dataset-repeat=1"),
+    *idle_flags(_PRETRAINING, str, "--loss-scaling-by-step"),
+    *idle_flags(_PRETRAINING, SWITCH, "--static-mask --disable-acc"),
+    *idle_flags(_PRETRAINING, yes_or_no, "--use-cls-layer=true --use-prediction-bias=true"),
+    *idle_flags(_PRETRAINING, float, "--glue-dropout-prob=0.1"),
+    *idle_flags(_GROUPBERT, int, "--groupbert-ffn-output-groups=4 --groupbert-conv-kernel-size=7 "
+                "--groupbert-conv-group-size=16"),
     Flag("--groupbert", SWITCH, meaning=f"refused: {_GROUPBERT}"),
-    Flag("--use-qkv-split", SWITCH, meaning=_MEMORY, idle=True),
-    Flag("--max-cross-replica-sum-buffer-size", int, 10 * 1024 * 1024, meaning=_MEMORY, idle=True),
-    Flag("--max-reduce-scatter-buffer-size", int, 0, meaning=_MEMORY, idle=True),
-    Flag("--scheduler", default="CLUSTERING", meaning=_MEMORY, idle=True),
-    Flag("--recomputation-mode", default="RecomputeAndBackpropagateInterleaved", meaning=_MEMORY, idle=True),
-    Flag("--pipeline-stages", meaning=_MEMORY, idle=True),
-    Flag("--device-mapping", meaning=_MEMORY, idle=True),
-    Flag("--sync-replicas-independently", SWITCH, meaning=_MEMORY, idle=True),
-    Flag("--execution-profile", SWITCH, meaning=_MEMORY, idle=True),
-    Flag("--memory-profile", SWITCH, meaning=_MEMORY, idle=True),
-    Flag("--profile-dir", default="./", meaning=_MEMORY, idle=True),
-    Flag("--progress-bar", default="auto", values=("auto", "true", "false"), meaning=_MEMORY, idle=True),
-    Flag("--increase-optimiser-precision", SWITCH, meaning=_FP32, idle=True),
-    Flag("--use-lr-fp32", SWITCH, meaning=_FP32, idle=True),
-    Flag("--weight-norm-clip", float, 0.0, "the program reads it and does nothing with it", idle=True),
-    Flag("--restore-optimiser-from-checkpoint", SWITCH, True, meaning=_MOMENTS, idle=True),
-    Flag("--save-optimiser-to-checkpoint", SWITCH, True, meaning=_MOMENTS, idle=True),
-    Flag("--wandb-name", meaning=_LOGGED, idle=True),
-    Flag("--name", meaning=_LOGGED, idle=True),
-    Flag("--log-all-workers", SWITCH, meaning=_LOGGED, idle=True),
-    Flag("--log-dir", default="./logs/", meaning=_LOGGED, idle=True),
-    Flag("--name-suffix", meaning=_LOGGED, idle=True),
-    Flag("--steps-per-tensorboard", int, 0, meaning=_LOGGED, idle=True),
-    Flag("--verbose-logging", SWITCH, meaning=_LOGGED, idle=True),
-    Flag("--parallel-io-threads", int, 4, meaning=_READING, idle=True),
-    Flag("--sloppy-parallel-interleave", bool, True, meaning=_READING, idle=True),
-    Flag("--generated-data", SWITCH, meaning=_READING, idle=True),
-    Flag("--synthetic-data", SWITCH, meaning=_READING, idle=True),
-    Flag("--tfrecord-dir", meaning=_READING, idle=True),
-    Flag("--num-synthetic-dataset-samples", int, 1000000, meaning=_READING, idle=True),
-    Flag("--ipu-replica-identical-seed", bool, False, meaning=_READING, idle=True),
+    *idle_flags(_MEMORY, SWITCH, "--use-qkv-split --sync-replicas-independently --execution-profile "
+                "--memory-profile"),
+    *idle_flags(_MEMORY, int, f"--max-cross-replica-sum-buffer-size={10 * 1024 * 1024} "
+                "--max-reduce-scatter-buffer-size=0"),
+    *idle_flags(_MEMORY, str, "--scheduler=CLUSTERING --pipeline-stages --device-mapping --profile-dir=./ "
+                "--recomputation-mode=RecomputeAndBackpropagateInterleaved"),
+    *idle_flags(_MEMORY, str, "--progress-bar=auto", values=("auto", "true", "false")),
+    *idle_flags("weights and updates are in fp32 anyway", SWITCH,
+                "--increase-optimiser-precision --use-lr-fp32"),
+    *idle_flags("the program reads it and does nothing with it", float, "--weight-norm-clip=0.0"),
+    *idle_flags("checkpoints always have the moments", SWITCH, "--restore-optimiser-from-checkpoint "
+                "--save-optimiser-to-checkpoint", default=True),
+    *idle_flags(_LOGGED, str, "--wandb-name --name --log-dir=./logs/ --name-suffix"),
+    *idle_flags(_LOGGED, SWITCH, "--log-all-workers --verbose-logging"),
+    *idle_flags(_LOGGED, int, "--steps-per-tensorboard=0"),
+    *idle_flags(_READING, int, "--parallel-io-threads=4 --num-synthetic-dataset-samples=1000000"),
+    *idle_flags(_READING, bool, "--sloppy-parallel-interleave=true --ipu-replica-identical-seed="),
+    *idle_flags(_READING, SWITCH, "--generated-data --synthetic-data"),
+    *idle_flags(_READING, str, "--tfrecord-dir"),
 ]  # fmt: skip

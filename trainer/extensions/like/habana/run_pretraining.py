@@ -38,9 +38,7 @@ _FIRST = [
     Flag("--use_jit_trace", SWITCH, meaning="graph mode"),
     Flag("--use_lazy_mode", SWITCH, meaning="lazy mode; without it and --use_jit_trace: eager"),
     Flag("--hmp", SWITCH, meaning="bf16"),
-    *idle_flags(
-        "the device chooses the operations in bf16", str, "--hmp_bf16= --hmp_fp32= --hmp_opt_level=O1"
-    ),
+    *idle_flags("the device chooses the types", str, "--hmp_bf16= --hmp_fp32= --hmp_opt_level=O1"),
     *idle_flags("", SWITCH, "--hmp_verbose"),
 ]
 """Version 0.15.4."""
