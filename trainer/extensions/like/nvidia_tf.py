@@ -14,15 +14,8 @@ from bertdata.errors import UsageError
 from trainer.collectives.launchers import find_rank
 from trainer.extensions.like.checkpoints import has_checkpoints
 from trainer.extensions.like.constants import TENSORFLOW_LAMB
-from trainer.extensions.like.program import (
-    Meaning,
-    Program,
-    idle_flags,
-    phase_keys,
-    require_flags,
-    require_work,
-    work_of,
-)
+from trainer.extensions.like.flag_tables import idle_flags, own_flags, phase_keys
+from trainer.extensions.like.program import Meaning, Program, require_flags, require_work, work_of
 
 FLAGS = [
     Flag("--bert_config_file", required=True, key="model_config", meaning="bert_config.json: the shape"),
@@ -34,12 +27,11 @@ FLAGS = [
     Flag("--init_checkpoint", key="start_from_ckpt", meaning="checkpoint to take the first weights from"),
     Flag("--optimizer_type", default="lamb", key="optimiser",
          values={"lamb": "lamb-habana-tf", "adam": "adamw-bert"}, meaning="lamb or adam"),
-    Flag("--max_seq_length", integer, 512, "ids of an example", key="max_seq_length"),
-    Flag("--max_predictions_per_seq", integer, 80, "masked ids of an example", key="max_predictions_per_seq"),
+    *own_flags(integer, "--max_seq_length=512 --max_predictions_per_seq=80 --eval_batch_size=8"),
+    *own_flags(SWITCH, "--allreduce_post_accumulation"),
     Flag("--do_train", SWITCH, meaning="train", key="do_train"),
     Flag("--do_eval", SWITCH, meaning="evaluate at the end"),
     Flag("--train_batch_size", integer, 32, "examples of a micro-batch of one worker", key="batch_size"),
-    Flag("--eval_batch_size", integer, 8, "examples of an evaluation batch", key="eval_batch_size"),
     Flag("--learning_rate", float, 5e-5, "learning rate of one worker", key="base_learning_rate"),
     Flag("--num_train_steps", integer, 100000, "updates", key="steps"),
     Flag("--num_warmup_steps", integer, 10000, "updates of warm-up", key="warmup"),
@@ -48,8 +40,6 @@ FLAGS = [
     *idle_flags("of the host only", integer, "--iterations_per_loop=1000"),
     Flag("--max_eval_steps", integer, 100, "most batches of an evaluation"),
     Flag("--num_accumulation_steps", integer, 1, "micro-batches of an update", key="accumulation"),
-    Flag("--allreduce_post_accumulation", SWITCH, key="allreduce_post_accumulation",
-         meaning="all-reduce once an update, not once a micro-batch"),
     *idle_flags("", SWITCH, "--verbose_logging"),
     *idle_flags("losses are always logged", SWITCH, "--report_loss", default=True),
     Flag("--horovod", SWITCH, meaning="train on all workers that the launcher has started"),

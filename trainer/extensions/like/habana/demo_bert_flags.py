@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from bertdata.cli.common.program_flags import SWITCH, Flag
-from trainer.extensions.like.program import idle_flags, with_rows
+from trainer.extensions.like.flag_tables import idle_flags, own_flags, with_rows
 
 Tables = Mapping[str, Sequence[Flag]]
 
@@ -49,7 +49,7 @@ _PRETRAINING = [
     *idle_flags("on hpu the program sums in fp32", SWITCH, "--allreduce_post_accumulation_fp16"),
     *idle_flags("", SWITCH, "--create_logfile"),
     Flag("--train_batch_size", int, (8192, 4096), "examples of an update of one card", count=2),
-    Flag("--seed", int, 42, "seed of weights, dropout and order", key="seed"),
+    *own_flags(int, "--seed=42"),
 ]  # fmt: skip
 _FINETUNING = [
     *_COMMON,
@@ -62,9 +62,9 @@ _FINETUNING = [
     Flag("-l --logging_steps", int, 1, "updates between two log lines", key="log_every"),
     Flag("--max_steps", int, meaning="updates of the schedule, in place of the epochs"),
     Flag("--do_eval", SWITCH, meaning="evaluate at the end", key="do_eval"),
+    *own_flags(int, "--seed=42"),
     Flag("-ds --doc_stride", int, 128, "SQuAD: tokens from one span to the next", key="doc_stride"),
     Flag("-st --save_steps", int, meaning="updates between two checkpoints (default: 500)"),
-    Flag("--seed", int, 42, "seed of weights, dropout and order", key="seed"),
 ]
 
 FIRST: Tables = {

@@ -13,9 +13,10 @@ from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.collectives.launchers import find_rank
 from trainer.extensions.like.constants import APEX_DECAY_SKIPS, NVLAMB
+from trainer.extensions.like.flag_tables import idle_flags, with_rows
 from trainer.extensions.like.machine import count_gpus
 from trainer.extensions.like.nvidia.run_pretraining import FLAGS, phase_of
-from trainer.extensions.like.program import Meaning, Program, idle_flags, with_rows
+from trainer.extensions.like.program import Meaning, Program
 
 
 def true(text: str) -> bool:

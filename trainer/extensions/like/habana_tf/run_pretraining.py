@@ -12,8 +12,9 @@ from bertdata.cli.common.program_flags import ABSL, SWITCH, Flag, Given
 from bertdata.errors import UsageError
 from trainer.collectives.launchers import find_rank
 from trainer.extensions.like.checkpoints import has_checkpoints
+from trainer.extensions.like.flag_tables import idle_flags, with_rows
 from trainer.extensions.like.nvidia_tf import FLAGS, phase_of
-from trainer.extensions.like.program import Meaning, Program, idle_flags, with_rows, work_of
+from trainer.extensions.like.program import Meaning, Program, work_of
 
 _FLAGS = with_rows(
     FLAGS,

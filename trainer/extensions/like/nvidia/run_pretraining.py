@@ -14,7 +14,8 @@ from bertdata.errors import UsageError
 from trainer.collectives.launchers import find_rank
 from trainer.extensions.like.checkpoints import continued, started
 from trainer.extensions.like.constants import APEX_DECAY_SKIPS, NVLAMB, micro_batch
-from trainer.extensions.like.program import Meaning, Program, idle_flags, phase_keys
+from trainer.extensions.like.flag_tables import idle_flags, own_flags, phase_keys
+from trainer.extensions.like.program import Meaning, Program
 
 LARGEST_SCALE = 2.0**24
 """The loss scale that apex does not raise its own above."""
@@ -26,10 +27,11 @@ FLAGS = [
     Flag("--input_dir", required=True, key="train_data", meaning='.hdf5 files with "training" in the name'),
     Flag("--config_file", required=True, key="model_config", meaning="bert_config.json, the model's shape"),
     *idle_flags("--config_file gives the shape", str, "--bert_model=bert-large-uncased"),
-    Flag("--output_dir", required=True, key="output_dir", meaning="directory for checkpoints"),
+    *own_flags(str, "--output_dir", required=True),
+    *own_flags(int, "--max_seq_length=512 --max_predictions_per_seq=80"),
+    *own_flags(SWITCH, "--allreduce_post_accumulation"),
+    *own_flags(str, "--json-summary=results/dllogger.json"),
     Flag("--init_checkpoint", meaning="with --resume_from_checkpoint: weights and moments to start from"),
-    Flag("--max_seq_length", int, 512, "ids of an example", key="max_seq_length"),
-    Flag("--max_predictions_per_seq", int, 80, "masked ids of an example", key="max_predictions_per_seq"),
     Flag("--train_batch_size", int, 32, "examples of an update of one worker"),
     Flag("--learning_rate", float, 5e-5, "learning rate", key="base_learning_rate"),
     *idle_flags("--max_steps gives the length", float, "--num_train_epochs=3"),
@@ -51,12 +53,9 @@ FLAGS = [
     Flag("--skip_checkpoint", SWITCH, meaning="save no checkpoints; here: only at the end"),
     Flag("--phase2", SWITCH,
          meaning="with --resume_from_checkpoint: continue phase 1, or phase 2 where it has begun"),
-    Flag("--allreduce_post_accumulation", SWITCH, key="allreduce_post_accumulation",
-         meaning="all-reduce once an update, not once a micro-batch"),
     Flag("--allreduce_post_accumulation_fp16", SWITCH, meaning="that all-reduce in 16 bits"),
     Flag("--phase1_end_step", int, 7038, "the last checkpoint of phase 1"),
     Flag("--do_train", SWITCH, meaning="train; the program refuses to do nothing"),
-    Flag("--json-summary", str, "results/dllogger.json", "file for the dllogger lines", key="json_summary"),
     *idle_flags("the rank is always the environment's", SWITCH, "--use_env"),
     Flag("--disable_progress_bar", SWITCH, key="no_progress_bar", meaning="print plain lines"),
     Flag("--steps_this_run", int, -1, "stop at this update of the phase; -1: at max_steps"),
@@ -66,7 +65,7 @@ FLAGS = [
 _LATER_FLAGS = [
     *FLAGS,
     Flag("--vocab_file", required=True, key="vocab", meaning="vocabulary"),
-    Flag("--profile", SWITCH, key="profile", meaning="record a profile"),
+    *own_flags(SWITCH, "--profile"),
     *idle_flags("a profile is of the first updates", int, "--profile-start=0"),
     *idle_flags("processes that read the data", int, "--num_workers=4"),
     *idle_flags("only masked positions have scores", SWITCH, "--no_dense_sequence_output"),
