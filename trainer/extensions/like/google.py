@@ -6,10 +6,9 @@ from typing import Any
 from bertdata.cli.common.absl_flags import boolean, integer
 from bertdata.cli.common.program_flags import ABSL, Flag, Given
 from bertdata.errors import UsageError
-from trainer.extensions.like.checkpoints import has_checkpoints
 from trainer.extensions.like.constants import MOMENTS
 from trainer.extensions.like.flag_tables import own_flags, phase_keys
-from trainer.extensions.like.machine import count_gpus
+from trainer.extensions.like.machine import count_gpus, has_checkpoints
 from trainer.extensions.like.program import Meaning, Program, require_files, require_flags, require_work
 
 LOGGED_STEPS = 100

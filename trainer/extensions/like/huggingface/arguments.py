@@ -42,7 +42,7 @@ COMMON: list[Flag] = [
          meaning="model to start from: a directory, or a name that the cache of the Hub has"),
     Flag("--config_name", meaning="description of the model, where it is not the model's own"),
     Flag("--tokenizer_name", meaning="tokeniser's vocabulary, where it is not the model's own"),
-    *idle_flags("nothing is downloaded", str, "--cache_dir --model_revision --token"),
+    *idle_flags("nothing is downloaded", str, "--cache_dir --model_revision --token --dataset_config_name"),
     *idle_flags("nothing is downloaded", truth, "--use_auth_token --trust_remote_code "
                 "--ignore_mismatched_sizes", default=False),
     *idle_flags("this trainer has a tokeniser of its own", truth, "--use_fast_tokenizer", default=True),
@@ -53,11 +53,8 @@ COMMON: list[Flag] = [
     Flag("--max_eval_samples", int, meaning="features to evaluate on at most", key="eval_examples"),
     Flag("--max_train_samples", int, meaning="refused"),
     Flag("--max_predict_samples", int, meaning="refused"),
-    *idle_flags("nothing is downloaded", str, "--dataset_config_name"),
-    *idle_flags("features are made again where their settings differ", truth,
-                "--overwrite_cache", default=False),
+    *idle_flags("features are made again where they differ", truth, "--overwrite_cache", default=False),
     *idle_flags("this trainer computes no padding", truth, "--pad_to_max_length", default=True),
-    *idle_flags(_LOADING, int, "--preprocessing_num_workers"),
     Flag("--output_dir", key="output_dir", required=True, meaning="directory of checkpoints, predictions"),
     Flag("--do_train", truth, False, "train", key="do_train"),
     Flag("--do_predict", truth, False, "write predictions of the test file", key="do_predict"),
@@ -105,8 +102,8 @@ COMMON: list[Flag] = [
                 "--project --trackio_space_id"),
     *idle_flags(_REPORTS, truth, "--logging_first_step --include_tokens_per_second "
                 "--include_inputs_for_metrics --batch_eval_metrics", default=False),
-    *idle_flags(_REPORTS, truth, "--log_on_each_node --logging_nan_inf_filter --skip_memory_metrics "
-, default=True),
+    *idle_flags(_REPORTS, truth, "--log_on_each_node --logging_nan_inf_filter --skip_memory_metrics",
+                default=True),
     *idle_flags(_REPORTS, truth, "--disable_tqdm"),
     *idle_flags(_REPORTS, str, "--include_num_input_tokens_seen", count="?"),
     *idle_flags(_REPORTS, str, "--debug --include_for_metrics --label_names", count="+"),
@@ -118,11 +115,11 @@ COMMON: list[Flag] = [
     *idle_flags(_KEPT, truth, "--save_on_each_node --save_only_model "
                 "--restore_callback_states_from_checkpoint --ignore_data_skip", default=False),
     *idle_flags(_KEPT, truth, "--save_safetensors", default=True),
-    *idle_flags(_LOADING, truth, "--dataloader_drop_last --dataloader_persistent_workers --group_by_length "
-, default=False),
+    *idle_flags(_LOADING, truth, "--dataloader_drop_last --dataloader_persistent_workers --group_by_length",
+                default=False),
     *idle_flags(_LOADING, truth, "--remove_unused_columns --dataloader_pin_memory", default=True),
-    *idle_flags(_LOADING, int, "--dataloader_num_workers --dataloader_prefetch_factor --data_seed "
-                "--past_index"),
+    *idle_flags(_LOADING, int, "--preprocessing_num_workers --dataloader_num_workers --data_seed "
+                "--dataloader_prefetch_factor --past_index"),
     *idle_flags(_LOADING, str, "--length_column_name --accelerator_config"),
     *idle_flags(_LOADING, truth, "--dispatch_batches --split_batches"),
     *idle_flags(_MEMORY, truth, "--gradient_checkpointing --auto_find_batch_size --use_ipex --use_mps_device "
@@ -138,8 +135,7 @@ COMMON: list[Flag] = [
     *idle_flags(_MEMORY, int, "--fsdp_min_num_params --ddp_bucket_cap_mb --ddp_timeout "
                 "--torch_empty_cache_steps --tpu_num_cores"),
     *idle_flags("the launcher's variables say the rank", int, "--local_rank"),
-    *idle_flags(_HUB, truth, "--push_to_hub --hub_always_push", default=False),
-    *idle_flags(_HUB, truth, "--hub_private_repo", default=False),
+    *idle_flags(_HUB, truth, "--push_to_hub --hub_always_push --hub_private_repo", default=False),
     *idle_flags(_HUB, str, "--hub_model_id --hub_strategy --hub_token --hub_revision --push_to_hub_model_id "
                 "--push_to_hub_organization --push_to_hub_token"),
 ]  # fmt: skip

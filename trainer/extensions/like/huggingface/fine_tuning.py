@@ -11,11 +11,10 @@ from bertdata.cli.common.program_flags import Flag, Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.collectives.launchers import find_launcher
-from trainer.extensions.like.checkpoints import KEEP_ALL, has_checkpoints
 from trainer.extensions.like.constants import TRANSFORMERS_ADAMW
 from trainer.extensions.like.flag_tables import own_flags, phase_keys, truth
 from trainer.extensions.like.huggingface.arguments import COMMON, spelled
-from trainer.extensions.like.machine import count_gpus, is_here
+from trainer.extensions.like.machine import KEEP_ALL, count_gpus, has_checkpoints, is_here
 from trainer.extensions.like.program import Meaning, Program
 
 _QA_FLAGS = spelled([

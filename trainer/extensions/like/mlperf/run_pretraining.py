@@ -8,11 +8,10 @@ from bertdata.cli.common.absl_flags import boolean, integer
 from bertdata.cli.common.program_flags import ABSL_APP, Flag, Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.extensions.like.checkpoints import KEEP_ALL, find_named_step, has_checkpoints
 from trainer.extensions.like.constants import MOMENTS
 from trainer.extensions.like.flag_tables import own_flags, phase_keys
 from trainer.extensions.like.google import HOST_FLAGS, LOGGED_STEPS, of_core
-from trainer.extensions.like.machine import is_here
+from trainer.extensions.like.machine import KEEP_ALL, find_named_step, has_checkpoints, is_here
 from trainer.extensions.like.program import Meaning, Program, require_flags, require_work
 
 _TABLE = [
