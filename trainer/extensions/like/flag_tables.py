@@ -34,6 +34,12 @@ def _named(names: str, kind: Kind, default: Any = None) -> Iterator[tuple[str, A
         yield name, kind(value) if equals and callable(kind) else default
 
 
+def rows_of(table: Sequence[Flag], names: str) -> list[Flag]:
+    """The rows of another program's table that this one has too."""
+    rows = {flag.name: flag for flag in table}
+    return [rows[name] for name in names.split()]
+
+
 def with_rows(table: Sequence[Flag], *rows: Flag) -> list[Flag]:
     """The table with these rows in place of those of the same name, and new ones at its end."""
     return list({flag.name: flag for flag in (*table, *rows)}.values())
