@@ -12,7 +12,7 @@ from bertdata.tokens.files import TokenizerJson
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import tokenizer_of
 from bertdata.tokens.tokenizer import Tokenizer
-from trainer.extensions.finetuning.feature_set import make_feature_set, read_source
+from trainer.extensions.finetuning.feature_set import json_line, make_feature_set, read_source
 from trainer.extensions.finetuning.task_data import find_data
 from trainer.extensions.finetuning.task_flags import add_columns, add_task
 from trainer.run.given_tokenizer import given_tokenizer, with_casing
@@ -48,8 +48,8 @@ def run(arguments: list[str]) -> None:
     else:
         made = make(source, tokenizer, settings)
         with storage.open_output(given.output) as file:
-            for feature in made.lines:
-                file.write(feature.encode("ascii"))
+            for value in made.values:
+                file.write(json_line(value).encode("ascii"))
         line = f"{given.output}: {made.count}"
         warnings += made.warnings
     for warning in warnings:

@@ -13,7 +13,7 @@ from bertdata.errors import InputError, SettingsError
 from bertdata.shards.example_proto import encode_example
 from bertdata.shards.framing import frame
 from bertdata.tokens.load import load_tokenizer
-from trainer.extensions.finetuning.classification.features import feature_lines, make_features, shorten_pair
+from trainer.extensions.finetuning.classification.features import feature_values, make_features, shorten_pair
 from trainer.extensions.finetuning.classification.metrics import (
     parse_predictions,
     predictions_text,
@@ -27,6 +27,7 @@ from trainer.extensions.finetuning.classification.reading import (
     read_pairs,
     with_labels,
 )
+from trainer.extensions.finetuning.feature_set import json_line
 from trainer.extensions.finetuning.task_data import find_name
 
 MRPC = TASKS["mrpc"]
@@ -50,7 +51,7 @@ def test_mrpcs_features_are_the_originals(kit, part, dialect):
         assert (dialect, part) == ("nvidia", "test")  # the same file as dev
         return
     features = mrpc_features(kit, part, dialect)
-    lines = list(feature_lines(features, 128))
+    lines = [json_line(feature_values(one, 128)) for one in features]
     assert len(lines) == oracle["examples"]
     assert hashlib.md5("".join(lines).encode()).hexdigest() == oracle["md5"]
     assert sum(one.label for one in features) == oracle["label_sum"]

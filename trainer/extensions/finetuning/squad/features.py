@@ -5,7 +5,7 @@ other tokeniser by the places of its tokens (``places``), cls and sep by their r
 span as many sep as the tokeniser has there.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -19,12 +19,7 @@ from bertdata.examples.squad.batch import SquadBatch, SquadExample
 from bertdata.records import Vocabulary
 from bertdata.tokens.tokenizer import Tokenizer
 from bertdata.tokens.wordpiece import WordPieceTokenizer
-from trainer.extensions.finetuning.feature_set import (
-    FeatureSource,
-    MadeExamples,
-    json_line,
-    padded_columns,
-)
+from trainer.extensions.finetuning.feature_set import FeatureSource, MadeExamples, padded_columns
 from trainer.extensions.finetuning.squad.places import Places, answer_by_places, tokens_by_places
 from trainer.extensions.finetuning.squad.reading import Answer, Context, Question, parse_squad
 
@@ -253,14 +248,8 @@ def _positions(place: tuple[int, int] | None, span: ContextSpan, document: int) 
     return place[0] - span.first + document, place[1] - span.first + document
 
 
-def feature_lines(features: Iterable[Feature], vocabulary: Vocabulary, length: int) -> Iterator[str]:
-    """A line for each feature, padded to ``length`` ids, its line end included."""
-    for feature in features:
-        yield json_line(feature_values(feature, vocabulary, length))
-
-
 def feature_values(feature: Feature, vocabulary: Vocabulary, length: int) -> dict[str, Any]:
-    """The feature's fields under the names of run_squad.py.
+    """The feature's fields under the names of run_squad.py, padded to ``length`` ids.
 
     token_to_orig_map, token_is_max_context: pairs of a position and its word, or 0 or 1.
     """
@@ -295,10 +284,10 @@ def squad_examples(
         source.data, source.path, training=settings.training, negatives=settings.version_2_with_negative
     )
     questions = shuffled(found.questions) if shuffle else found.questions
-    features = make_features(questions, tokenizer, settings)
+    features, vocabulary = make_features(questions, tokenizer, settings), tokenizer.vocabulary
     examples = [
         SquadExample(
-            ids=one.ids(tokenizer.vocabulary),
+            ids=one.ids(vocabulary),
             first_length=one.document,
             answer_start=one.start or 0,
             answer_end=one.end or 0,
@@ -312,6 +301,6 @@ def squad_examples(
         documents=found.contexts,
         sentences=len(questions),
         warnings=found.warnings(),
-        lines=feature_lines(features, tokenizer.vocabulary, settings.max_seq_length),
+        values=(feature_values(one, vocabulary, settings.max_seq_length) for one in features),
         count=f"{len(features)} features of {len(questions)} questions",
     )

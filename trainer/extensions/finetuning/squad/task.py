@@ -28,9 +28,8 @@ from trainer.extensions.finetuning.fine_tuning import (
     outcome_of,
     target_of,
 )
-from trainer.extensions.finetuning.heads import answerer_of
+from trainer.extensions.finetuning.heads import answerer_of, sequence_rows
 from trainer.extensions.finetuning.labelled_text import decode_text
-from trainer.extensions.finetuning.sequence_rows import sequence_rows
 from trainer.extensions.finetuning.squad.answers import (
     Prediction,
     best_logits,
