@@ -13,8 +13,7 @@ from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import tokenizer_of
 from bertdata.tokens.tokenizer import Tokenizer
 from trainer.extensions.finetuning.feature_set import json_line, make_feature_set, read_source
-from trainer.extensions.finetuning.task_data import find_data
-from trainer.extensions.finetuning.task_flags import add_columns, add_task
+from trainer.extensions.finetuning.task_data import add_columns, add_task, find_data
 from trainer.run.given_tokenizer import given_tokenizer, with_casing
 from trainer.run.predict_command import refuse
 

@@ -15,14 +15,20 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError, UsageError
 from bertdata.examples.columns import Array
 from bertdata.io.terminal import say
+from trainer.config.finetuning import FinetuningSection
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.single import single_sequence
-from trainer.extensions.finetuning.classification.data import configured_task
+from trainer.extensions.finetuning.classification.data import chosen_task
 from trainer.extensions.finetuning.classification.features import make_features
-from trainer.extensions.finetuning.classification.guessing import Guess, count_labels
-from trainer.extensions.finetuning.classification.metrics import METRICS, predictions_text, score_labels
+from trainer.extensions.finetuning.classification.metrics import (
+    METRICS,
+    Guess,
+    count_labels,
+    predictions_text,
+    score_labels,
+)
 from trainer.extensions.finetuning.classification.presets import ClassificationTask
 from trainer.extensions.finetuning.classification.reading import TextPair
 from trainer.extensions.finetuning.fine_tuning import FineTuning, is_there, outcome_of, target_of
@@ -44,7 +50,7 @@ class Classification(FineTuning):
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
-        self.task = configured_task(config)
+        self.task = chosen_task(config.section(FinetuningSection))
         self.name = self.task.name
         self.objective = "regression" if self.task.regression else "classification"
         _, scores = METRICS[self.task.metrics]
@@ -83,7 +89,7 @@ class Classification(FineTuning):
     def evaluation(
         self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
     ) -> "ClassificationEvaluation":
-        guess = Guess.of_json(self.task, survey)
+        guess = Guess(task=self.task, **survey)
         return ClassificationEvaluation(self.task, data, guess, "training" if training else "evaluation")
 
     def prediction(self, data: OpenedDataset) -> "ClassificationEvaluation":

@@ -19,8 +19,7 @@ from trainer.extensions.finetuning.squad.metrics import (
     score_no_answers,
 )
 from trainer.extensions.finetuning.squad.reading import Question, read_squad
-from trainer.extensions.finetuning.task_data import FileNames, FineTuningData, Making, Scores
-from trainer.extensions.finetuning.task_flags import TABLE_FLAGS
+from trainer.extensions.finetuning.task_data import TABLE_FLAGS, FileNames, FineTuningData, Making, Scores
 
 
 class SquadData(FineTuningData):
