@@ -43,7 +43,7 @@ from trainer.extensions.finetuning.squad.metrics import (
     score_answers_or_none,
     score_no_answers,
 )
-from trainer.extensions.finetuning.squad.reading import parse_squad, read_squad
+from trainer.extensions.finetuning.squad.reading import Question, read_squad, split_context
 from trainer.extensions.finetuning.task_files import feature_length
 from trainer.model.bert import HeadedBert
 from trainer.model.evaluation import MetricTotals, TaskEvaluation
@@ -94,9 +94,8 @@ class Squad(FineTuning):
     def evaluation(
         self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
     ) -> "SquadEvaluation":
-        return SquadEvaluation(
-            self._config, str(self._config.section(FinetuningSection).task_eval_file), data
-        )
+        path = str(self._config.section(FinetuningSection).task_eval_file)
+        return SquadEvaluation(self._config, path, data)
 
     def prediction(self, data: OpenedDataset) -> "SquadEvaluation":
         path = str(self._config.section(FinetuningSection).task_predict_file)
@@ -207,11 +206,9 @@ def _answer_line(given: Namespace, opened: Trained, question: str, name: str, co
     opened.fill(model, "qa_outputs.", "has no head for answers; fine-tune it with --task squad")
     config = opened.config.changed(task=given.task, lower_case=opened.lower_case)
     length = min(feature_length(config), opened.shape.max_position_embeddings)
-    entry = {"id": "question", "question": question, "answers": []}
-    data = {"data": [{"paragraphs": [{"context": context, "qas": [entry]}]}]}
-    asked = parse_squad(json.dumps(data).encode(), name, training=False, negatives=False)
+    questions = [Question(id="question", text=question, context=split_context(context))]
     settings = squad_settings(config, length, training=False)
-    features = make_features(asked.questions, opened.tokenizer, settings)
+    features = make_features(questions, opened.tokenizer, settings)
     if not features:
         raise InputError(f"{name}: holds no words")
     logits = np.full((len(features), length, 2), np.finfo(np.float32).min, np.float32)
@@ -219,11 +216,9 @@ def _answer_line(given: Namespace, opened: Trained, question: str, name: str, co
         for row, feature in enumerate(features):
             batch = single_sequence(feature.ids(opened.vocabulary), first_length=feature.document)
             logits[row, : feature.length] = model(batch).numpy()
-    best = best_logits(logits, config.section(FinetuningSection).n_best_size)
-    predicted = predict_answers(
-        asked.questions, features, best, opened.vocabulary, config.section(FinetuningSection)
-    )
-    found = predicted["question"]
+    keys = config.section(FinetuningSection)
+    best = best_logits(logits, keys.n_best_size)
+    found = predict_answers(questions, features, best, opened.vocabulary, keys)["question"]
     if not given.json:
         return found.answer
     probability = next(probability for scored, probability in found.n_best if scored.text == found.answer)
