@@ -11,7 +11,6 @@ from bertdata.config.settings import ExampleSettings
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, ShardEntry
 from bertdata.dataset.shard_group import write_shard_group
 from bertdata.dataset.writer import Dataset
-from bertdata.io import storage
 from bertdata.io.file_check import HashingSink, md5_of
 from bertdata.records import ROLES, ExampleBatch, Vocabulary
 from bertdata.shards.containers import make_writer
@@ -20,24 +19,9 @@ from bertdata.shards.write import BATCH, CountingWriter
 from bertdata.tokens.files import TokenizerJson
 from bertdata.tokens.tokenizer import Tokenizer
 from bertdata.tokens.vocabulary import WordPieceVocabulary
+from trainer.extensions.finetuning.data_file import DataFile
 
 Settings = TypeVar("Settings", bound=ExampleSettings)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class FeatureSource:
-    """A file, its bytes read already, that features are made of."""
-
-    path: str
-    data: bytes
-
-    @property
-    def name(self) -> str:
-        return storage.base_name(self.path)
-
-    @property
-    def md5(self) -> str:
-        return md5_of(self.data)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -56,7 +40,7 @@ class MadeExamples:
     count: str
 
 
-MakeExamples = Callable[[FeatureSource, Tokenizer, Settings], MadeExamples]
+MakeExamples = Callable[[DataFile, Tokenizer, Settings], MadeExamples]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,12 +61,7 @@ class FeatureSet:
         return sum(shard.examples for shard in self.manifest.shards)
 
 
-def read_source(path: str) -> FeatureSource:
-    """The file with its bytes."""
-    return FeatureSource(path=path, data=storage.read_bytes(path))
-
-
-def feature_set_name(source: FeatureSource, vocabulary: Vocabulary, settings: ExampleSettings) -> str:
+def feature_set_name(source: DataFile, vocabulary: Vocabulary, settings: ExampleSettings) -> str:
     """A directory's name for these features: the objective, and a digest of all that its manifest tells.
 
     The file's name is among it: two files with the same bytes have a directory each.
@@ -95,7 +74,7 @@ def feature_set_name(source: FeatureSource, vocabulary: Vocabulary, settings: Ex
 
 def make_feature_set(
     directory: str,
-    source: FeatureSource,
+    source: DataFile,
     tokenizer: Tokenizer,
     settings: Settings,
     make: MakeExamples[Settings],
@@ -164,7 +143,7 @@ def _separators(vocabulary: Vocabulary) -> Record:
 def _write(
     dataset: Dataset,
     shard: str,
-    source: FeatureSource,
+    source: DataFile,
     made: MadeExamples,
     settings: ExampleSettings,
     vocabulary: Vocabulary,

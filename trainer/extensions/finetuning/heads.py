@@ -18,29 +18,24 @@ if TYPE_CHECKING:
 
 
 class BertForSequenceClassification(HeadedBert):
-    """Logits of the labels of a sequence, or its score."""
+    """Logits of the labels of a sequence, or its score.
+
+    RoBERTa has one more dropout, before the dense layer that transformers counts to this head.
+    """
 
     def __init__(self, config: ModelConfig, labels: int) -> None:
         """labels: their number, 1 for a score."""
         super().__init__(config)
         self.dropout = config.hidden_dropout_prob
+        self.first_dropout = self.dropout if isinstance(config, RobertaConfig) else 0.0
         self.classifier = nn.Linear(config.hidden_size, labels)
         self.draw_weights()
 
     def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
         """(B, labels) logits."""
-        _, pooled = self.bert(batch, carried)
-        logits: Tensor = self.classifier(F.dropout(pooled, self.dropout, self.training))
-        return logits
-
-
-class RobertaForSequenceClassification(BertForSequenceClassification):
-    """The same with one more dropout, before the dense layer that transformers counts to this head."""
-
-    def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
-        """(B, labels) logits."""
         first = self.bert.encode_seeded(batch, carried).index_select(0, batch.starts())
-        pooled = torch.tanh(self.bert.pooler.dense(F.dropout(first, self.dropout, self.training)))
+        first = F.dropout(first, self.first_dropout, self.training)
+        pooled = torch.tanh(self.bert.pooler.dense(first))
         logits: Tensor = self.classifier(F.dropout(pooled, self.dropout, self.training))
         return logits
 
@@ -121,9 +116,7 @@ def classifier_of(config: ModelConfig, labels: int) -> HeadedBert:
     """The model of its kind for so many labels, or with 1 for a score."""
     if isinstance(config, ModernBertConfig):
         return ModernBertForSequenceClassification(config, labels)
-    is_roberta = isinstance(config, RobertaConfig)
-    kind = RobertaForSequenceClassification if is_roberta else BertForSequenceClassification
-    return kind(config, labels)
+    return BertForSequenceClassification(config, labels)
 
 
 def answerer_of(config: ModelConfig) -> HeadedBert:

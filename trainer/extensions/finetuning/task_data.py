@@ -9,7 +9,8 @@ from bertdata.config.settings import ExampleSettings
 from bertdata.errors import SettingsError
 from trainer.config.finetuning import FinetuningSection
 from trainer.config.settings import Config
-from trainer.extensions.finetuning.feature_set import FeatureSource, MakeExamples
+from trainer.extensions.finetuning.data_file import DataFile
+from trainer.extensions.finetuning.feature_set import MakeExamples
 from trainer.registry import find
 from trainer.registry.extensions import FINE_TUNED
 
@@ -61,7 +62,7 @@ class FineTuningData(ABC):
         """Settings and making of the configured features, of so many ids. labelled: labels are read."""
 
     @abstractmethod
-    def asked_for(self, given: Namespace, source: FeatureSource, settings: Any) -> Making:
+    def asked_for(self, given: Namespace, source: DataFile, settings: Any) -> Making:
         """The same by the flags of ``features``. settings: as far as the flags alone tell them."""
 
     @abstractmethod

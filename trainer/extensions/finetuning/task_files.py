@@ -7,11 +7,11 @@ from bertdata.errors import BertDataError, InputError, MissingInputError, Settin
 from bertdata.io import storage
 from trainer.config.finetuning import FinetuningSection
 from trainer.config.settings import Config
+from trainer.extensions.finetuning.data_file import read_file
 from trainer.extensions.finetuning.feature_set import (
     FeatureSet,
     feature_set_name,
     make_feature_set,
-    read_source,
 )
 from trainer.extensions.finetuning.fine_tuning import configured_tokenizer
 from trainer.extensions.finetuning.task_data import FileNames, find_data
@@ -101,7 +101,7 @@ def make_features(
 
     labelled: of a classification, whether its labels are read. tell: gets warnings, and a line.
     """
-    source, tokenizer = read_source(path), configured_tokenizer(config)
+    source, tokenizer = read_file(path), configured_tokenizer(config)
     task, length = find_data(config.task), feature_length(config)
     settings, make = task.configured(config, length, training=training, labelled=labelled)
     name = feature_set_name(source, tokenizer.vocabulary, settings)

@@ -7,11 +7,10 @@ from functools import partial
 import numpy as np
 
 from bertdata.errors import SettingsError
-from bertdata.io import storage
 from trainer.config.finetuning import FinetuningSection
 from trainer.config.settings import Config
 from trainer.extensions.finetuning.classification.features import pair_examples, settings_of
-from trainer.extensions.finetuning.classification.metrics import Guess, parse_predictions, score_labels
+from trainer.extensions.finetuning.classification.metrics import Guess, read_predictions, score_labels
 from trainer.extensions.finetuning.classification.presets import (
     TASKS,
     ClassificationSettings,
@@ -20,11 +19,10 @@ from trainer.extensions.finetuning.classification.presets import (
 )
 from trainer.extensions.finetuning.classification.reading import (
     label_ids,
-    parse_pairs,
     read_pairs,
     with_labels,
 )
-from trainer.extensions.finetuning.feature_set import FeatureSource
+from trainer.extensions.finetuning.data_file import DataFile, read_file
 from trainer.extensions.finetuning.task_data import FileNames, FineTuningData, Making, Scores, find_name
 
 
@@ -48,7 +46,7 @@ class TableData(FineTuningData):
                 raise SettingsError(
                     f"task {task.name}: its labels are not known without a training file; give --labels"
                 )
-            task = with_labels(task, read_pairs(train, task))
+            task = with_labels(task, read_pairs(read_file(train), task))
         return None if task.labels is None else list(task.labels)
 
     def configured(self, config: Config, length: int, *, training: bool, labelled: bool) -> Making:
@@ -57,22 +55,21 @@ class TableData(FineTuningData):
         sizes = ClassificationSettings(lower_case=given.lower_case is not False, max_seq_length=length)
         return settings_of(task, sizes, labelled=labelled), partial(pair_examples, task)
 
-    def asked_for(self, given: Namespace, source: FeatureSource, settings: ClassificationSettings) -> Making:
+    def asked_for(self, given: Namespace, source: DataFile, settings: ClassificationSettings) -> Making:
         """A task without labels takes those of the table, sorted."""
         task, labelled = _task_of_flags(given), not given.no_labels
         if labelled:
-            task = with_labels(task, parse_pairs(source.data, source.path, task))
+            task = with_labels(task, read_pairs(source, task))
         else:
             task = replace(task, labels=task.labels or ())
         return settings_of(task, settings, labelled=labelled), partial(pair_examples, task)
 
     def score(self, given: Namespace) -> Scores:
         task = _task_of_flags(given)
-        found = read_pairs(given.data, task)
+        found = read_pairs(read_file(given.data), task)
         task = with_labels(task, found)
         gold = label_ids(found.pairs, task)
-        data = storage.read_bytes(given.predictions)
-        predicted = parse_predictions(data, given.predictions, task, len(gold))
+        predicted = read_predictions(read_file(given.predictions), task, len(gold))
         guess = Guess.of_labels(task, gold)
         guessed = ", ".join(f"{name} {value:.4f}" for name, value in guess.scores(np.asarray(gold)).items())
         metrics = score_labels(task.metrics, predicted, gold)

@@ -18,8 +18,9 @@ from bertdata.examples.classification.batch import (
 from bertdata.records import Example
 from bertdata.tokens.tokenizer import Tokenizer
 from trainer.extensions.finetuning.classification.presets import ClassificationSettings, ClassificationTask
-from trainer.extensions.finetuning.classification.reading import TextPair, label_ids, parse_pairs
-from trainer.extensions.finetuning.feature_set import FeatureSource, MadeExamples, padded_columns
+from trainer.extensions.finetuning.classification.reading import TextPair, label_ids, read_pairs
+from trainer.extensions.finetuning.data_file import DataFile
+from trainer.extensions.finetuning.feature_set import MadeExamples, padded_columns
 
 Ids = list[int]
 
@@ -94,12 +95,12 @@ def settings_of(
 
 def pair_examples(
     task: ClassificationTask,
-    source: FeatureSource,
+    source: DataFile,
     tokenizer: Tokenizer,
     settings: ClassificationSettings,
 ) -> MadeExamples:
     """The examples of the table's features, in its order. settings: as settings_of returns them."""
-    found = parse_pairs(source.data, source.path, task, labelled=bool(settings.label_column))
+    found = read_pairs(source, task, labelled=bool(settings.label_column))
     features = make_features(found.pairs, label_ids(found.pairs, task), tokenizer, settings.max_seq_length)
     padding_id = tokenizer.vocabulary.padding_id
     return MadeExamples(

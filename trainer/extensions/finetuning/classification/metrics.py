@@ -11,7 +11,7 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import InputError
 from bertdata.examples.columns import Array
 from trainer.extensions.finetuning.classification.presets import ClassificationTask
-from trainer.extensions.finetuning.labelled_text import decode_text
+from trainer.extensions.finetuning.data_file import DataFile
 
 Labels = Sequence[int | float] | Array
 Metric = Callable[[Array, Array], dict[str, float]]
@@ -150,14 +150,14 @@ def predictions_text(predicted: Sequence[int | float], task: ClassificationTask)
     return "\n".join(lines) + "\n"
 
 
-def parse_predictions(data: bytes, name: str, task: ClassificationTask, count: int) -> list[int | float]:
+def read_predictions(file: DataFile, task: ClassificationTask, count: int) -> list[int | float]:
     """The predicted label numbers, or scores, of ``count`` examples in order.
 
     Three forms: a heading ``index prediction`` and such rows (run_glue.py); one label or score a line; a
     probability for each label a line (run_classifier.py), of which the largest counts. InputError names the
     line.
     """
-    lines = decode_text(data, name, "predictions, one a line").splitlines()
+    name, lines = file.path, file.text("predictions, one a line").splitlines()
     indexed = bool(lines) and lines[0] == _HEADING
     rows = [(f"{name}: line {n}", line.split("\t")) for n, line in enumerate(lines, 1) if line][indexed:]
     if len(rows) != count:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -118,7 +117,7 @@ class ClassificationEvaluation(TaskEvaluation):
         self._guess = guess
         self._kept: list[list[float]] = []
         _, self._names = METRICS[task.metrics]
-        self._predicted: npt.NDArray[Any] = np.zeros(0)
+        self._predicted: Array = np.zeros(0)
         self.note = f"predicting {data.examples} examples of {data.name}"
         if guess:
             told = f"; in the {source} set {guess.told}"

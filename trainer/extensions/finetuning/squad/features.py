@@ -7,6 +7,7 @@ span as many sep as the tokeniser has there.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -19,9 +20,10 @@ from bertdata.examples.squad.batch import SquadBatch, SquadExample
 from bertdata.records import Vocabulary
 from bertdata.tokens.tokenizer import Tokenizer
 from bertdata.tokens.wordpiece import WordPieceTokenizer
-from trainer.extensions.finetuning.feature_set import FeatureSource, MadeExamples, padded_columns
+from trainer.extensions.finetuning.data_file import DataFile
+from trainer.extensions.finetuning.feature_set import MadeExamples, padded_columns
 from trainer.extensions.finetuning.squad.places import Places, answer_by_places, tokens_by_places
-from trainer.extensions.finetuning.squad.reading import Answer, Context, Question, parse_squad
+from trainer.extensions.finetuning.squad.reading import Answer, Context, Question, read_squad
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -178,16 +180,14 @@ def make_features(
     contexts = _tokenize_contexts(questions, tokenizer)
     queries = tokenizer.encode_each([one.text for one in questions]).lists()
     answers = tokenizer.encode_each([one.answer.text if one.answer else "" for one in questions]).lists()
-    spans: dict[tuple[Context, int], list[ContextSpan]] = {}
+    spans_of = cache(make_spans)
     features: list[Feature] = []
     for example, (question, query, answer) in enumerate(zip(questions, queries, answers, strict=True)):
         tokens, query = contexts[question.context], query[: settings.max_query_length]
         longest = settings.max_seq_length - len(query) - 2 - between
-        key = question.context, longest
-        if key not in spans:
-            spans[key] = make_spans(len(tokens.ids), longest, settings.doc_stride)
+        spans = spans_of(len(tokens.ids), longest, settings.doc_stride)
         place = _answer_tokens(question.answer, question.context, answer, tokens) if question.answer else None
-        for number, span in enumerate(spans[key]):
+        for number, span in enumerate(spans):
             found: tuple[int | None, int | None] = None, None
             if settings.training:
                 found = _positions(place, span, 1 + len(query) + between)
@@ -272,17 +272,15 @@ def feature_values(feature: Feature, vocabulary: Vocabulary, length: int) -> dic
 
 
 def squad_examples(
-    source: FeatureSource, tokenizer: Tokenizer, settings: SquadSettings, *, shuffle: bool = False
+    source: DataFile, tokenizer: Tokenizer, settings: SquadSettings, *, shuffle: bool = False
 ) -> MadeExamples:
     """The examples of the file's features, in order: example i has the unique id 1000000000 + i.
 
     What predictions need beside (the words of the context, the features' spans) is made again from the file
-    by ``parse_squad`` and ``make_features``, which takes a second for 10,000 questions. shuffle: the
+    by ``read_squad`` and ``make_features``, which takes a second for 10,000 questions. shuffle: the
     questions in the order of ``shuffled``.
     """
-    found = parse_squad(
-        source.data, source.path, training=settings.training, negatives=settings.version_2_with_negative
-    )
+    found = read_squad(source, training=settings.training, negatives=settings.version_2_with_negative)
     questions = shuffled(found.questions) if shuffle else found.questions
     features, vocabulary = make_features(questions, tokenizer, settings), tokenizer.vocabulary
     examples = [

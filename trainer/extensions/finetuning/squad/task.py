@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -21,6 +20,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.single import single_sequence
+from trainer.extensions.finetuning.data_file import read_file
 from trainer.extensions.finetuning.fine_tuning import (
     FineTuning,
     configured_tokenizer,
@@ -29,7 +29,6 @@ from trainer.extensions.finetuning.fine_tuning import (
     target_of,
 )
 from trainer.extensions.finetuning.heads import answerer_of, sequence_rows
-from trainer.extensions.finetuning.labelled_text import decode_text
 from trainer.extensions.finetuning.squad.answers import (
     Prediction,
     best_logits,
@@ -51,7 +50,6 @@ from trainer.model.task import Columns, Outcome
 from trainer.run.predict_command import refuse, single_text
 from trainer.run.trained_model import Trained
 
-Array = npt.NDArray[Any]
 _THE_TEXT = "the text"
 
 
@@ -143,7 +141,7 @@ class SquadEvaluation(TaskEvaluation):
         tokenizer = configured_tokenizer(config)
         settings = squad_settings(config, data.layout.max_seq_length, training=False)
         self._vocabulary: Vocabulary = tokenizer.vocabulary
-        self._questions = read_squad(path, negatives=settings.version_2_with_negative).questions
+        self._questions = read_squad(read_file(path), negatives=settings.version_2_with_negative).questions
         self._features = make_features(self._questions, tokenizer, settings)
         self._scored = scored
         self._best: list[list[list[float]]] = []
@@ -191,7 +189,7 @@ def _find_context(given: str) -> tuple[str, str]:
     MissingInputError for one word that names no file: a misspelt name must not be answered from.
     """
     if storage.exists(given):
-        return given, decode_text(storage.read_bytes(given), given, "a text in UTF-8")
+        return given, read_file(given).text("a text in UTF-8")
     if len(given.split()) > 1:
         return _THE_TEXT, given
     raise MissingInputError(f"{given}: no such file; a text is taken as it is where it has several words")
