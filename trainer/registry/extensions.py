@@ -78,7 +78,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "masks": {
         **dict.fromkeys(MASKINGS, f"{_LOADING}.dynamic_masks:mask_at_load"),
-        "modernbert": f"{_LOADING}.modernbert_rows:unmasked_source",
+        "modernbert": f"{_LOADING}.dynamic_masks:unmasked_source",
         "drawn once": f"{_LOADING}.dynamic_masks:mask_once",
     },
     "task": {
