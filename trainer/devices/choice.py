@@ -3,16 +3,11 @@
 from dataclasses import dataclass
 from importlib.util import find_spec
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from bertdata.errors import SettingsError, install_extra
-from bertdata.io.terminal import say_error
 from trainer import registry
-from trainer.collectives.launchers import find_rank
 from trainer.config.settings import Config
-
-if TYPE_CHECKING:
-    from trainer.devices.device import Device
 
 AUTO = "auto"
 PROCESSOR = "cpu"
@@ -59,19 +54,6 @@ def choose_device(config: Config) -> ChosenDevice:
             return ChosenDevice(name)
         reasons.append(f"{finding.found}{finding.missing and f' ({finding.missing})'}")
     return ChosenDevice(PROCESSOR, f"no accelerator is there: {'; '.join(reasons)}")
-
-
-def find_chosen(config: Config, local_rank: int) -> "Device":
-    """The device that "auto" is. Rank 0 says why it is the processor, or what accelerator it is."""
-    from trainer.devices.device import find_device, on_device
-
-    chosen, reason = choose_device(config)
-    device = find_device(on_device(config, chosen), local_rank)
-    if find_rank()[0] == 0:
-        name, _, about = device.describe().partition(": ")
-        words = f"{chosen}, since {reason}" if reason else f"{name} ({about})"
-        say_error(f"trainer: device auto: {words}")
-    return device
 
 
 def look_for(name: str, config: Config) -> Availability:

@@ -154,9 +154,9 @@ def find_device(config: Config, local_rank: int = 0) -> Device:
     Its configuration names it, where the given one says "auto". SettingsError where it is not there.
     """
     if config.run.device == "auto":
-        from trainer.devices.choice import find_chosen
+        from trainer.devices.choice import choose_device
 
-        return find_chosen(config, local_rank)
+        config = on_device(config, choose_device(config).name)
     try:
         device: Device = find("device", config.run.device)(config, local_rank)
     except (ImportError, AttributeError) as error:  # a vendor's packages are imported later

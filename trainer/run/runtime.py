@@ -107,7 +107,12 @@ def begin(config: Config) -> Runtime:
 
 def connect(config: Config) -> Runtime:
     """The runtime of this process, connected with the other workers. Its configuration names the device."""
-    device = find_device(config, find_local_rank())
+    if config.run.device == "auto":
+        from trainer.run.chosen_device import find_chosen
+
+        device = find_chosen(config)
+    else:
+        device = find_device(config, find_local_rank())
     rank, size = find_rank()
     config = device.config
     torch.use_deterministic_algorithms(config.run.deterministic)
