@@ -1,6 +1,5 @@
 """``python -m trainer like PROGRAM ARGUMENTS ... [-- FLAGS]``: another program's command with its meaning."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from trainer.extensions.like.machine import with_shapes
 from trainer.extensions.like.program import DOOR, Meaning
 from trainer.extensions.like.registry import PROGRAMS, find_program
 from trainer.run.path_check import check_paths
+from trainer.run.pretrain_command import announce_torch
 
 USAGE = f"""\
 Example:
@@ -120,8 +120,7 @@ def _work(meaning: Meaning, phases: Sequence[Config], arguments: Sequence[str]) 
         check_paths(phases)
     if launched(phases[0], "like", *arguments):
         return
-    if "torch" not in sys.modules and find_rank()[0] == 0:
-        say_error("trainer: importing torch")
+    announce_torch()
     if meaning.evaluate is not None:
         from trainer.run.evaluate import evaluate
 

@@ -43,7 +43,7 @@ def check_split(strategy: str, device: Device, workers: Collective) -> None:
         "give --clipping per_update or none",
     )
     check(
-        not device.config.averages_each,
+        device.config.keys["allreduce_post_accumulation"],
         f"strategy {strategy} averages gradients in its own way: leave out allreduce_post_accumulation",
     )
     if strategy == "sharded":
