@@ -19,18 +19,15 @@ PRETRAIN = "python -m trainer pretrain"
 _NO_KEYS = ("config", "help", "help_all")
 
 
-Keys = Mapping[str, Any]
-
-
-def make_config(arguments: Sequence[str], prog: str = PRETRAIN, **more: Any) -> Config:
+def make_config(arguments: Sequence[str], prog: str = PRETRAIN) -> Config:
     """The configuration of the command line, of the second phase where there are two."""
-    return make_configs(arguments, prog, **more)[-1]
+    return make_configs(arguments, prog)[-1]
 
 
 def make_configs(
     arguments: Sequence[str],
     prog: str = PRETRAIN,
-    defaults: Callable[[Keys], dict[str, Any]] = lambda keys: {},
+    defaults: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda keys: {},
 ) -> list[Config]:
     """The configurations of the command line: flags before --config's file before defaults.
 

@@ -9,9 +9,6 @@ from bertdata.config.value_check import check_values
 from bertdata.errors import SettingsError
 from trainer.registry import CORE, find
 
-PRETRAINING = "pretraining"
-"""The task of a run that fine-tunes nothing."""
-
 _DEFAULT_BATCH_SIZE = 32
 
 shown = partial(setting, common=True)

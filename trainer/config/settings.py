@@ -22,7 +22,6 @@ from trainer.config.keys import (
 )
 from trainer.config.model import ModelKeys
 from trainer.config.section import (
-    PRETRAINING,
     DataSection,
     ReportsSection,
     RunSection,
@@ -114,7 +113,7 @@ class Config:
 
     @property
     def is_finetuning(self) -> bool:
-        return self.task != PRETRAINING
+        return "finetuning" in self.others and bool(self.others["finetuning"].is_finetuning)
 
     @property
     def masking_at_load(self) -> str | None:

@@ -72,7 +72,7 @@ def started(*, start: str | None = None, phase2: bool = False, until: int = -1) 
     }
 
 
-def start_of_phase(given: Given, warnings: list[str]) -> dict[str, Any]:
+def start_of_phase(given: Given) -> dict[str, Any]:
     """The start that NVIDIA's run_pretraining.py and Habana's give a phase by the same flags.
 
     Without --resume_from_checkpoint there is none.
@@ -81,7 +81,7 @@ def start_of_phase(given: Given, warnings: list[str]) -> dict[str, Any]:
     if not given["resume_from_checkpoint"]:
         ignored = [name for name in ("init_checkpoint", "resume_step", "phase2") if name in given]
         reason = "acts only with --resume_from_checkpoint: ignored, as by the program"
-        warnings += [f"--{name} {reason}" for name in ignored]
+        given.warn(*(f"--{name} {reason}" for name in ignored))
         return started(until=until)
     if start:
         return started(start=start, phase2=given["phase2"], until=until)

@@ -1,7 +1,5 @@
-"""Constants that several programs have in common, in this trainer's keys, and the sizes of a batch."""
+"""Constants that several programs have in common, in this trainer's keys, and the size of a micro-batch."""
 
-import math
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bertdata.errors import UsageError
@@ -63,17 +61,6 @@ HDF5_DATA = (
     "books_wiki_en_corpus"
 )
 """The directory of NVIDIA's data for sequences of so many ids and masked ids."""
-
-
-def product(*factors: int) -> str:
-    """The factors and what they make, for a summary: 8 x 64 x 128 = 65,536."""
-    return f"{' x '.join(f'{factor:,}' for factor in factors)} = {math.prod(factors):,}"
-
-
-def sizes_of(phases: Sequence[Mapping[str, Any]]) -> str:
-    """The product of workers, micro-batch and micro-batches of each phase's update, for a summary."""
-    names = ("world_size", "batch_size", "accumulation")
-    return ", then ".join(product(*(keys[name] for name in names)) for keys in phases)
 
 
 def micro_batch(update: int, count: int, *, divides: bool = True) -> int:

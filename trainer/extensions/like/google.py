@@ -7,8 +7,8 @@ from bertdata.cli.common.absl_flags import boolean, integer
 from bertdata.cli.common.program_flags import ABSL, Flag, Given
 from bertdata.errors import UsageError
 from trainer.extensions.like.checkpoints import has_checkpoints
-from trainer.extensions.like.constants import MOMENTS, product
-from trainer.extensions.like.machine import count_gpus, find_shape
+from trainer.extensions.like.constants import MOMENTS
+from trainer.extensions.like.machine import count_gpus
 from trainer.extensions.like.program import (
     Meaning,
     Program,
@@ -31,7 +31,7 @@ HOST_FLAGS = [
 """Flags of the machine that a program for TPUs is started from."""
 
 _COMMON = [
-    Flag("--bert_config_file", meaning="bert_config.json, the shape of the model; required"),
+    Flag("--bert_config_file", key="model_config", meaning="bert_config.json, the model's shape; required"),
     Flag("--vocab_file", key="vocab", meaning="vocabulary of the model; required"),
     Flag("--output_dir", key="output_dir", meaning="directory of checkpoints and predictions; required"),
     Flag("--init_checkpoint", meaning="checkpoint to take the weights from, unless output_dir has one"),
@@ -86,11 +86,11 @@ def _squad(given: Given) -> Meaning:
         raise UsageError(f"The max_seq_length ({length}) must be greater than max_query_length ({query}) + 3")
     meaning = _meaning(given, _SQUAD_FLAGS, {"task": "squad", "do_eval": False}, "predict_batch_size")
     if given["do_train"]:
-        meaning.warnings.append(
+        given.warn(
             "the program counts the questions of its epochs, this trainer the features: some more updates"
         )
     if given["do_predict"]:
-        meaning.warnings.append("predictions are written to predict/ in output_dir")
+        given.warn("predictions are written to predict/ in output_dir")
     return meaning
 
 
@@ -113,11 +113,10 @@ def _meaning(given: Given, table: Sequence[Flag], own: Mapping[str, Any], eval_s
     A checkpoint in output_dir goes before init_checkpoint, and a run there is continued unasked.
     """
     count = given["num_tpu_cores"] if given["use_tpu"] else 1
-    shape, missing, warnings = find_shape(given["bert_config_file"])
     there = has_checkpoints(given["output_dir"])
     if there and given["do_train"]:
-        warnings.append(f"{given['output_dir']}: has checkpoints, so that the run continues from the newest")
-    keys = shape | {
+        given.warn(f"{given['output_dir']}: has checkpoints, so that the run continues from the newest")
+    keys = {
         "device": "xla" if given["use_tpu"] else "cuda" if count_gpus() else "cpu",
         "world_size": count,
         "dist": count > 1,
@@ -142,13 +141,7 @@ def _meaning(given: Given, table: Sequence[Flag], own: Mapping[str, Any], eval_s
     keys |= phase_keys(given, table)
     keys |= {**own, "eval_batch_size": of_core(given, eval_size, count)}
     length = f"{given['num_train_epochs']:g} epochs" if given["do_train"] else "no training"
-    sizes = product(count, keys["batch_size"])
-    return Meaning(
-        summary=f"{keys['task']}, {length}, {sizes} features an update, adamw, {keys['device']}",
-        phases=[keys],
-        warnings=warnings,
-        missing=missing,
-    )
+    return Meaning(what=f"{keys['task']}, {length}", phases=[keys])
 
 
 def of_core(given: Given, name: str, count: int) -> int:
@@ -160,20 +153,6 @@ def of_core(given: Given, name: str, count: int) -> int:
     return total // count
 
 
-SQUAD = Program(
-    name="google/run_squad.py",
-    title="Google run_squad.py",
-    source="google-research/bert, run_squad.py",
-    commands={"": _SQUAD_FLAGS},
-    resolve=_squad,
-    syntax=ABSL,
-)
+SQUAD = Program("google/run_squad.py", {"": _SQUAD_FLAGS}, _squad, syntax=ABSL)
 
-CLASSIFIER = Program(
-    name="google/run_classifier.py",
-    title="Google run_classifier.py",
-    source="google-research/bert, run_classifier.py",
-    commands={"": _CLASSIFIER_FLAGS},
-    resolve=_classifier,
-    syntax=ABSL,
-)
+CLASSIFIER = Program("google/run_classifier.py", {"": _CLASSIFIER_FLAGS}, _classifier, syntax=ABSL)

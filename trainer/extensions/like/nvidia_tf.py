@@ -12,8 +12,8 @@ from bertdata.cli.common.program_flags import ABSL, SWITCH, Flag, Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.collectives.launchers import find_rank
-from trainer.extensions.like.constants import MOMENTS, TENSORFLOW_DECAY_SKIPS, sizes_of
-from trainer.extensions.like.program import Meaning, Program, phase_keys, require_flags, require_work
+from trainer.extensions.like.constants import MOMENTS, TENSORFLOW_DECAY_SKIPS
+from trainer.extensions.like.program import Meaning, Program, phase_keys, require_flags, require_work, work_of
 
 COMMON = [
     Flag("--max_seq_length", integer, 512, "ids of an example", key="max_seq_length"),
@@ -96,21 +96,11 @@ def resolve(given: Given) -> Meaning:
             "eval_data": given["eval_files_dir"].replace(",", "+"),
             "eval_examples": given["max_eval_steps"] * given["eval_batch_size"],
         }
-    warnings = list[str]()
     if given["num_accumulation_steps"] > 1 and given["horovod"] and not given["allreduce_post_accumulation"]:
-        warnings.append(CLIPS_EACH)
+        given.warn(CLIPS_EACH)
     if find_rank()[1] > 1 and not given["horovod"]:
-        warnings.append(
-            "without --horovod each process trains on its own in the program; here it is an error"
-        )
-    verbs = {"do_train": "trains", "do_eval": "evaluates"}
-    does = " and ".join(verb for name, verb in verbs.items() if given[name])
-    return Meaning(
-        summary=f"{does}, {sizes_of([keys])} examples an update, {keys['precision']}, "
-        f"{given['optimizer_type']}, cuda",
-        phases=[keys],
-        warnings=warnings,
-    )
+        given.warn("without --horovod each process trains on its own in the program; here it is an error")
+    return Meaning(what=work_of(given), phases=[keys])
 
 
 def check_work(given: Given) -> None:
@@ -122,11 +112,4 @@ def check_work(given: Given) -> None:
         raise UsageError("AMP and Manual Mixed Precision Training are both activated! Error")
 
 
-PROGRAM = Program(
-    name="nvidia-tf/run_pretraining.py",
-    title="NVIDIA run_pretraining.py for TensorFlow",
-    source="NVIDIA/DeepLearningExamples 65211bd9, TensorFlow/LanguageModeling/BERT/run_pretraining.py",
-    commands={"": _FLAGS},
-    resolve=resolve,
-    syntax=ABSL,
-)
+PROGRAM = Program("nvidia-tf/run_pretraining.py", {"": _FLAGS}, resolve, syntax=ABSL)

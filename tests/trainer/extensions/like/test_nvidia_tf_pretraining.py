@@ -31,7 +31,7 @@ def phase(*words: str) -> dict[str, object]:
 
 
 def test_the_published_command_trains_on_65536_examples_an_update(eight_workers):
-    (found,) = understood(NAME, PROGRAM.published[0].split())["phases"]
+    (found,) = understood(NAME, PROGRAM.about.published[0].split())["phases"]
     assert_equal(found, SHAPE | {"device": "cuda", "precision": "fp16", "gelu": "tanh", "world_size": 8})
     assert_equal(found, {"batch_size": 64, "accumulation": 128, "update_examples": 65536})
     assert_equal(found, {"optimiser": "lamb-habana-tf", "optimiser_epsilon": 1e-6, "weight_decay": 0.01})

@@ -13,7 +13,7 @@ from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.collectives.launchers import find_rank
 from trainer.extensions.like.checkpoints import start_of_phase
-from trainer.extensions.like.constants import APEX_DECAY_SKIPS, NVLAMB, micro_batch, sizes_of
+from trainer.extensions.like.constants import APEX_DECAY_SKIPS, NVLAMB, micro_batch
 from trainer.extensions.like.machine import count_gpus
 from trainer.extensions.like.nvidia.run_pretraining import LARGEST_SCALE
 from trainer.extensions.like.program import Meaning, Program, phase_keys
@@ -117,17 +117,16 @@ _USUAL_MEANS = {128: 1.2, 512: 2.0}
 
 def resolve(given: Given) -> Meaning:
     """The phase that the command line asks for."""
-    warnings = list[str]()
     keys = ALWAYS | phase_keys(given, PROGRAM.flags(version=given.version).table)
     count = given["gradient_accumulation_steps"]
-    keys |= _device(given, warnings)
+    keys |= _device(given)
     keys |= {"batch_size": micro_batch(given["train_batch_size"], count), "accumulation": count}
     if given.values.get("enable_packed_data_mode"):
-        mean = read_mean(given["input_dir"], given["max_seq_length"], warnings)
-        keys |= {"accumulation": count_packs(count, mean, warnings), "packed_accumulation": "rows"}
+        mean = _read_mean(given)
+        keys |= {"accumulation": count_packs(given, count, mean), "packed_accumulation": "rows"}
     if not given["do_train"]:
         raise UsageError(f"{PROGRAM.name}: `do_train` must be True")
-    keys |= start_of_phase(given, warnings)
+    keys |= start_of_phase(given)
     is_bf16 = given.values.get("hmp") or given.values.get("autocast")
     keys |= {
         "steps": _whole(given, "max_steps"),
@@ -140,16 +139,11 @@ def resolve(given: Given) -> Meaning:
         keys = {name: value for name, value in keys.items() if name not in of_fp16}
     if given["skip_checkpoint"]:
         keys["checkpoint_every"] = 0
-        warnings.append("skip_checkpoint: the last update has a checkpoint here")
-    rows = "packed rows" if "packed_accumulation" in keys else "examples"
-    return Meaning(
-        summary=f"{sizes_of([keys])} {rows} an update, {keys['precision']}, lamb, {keys['device']}",
-        phases=[keys],
-        warnings=warnings,
-    )
+        given.warn("skip_checkpoint: the last update has a checkpoint here")
+    return Meaning(what=f"phase {2 if keys['phase2'] else 1}", phases=[keys])
 
 
-def _device(given: Given, warnings: list[str]) -> dict[str, Any]:
+def _device(given: Given) -> dict[str, Any]:
     """The device and the workers. Without a flag the program takes CUDA if available, else a processor."""
     keys: dict[str, Any] = {"device": "cpu", "world_size": find_rank()[1], "dist": False}
     if given["use_habana"]:
@@ -161,7 +155,7 @@ def _device(given: Given, warnings: list[str]) -> dict[str, Any]:
     if not gpus:
         return keys
     if gpus > 1 and keys["world_size"] == 1:
-        warnings.append(f"the program alone trains on all {gpus} GPUs, each with this batch; here on one")
+        given.warn(f"the program alone trains on all {gpus} GPUs, each with this batch; here on one")
     return keys | {"device": "cuda"}
 
 
@@ -180,19 +174,18 @@ def _whole(given: Given, name: str) -> int:
     return max(1, -int(-given[name] // 1))
 
 
-def count_packs(count: int, mean: float, warnings: list[str]) -> int:
+def count_packs(given: Given, count: int, mean: float) -> int:
     """Micro-batches of packed rows in place of those of single sequences. mean: sequences of a row."""
     packed = round(count / mean)
     if packed < 1:
-        warnings.append(
-            f"{count} micro-batches / {mean:g} sequences a pack rounds to 0, which ends the program; here 1"
-        )
+        found = f"{count} micro-batches / {mean:g} sequences a pack"
+        given.warn(f"{found} rounds to 0, which ends the program; here 1")
     return max(1, packed)
 
 
-def read_mean(directory: str, length: int, warnings: list[str]) -> float:
+def _read_mean(given: Given) -> float:
     """Sequences of a pack on average: the packer's number, else the program's for data of that length."""
-    path = metadata_path(directory)
+    path, length = metadata_path(given["input_dir"]), given["max_seq_length"]
     if storage.exists(path):
         found = read_object(path).get("avg_seq_per_sample")
         if not isinstance(found, int | float) or found <= 0:
@@ -203,17 +196,9 @@ def read_mean(directory: str, length: int, warnings: list[str]) -> float:
         raise UsageError(
             f"{path}: is missing, and max_seq_length is {length}, expected {known} to do without"
         )
-    mean = _USUAL_MEANS[length]
-    warnings.append(f"{path}: is missing; {mean:g} sequences a pack are assumed, as by the program")
+    mean: float = _USUAL_MEANS[length]
+    given.warn(f"{path}: is missing; {mean:g} sequences a pack are assumed, as by the program")
     return mean
 
 
-PROGRAM = Program(
-    name="habana/run_pretraining.py",
-    title="Habana run_pretraining.py",
-    source="HabanaAI/Model-References 9d1b913c (0.15.4), PyTorch/nlp/bert/pretraining/run_pretraining.py; "
-    "06bfc5ea (1.23)",
-    commands={"": _FIRST},
-    versions={"1.23": {"": _LATER}},
-    resolve=resolve,
-)
+PROGRAM = Program("habana/run_pretraining.py", {"": _FIRST}, resolve, versions={"1.23": {"": _LATER}})

@@ -12,10 +12,9 @@ from bertdata.cli.common.program_flags import ABSL, SWITCH, Flag, Given
 from bertdata.errors import UsageError
 from trainer.collectives.launchers import find_rank
 from trainer.extensions.like.checkpoints import last_checkpoint
-from trainer.extensions.like.constants import sizes_of
 from trainer.extensions.like.habana_tf.pretraining import LAMB
 from trainer.extensions.like.nvidia_tf import CLIPS_EACH, COMMON, check_work
-from trainer.extensions.like.program import Meaning, Program, phase_keys
+from trainer.extensions.like.program import Meaning, Program, phase_keys, work_of
 
 _FLAGS = [
     Flag("--bert_config_file", required=True, key="model_config", meaning="bert_config.json of the model"),
@@ -52,12 +51,11 @@ def resolve(given: Given) -> Meaning:
             f"{find_rank()[1]} workers were started: without --horovod each would train on its own"
         )
     workers, count = find_rank()[1] if given["horovod"] else 1, given["num_accumulation_steps"]
-    warnings = list[str]()
     variables = ("TF_BF16_CONVERSION", "TF_ENABLE_BF16_CONVERSION")  # by version
     asked = any(os.environ.get(name, "0") not in ("", "0") for name in variables)
     is_bf16 = asked or given["bf16_config_path"] is not None
     there = last_checkpoint(given["output_dir"]) > 0
-    keys = LAMB | phase_keys(given, _FLAGS) | _optimiser(given, workers, warnings)
+    keys = LAMB | phase_keys(given, _FLAGS) | _optimiser(given, workers)
     keys |= {
         "device": "hpu",
         "world_size": workers,
@@ -71,38 +69,25 @@ def resolve(given: Given) -> Meaning:
     if count == 1 and workers > 1:
         keys["clipping"] = "per_update"  # without accumulation Horovod sums before the clipping
     if count > 1 and workers > 1 and not given["allreduce_post_accumulation"]:
-        warnings.append(CLIPS_EACH)
+        given.warn(CLIPS_EACH)
     if given["do_eval"]:
         most = given["max_eval_steps"] * given["eval_batch_size"]
         keys |= {"eval_data": given["eval_files_dir"], "eval_examples": most}
     if given["deterministic_run"]:
         keys |= {"seed": 1, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    does = " and ".join(verb for verb in ("train", "eval") if given[f"do_{verb}"])
-    return Meaning(
-        summary=f"{does}, {sizes_of([keys])} examples an update, {keys['precision']}, "
-        f"{keys['optimiser']}, hpu",
-        phases=[keys],
-        warnings=warnings,
-    )
+    return Meaning(what=work_of(given), phases=[keys])
 
 
-def _optimiser(given: Given, workers: int, warnings: list[str]) -> dict[str, Any]:
+def _optimiser(given: Given, workers: int) -> dict[str, Any]:
     """LAMB for the exact word. Any other is Adam, whose decay is linear only for the word adam."""
     name = given["optimizer_type"]
     if name == "lamb":
         return {}
     if name == "adam":
         return {"optimiser": "adamw-bert"}
-    warnings.append(f"optimizer_type {name}: the program takes lamb for LAMB and any other word for Adam")
+    given.warn(f"optimizer_type {name}: the program takes lamb for LAMB and any other word for Adam")
     rate = given["learning_rate"] * workers
     return {"optimiser": "adamw-bert", "lr_schedule": "mlperf", "power": 0.5, "base_learning_rate": rate}
 
 
-PROGRAM = Program(
-    name="habana-tf/run_pretraining.py",
-    title="Habana run_pretraining.py for TensorFlow",
-    source="HabanaAI/Model-References 5cbd40c5, 9d1b913c (0.13, 0.15.4), TensorFlow/nlp/bert",
-    commands={"": _FLAGS},
-    resolve=resolve,
-    syntax=ABSL,
-)
+PROGRAM = Program("habana-tf/run_pretraining.py", {"": _FLAGS}, resolve, syntax=ABSL)

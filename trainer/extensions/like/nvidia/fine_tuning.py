@@ -11,9 +11,9 @@ from bertdata.cli.common.program_flags import SWITCH, Flag, Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.collectives.launchers import find_rank
-from trainer.extensions.like.constants import CLIPPED, micro_batch, sizes_of
+from trainer.extensions.like.constants import CLIPPED, micro_batch
 from trainer.extensions.like.nvidia.run_pretraining import ONE_GPU
-from trainer.extensions.like.program import Meaning, Program, phase_keys, require_files, require_work
+from trainer.extensions.like.program import Meaning, Program, phase_keys, require_files, require_work, work_of
 
 _COMMON_FLAGS = [
     Flag("--bert_model", required=True, idle=True, meaning="--config_file gives the shape"),
@@ -106,12 +106,12 @@ def _squad(given: Given) -> Meaning:
         keys["task_predict_file"] = path
     if evaluates:
         keys["task_eval_file"] = path
-    warnings = _tuning_warnings(given)
+    _warn_of_training(given)
     if given["do_eval"] and not evaluates:
-        warnings.append("--do_eval acts only with --do_predict: nothing is evaluated, as there")
+        given.warn("--do_eval acts only with --do_predict: nothing is evaluated, as there")
     if keys["world_size"] == 1 and not given["no_cuda"]:
-        warnings.append(ONE_GPU)
-    return Meaning(summary=_summary("squad", given, keys), phases=[keys], warnings=warnings)
+        given.warn(ONE_GPU)
+    return Meaning(what=f"squad ({work_of(given)})", phases=[keys])
 
 
 def _glue(given: Given) -> Meaning:
@@ -134,14 +134,14 @@ def _glue(given: Given) -> Meaning:
         "clipping": "none" if keys["precision"] == "fp16" else "per_update",
         "max_grad_norm": 1.0,
     }
-    warnings = _tuning_warnings(given)
+    _warn_of_training(given)
     if task == "cola" and given["do_predict"]:
         # CoLA's file for development has other columns than files to predict.
         keys |= {"do_predict": False, "do_eval": True}
-        warnings.append("--do_predict: the predictions are those of the evaluation, predictions.tsv")
+        given.warn("--do_predict: the predictions are those of the evaluation, predictions.tsv")
     if keys["clipping"] != "none" and given["do_train"]:
-        warnings.append("the gradient is clipped as a whole; the program clips that of each tensor")
-    return Meaning(summary=_summary(task, given, keys), phases=[keys], warnings=warnings)
+        given.warn("the gradient is clipped as a whole; the program clips that of each tensor")
+    return Meaning(what=f"{task} ({work_of(given)})", phases=[keys])
 
 
 def _tuning_keys(given: Given, size: int) -> dict[str, Any]:
@@ -165,44 +165,21 @@ def _tuning_keys(given: Given, size: int) -> dict[str, Any]:
     return keys
 
 
-def _tuning_warnings(given: Given) -> list[str]:
-    """The differences between the program and this trainer that the command line shows."""
-    warnings = list[str]()
+def _warn_of_training(given: Given) -> None:
+    """Warn of the differences between the program and this trainer in a training."""
     epochs = given["num_train_epochs"]
     if not given["do_train"]:
-        return warnings
+        return
     if epochs != int(epochs):
-        warnings.append(
+        given.warn(
             f"--num_train_epochs {epochs:g}: the program stops after {int(epochs)}, within its schedule"
         )
     if given["max_steps"] > 0:
-        warnings.append("--max_steps: the program makes one update more than that")
+        given.warn("--max_steps: the program makes one update more than that")
     if given["skip_checkpoint"]:
-        warnings.append("--skip_checkpoint: the model is saved all the same, at the end")
-    return warnings
+        given.warn("--skip_checkpoint: the model is saved all the same, at the end")
 
 
-def _summary(task: str, given: Given, keys: dict[str, Any]) -> str:
-    """The command line in one line."""
-    work = [name for name in ("do_train", "do_eval", "do_predict") if given[name]]
-    does = ", ".join(name.removeprefix("do_") for name in work)
-    return (
-        f"{task} ({does}), {sizes_of([keys])} features an update, {keys['precision']}, adam, {keys['device']}"
-    )
+SQUAD = Program("nvidia/run_squad.py", {"": _SQUAD_FLAGS}, _squad)
 
-
-SQUAD = Program(
-    name="nvidia/run_squad.py",
-    title="NVIDIA run_squad.py",
-    source="NVIDIA/DeepLearningExamples 65211bd9, PyTorch/LanguageModeling/BERT/run_squad.py",
-    commands={"": _SQUAD_FLAGS},
-    resolve=_squad,
-)
-
-GLUE = Program(
-    name="nvidia/run_glue.py",
-    title="NVIDIA run_glue.py",
-    source="NVIDIA/DeepLearningExamples 65211bd9, PyTorch/LanguageModeling/BERT/run_glue.py",
-    commands={"": _GLUE_FLAGS},
-    resolve=_glue,
-)
+GLUE = Program("nvidia/run_glue.py", {"": _GLUE_FLAGS}, _glue)

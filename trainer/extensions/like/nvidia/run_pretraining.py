@@ -11,7 +11,7 @@ from bertdata.cli.common.program_flags import SWITCH, Flag, Given
 from bertdata.errors import UsageError
 from trainer.collectives.launchers import find_rank
 from trainer.extensions.like.checkpoints import start_of_phase
-from trainer.extensions.like.constants import APEX_DECAY_SKIPS, NVLAMB, micro_batch, sizes_of
+from trainer.extensions.like.constants import APEX_DECAY_SKIPS, NVLAMB, micro_batch
 from trainer.extensions.like.program import Meaning, Program, phase_keys
 
 LARGEST_SCALE = 2.0**24
@@ -77,8 +77,7 @@ def resolve(given: Given) -> Meaning:
     size = micro_batch(given["train_batch_size"], count)
     if not given["do_train"]:
         raise UsageError("`do_train` must be True.")
-    warnings = list[str]()
-    start = start_of_phase(given, warnings)
+    start = start_of_phase(given)
     fp16 = given["fp16"] or given["amp"]
     post = given["allreduce_post_accumulation"]
     keys = NVLAMB | phase_keys(given, _LATER_FLAGS if given.version else FLAGS) | start
@@ -103,24 +102,14 @@ def resolve(given: Given) -> Meaning:
         keys["device_options"] = {"cuda_graphs": True}
     if given["skip_checkpoint"]:
         keys["checkpoint_every"] = 0
-        warnings.append("--skip_checkpoint: one checkpoint is saved all the same, at the end")
+        given.warn("--skip_checkpoint: one checkpoint is saved all the same, at the end")
     if cards == 1 and not given.version:
-        warnings.append(ONE_GPU)
+        given.warn(ONE_GPU)
     if given["loss_scale"] and not given.version:
-        warnings.append("--loss_scale is kept; the program overwrites it with --init_loss_scale")
-    return Meaning(
-        summary=f"phase {2 if keys.get('phase2') else 1}, {sizes_of([keys])} examples an update, "
-        f"{keys['precision']}, lamb, cuda",
-        phases=[keys],
-        warnings=warnings,
-    )
+        given.warn("--loss_scale is kept; the program overwrites it with --init_loss_scale")
+    return Meaning(what=f"phase {2 if keys.get('phase2') else 1}", phases=[keys])
 
 
 PROGRAM = Program(
-    name="nvidia/run_pretraining.py",
-    title="NVIDIA run_pretraining.py",
-    source="NVIDIA/DeepLearningExamples 65211bd9, PyTorch/LanguageModeling/BERT/run_pretraining.py",
-    commands={"": FLAGS},
-    versions={"a9e2c1d5": {"": _LATER_FLAGS}},
-    resolve=resolve,
+    "nvidia/run_pretraining.py", {"": FLAGS}, resolve, versions={"a9e2c1d5": {"": _LATER_FLAGS}}
 )

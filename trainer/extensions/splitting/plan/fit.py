@@ -107,7 +107,7 @@ def check_fits(
     """SettingsError names the first difference between the plan's run and this one.
 
     sequence_length: the longest of the run, which may be shorter than the plan's. optimiser: may be another
-    with moments of the same size. where: the plan's file. head: of ``plan.HEADS``; None: any.
+    with moments of the same size. where: the plan's file. head: as of a plan; None: any.
     """
 
     def fits(holds: bool, planned: str) -> None:

@@ -197,9 +197,11 @@ def _read(path: str, config: Config, devices: int | None) -> Plan:
 
 def _as_json(plan: Plan) -> dict[str, Any]:
     """The plan, and what follows from it: seconds, bytes, fractions."""
+    from trainer.extensions.splitting.plan.parts import count_weights  # imports torch
+
     return {
         "strategy": plan.strategy,
-        "parameters": plan.parameters,
+        "parameters": count_weights(plan),
         "devices": plan.devices,
         "examples": plan.examples,
         "seconds": plan.seconds,
