@@ -78,7 +78,10 @@ def run(arguments: Sequence[str]) -> None:
 def _override(
     phases: Sequence[Mapping[str, Any]], arguments: Sequence[str], prog: str
 ) -> list[dict[str, Any]]:
-    """The keys of each phase, where flags of ours win. Of two values each phase has its own."""
+    """The keys of each phase, where flags of ours win. Of two values each phase has its own.
+
+    Other programs' data have no manifest, so that none is expected.
+    """
     flags = read_flags(arguments, prog)
     if flags.pop("config", None) is not None:
         raise SettingsError(
@@ -86,7 +89,7 @@ def _override(
         )
     numbers = [1 if len(phases) == 1 and keys.get("phase2") else number for number, keys in enumerate(phases)]
     return [
-        steps_or_epochs(dict(keys), read_keys(of_phase(flags, number, number)))
+        steps_or_epochs({"unverified": True, **keys}, read_keys(of_phase(flags, number, number)))
         for number, keys in zip(numbers, phases, strict=True)
     ]
 

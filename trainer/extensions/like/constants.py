@@ -53,8 +53,22 @@ TRANSFORMERS_ADAMW: dict[str, Any] = {
 APEX_DECAY_SKIPS = ["bias", "gamma", "beta", "LayerNorm"]
 """Parts of the names of weights that NVIDIA's programs put into the group without decay."""
 
-TENSORFLOW_DECAY_SKIPS = ["LayerNorm", "layer_norm", "bias"]
-"""The same of the programs for TensorFlow."""
+TENSORFLOW: dict[str, Any] = {
+    "gelu": "tanh",
+    **MOMENTS,
+    "decay_skips": ["LayerNorm", "layer_norm", "bias"],
+    "max_grad_norm": 1.0,
+    "eval_every": 0,
+}
+"""Settings of NVIDIA's and Habana's programs for TensorFlow."""
+
+TENSORFLOW_LAMB = TENSORFLOW | {
+    "optimiser": "lamb-habana-tf",
+    "clipping": "per_micro_batch_divided",
+    "lr_schedule": "habana-tf",
+    "keep_checkpoints": 5,
+}
+"""Those of their pre-training. The schedule multiplies the rate of one worker by their number."""
 
 HDF5_DATA = (
     "hdf5_lower_case_1_seq_len_{}_max_pred_{}_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5/"

@@ -8,15 +8,9 @@ from bertdata.cli.common.program_flags import ABSL, Flag, Given
 from bertdata.errors import UsageError
 from trainer.extensions.like.checkpoints import has_checkpoints
 from trainer.extensions.like.constants import MOMENTS
+from trainer.extensions.like.flag_tables import own_flags, phase_keys
 from trainer.extensions.like.machine import count_gpus
-from trainer.extensions.like.program import (
-    Meaning,
-    Program,
-    phase_keys,
-    require_files,
-    require_flags,
-    require_work,
-)
+from trainer.extensions.like.program import Meaning, Program, require_files, require_flags, require_work
 
 LOGGED_STEPS = 100
 """Steps between two lines of TensorFlow's log."""
@@ -37,9 +31,9 @@ _COMMON = [
     Flag("--init_checkpoint", meaning="checkpoint to take the weights from, unless output_dir has one"),
     Flag("--do_lower_case", boolean, True, "lower-case the text", key="lower_case"),
     Flag("--do_train", boolean, False, "train", key="do_train"),
+    *own_flags(float, "--num_train_epochs=3.0"),
     Flag("--train_batch_size", integer, 32, "features of an update over all cores"),
     Flag("--learning_rate", float, 5e-5, "learning rate", key="base_learning_rate"),
-    Flag("--num_train_epochs", float, 3.0, "passes over the training file", key="num_train_epochs"),
     Flag("--warmup_proportion", float, 0.1, "warm-up as a share of the updates", key="warmup"),
     Flag("--save_checkpoints_steps", integer, 1000, "updates between two checkpoints",
          key="checkpoint_every"),
@@ -51,24 +45,19 @@ _SQUAD_FLAGS = [
     *_COMMON,
     Flag("--train_file", key="task_train_file", meaning="file to train on, train-v1.1.json"),
     Flag("--predict_file", key="task_predict_file", meaning="file to write predictions of, dev-v1.1.json"),
-    Flag("--max_seq_length", integer, 384, "ids of a feature", key="max_seq_length"),
-    Flag("--doc_stride", integer, 128, "tokens from one span to the next", key="doc_stride"),
-    Flag("--max_query_length", integer, 64, "tokens of a question at most", key="max_query_length"),
+    *own_flags(integer, "--max_seq_length=384 --doc_stride=128 --max_query_length=64 --n_best_size=20 "
+               "--max_answer_length=30"),
+    *own_flags(boolean, "--version_2_with_negative=false"),
+    *own_flags(float, "--null_score_diff_threshold=0.0"),
     Flag("--do_predict", boolean, False, "write predictions of predict_file", key="do_predict"),
     Flag("--predict_batch_size", integer, 8, "features of a batch of predictions over all cores"),
-    Flag("--n_best_size", integer, 20, "answers of a question in nbest_predictions.json", key="n_best_size"),
-    Flag("--max_answer_length", integer, 30, "tokens of an answer at most", key="max_answer_length"),
-    Flag("--version_2_with_negative", boolean, False, "SQuAD 2.0: questions without an answer",
-         key="version_2_with_negative"),
-    Flag("--null_score_diff_threshold", float, 0.0, "SQuAD 2.0: advantage of no answer over the best one",
-         key="null_score_diff_threshold"),
     Flag("--verbose_logging", boolean, False, idle=True, meaning="warnings are not repeated"),
 ]  # fmt: skip
 _CLASSIFIER_FLAGS = [
     *_COMMON,
     Flag("--data_dir", key="task_dir", meaning="directory of the task's .tsv files; required"),
     Flag("--task_name", meaning="CoLA, MNLI or MRPC; required"),
-    Flag("--max_seq_length", integer, 128, "ids of a feature", key="max_seq_length"),
+    *own_flags(integer, "--max_seq_length=128"),
     Flag("--do_eval", boolean, False, "evaluate at the end", key="do_eval"),
     Flag("--do_predict", boolean, False, "write predictions of the test file", key="do_predict"),
     Flag("--eval_batch_size", integer, 8, "features of an evaluation batch over all cores"),
@@ -122,7 +111,6 @@ def _meaning(given: Given, table: Sequence[Flag], own: Mapping[str, Any], eval_s
         "dist": count > 1,
         "precision": "fp32",
         "gelu": "tanh",
-        "unverified": True,
         "batch_size": of_core(given, "train_batch_size", count),
         "accumulation": 1,
         "start_from_ckpt": (given["init_checkpoint"] or None) if given["do_train"] or not there else None,

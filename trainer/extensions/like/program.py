@@ -133,20 +133,6 @@ class Program:
         return self.versions[version] if version else self.commands
 
 
-def phase_keys(given: Given, table: Sequence[Flag], phase: int = 0) -> dict[str, Any]:
-    """The keys that flags set as they are, in a phase counted from 0. Values that are None are left out."""
-    keys = {}
-    for flag in table:
-        value = given[flag.name]
-        if flag.key is None or value is None:
-            continue
-        value = flag.of_key(value)
-        if isinstance(value, list) and flag.count == 2:
-            value = value[phase]
-        keys[flag.key] = value
-    return keys
-
-
 def work_of(given: Given) -> str:
     """The verbs of the switches --do_train, --do_eval and --do_predict that are true."""
     return ", ".join(verb for verb in ("train", "eval", "predict") if given.values.get(f"do_{verb}"))

@@ -8,9 +8,10 @@ from typing import Any
 
 from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
+from trainer.extensions.like.flag_tables import phase_keys
 from trainer.extensions.like.graphcore import pretraining_flags as flags
 from trainer.extensions.like.graphcore import values
-from trainer.extensions.like.program import Meaning, Program, phase_keys
+from trainer.extensions.like.program import Meaning, Program
 
 _SOURCE = "graphcore/examples 553b90b5"
 _GENERATED = 10_000_000  # examples that the program counts in generated data
@@ -59,7 +60,6 @@ def _usual(opts: Given) -> dict[str, Any]:
         "precision": "fp32" if opts["precision"] == 32 else "fp16",
         "output_dir": opts["checkpoint_path"],
         "keep_checkpoints": values.KEPT,
-        "unverified": True,
         **({"wandb_project": "tf-bert"} if opts["wandb"] else {}),
         "device_options": values.device_options(
             opts,

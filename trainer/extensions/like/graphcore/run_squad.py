@@ -4,9 +4,10 @@ from typing import Any
 
 from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
+from trainer.extensions.like.flag_tables import phase_keys
 from trainer.extensions.like.graphcore import values
 from trainer.extensions.like.graphcore.squad_flags import TABLE
-from trainer.extensions.like.program import Meaning, Program, phase_keys
+from trainer.extensions.like.program import Meaning, Program
 
 _SOURCE = "graphcore/examples 09b7c672"
 

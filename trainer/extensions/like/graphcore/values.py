@@ -60,16 +60,6 @@ def own_copies() -> Mapping[str, str]:
     return {path.name: str(path) for path in sorted(_OWN_COPIES.glob("*.json"))}
 
 
-def yes_or_no(text: str) -> bool:
-    """The value of a flag that takes the words for true and false. ValueError for another word."""
-    word = text.lower()
-    if word in ("true", "t", "1", "yes", "y"):
-        return True
-    if word in ("false", "f", "0", "no", "n"):
-        return False
-    raise ValueError(text)
-
-
 def warmup_of(value: Any, per_step: int) -> int | float:
     """The warm-up in updates, or as a fraction of them. UsageError, in the program's words, for neither.
 

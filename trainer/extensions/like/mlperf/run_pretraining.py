@@ -10,9 +10,10 @@ from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.extensions.like.checkpoints import KEEP_ALL, find_named_step, has_checkpoints
 from trainer.extensions.like.constants import MOMENTS
+from trainer.extensions.like.flag_tables import own_flags, phase_keys
 from trainer.extensions.like.google import HOST_FLAGS, LOGGED_STEPS, of_core
 from trainer.extensions.like.machine import is_here
-from trainer.extensions.like.program import Meaning, Program, phase_keys, require_flags, require_work
+from trainer.extensions.like.program import Meaning, Program, require_flags, require_work
 
 _TABLE = [
     Flag("--bert_config_file", key="model_config", meaning="bert_config.json, the model's shape; required"),
@@ -20,8 +21,7 @@ _TABLE = [
          "with --do_eval --nodo_train those to evaluate on; required"),
     Flag("--output_dir", key="output_dir", meaning="directory of checkpoints and results; required"),
     Flag("--init_checkpoint", meaning="checkpoint to take the weights from, unless output_dir has one"),
-    Flag("--max_seq_length", integer, 128, "ids of an example", key="max_seq_length"),
-    Flag("--max_predictions_per_seq", integer, 20, "masked ids of an example", key="max_predictions_per_seq"),
+    *own_flags(integer, "--max_seq_length=128 --max_predictions_per_seq=20"),
     Flag("--do_train", boolean, False, "train"),
     Flag("--do_eval", boolean, False, "evaluate, after training or without it"),
     Flag("--train_batch_size", integer, 32, "examples of a micro-step over all GPUs or cores"),
@@ -209,7 +209,6 @@ def _machine_keys(given: Given) -> dict[str, Any]:
         "dist": count > 1,
         "precision": "fp32",
         "compile": compiles is not None,
-        "unverified": True,
         "gelu": "tanh",
     }
 
