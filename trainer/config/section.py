@@ -27,15 +27,11 @@ class Section:
 
     def __post_init__(self) -> None:
         """SettingsError for the first value of a wrong type or out of its range."""
-        check_values(self.given(), schema_of(type(self)))
+        check_values(self.values(), schema_of(type(self)))
 
     def values(self) -> dict[str, Any]:
         """The values by key."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def given(self) -> dict[str, Any]:
-        """The values to check, by key."""
-        return self.values()
 
     def idle(self) -> list[str]:
         """The keys that have no effect because of the value of another."""
@@ -165,10 +161,7 @@ class UpdateSection(Section):
     @property
     def clipping_point(self) -> str:
         """The point at which gradients are clipped, by default the optimiser's usual one."""
-        if self.clipping != "usual":
-            return self.clipping
-        usual: str = find("preset", self.optimiser).clipping
-        return usual
+        return str(find("preset", self.optimiser).clipping) if self.clipping == "usual" else self.clipping
 
     @property
     def clips_micro_batches(self) -> bool:
