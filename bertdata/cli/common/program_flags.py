@@ -26,8 +26,8 @@ class Flag:
     names: every spelling, the one that names the value last. kind: SWITCH, or the reader of a value's text.
     default: the program's; with a count that of all values. meaning: a line of help, with the unit. key: the
     key of our own configuration that has the same value. values: what the program accepts, each with the
-    value that it stands for in the key. count: of values that follow; "+" one or more, "?" at most one.
-    idle: the flag has no effect here, and meaning says why.
+    value that it stands for in the key. count: of values that follow; "+" one or more, "?" at most
+    one, without which it is true. idle: the flag has no effect here, and meaning says why.
     """
 
     names: str
@@ -179,6 +179,8 @@ def _add(group: argparse._ArgumentGroup, flag: Flag, syntax: str) -> None:
     more["metavar"] = _METAVARS.get(more["type"], "X")
     if flag.count is not None:
         more["nargs"] = flag.count
+    if flag.count == "?":
+        more["const"] = True
     group.add_argument(*flag.spellings, **more)
 
 

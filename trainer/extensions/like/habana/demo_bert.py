@@ -6,10 +6,10 @@ from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.extensions.formats.hub_cache import SIZES
-from trainer.extensions.like.constants import BERT_LARGE, HDF5_DATA, TRANSFORMERS_ADAMW, micro_batch
+from trainer.extensions.like.constants import BERT_LARGE, HDF5_DATA, NVLAMB, TRANSFORMERS_ADAMW, micro_batch
 from trainer.extensions.like.flag_tables import phase_keys
 from trainer.extensions.like.habana.demo_bert_flags import FIRST, LATER
-from trainer.extensions.like.habana.run_pretraining import ALWAYS, packed
+from trainer.extensions.like.habana.run_pretraining import packed
 from trainer.extensions.like.nvidia.run_pretraining import continued, started
 from trainer.extensions.like.program import Meaning, Program
 
@@ -64,7 +64,7 @@ def _pretraining(given: Given) -> Meaning:
 def _phase(given: Given, number: int) -> dict[str, Any]:
     """The keys of a phase, counted from 0."""
     shape = {"model_config": given["config_file"]} if given["config_file"] else BERT_LARGE
-    keys = shape | ALWAYS | _common(given, given["world_size"])
+    keys = shape | NVLAMB | {"gelu": "exact"} | _common(given, given["world_size"])
     keys |= phase_keys(given, PROGRAM.flags("pretraining", given.version).table, number)
     keys |= {
         "train_data": (given["data_dir"] or _USUAL_DATA)[number],

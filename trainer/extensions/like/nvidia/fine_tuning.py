@@ -11,7 +11,7 @@ from bertdata.cli.common.program_flags import SWITCH, Flag, Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.collectives.launchers import find_rank
-from trainer.extensions.like.constants import CLIPPED, micro_batch
+from trainer.extensions.like.constants import CLIPPED, MOMENTS, micro_batch
 from trainer.extensions.like.flag_tables import own_flags, phase_keys, rows_of
 from trainer.extensions.like.nvidia.run_pretraining import FLAGS, ONE_GPU
 from trainer.extensions.like.program import Meaning, Program, require_files, require_work, work_of
@@ -64,11 +64,8 @@ _GLUE_FLAGS = [
     Flag("--server_port", default="", idle=True, meaning="for a debugger"),
 ]  # fmt: skip
 
-_ADAM: dict[str, Any] = {
+_ADAM: dict[str, Any] = MOMENTS | {
     "optimiser": "adamw-bert",  # without bias correction, as apex FusedAdam is called and BertAdam is
-    "beta1": 0.9,
-    "beta2": 0.999,
-    "weight_decay": 0.01,
     "decay_skips": ["bias", "LayerNorm.bias", "LayerNorm.weight"],
     "lr_schedule": "nvidia-linear",
 }

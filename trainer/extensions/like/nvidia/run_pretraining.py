@@ -13,7 +13,7 @@ from bertdata.cli.common.program_flags import SWITCH, Flag, Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.collectives.launchers import find_rank
-from trainer.extensions.like.constants import APEX_DECAY_SKIPS, NVLAMB, micro_batch
+from trainer.extensions.like.constants import NVLAMB, micro_batch
 from trainer.extensions.like.flag_tables import idle_flags, own_flags, phase_keys
 from trainer.extensions.like.program import Meaning, Program
 
@@ -102,7 +102,6 @@ def phase_of(given: Given, table: Sequence[Flag]) -> dict[str, Any]:
         raise UsageError("`do_train` must be True.")
     keys = NVLAMB | phase_keys(given, table) | _start(given)
     keys |= {
-        "decay_skips": APEX_DECAY_SKIPS,
         "precision": "fp16" if given["fp16"] or given["amp"] else "fp32",
         "init_loss_scale": scale,
         "max_loss_scale": max(LARGEST_SCALE, scale),
@@ -110,7 +109,6 @@ def phase_of(given: Given, table: Sequence[Flag]) -> dict[str, Any]:
         "batch_size": size,
         "accumulation": count,
         "world_size": find_rank()[1],
-        "keep_checkpoints": 3,
     }
     if given["skip_checkpoint"]:
         keys["checkpoint_every"] = 0
