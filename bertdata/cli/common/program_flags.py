@@ -64,12 +64,14 @@ class Flag:
 class Given:
     """A command line as the program reads it.
 
-    values: of every flag by its name, the program's defaults included. explicit: the names of those on the
-    command line. warnings: what the program ignores without a word, and what it does otherwise than we do.
+    table: the flags that the program has. values: of every one by its name, the program's defaults included.
+    explicit: the names of those on the command line. warnings: what the program ignores without a word, and
+    what is done otherwise than by the program.
     """
 
     command: str
     version: str
+    table: Sequence[Flag]
     values: dict[str, Any]
     explicit: frozenset[str]
     warnings: list[str] = field(default_factory=list)
@@ -121,6 +123,7 @@ class ProgramFlags:
         return Given(
             command=command,
             version=version,
+            table=self.table,
             values=defaults | switches | explicit,
             explicit=frozenset(explicit),
             warnings=warnings,

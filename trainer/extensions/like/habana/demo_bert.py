@@ -65,7 +65,7 @@ def _phase(given: Given, number: int) -> dict[str, Any]:
     """The keys of a phase, counted from 0."""
     shape = {"model_config": given["config_file"]} if given["config_file"] else BERT_LARGE
     keys = shape | NVLAMB | {"gelu": "exact"} | _common(given, given["world_size"])
-    keys |= phase_keys(given, PROGRAM.flags("pretraining", given.version).table, number)
+    keys |= phase_keys(given, number)
     keys |= {
         "train_data": (given["data_dir"] or _USUAL_DATA)[number],
         "max_predictions_per_seq": _MOST_PREDICTIONS[number],
@@ -93,8 +93,7 @@ def _phase(given: Given, number: int) -> dict[str, Any]:
 def _finetuning(given: Given) -> Meaning:
     cards = 8 if given["dist"] and given["world_size"] == 1 else given["world_size"]
     task, steps = given["task_name"], given["max_steps"] or 0
-    keys = TRANSFORMERS_ADAMW | _common(given, cards)
-    keys |= phase_keys(given, PROGRAM.flags("finetuning", given.version).table) | _files(given)
+    keys = TRANSFORMERS_ADAMW | _common(given, cards) | phase_keys(given) | _files(given)
     keys |= {
         "start_from_ckpt": SIZES[given["model_name_or_path"]],
         "gelu": "exact",

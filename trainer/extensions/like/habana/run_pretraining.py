@@ -68,7 +68,7 @@ _USUAL_MEANS = {128: 1.2, 512: 2.0}
 
 def resolve(given: Given) -> Meaning:
     """The phase that the command line asks for."""
-    keys = phase_of(given, PROGRAM.flags(version=given.version).table) | _device(given)
+    keys = phase_of(given) | _device(given)
     keys |= {"gelu": "exact", "log_every": _whole(given, "log_freq"), "steps": _whole(given, "max_steps")}
     if given.values.get("enable_packed_data_mode"):
         keys |= packed(given, keys["accumulation"], _read_mean(given))

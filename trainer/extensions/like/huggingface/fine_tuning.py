@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from bertdata.cli.common.program_flags import Flag, Given
@@ -56,7 +56,7 @@ def _qa(given: Given) -> Meaning:
     else:
         given.warn(f"the dataset {name} is not downloaded: append -- --data-dir DIR, with its files in DIR")
     negative = given["version_2_with_negative"] or dataset == "squad_v2"
-    keys = _training_keys(given, _QA_FLAGS)
+    keys = _training_keys(given)
     keys |= {"task": "squad", "version_2_with_negative": negative}
     return Meaning(what=_work(given, keys), phases=[keys])
 
@@ -64,7 +64,7 @@ def _qa(given: Given) -> Meaning:
 def _glue(given: Given) -> Meaning:
     """The fine-tuning, the evaluation and the predictions that the command line asks for."""
     name = given["task_name"] and given["task_name"].lower()
-    keys = _training_keys(given, _GLUE_FLAGS)
+    keys = _training_keys(given)
     if name is not None:
         if name not in _TASKS:
             raise UsageError(f"Unknown task, you should pick one in {','.join(sorted(_TASKS))}")
@@ -108,7 +108,7 @@ def _columns(path: str) -> list[str]:
     return next(csv.reader(io.StringIO(text)), [])
 
 
-def _training_keys(given: Given, table: Sequence[Flag]) -> dict[str, Any]:
+def _training_keys(given: Given) -> dict[str, Any]:
     """The keys that the flags of both programs set."""
     for flag in REFUSED:
         if given[flag.name] != flag.default:
@@ -121,7 +121,7 @@ def _training_keys(given: Given, table: Sequence[Flag]) -> dict[str, Any]:
     if continues and given["do_train"]:
         given.warn(f"{given['output_dir']}: has checkpoints, so that the run continues from the newest")
     reports = given["report_to"] or ()
-    keys = TRANSFORMERS_ADAMW | phase_keys(given, table)
+    keys = TRANSFORMERS_ADAMW | phase_keys(given)
     keys |= {
         **_devices(given),
         "gelu": "exact",

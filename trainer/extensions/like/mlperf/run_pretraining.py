@@ -57,7 +57,7 @@ def _training(given: Given) -> Meaning:
     machine = _machine_keys(given)
     micro_steps = max(1, given["steps_per_update"])
     size = _of_replica(given, "train_batch_size", machine["world_size"])
-    keys = machine | phase_keys(given, _TABLE) | _optimiser(given, machine["world_size"])
+    keys = machine | phase_keys(given) | _optimiser(given, machine["world_size"])
     keys |= {
         "train_data": given["input_file"],
         "batch_size": size,
@@ -131,7 +131,7 @@ def _evaluation(given: Given) -> Meaning:
     }
     if given["use_tpu"]:
         settings["eval_batch_size_per_core"] = evaluated["eval_batch_size"]
-    keys = machine | phase_keys(given, _TABLE) | evaluated | {"steps": max(1, until)}
+    keys = machine | phase_keys(given) | evaluated | {"steps": max(1, until)}
     if named is None:
         keys["start_from_ckpt"] = start
         which = f"the newest in output_dir, and each newer one, until one of step >= {until} was evaluated"

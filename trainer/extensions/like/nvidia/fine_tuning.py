@@ -78,7 +78,7 @@ def _squad(given: Given) -> Meaning:
     require_files(given, {"do_train": "train_file", "do_predict": "predict_file"})
     path = given["predict_file"]
     evaluates = given["do_eval"] and given["do_predict"]
-    keys = phase_keys(given, _SQUAD_FLAGS) | _tuning_keys(given, size)
+    keys = phase_keys(given) | _tuning_keys(given, size)
     keys |= {
         "task": "squad",
         "do_eval": evaluates,
@@ -109,7 +109,7 @@ def _glue(given: Given) -> Meaning:
         )
     folder, task = given["data_dir"], given["task_name"]
     file = storage.join(folder, "dev_matched.tsv" if task == "mnli" else "dev.tsv")
-    keys = phase_keys(given, _GLUE_FLAGS) | _tuning_keys(given, size)
+    keys = phase_keys(given) | _tuning_keys(given, size)
     keys |= {
         "task_train_file": storage.join(folder, "train.tsv"),
         "task_eval_file": file,

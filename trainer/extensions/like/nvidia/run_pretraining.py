@@ -6,7 +6,6 @@ rank, -1 without a launcher, to its seed; here each worker derives its own from 
 """
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from bertdata.cli.common.program_flags import SWITCH, Flag, Given
@@ -77,7 +76,7 @@ _LATER_FLAGS = [
 
 def resolve(given: Given) -> Meaning:
     """The phase that the command line trains."""
-    keys = phase_of(given, _LATER_FLAGS if given.version else FLAGS) | {
+    keys = phase_of(given) | {
         "device": "cuda",
         "gelu": "tanh",
         "allreduce_post_accumulation_fp16": given["allreduce_post_accumulation"]
@@ -94,13 +93,13 @@ def resolve(given: Given) -> Meaning:
     return Meaning(what=f"phase {2 if keys['phase2'] else 1}", phases=[keys])
 
 
-def phase_of(given: Given, table: Sequence[Flag]) -> dict[str, Any]:
+def phase_of(given: Given) -> dict[str, Any]:
     """The keys that this program and Habana's give a phase by the same flags."""
     count, scale = given["gradient_accumulation_steps"], float(given["init_loss_scale"])
     size = micro_batch(given["train_batch_size"], count)
     if not given["do_train"]:
         raise UsageError("`do_train` must be True.")
-    keys = NVLAMB | phase_keys(given, table) | _start(given)
+    keys = NVLAMB | phase_keys(given) | _start(given)
     keys |= {
         "precision": "fp16" if given["fp16"] or given["amp"] else "fp32",
         "init_loss_scale": scale,
