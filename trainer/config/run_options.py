@@ -26,11 +26,6 @@ class WorkersSection(Section):
         post, halves = self.allreduce_post_accumulation, self.allreduce_post_accumulation_fp16
         check(post or not halves, "allreduce_post_accumulation_fp16 needs allreduce_post_accumulation")
 
-    def check_size(self, found: int) -> None:
-        """SettingsError for another number of workers than was expected."""
-        remedy = "start as many workers, or, without a launcher, give --dist"
-        check(self.world_size in (None, found), f"world_size is {self.world_size}, found {found}: {remedy}")
-
 
 @dataclass(frozen=True, kw_only=True)
 class StartSection(Section):

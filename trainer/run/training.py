@@ -12,8 +12,8 @@ from bertdata.errors import BertDataError, StorageError
 from bertdata.io.terminal import say_error
 from trainer.checkpoint.state import State
 from trainer.checkpoint.writing import CheckpointWriter, WholeTensors
-from trainer.config.schedule import Schedule
 from trainer.config.settings import Config
+from trainer.config.updates import Schedule
 from trainer.data.dealing import Rows, find_rows
 from trainer.data.flat import Form, make_form
 from trainer.data.loader import Loader, Update
@@ -28,7 +28,8 @@ from trainer.update.strategy import find_strategy
 def plan_updates(runtime: Runtime, data: OpenedDataset) -> "PlannedUpdates":
     """The configured updates of a phase. SettingsError where the data cannot have the configured rows."""
     rows = find_rows(runtime.config, data)
-    grow = runtime.config.recipe is not None and runtime.config.recipe.counts_tokens
+    keys = runtime.config.keys
+    grow = keys["batch_warmup_from"] or keys["train_tokens"] or keys["warmup_tokens"]
     planned: PlannedUpdates = (
         find("update", "counted in tokens")(runtime, rows) if grow else PlannedUpdates(runtime, rows)
     )

@@ -61,7 +61,7 @@ class Ipu(Device):
         if config.update.precision == "bf16":
             remedy = "give --precision fp16 --loss-scaling 1024"
             raise SettingsError(f"device 'ipu': precision bf16: IPUs have fp16; {remedy}")
-        if config.loading is not None and config.loading.bins:
+        if config.keys["bins"]:
             raise SettingsError("device 'ipu': bins make rows of several widths, its programs take one")
         self.torch_device = torch.device("cpu")
         try:
