@@ -1,19 +1,34 @@
-"""Batches of tensors: what the model asks of every batch, and the flat one."""
+"""Batches of tensors: what the model asks of every batch, and flat ones, made of gathered examples."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from bertdata.examples.columns import Array
+from trainer.data.budgets import Budget, Budgets, find_budgets
+from trainer.data.dealing import Rows, group_size
+from trainer.data.examples import GatheredExamples, gather
+from trainer.registry import find
+
+_MOST_LISTED = 8  # budgets named in the log
 
 Targets = Mapping[str, Tensor]
 """A task's own columns by name, int32, zeros for what is missing.
 
 (B,), of packs (B, K): one value an example, or its number of items under the name of their end offsets.
 (B, most), of packs (B, K, most): its items. A column with an item for each id has the shape of input_ids.
+"""
+
+FlatAttention = Callable[..., Tensor]
+"""Attention of each token to the tokens of its own sequence, as each device implements it.
+
+Called with query, key and value, (T, heads, head size) each; ends: (N + 1,) int32, 0 and then the row after
+each of the N sequences, some of which may be empty; longest: no sequence has more tokens; dropout, scale and
+reach as of ``Sequences.attend``. Returns the attended values, of the same shape.
 """
 
 
@@ -25,7 +40,7 @@ class Sequences:
 
     one_product = True
 
-    def __init__(self, ends: Tensor, longest: int, attention: Callable[..., Tensor]) -> None:
+    def __init__(self, ends: Tensor, longest: int, attention: FlatAttention) -> None:
         self.ends, self.longest, self.attention = ends, longest, attention
 
     def attend(
@@ -37,7 +52,7 @@ class Sequences:
         scale: float | None = None,
         reach: int | None = None,
     ) -> Tensor:
-        """The attended values, (tokens, heads, head size) like query, key and value.
+        """The attended values.
 
         scale: the factor of query times key; None stands for (head size)^-1/2. reach: tokens that a token
         sees on each side; None: its whole sequence.
@@ -45,6 +60,7 @@ class Sequences:
         return self.attention(query, key, value, self.ends, self.longest, dropout, scale, reach)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Batch:
     """Sequences as tensors, int32 but the weights: float32, 1, or 0 for an unused slot.
 
@@ -52,45 +68,32 @@ class Batch:
     batch, has the label -1.
     """
 
-    __slots__ = ()
-
     input_ids: Tensor
     token_type_ids: Tensor
     masked_lm_ids: Tensor
     masked_lm_weights: Tensor
     next_sentence_labels: Tensor  # 1 where the second segment is random; 0 without such a label
-    targets: Targets
+    targets: Targets = field(default_factory=dict)
 
-    positions: Callable[[], Tensor]  # (tokens,): each token's position in its sequence
-    starts: Callable[[], Tensor]  # (sequences,): the row of each sequence's first token
-    masked: Callable[[], Tensor]  # (slots,): the row of each masked slot, used or not
-    sequences: Callable[[Callable[..., Tensor]], Sequences]  # of attention without padding
-    most_tokens: Callable[[], int]  # the length that no sequence exceeds
-    lengths: Callable[[], Array]  # real tokens of each sequence of a batch in host memory, int64
+    positions: ClassVar[Callable[[Any], Tensor]]  # (tokens,): each token's position in its sequence
+    starts: ClassVar[Callable[[Any], Tensor]]  # (sequences,): the row of each sequence's first token
+    masked: ClassVar[Callable[[Any], Tensor]]  # (slots,): the row of each masked slot, used or not
+    sequences: ClassVar[Callable[[Any, FlatAttention], Sequences]]  # of attention without padding
+    most_tokens: ClassVar[Callable[[Any], int]]  # the length that no sequence exceeds
+    lengths: ClassVar[Callable[[Any], Array]]  # int64: each sequence's real tokens, of a batch in host memory
 
     def __len__(self) -> int:
         return len(self.next_sentence_labels)
 
-    def there(self) -> Tensor:
-        """(sequences,): True, or False for one that is missing. Of packs (B, K)."""
-        return self.next_sentence_labels >= 0
-
     def tensors(self) -> dict[str, Tensor]:
         """The tensors that are there, by name and in order, without the task's own columns."""
-        batch: Any = self
-        values = {item.name: getattr(batch, item.name) for item in fields(batch)}
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
         return {name: value for name, value in values.items() if isinstance(value, Tensor)}
-
-    def changed(self, **values: Any) -> Self:
-        """The batch with other values in the place of some of its own."""
-        batch: Any = self
-        made: Self = replace(batch, **values)
-        return made
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Self:
         """A batch with the function applied to each tensor that is there."""
-        targets = {name: function(one) for name, one in self.targets.items()}
-        return self.changed(targets=targets, **{name: function(one) for name, one in self.tensors().items()})
+        changed: dict[str, Any] = {name: function(one) for name, one in self.tensors().items()}
+        return replace(self, targets={name: function(one) for name, one in self.targets.items()}, **changed)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -98,22 +101,16 @@ class FlatBatch(Batch):
     """B sequences in one row of T token ids, padded only at the end, to one of a few token budgets.
 
     The padding after the last sequence makes up sequences of its own, so that every row belongs to one.
-    Shapes depend on the budget alone. An unused slot has the row 0 and the id 0; a missing sequence has no
-    tokens and the first row 0.
+    Shapes depend on the budget alone: (T,) of ids and segments, (M,) of masked slots, (B,) of labels. An
+    unused slot has the row 0 and the id 0; a missing sequence has no tokens and the first row 0.
     """
 
-    input_ids: Tensor  # (T,)
-    token_type_ids: Tensor  # (T,)
     position_ids: Tensor  # (T,): from 0 in each sequence
     ends: Tensor  # (N + 1,): 0, then the row after each sequence; N > B counts those of padding
     first_rows: Tensor  # (B,): the row of each sequence's [CLS]
     masked_lm_rows: Tensor  # (M,)
-    masked_lm_ids: Tensor  # (M,)
-    masked_lm_weights: Tensor  # (M,)
-    next_sentence_labels: Tensor  # (B,)
     longest: int  # most tokens that a sequence of the dataset may have
     tokens: int  # real ones, of T
-    targets: Targets = field(default_factory=dict)
 
     def positions(self) -> Tensor:
         return self.position_ids
@@ -124,7 +121,7 @@ class FlatBatch(Batch):
     def masked(self) -> Tensor:
         return self.masked_lm_rows
 
-    def sequences(self, attention: Callable[..., Tensor]) -> Sequences:
+    def sequences(self, attention: FlatAttention) -> Sequences:
         return Sequences(self.ends, self.longest, attention)
 
     def most_tokens(self) -> int:
@@ -139,3 +136,117 @@ class FlatBatch(Batch):
 
 Prepare = Callable[[Any], Any]
 """The device's preparation of a batch in the loader's thread, as pinning its memory. Returns one like it."""
+
+
+def make_form(
+    rows: Rows,
+    *,
+    batch_size: int,
+    padded: bool = False,
+    token_budget: int | None = None,
+    micro_batches: int = 1,
+    few_widths: bool = False,
+) -> "Form":
+    """The form of a Loader's batches of these rows: flat, with budgets that suit them, or padded rows.
+
+    batch_size: rows of a micro-batch. token_budget: that of ``budgets.find_budgets``. micro_batches: of all
+    workers in an update. few_widths: padded rows from bins have at most as many widths as there are bins.
+    """
+    if padded:
+        form: Form = find("batches", "of padded rows")(rows, few_widths)
+        return form
+    group = group_size(micro_batches, batch_size) if rows.by_lengths else 1
+    sizes, layout = rows.sizes(), rows.layout
+    found = find_budgets(sizes, layout, batch_size, token_budget=token_budget, group=group, bins=rows.bins)
+    return Form(found)
+
+
+class Form:
+    """Batches made of gathered examples: here all tokens in one row, padded to one of the budgets."""
+
+    def __init__(self, budgets: Budgets) -> None:
+        self.budgets = budgets
+
+    def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[Any]:
+        """The gathered examples, ``size`` rows to a batch, of which the last is filled with missing ones.
+
+        None at all make one batch. prepare: called with each, or with many at once.
+        """
+        assert size == self.budgets.batch_size, f"budgets are for {self.budgets.batch_size}, not {size}"
+        for start in range(0, max(gathered.rows, 1), size):
+            yield prepare(flatten(gathered.cut(start, start + size), self.budgets))
+
+    def blanks(self) -> Iterator[Any]:
+        """A batch of missing examples of each usual shape. None where all batches have the same shape."""
+        for budget in reversed(self.budgets.usual):  # the largest first: its memory serves the others
+            yield flatten(gather([], self.budgets.layout, np.arange(0)), self.budgets, budget)
+
+    @property
+    def sizes_vary(self) -> bool:
+        """True if batches are of several sizes, counted in tokens."""
+        return len({budget.tokens for budget in self.budgets.budgets}) > 1
+
+    def describe(self) -> str:
+        """The form in a few words, for the log."""
+        sizes = list(dict.fromkeys(f"{budget.tokens:,}" for budget in self.budgets.budgets))
+        if len(sizes) > _MOST_LISTED:
+            return f"flat, padded to one of {len(sizes)} sizes from {sizes[0]} to {sizes[-1]} tokens"
+        listed = f"{', '.join(sizes[:-1])} or {sizes[-1]}" if len(sizes) > 1 else sizes[0]
+        return f"flat, padded to {listed} tokens"
+
+
+def flatten(gathered: GatheredExamples, budgets: Budgets, budget: Budget | None = None) -> FlatBatch:
+    """A batch of the gathered examples, in at most ``budgets.batch_size`` rows. It does not show the rows.
+
+    budget: by default the smallest that fits. The last sequences of ``ends`` share the padding in near
+    equal parts.
+    """
+    lengths, masks = gathered.lengths, gathered.masks
+    tokens, masked = int(lengths.sum()), int(masks.sum())
+    budget = budget or budgets.find(tokens, masked, len(gathered))
+    ends = _ends(lengths, tokens, budget)
+    sizes, starts = np.diff(ends), ends[:-1]
+    positions = np.arange(budget.tokens, dtype=np.int32) - np.repeat(starts, sizes)
+    segment_lengths = np.full(budget.sequences, gathered.layout.max_seq_length, np.int32)
+    segment_lengths[: len(gathered)] = gathered.segment_lengths
+    first_rows = np.zeros(budgets.examples, np.int32)
+    first_rows[: len(gathered)] = starts[: len(gathered)]
+    labels = np.full(budgets.examples, -1, np.int32)
+    labels[: len(gathered)] = gathered.pair_labels
+    used = np.arange(gathered.ids.shape[1], dtype=np.int32) < lengths[:, np.newaxis]
+    in_use = np.arange(gathered.labels.shape[1], dtype=np.int32) < masks[:, np.newaxis]
+    rows = gathered.positions + starts[: len(gathered), np.newaxis]
+    arrays = {
+        "input_ids": _padded(gathered.ids[used], budget.tokens),
+        "token_type_ids": (positions >= np.repeat(segment_lengths, sizes)).astype(np.int32),
+        "position_ids": positions,
+        "ends": ends,
+        "first_rows": first_rows,
+        "masked_lm_rows": _padded(rows[in_use], budget.masks),
+        "masked_lm_ids": _padded(gathered.labels[in_use], budget.masks),
+        "masked_lm_weights": (np.arange(budget.masks) < masked).astype(np.float32),
+        "next_sentence_labels": labels,
+    }
+    tensors: dict[str, Any] = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    targets = {name: _padded(values, budgets.examples) for name, values in gathered.targets.items()}
+    targets |= {name: _padded(one[used], budget.tokens) for name, one in gathered.token_targets.items()}
+    longest = gathered.layout.max_seq_length
+    own = {name: torch.from_numpy(values) for name, values in targets.items()}
+    return FlatBatch(**tensors, longest=longest, tokens=tokens, targets=own)
+
+
+def _ends(lengths: Array, tokens: int, budget: Budget) -> Array:
+    """0, then the row after each sequence: the examples, then those of padding."""
+    count = len(lengths)
+    ends = np.zeros(budget.sequences + 1, np.int32)
+    np.cumsum(lengths, out=ends[1 : count + 1])
+    parts = budget.sequences - count
+    padding = budget.tokens - tokens
+    ends[count + 1 :] = tokens + padding * np.arange(1, parts + 1) // max(parts, 1)
+    return ends
+
+
+def _padded(values: Array, size: int) -> Array:
+    padded = np.zeros((size, *values.shape[1:]), np.int32)
+    padded[: len(values)] = values
+    return padded

@@ -7,6 +7,7 @@ the group have near equal tokens: no worker then waits for one with longer examp
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,38 +55,6 @@ def deal_evenly(lengths: Array, parts: int) -> Array:
     return np.argsort(chosen, axis=1, kind="stable").reshape(groups, parts, count // parts)
 
 
-class Deal:
-    """One worker's rows of every update: a function of the lengths, Q and the batch size.
-
-    offsets: (groups, rows), the rows of an update among which its own are. update_rows: all of an update.
-    """
-
-    def __init__(
-        self, *, workers: int, rank: int, accumulation: int, batch_size: int, by_lengths: bool
-    ) -> None:
-        self.workers, self.rank, self.micro_batches = workers, rank, workers * accumulation
-        self.batch_size, self.by_lengths = batch_size, by_lengths
-        self.update_rows = self.micro_batches * batch_size
-        self.size = group_size(self.micro_batches, batch_size) if by_lengths else 1
-        own = rank + workers * np.arange(accumulation)
-        groups, self._group = np.unique(own // self.size, return_inverse=True)
-        self._part = own % self.size
-        members = groups[:, np.newaxis, np.newaxis] * self.size + np.arange(self.size)
-        turns = self.micro_batches * np.arange(batch_size)[:, np.newaxis]
-        self.offsets = (members + turns).reshape(len(groups), -1)
-
-    def own(self, lengths: Array) -> Array:
-        """Indices into the flattened lengths, (updates, groups, rows): this worker's rows.
-
-        They come update by update, micro-batch by micro-batch.
-        """
-        updates, groups, count = lengths.shape
-        dealt = deal_evenly(lengths.reshape(-1, count), self.size).reshape(updates, groups, self.size, -1)
-        starts = np.arange(updates * groups).reshape(updates, groups, 1, 1) * count
-        own: Array = (dealt + starts)[:, self._group, self._part].ravel()
-        return own
-
-
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class OwnRows:
     """The rows of a worker's micro-batches of one update or several, update by update.
@@ -102,26 +71,49 @@ class OwnRows:
     positions: list[Position]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Dealer:
-    """A worker's deal of the rows of an order.
+    """A worker's deal of the rows of an order: a function of the lengths, the micro-batches and their size.
 
-    lengths: from a file to the tokens of its rows. updates: so many small ones are found at a time. ahead:
-    rows between those used and those whose files are decoded.
+    lengths: from a file to the tokens of its rows. micro_batches: of all workers in an update. most_rows: of
+    small updates, several are found at a time, with at most so many rows. ahead: rows between those used and
+    those whose files are decoded.
     """
 
     order: Order
-    deal: Deal
     lengths: Callable[[int], Array]
+    by_lengths: bool
+    workers: int
+    rank: int
+    micro_batches: int
+    batch_size: int
     seed: int
-    updates: int
+    most_rows: int
     ahead: int
+
+    @property
+    def updates(self) -> int:
+        """The updates that are found at a time."""
+        return max(1, self.most_rows // self.offsets.size)
+
+    @property
+    def group(self) -> int:
+        """The micro-batches that exchange rows."""
+        return group_size(self.micro_batches, self.batch_size) if self.by_lengths else 1
+
+    @cached_property
+    def offsets(self) -> Array:
+        """(groups, rows): the rows of an update among which this worker's own are."""
+        own = np.arange(self.rank, self.micro_batches, self.workers)
+        groups = np.unique(own // self.group)[:, np.newaxis, np.newaxis]
+        turns = self.micro_batches * np.arange(self.batch_size)[:, np.newaxis]
+        members: Array = groups * self.group + np.arange(self.group) + turns
+        return members.reshape(len(groups), -1)
 
     def find(self, position: Position) -> Iterator[OwnRows]:
         """The worker's rows from the position on, without end."""
-        order, update_rows = self.order, self.deal.update_rows
-        starts = np.arange(self.updates)[:, np.newaxis, np.newaxis] * update_rows
-        offsets = starts + self.deal.offsets
+        order, update_rows = self.order, self.micro_batches * self.batch_size
+        offsets = np.arange(self.updates)[:, np.newaxis, np.newaxis] * update_rows + self.offsets
         ahead = max(self.ahead, self.updates * update_rows)
         while True:
             found = list(order.find(position, offsets.ravel()))
@@ -140,10 +132,10 @@ class Dealer:
     def _find_own(self, found: list[FileRows], shape: tuple[int, ...]) -> list[FileRows]:
         """Those of the rows found that are this worker's. targets: their places in its batches."""
         lengths = np.zeros(shape, np.int64)
-        if self.deal.by_lengths:
+        if self.by_lengths:
             for part in found:
                 lengths.ravel()[part.targets] = self.lengths(part.file)[part.rows]
-        own = self.deal.own(lengths)
+        own = self.choose(lengths)
         places = np.full(lengths.size, -1)
         places[own] = np.arange(len(own))
         chosen = []
@@ -152,6 +144,18 @@ class Dealer:
             kept = targets >= 0
             chosen.append(FileRows(part.file, part.rows[kept], targets[kept], part.epoch))
         return chosen
+
+    def choose(self, lengths: Array) -> Array:
+        """Indices into the flattened lengths, (updates, groups, rows): this worker's rows.
+
+        They come update by update, micro-batch by micro-batch.
+        """
+        updates, groups, count = lengths.shape
+        dealt = deal_evenly(lengths.reshape(-1, count), self.group).reshape(updates, groups, self.group, -1)
+        starts = np.arange(updates * groups).reshape(updates, groups, 1, 1) * count
+        is_own = self.offsets[:, : self.group] % self.workers == self.rank
+        own: Array = (dealt + starts)[:, is_own].ravel()
+        return own
 
 
 @dataclass(frozen=True)

@@ -97,44 +97,38 @@ class GatheredExamples:
         """A view of the examples of rows ``start`` to ``stop``."""
         first, last = (int(self.row_ends[row - 1]) if row else 0 for row in (start, min(stop, self.rows)))
         own: dict[str, Any] = {name: getattr(self, name)[first:last] for name in _COLUMNS}
-        both = [self.targets, self.token_targets]
-        targets, of_tokens = ({name: one[first:last] for name, one in each.items()} for each in both)
-        ends = self.row_ends[start:stop] - first
-        return replace(self, **own, row_ends=ends, targets=targets, token_targets=of_tokens)
+        for name in ("targets", "token_targets"):
+            own[name] = {column: values[first:last] for column, values in getattr(self, name).items()}
+        return replace(self, **own, row_ends=self.row_ends[start:stop] - first)
 
 
 def gather(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Array) -> GatheredExamples:
-    """The examples of some rows, whose places the pieces fill. row_ends: the example after each row."""
+    """The examples of some rows, whose places the pieces fill. row_ends: the example after each row.
+
+    Without masks they have none, without a segment all ids are in one.
+    """
     kind = find_objective(layout.objective).batch_type
     count = int(row_ends[-1]) if len(row_ends) else 0
-    shapes = {
-        item.name: count if item.ends is None else (count, width_of(kind, item.ends, layout))
-        for item in kind.columns()
-    }
-    made: dict[str, Any] = {name: np.empty(shape, np.int32) for name, shape in shapes.items()}
+    made: dict[str, Any] = {}
+    for item in kind.columns():
+        shape = count if item.ends is None else (count, width_of(kind, item.ends, layout))
+        made[item.name] = np.empty(shape, np.int32)
     for held, numbers, places in pieces:
         for name, values in held.take(numbers).items():
             made[name][places] = values
-    return gathered_of(made, kind, layout, row_ends)
-
-
-def gathered_of(
-    made: dict[str, Array], kind: type[ExampleBatch], layout: ShardLayout, row_ends: Array
-) -> GatheredExamples:
-    """The examples of these columns. Without masks they have none, without a segment all ids are in one."""
-    lengths = made[IDS_ENDS]
-    none = np.zeros((len(lengths), layout.max_predictions_per_seq), np.int32)
-    masks = groups.Masks(none, none, np.zeros_like(lengths))
-    if groups.has_group(kind, groups.MASKS):
-        masks = groups.Masks(*(made[name] for name in groups.mask_names(kind)))
-
-    def column_of(group: ColumnGroup, without: Array) -> Array:
-        return made[groups.only_column(kind, group).name] if groups.has_group(kind, group) else without
-
     own = [item for item in kind.columns() if item.group not in groups.PAIRS]
     for item in own:
         if item.ends not in (None, IDS_ENDS):  # behind an example's items stand those of others
             made[item.name] *= np.arange(made[item.name].shape[1]) < made[item.ends][:, np.newaxis]
+
+    def column_of(group: ColumnGroup, without: Array) -> Array:
+        return made[groups.only_column(kind, group).name] if groups.has_group(kind, group) else without
+
+    lengths, none = made[IDS_ENDS], np.zeros(count, np.int32)
+    no_slots = np.zeros((count, layout.max_predictions_per_seq), np.int32)
+    masks = groups.Masks(no_slots, no_slots, none)
+    if groups.has_group(kind, groups.MASKS):
+        masks = groups.Masks(*(made[name] for name in groups.mask_names(kind)))
     return GatheredExamples(
         layout=layout,
         ids=made["ids"],
@@ -143,7 +137,7 @@ def gathered_of(
         lengths=lengths,
         segment_lengths=column_of(groups.SEGMENT, lengths),
         masks=masks.ends,
-        pair_labels=column_of(groups.PAIR_LABEL, np.zeros_like(lengths)),
+        pair_labels=column_of(groups.PAIR_LABEL, none),
         row_ends=row_ends,
         targets={item.name: made[item.name] for item in own if item.ends != IDS_ENDS},
         token_targets={item.name: made[item.name] for item in own if item.ends == IDS_ENDS},

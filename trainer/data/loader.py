@@ -4,15 +4,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from bertdata.errors import DatasetError
-from trainer.data.batches import Prepare
-from trainer.data.dealing import Deal, Dealer, OwnRows, Rows
+from trainer.data.batches import Form, Prepare
+from trainer.data.dealing import Dealer, OwnRows, Rows
 from trainer.data.examples import Decoder, GatheredExamples, gather
-from trainer.data.flat import Form
 from trainer.data.order import Order, Position
 from trainer.registry import find
 
@@ -22,8 +20,7 @@ _PREFETCHED_UPDATES = 2
 Item = TypeVar("Item")
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(NamedTuple):
     """One worker's micro-batches for one update, and the position in the order after it."""
 
     batches: Sequence[Any]
@@ -104,25 +101,20 @@ class Loader(Prefetcher[Update]):
         if files < workers and rank == 0:
             warn(f"{data.name}: {files} files for {workers} workers, so each file is read by several")
         self._rows, self._form, self._prepare = rows, form, prepare
-        self._batch_size, self._accumulation = batch_size, accumulation
         self._decoder = Decoder(data, rows.decode, kept_lengths=2 * open_files + 2)
-        deal = Deal(
+        self._dealer = Dealer(
+            order=order,
+            lengths=self._decoder.lengths,
+            by_lengths=rows.by_lengths,
             workers=workers,
             rank=rank,
-            accumulation=accumulation,
+            micro_batches=workers * accumulation,
             batch_size=batch_size,
-            by_lengths=rows.by_lengths,
-        )
-        most_rows = min(max(_ROWS_AT_ONCE, 2 * open_files), total // workers)
-        dealer = Dealer(
-            order=order,
-            deal=deal,
-            lengths=self._decoder.lengths,
             seed=seed,
-            updates=max(1, most_rows // deal.offsets.size),
+            most_rows=min(max(_ROWS_AT_ONCE, 2 * open_files), total // workers),
             ahead=min(open_files, files) * (total // files) // 4,
         )
-        found = self.find_rows(dealer, start, first_update)
+        found = self.find_rows(self._dealer, start, first_update)
         super().__init__(self._updates(found, first_update), _PREFETCHED_UPDATES)
 
     def find_rows(self, dealer: Dealer, start: Position, update: int) -> Iterator[OwnRows]:
@@ -131,7 +123,7 @@ class Loader(Prefetcher[Update]):
 
     def micro_batches(self, update: int) -> int:
         """This worker's micro-batches of the update."""
-        return self._accumulation
+        return self._dealer.micro_batches // self._dealer.workers
 
     def close(self) -> None:
         """End the threads."""
@@ -141,14 +133,14 @@ class Loader(Prefetcher[Update]):
     def _updates(self, found: Iterator[OwnRows], update: int) -> Iterator[Update]:
         for own in found:
             self._decoder.start(own.now, own.coming)
-            batches = self._form.batches(self._gather(own, update), self._batch_size, self._prepare)
+            batches = self._form.batches(self._gather(own, update), self._dealer.batch_size, self._prepare)
             for position in own.positions:
                 yield Update(list(islice(batches, self.micro_batches(update))), position)
             update += len(own.positions)
 
     def _gather(self, own: OwnRows, update: int) -> GatheredExamples:
         """The examples of this worker's rows. update: number of the first one."""
-        rows, count = self._rows, len(own.positions) * self.micro_batches(update) * self._batch_size
+        rows, count = self._rows, len(own.positions) * self.micro_batches(update) * self._dealer.batch_size
         pieces = [(self._decoder.file(part.file), part.rows, part.targets) for part in own.parts]
         pieces, ends = rows.expand(own, pieces, count)
         gathered = gather(pieces, rows.layout, ends)

@@ -88,19 +88,20 @@ class Order:
             queue = totals.index(min(totals))
             queues[queue].append(file)
             totals[queue] += self._files[file][1]
-        return _Epoch(queues, [examples for _, examples in self._files])
+        files = [file for queue in queues for file in queue]
+        return _Epoch(files, [self._files[file][1] for file in files], np.array(totals))
 
 
 class _Epoch:
     """The map from an index in one epoch to a file and a row of it.
 
     The epoch is cut into stretches within which no queue runs out, so that a division finds the queue.
+    files: those of all queues, one queue after the other. totals: each queue's examples.
     """
 
-    def __init__(self, queues: list[list[int]], examples: list[int]) -> None:
-        self._queues = queues
-        self._ends = [np.cumsum([examples[file] for file in queue]) for queue in queues]
-        totals = np.array([ends[-1] for ends in self._ends])
+    def __init__(self, files: list[int], examples: list[int], totals: Array) -> None:
+        self._files, self._ends = files, np.cumsum(examples)
+        self._before = np.cumsum(totals) - totals
         self._turns = np.unique([0, *totals])[:-1]  # the first turn of each stretch
         has_more = totals > self._turns[:, np.newaxis]
         self._widths = has_more.sum(axis=1)
@@ -112,13 +113,10 @@ class _Epoch:
         """(file, rows counted from its start, before its permutation, index of each in the index)."""
         stretch = np.searchsorted(self._starts, index, side="right") - 1
         turn, beside = np.divmod(index - self._starts[stretch], self._widths[stretch])
-        turn += self._turns[stretch]
         queue = self._active[stretch, beside]
-        for number in np.unique(queue):
-            targets = np.flatnonzero(queue == number)
-            ends = self._ends[number]
-            file_index = np.searchsorted(ends, turn[targets], side="right")
-            for nth in np.unique(file_index):
-                here = targets[file_index == nth]
-                start = ends[nth - 1] if nth else 0
-                yield self._queues[number][nth], turn[here] - start, here
+        place = self._before[queue] + self._turns[stretch] + turn
+        file_index = np.searchsorted(self._ends, place, side="right")
+        for nth in np.unique(file_index):
+            here = np.flatnonzero(file_index == nth)
+            start = self._ends[nth - 1] if nth else 0
+            yield self._files[nth], place[here] - start, here

@@ -10,9 +10,8 @@ from torch.profiler import ProfilerActivity
 
 from bertdata.errors import SettingsError
 from trainer.config.settings import Config
-from trainer.data.batches import Batch
-from trainer.model.bert import Bert, HeadedBert, host_memory
-from trainer.model.layers import FlatAttention
+from trainer.data.batches import Batch, FlatAttention
+from trainer.model.bert import HeadedBert, attend_anywhere, host_memory
 from trainer.model.task import RowLosses
 from trainer.registry import find
 
@@ -37,6 +36,7 @@ class Device:
     needs_rows = False  # batches are padded rows, not flat
     replicas = 1  # copies of the model that one worker drives
     strategy = "replicated"  # the name of the strategy that makes its updates
+    attention: FlatAttention = staticmethod(attend_anywhere)
     row_losses: RowLosses | None = None  # its own classification loss
     updates_per_call = 1  # made by the strategy at a time
     updates_to_compile = 1  # until every graph has been seen
@@ -77,11 +77,8 @@ class Device:
 
     def place(self, model: HeadedBert) -> HeadedBert:
         """The model on the device. Tied weights stay tied."""
-        model = model.to(self.torch_device)
-        for module in model.modules():
-            if isinstance(module, Bert):
-                module.attention = self.attention
-        return model
+        model.bert.attention = self.attention
+        return model.to(self.torch_device)
 
     def compile(self, learner: nn.Module) -> None:
         """Compile the module for one shape of each argument, if configured."""
@@ -91,13 +88,6 @@ class Device:
             # Beyond the limit, 8 by default, graphs of further token budgets would run uncompiled.
             torch._dynamo.config.cache_size_limit = _MOST_GRAPHS
             learner.compile(mode=self.compile_mode, dynamic=False)
-
-    @property
-    def attention(self) -> FlatAttention:
-        """Attention of each token to its own sequence. Called as trainer.model.layers.FlatAttention is."""
-        from trainer.model.padded_attention import padded_attention
-
-        return padded_attention
 
     def prepare(self, batch: Batch) -> Batch:
         """The batch ready for the move to the device, for example pinned. Called in the loader's thread."""

@@ -21,15 +21,13 @@ from torch.utils.checkpoint import checkpoint
 from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig
-from trainer.data.batches import Batch
+from trainer.config.section import check
+from trainer.data.batches import Batch, FlatAttention
 from trainer.model.layers import (
     ACTIVATIONS,
-    Absent,
     Carried,
     Dense,
     Embeddings,
-    Encoder,
-    FlatAttention,
     Layer,
     NormedDense,
 )
@@ -56,12 +54,13 @@ class Bert(nn.Module):
     def __init__(self, config: ModelConfig, pools: bool = True) -> None:
         super().__init__()
         self.embeddings: Any = self.new_embeddings(config)
-        self.encoder = Encoder(self.new_layer(config, number) for number in range(config.num_hidden_layers))
+        layers = (self.new_layer(config, number) for number in range(config.num_hidden_layers))
+        self.encoder: Any = nn.ModuleDict({"layer": nn.ModuleList(layers)})
         self.pooler: Any = Dense(config.hidden_size, config.hidden_size) if pools else None
         self.dropout = config.hidden_dropout_prob
         self.norm_first = config.megatron_residual_connection
         self.longest = config.max_position_embeddings
-        self.attention: FlatAttention = _attend_on_no_device
+        self.attention: FlatAttention = attend_anywhere
         self.seeds: Callable[[int], None] | None = None
         self.recomputes = False
 
@@ -95,9 +94,8 @@ class Bert(nn.Module):
         carried = self.embed(batch) if carried is None else carried
         sequences = self.sequences(batch)
         run = partial(checkpoint, self._run, use_reentrant=False) if self.recomputes else self._run
-        for number, layer in enumerate(self.encoder.layer):
-            if not isinstance(layer, Absent):
-                carried = run(self.seeds, number, carried, sequences)
+        for number in range(len(self.encoder.layer)):
+            carried = run(self.seeds, number, carried, sequences)
         return carried
 
     def _run(
@@ -153,8 +151,8 @@ def deviation(path: str, config: ModelConfig, deep: tuple[str, ...] = ("output.d
     return config.initializer_range
 
 
-def _attend_on_no_device(*given: Any) -> Tensor:
-    """Attention of a model that no device has placed."""
+def attend_anywhere(*given: Any) -> Tensor:
+    """Attention by PyTorch's own function, for any device."""
     from trainer.model.padded_attention import padded_attention
 
     return padded_attention(*given)
@@ -167,13 +165,10 @@ def host_memory() -> int:
 
 def check_memory(parameters: int) -> None:
     """SettingsError where this machine's memory cannot hold a model of so many weights."""
-    needed = 4 * parameters
-    there = host_memory()
-    if needed > there:
-        raise SettingsError(
-            f"a model of {parameters:,} parameters takes {needed / 2**30:,.1f} GiB, this machine has "
-            f"{there / 2**30:,.1f} GiB; choose a smaller hidden_size, intermediate_size or num_hidden_layers"
-        )
+    needed, there = 4 * parameters, host_memory()
+    sizes = f"takes {needed / 2**30:,.1f} GiB, this machine has {there / 2**30:,.1f} GiB"
+    remedy = "choose a smaller hidden_size, intermediate_size or num_hidden_layers"
+    check(needed <= there, f"a model of {parameters:,} parameters {sizes}; {remedy}")
 
 
 class HeadedBert(nn.Module):
@@ -279,7 +274,9 @@ class BertForMaskedLM(HeadedBert):
         self.draw_weights()
 
     def forward(self, batch: Batch, carried: Carried | None = None) -> Logits:
-        """Logits of all masked slots, used or not."""
+        """Logits of all masked slots, used or not, and of all next-sentence pairs, where they are learned."""
+        if self.pairs:
+            return self._logits(batch, *self.bert(batch, carried))
         return self._logits(batch, self.bert.encode(batch, carried).normed)
 
     def _logits(self, batch: Batch, rows: Tensor, pooled: Tensor | None = None) -> Logits:
@@ -297,10 +294,6 @@ class BertForPreTraining(BertForMaskedLM):
     """The encoder with both heads, and random weights."""
 
     pairs = True
-
-    def forward(self, batch: Batch, carried: Carried | None = None) -> Logits:
-        """Logits of all masked slots, used or not, and of all next-sentence pairs."""
-        return self._logits(batch, *self.bert(batch, carried))
 
 
 class Counted(NamedTuple):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
-from bertdata.errors import DataError, SettingsError
+from bertdata.errors import SettingsError
 from bertdata.examples.objectives import find_objective, load_own
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -68,8 +68,6 @@ class Task(ABC):
     """The class of its models, by which a plan counts the heads. HeadedBert: a small one, not counted."""
     architecture: str | None = None
     """The class of its models in transformers' form. None: found from the names of the heads."""
-    head: str | None = None
-    """The beginning of its head's names, where nothing can be measured without trained weights for it."""
 
     @classmethod
     @abstractmethod
@@ -101,10 +99,8 @@ class Task(ABC):
         """The model with random weights, in host memory or on the default device."""
         return self.model_class(shape)
 
-    def check_head(self, missing: Sequence[str], path: str) -> None:
-        """DataError where the weights at the path lack the task's own head. missing: the names they lack."""
-        if self.head is not None and any(name.startswith(self.head) for name in missing):
-            raise DataError(f"{path}: has no head for the task {self.name}; fine-tune it first")
+    def check_head(self, missing: Sequence[str], path: str) -> None:  # noqa: B027 - most need none
+        """DataError where the weights at the path lack the task's head. missing: the names they lack."""
 
     @abstractmethod
     def outcome(self, model: Any, batch: Batch) -> Outcome:
@@ -116,10 +112,6 @@ class Task(ABC):
     @abstractmethod
     def survey(self, data: OpenedDataset) -> Any:
         """JSON about the dataset, for ``evaluation``. Called on one worker only."""
-
-    def prediction(self, data: OpenedDataset) -> "TaskEvaluation":
-        """The predictions of a dataset without answers. SettingsError where the task makes none."""
-        raise SettingsError(f"task {self.name}: has no predictions of a file")
 
     @abstractmethod
     def evaluation(

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import ShardLayout
+from tests.support.dealers import dealer_by_lengths
 from tests.support.padded_examples import PaddedExamples, PaddedForm
 from trainer.config.settings import Config
-from trainer.data.dealing import Deal, Rows, deal_evenly, find_rows, group_size
+from trainer.data.dealing import Rows, deal_evenly, find_rows, group_size
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 
@@ -85,11 +86,9 @@ def test_a_micro_batch_has_the_same_examples_for_every_number_of_workers(
     def update(workers: int, accumulation: int) -> list[list[int]]:
         found = {}
         for rank in range(workers):
-            deal = Deal(
-                workers=workers, rank=rank, accumulation=accumulation, batch_size=batch_size, by_lengths=True
-            )
-            own = deal.own(lengths[deal.offsets][np.newaxis])
-            examples = deal.offsets.ravel()[own].reshape(accumulation, batch_size)
+            dealer = dealer_by_lengths(workers, rank, workers * accumulation, batch_size)
+            own = dealer.choose(lengths[dealer.offsets][np.newaxis])
+            examples = dealer.offsets.ravel()[own].reshape(accumulation, batch_size)
             found |= {rank + workers * turn: row.tolist() for turn, row in enumerate(examples)}
         return [found[number] for number in range(total)]
 

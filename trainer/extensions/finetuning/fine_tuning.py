@@ -2,29 +2,37 @@
 
 from abc import abstractmethod
 from argparse import Namespace
+from collections.abc import Sequence
 from typing import Any, Self
 
 import torch
 from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
+from bertdata.errors import DataError
 from bertdata.tokens.load import tokenizer_of
 from bertdata.tokens.tokenizer import Tokenizer
+from trainer.config.data import DataSection
 from trainer.config.finetuning import FinetuningSection
 from trainer.config.masking import MaskingSection
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.opening import open_for_training
+from trainer.model.evaluation import TaskEvaluation
 from trainer.model.task import Outcome, RowLosses, Task
 from trainer.run.given_tokenizer import given_tokenizer, with_casing
 from trainer.run.trained_model import Trained
 
 
 class FineTuning(Task):
-    """A task on a dataset of features. objective: the one that its examples must have."""
+    """A task on a dataset of features.
+
+    objective: the one that its examples must have. head: the beginning of its head's names.
+    """
 
     is_fine_tuned = True
     objective: str
+    head: str
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -40,10 +48,19 @@ class FineTuning(Task):
         """The features in one directory. SettingsError where they are another task's."""
         return open_for_training(
             paths,
-            objective=self.objective,
-            max_position_embeddings=config.model.values()["max_position_embeddings"],
+            DataSection(objective=self.objective),
+            longest=config.model.values()["max_position_embeddings"],
             vocabulary_size=model_vocabulary_size,
         )
+
+    def check_head(self, missing: Sequence[str], path: str) -> None:
+        """DataError where the head is missing: nothing can be measured without trained weights for it."""
+        if any(name.startswith(self.head) for name in missing):
+            raise DataError(f"{path}: has no head for the task {self.name}; fine-tune it first")
+
+    @abstractmethod
+    def prediction(self, data: OpenedDataset) -> TaskEvaluation:
+        """The predictions of a dataset without answers."""
 
     @classmethod
     @abstractmethod
@@ -57,7 +74,7 @@ class FineTuning(Task):
 
 def is_there(batch: Batch) -> Tensor:
     """(examples,) float32: 1 for an example, 0 for a missing one that fills the batch, or a pack."""
-    return batch.there().float().reshape(-1)
+    return (batch.next_sentence_labels >= 0).float().reshape(-1)
 
 
 def target_of(batch: Batch, name: str) -> Tensor:

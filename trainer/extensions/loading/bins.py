@@ -154,7 +154,7 @@ class RowsFromBins(Rows):
         return f"from {self.bins} length bins of least padding, updates of {update}"
 
     def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
-        shape = UpdateShape(dealer.deal.micro_batches, dealer.deal.batch_size)
+        shape = UpdateShape(dealer.micro_batches, dealer.batch_size)
         order = BinnedOrder(
             dealer.order, bins=self.bins, shape=shape, lengths=dealer.lengths, seed=dealer.seed
         )

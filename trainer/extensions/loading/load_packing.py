@@ -145,7 +145,7 @@ class PackedOrder:
 
     def __init__(self, rows: RowsPackedAtLoad, dealer: Dealer) -> None:
         self._rows, self._dealer, self._order = rows, dealer, dealer.order
-        self._offsets = dealer.deal.offsets.ravel()
+        self._offsets = dealer.offsets.ravel()
         self._window = lru_cache(maxsize=2)(self._pack)
 
     def find(self, position: Position) -> Iterator[OwnRows]:
@@ -154,7 +154,7 @@ class PackedOrder:
             raise DatasetError(
                 f"{self._rows.data.name}: rows packed at load have no position {tuple(position)}"
             )
-        count, update_rows = self._dealer.updates, self._dealer.deal.update_rows
+        count, update_rows = self._dealer.updates, self._dealer.micro_batches * self._dealer.batch_size
         starts = np.arange(count) * update_rows
         offsets, ends = np.add.outer(starts, self._offsets).ravel(), starts + update_rows
         while True:

@@ -29,7 +29,7 @@ from trainer.config.loading import LoadingSection
 from trainer.config.masking import MaskingSection
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes
-from trainer.data.dealing import Deal, Dealer, OwnRows, Rows
+from trainer.data.dealing import Dealer, OwnRows, Rows
 from trainer.data.examples import CompactExamples, Piece, width_of
 from trainer.data.order import Position
 from trainer.extensions.loading.modernbert_masks import EpochMaskStream, ModernBertBatch, ModernBertMasks
@@ -104,13 +104,14 @@ class ModernBertRows(Rows):
         return ExampleSizes(lengths=np.full(_SAMPLE, longest), masks_per_token=rate, deviation=deviation)
 
     def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
-        return self.find_sized(dealer, start, start.rows, lambda update: len(dealer.deal.offsets))
+        size = dealer.micro_batches // dealer.workers
+        return self.find_sized(dealer, start, start.rows, lambda update: size)
 
     def find_sized(
         self, dealer: Dealer, start: Position, update: int, size_of: Callable[[int], int]
     ) -> Iterator[OwnRows]:
         """The worker's rows of updates, from that number on, that each have so many."""
-        settings, batches = self._settings(dealer.deal, dealer.seed), start.rows
+        settings, batches = self._settings(dealer), start.rows
         sizes = [size_of(update - batches + number) for number in range(batches)]
         epoch, stream = self.go_to(settings, start, sizes)
         while True:
@@ -131,18 +132,17 @@ class ModernBertRows(Rows):
                 stream=stream,
             )
 
-    def _settings(self, deal: Deal, seed: int) -> ModernBertSettings:
+    def _settings(self, dealer: Dealer) -> ModernBertSettings:
         """The loader's settings of a worker."""
-        accumulation = len(deal.offsets)
         return ModernBertSettings(
-            batch_size=deal.batch_size * accumulation,
-            micro_batch_size=deal.batch_size,
+            batch_size=dealer.batch_size * dealer.micro_batches // dealer.workers,
+            micro_batch_size=dealer.batch_size,
             max_seq_len=self.data.layout.max_seq_length,
             mask_prob=self.mask_prob,
-            order_seed=seed,
-            mask_seed=seed,
-            rank=int(deal.offsets[0, 0]),
-            world=deal.micro_batches // accumulation,
+            order_seed=dealer.seed,
+            mask_seed=dealer.seed,
+            rank=dealer.rank,
+            world=dealer.workers,
         )
 
     def _begin(self, settings: ModernBertSettings, number: int) -> tuple[ModernBertEpoch, EpochMaskStream]:

@@ -10,8 +10,8 @@ from bertdata.dataset.reader import OpenedDataset
 from trainer.data.batches import Batch
 from trainer.extensions.tasks.span_model import BertForSpanBoundaries, span_slots
 from trainer.model.evaluation import MetricTotals, PretrainingEvaluation, sums_of_guess
-from trainer.model.pretraining import MaskedWords, mean_and_sums, words_loss
-from trainer.model.task import Columns, Outcome
+from trainer.model.pretraining import MaskedWords, columns_of, mean_and_sums, words_loss
+from trainer.model.task import Outcome
 
 
 class SpanBoundaries(MaskedWords):
@@ -20,27 +20,7 @@ class SpanBoundaries(MaskedWords):
     name = "span_boundaries"
     model_class = BertForSpanBoundaries
     metrics = ("mlm_loss", "mlm_accuracy", "boundary_loss", "boundary_accuracy")
-    columns = Columns(
-        training={
-            "mlm_loss": "mlm_loss",
-            "boundary_loss": "boundary_loss",
-            "mlm_acc": "mlm_accuracy",
-            "boundary_acc": "boundary_accuracy",
-        },
-        evaluation=(
-            "loss",
-            "masked_lm_accuracy",
-            "masked_lm_loss",
-            "boundary_accuracy",
-            "boundary_loss",
-            "most_frequent_accuracy",
-            "guess_masked_lm_loss",
-            "guess_boundary_accuracy",
-            "guess_boundary_loss",
-        ),
-        shown="mlm_accuracy",
-        target="masked_lm_accuracy",
-    )
+    columns = columns_of(metrics, "boundary")
 
     def outcome(self, model: Any, batch: Batch) -> Outcome:
         logits = model(batch)

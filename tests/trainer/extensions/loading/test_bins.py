@@ -15,10 +15,11 @@ from bertdata.cli.main import main
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError, SettingsError
 from bertdata.records import ShardLayout
+from tests.support.dealers import dealer_by_lengths
 from tests.support.training_runs import Trainer, losses, refuse, tensors, words
 from trainer.config.settings import Config
-from trainer.data.dealing import Deal, Rows
-from trainer.data.flat import make_form
+from trainer.data.batches import make_form
+from trainer.data.dealing import Rows
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.data.order import Order, Position, numbers
@@ -164,8 +165,8 @@ def test_the_units_of_an_update_are_the_groups_that_are_dealt_together(micro_bat
     places = shape.in_units(np.arange(3 * shape.rows))
     assert sorted(places) == list(range(3 * shape.rows))
     for rank in range(micro_batches):
-        deal = Deal(workers=micro_batches, rank=rank, accumulation=1, batch_size=batch_size, by_lengths=True)
-        (unit,) = np.unique(places[deal.offsets.ravel()] // shape.unit_rows)
+        dealer = dealer_by_lengths(micro_batches, rank, micro_batches, batch_size)
+        (unit,) = np.unique(places[dealer.offsets.ravel()] // shape.unit_rows)
         assert unit == rank // shape.group
 
 

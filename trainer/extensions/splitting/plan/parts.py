@@ -11,13 +11,13 @@ from torch.nn import functional as F
 
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
-from trainer.data.batches import Sequences
+from trainer.data.batches import FlatAttention, Sequences
 from trainer.devices.counting import host_attention
 from trainer.devices.window_blocks import scored_pairs
 from trainer.extensions.splitting.plan.plan import BOTH, SMALL, WORDS
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.model.bert import Heads, Logits
-from trainer.model.layers import Dense, FlatAttention
+from trainer.model.layers import Dense
 from trainer.model.pretraining import cross_entropy, pretraining_loss, words_loss
 from trainer.model.task import find_kind
 from trainer.registry import find

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -49,7 +50,8 @@ class ModelWithLoss(nn.Module):
         self._identity_loss = poptorch.identity_loss
 
     def forward(self, *tensors: Tensor) -> Any:
-        batch = self.batch.changed(**dict(zip(self.batch.tensors(), tensors, strict=True)))
+        given: dict[str, Any] = dict(zip(self.batch.tensors(), tensors, strict=True))
+        batch = replace(self.batch, **given)
         outcome = self._task.outcome(self.model, batch)
         sums = loss_and_sums(outcome)
         if not self.training:
