@@ -121,7 +121,7 @@ setup(
         "bertdata": ["py.typed"],
         "schemas": ["*.json"],
         "trainer.config": ["shipped/*.json"],
-        "trainer.extensions.like": ["published.json"],
+        "trainer.extensions.like": ["programs.json"],
         "trainer.extensions.like.graphcore": ["configs/*.json"],
         "bertdata.dataset.published": ["*.tsv", "*.tsv.xz"],
         "bertdata.report.page": ["templates/*"],

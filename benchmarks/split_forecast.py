@@ -32,8 +32,8 @@ from trainer.data.batches import Batch, make_form
 from trainer.data.dealing import Rows
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
-from trainer.extensions.splitting.division import by_plan
-from trainer.extensions.splitting.plan.live_bytes import LiveBytes
+from trainer.extensions.splitting.pieces import by_plan
+from trainer.extensions.splitting.plan.footprint import LiveBytes
 from trainer.extensions.splitting.plan.plan import Plan, parse_plan
 from trainer.extensions.splitting.plan.planner import make_plan
 from trainer.extensions.splitting.plan.profile import profiled_costs

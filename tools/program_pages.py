@@ -22,8 +22,8 @@ from tools.objective_schema import manifest_schema
 from trainer.config.keys import DEVICE_OPTIONS
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
-from trainer.extensions.like.program import DOOR, Meaning, Program
-from trainer.extensions.like.registry import PROGRAMS, find_program
+from trainer.extensions.like.program import DOOR, Meaning, Program, programs
+from trainer.extensions.like.registry import find_program
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "programs"
@@ -35,7 +35,7 @@ PICTURES = ROOT / "docs" / "schedules"
 
 def pages() -> dict[str, str]:
     """The text of each page by its file's name. README.md lists the pages."""
-    found = {page_name(name): page(find_program(name)) for name in PROGRAMS}
+    found = {page_name(name): page(find_program(name)) for name in programs()}
     return {"README.md": _index()} | found
 
 
@@ -45,8 +45,8 @@ def page_name(program: str) -> str:
 
 def _index() -> str:
     rows = "".join(
-        f"| [`{name}`]({page_name(name)}) | {purpose} | {', '.join(_tests(name))} |\n"
-        for name, purpose in PROGRAMS.items()
+        f"| [`{name}`]({page_name(name)}) | {about.purpose} | {', '.join(_tests(name))} |\n"
+        for name, about in programs().items()
     )
     return f"""\
 # Other programs' command lines
@@ -79,19 +79,19 @@ def _tests(name: str) -> list[str]:
 
 def page(program: Program) -> str:
     """The page of one program."""
-    parts = [f"# {program.name}\n\n{program.title}: {program.source}.\n"]
+    parts = [f"# {program.name}\n\n{program.about.title}: {program.about.source}.\n"]
     if program.versions:
         versions = ", ".join(f"`{program.name}@{version}`" for version in program.versions)
         parts.append(f"Other versions: {versions}.\n")
-    if program.published:
+    if program.about.published:
         parts.append("## Published commands\n")
-    for line in program.published:
+    for line in program.about.published:
         environment, words = _divided(line)
         setting = "".join(f"{name}={value} " for name, value in environment.items())
         shown = " ".join(filter(None, [f"{setting}{DOOR} {program.name}", words]))
         with _environment(environment):
             parts += [f"```\n{shown}\n```\n", _resolution(program, words)]
-    if program.also_published:
+    if program.about.also_published:
         parts.append(_others(program))
     for command, table in program.commands.items():
         parts.append(f"## Flags{f' of {command}' if command else ''}\n\n{_flags(table)}")
@@ -101,7 +101,7 @@ def page(program: Program) -> str:
 def _others(program: Program) -> str:
     """The further published commands with the summary of each."""
     rows = []
-    for line in program.also_published:
+    for line in program.about.also_published:
         with _environment({}):
             summary = program.resolve(program.read(split(line))).summary
         rows.append(f"| `{line}` | {summary} |\n")

@@ -21,7 +21,7 @@ from trainer.data.evaluation import evaluation_batches, make_evaluation_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cpu import Cpu
-from trainer.extensions.splitting.division import by_plan
+from trainer.extensions.splitting.pieces import by_plan
 from trainer.extensions.splitting.plan.plan import Memory, Plan, StagePlan
 from trainer.model.task import find_task
 from trainer.update.inference import find_inference

@@ -65,7 +65,7 @@ class Given:
     """A command line as the program reads it.
 
     values: of every flag by its name, the program's defaults included. explicit: the names of those on the
-    command line. warnings: what the program ignores without a word.
+    command line. warnings: what the program ignores without a word, and what it does otherwise than we do.
     """
 
     command: str
@@ -80,6 +80,9 @@ class Given:
     def __contains__(self, name: str) -> bool:
         """True for a flag that is on the command line."""
         return name in self.explicit
+
+    def warn(self, *texts: str) -> None:
+        self.warnings.extend(texts)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-from bertdata.cli.common.program_flags import Given
 from bertdata.io import storage
 from trainer.extensions.like.machine import is_here
 
@@ -70,24 +69,3 @@ def started(*, start: str | None = None, phase2: bool = False, until: int = -1) 
         "start_moments": start is not None,
         "steps_this_run": max(1, until) if until >= 0 else None,
     }
-
-
-def start_of_phase(given: Given, warnings: list[str]) -> dict[str, Any]:
-    """The start that NVIDIA's run_pretraining.py and Habana's give a phase by the same flags.
-
-    Without --resume_from_checkpoint there is none.
-    """
-    until, start = given["steps_this_run"], given["init_checkpoint"]
-    if not given["resume_from_checkpoint"]:
-        ignored = [name for name in ("init_checkpoint", "resume_step", "phase2") if name in given]
-        reason = "acts only with --resume_from_checkpoint: ignored, as by the program"
-        warnings += [f"--{name} {reason}" for name in ignored]
-        return started(until=until)
-    if start:
-        return started(start=start, phase2=given["phase2"], until=until)
-    return continued(
-        given["output_dir"],
-        phase1_end_step=given["phase1_end_step"] if given["phase2"] else None,
-        resume_step=None if given["resume_step"] == -1 else given["resume_step"],
-        until=until,
-    )

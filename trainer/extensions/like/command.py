@@ -1,7 +1,7 @@
 """``python -m trainer like PROGRAM ARGUMENTS ... [-- FLAGS]``: another program's command with its meaning."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bertdata.cli.common.door_words import divide, take_print_config
@@ -16,8 +16,8 @@ from trainer.config.settings import Config
 from trainer.config.task_names import task_flags
 from trainer.devices.choice import AUTO, look_for
 from trainer.extensions.like.machine import with_shapes
-from trainer.extensions.like.program import DOOR, Meaning
-from trainer.extensions.like.registry import PROGRAMS, find_program
+from trainer.extensions.like.program import DOOR, Meaning, programs
+from trainer.extensions.like.registry import find_program
 from trainer.run.path_check import check_paths
 
 USAGE = f"""\
@@ -47,8 +47,8 @@ def run(arguments: Sequence[str]) -> None:
     """Run the program's command line, or print what it means."""
     words, printing = take_print_config(arguments)
     if not words or words[0] in ("-h", "--help"):
-        width = max(map(len, PROGRAMS)) + 2
-        say_text(USAGE + "".join(f"  {name:<{width}}{what}\n" for name, what in PROGRAMS.items()))
+        width = max(map(len, programs())) + 2
+        say_text(USAGE + "".join(f"  {name:<{width}}{about.purpose}\n" for name, about in programs().items()))
         return
     name, _, version = words[0].partition("@")
     program = find_program(name)
@@ -57,14 +57,14 @@ def run(arguments: Sequence[str]) -> None:
     meaning = program.resolve(given)
     tuned = any(keys.get("task") for keys in meaning.phases)
     changed_keys = _override(meaning.phases, task_flags(ours) if tuned else ours, f"{DOOR} {name} ... --")
-    keys, missing, warnings = with_shapes(changed_keys)
+    keys, missing = with_shapes(changed_keys)
     phases = [Config.of(**of_phase) for of_phase in keys]
     if not printing:
-        _check_files([*meaning.missing, *missing], phases)
+        _check_files(missing, phases)
     if find_rank()[0] == 0 and not is_started_here():
         changed = f"; with {' '.join(ours)}" if ours else ""
-        say_error(f"{program.title}: {meaning.summary}{changed}")
-        for warning in dict.fromkeys([*given.warnings, *meaning.warnings, *warnings]):
+        say_error(f"{program.about.title}: {meaning.summary}{changed}")
+        for warning in dict.fromkeys([*given.warnings, *missing.values()]):
             say_error(f"trainer: warning: {warning}")
     if printing:
         if find_rank()[0] == 0:
@@ -78,7 +78,10 @@ def run(arguments: Sequence[str]) -> None:
 def _override(
     phases: Sequence[Mapping[str, Any]], arguments: Sequence[str], prog: str
 ) -> list[dict[str, Any]]:
-    """The keys of each phase, where flags of ours win. Of two values each phase has its own."""
+    """The keys of each phase, where flags of ours win. Of two values each phase has its own.
+
+    Other programs' data have no manifest, so that none is expected.
+    """
     flags = read_flags(arguments, prog)
     if flags.pop("config", None) is not None:
         raise SettingsError(
@@ -86,15 +89,15 @@ def _override(
         )
     numbers = [1 if len(phases) == 1 and keys.get("phase2") else number for number, keys in enumerate(phases)]
     return [
-        steps_or_epochs(dict(keys), read_keys(of_phase(flags, number, number)))
+        steps_or_epochs({"unverified": True, **keys}, read_keys(of_phase(flags, number, number)))
         for number, keys in zip(numbers, phases, strict=True)
     ]
 
 
-def _check_files(missing: Sequence[str], phases: Sequence[Config]) -> None:
+def _check_files(missing: Iterable[str], phases: Sequence[Config]) -> None:
     """An error for an input file that is not there, and for an output directory on another machine."""
-    if missing:
-        raise MissingInputError(f"{missing[0]}: is not on this machine; name a file that is")
+    for path in missing:
+        raise MissingInputError(f"{path}: is not on this machine; name a file that is")
     for output_dir in (config.run.output_dir for config in phases):
         if output_dir is not None and is_remote(output_dir):
             wanted = "checkpoints are written to a directory of this machine"

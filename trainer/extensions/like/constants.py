@@ -1,7 +1,5 @@
-"""Constants that several programs have in common, in this trainer's keys, and the sizes of a batch."""
+"""Constants that several programs have in common, in this trainer's keys, and the size of a micro-batch."""
 
-import math
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bertdata.errors import UsageError
@@ -55,25 +53,28 @@ TRANSFORMERS_ADAMW: dict[str, Any] = {
 APEX_DECAY_SKIPS = ["bias", "gamma", "beta", "LayerNorm"]
 """Parts of the names of weights that NVIDIA's programs put into the group without decay."""
 
-TENSORFLOW_DECAY_SKIPS = ["LayerNorm", "layer_norm", "bias"]
-"""The same of the programs for TensorFlow."""
+TENSORFLOW: dict[str, Any] = {
+    "gelu": "tanh",
+    **MOMENTS,
+    "decay_skips": ["LayerNorm", "layer_norm", "bias"],
+    "max_grad_norm": 1.0,
+    "eval_every": 0,
+}
+"""Settings of NVIDIA's and Habana's programs for TensorFlow."""
+
+TENSORFLOW_LAMB = TENSORFLOW | {
+    "optimiser": "lamb-habana-tf",
+    "clipping": "per_micro_batch_divided",
+    "lr_schedule": "habana-tf",
+    "keep_checkpoints": 5,
+}
+"""Those of their pre-training. The schedule multiplies the rate of one worker by their number."""
 
 HDF5_DATA = (
     "hdf5_lower_case_1_seq_len_{}_max_pred_{}_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5/"
     "books_wiki_en_corpus"
 )
 """The directory of NVIDIA's data for sequences of so many ids and masked ids."""
-
-
-def product(*factors: int) -> str:
-    """The factors and what they make, for a summary: 8 x 64 x 128 = 65,536."""
-    return f"{' x '.join(f'{factor:,}' for factor in factors)} = {math.prod(factors):,}"
-
-
-def sizes_of(phases: Sequence[Mapping[str, Any]]) -> str:
-    """The product of workers, micro-batch and micro-batches of each phase's update, for a summary."""
-    names = ("world_size", "batch_size", "accumulation")
-    return ", then ".join(product(*(keys[name] for name in names)) for keys in phases)
 
 
 def micro_batch(update: int, count: int, *, divides: bool = True) -> int:

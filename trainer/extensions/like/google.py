@@ -7,16 +7,10 @@ from bertdata.cli.common.absl_flags import boolean, integer
 from bertdata.cli.common.program_flags import ABSL, Flag, Given
 from bertdata.errors import UsageError
 from trainer.extensions.like.checkpoints import has_checkpoints
-from trainer.extensions.like.constants import MOMENTS, product
-from trainer.extensions.like.machine import count_gpus, find_shape
-from trainer.extensions.like.program import (
-    Meaning,
-    Program,
-    phase_keys,
-    require_files,
-    require_flags,
-    require_work,
-)
+from trainer.extensions.like.constants import MOMENTS
+from trainer.extensions.like.flag_tables import own_flags, phase_keys
+from trainer.extensions.like.machine import count_gpus
+from trainer.extensions.like.program import Meaning, Program, require_files, require_flags, require_work
 
 LOGGED_STEPS = 100
 """Steps between two lines of TensorFlow's log."""
@@ -31,15 +25,15 @@ HOST_FLAGS = [
 """Flags of the machine that a program for TPUs is started from."""
 
 _COMMON = [
-    Flag("--bert_config_file", meaning="bert_config.json, the shape of the model; required"),
+    Flag("--bert_config_file", key="model_config", meaning="bert_config.json, the model's shape; required"),
     Flag("--vocab_file", key="vocab", meaning="vocabulary of the model; required"),
     Flag("--output_dir", key="output_dir", meaning="directory of checkpoints and predictions; required"),
     Flag("--init_checkpoint", meaning="checkpoint to take the weights from, unless output_dir has one"),
     Flag("--do_lower_case", boolean, True, "lower-case the text", key="lower_case"),
     Flag("--do_train", boolean, False, "train", key="do_train"),
+    *own_flags(float, "--num_train_epochs=3.0"),
     Flag("--train_batch_size", integer, 32, "features of an update over all cores"),
     Flag("--learning_rate", float, 5e-5, "learning rate", key="base_learning_rate"),
-    Flag("--num_train_epochs", float, 3.0, "passes over the training file", key="num_train_epochs"),
     Flag("--warmup_proportion", float, 0.1, "warm-up as a share of the updates", key="warmup"),
     Flag("--save_checkpoints_steps", integer, 1000, "updates between two checkpoints",
          key="checkpoint_every"),
@@ -51,24 +45,19 @@ _SQUAD_FLAGS = [
     *_COMMON,
     Flag("--train_file", key="task_train_file", meaning="file to train on, train-v1.1.json"),
     Flag("--predict_file", key="task_predict_file", meaning="file to write predictions of, dev-v1.1.json"),
-    Flag("--max_seq_length", integer, 384, "ids of a feature", key="max_seq_length"),
-    Flag("--doc_stride", integer, 128, "tokens from one span to the next", key="doc_stride"),
-    Flag("--max_query_length", integer, 64, "tokens of a question at most", key="max_query_length"),
+    *own_flags(integer, "--max_seq_length=384 --doc_stride=128 --max_query_length=64 --n_best_size=20 "
+               "--max_answer_length=30"),
+    *own_flags(boolean, "--version_2_with_negative=false"),
+    *own_flags(float, "--null_score_diff_threshold=0.0"),
     Flag("--do_predict", boolean, False, "write predictions of predict_file", key="do_predict"),
     Flag("--predict_batch_size", integer, 8, "features of a batch of predictions over all cores"),
-    Flag("--n_best_size", integer, 20, "answers of a question in nbest_predictions.json", key="n_best_size"),
-    Flag("--max_answer_length", integer, 30, "tokens of an answer at most", key="max_answer_length"),
-    Flag("--version_2_with_negative", boolean, False, "SQuAD 2.0: questions without an answer",
-         key="version_2_with_negative"),
-    Flag("--null_score_diff_threshold", float, 0.0, "SQuAD 2.0: advantage of no answer over the best one",
-         key="null_score_diff_threshold"),
     Flag("--verbose_logging", boolean, False, idle=True, meaning="warnings are not repeated"),
 ]  # fmt: skip
 _CLASSIFIER_FLAGS = [
     *_COMMON,
     Flag("--data_dir", key="task_dir", meaning="directory of the task's .tsv files; required"),
     Flag("--task_name", meaning="CoLA, MNLI or MRPC; required"),
-    Flag("--max_seq_length", integer, 128, "ids of a feature", key="max_seq_length"),
+    *own_flags(integer, "--max_seq_length=128"),
     Flag("--do_eval", boolean, False, "evaluate at the end", key="do_eval"),
     Flag("--do_predict", boolean, False, "write predictions of the test file", key="do_predict"),
     Flag("--eval_batch_size", integer, 8, "features of an evaluation batch over all cores"),
@@ -86,11 +75,11 @@ def _squad(given: Given) -> Meaning:
         raise UsageError(f"The max_seq_length ({length}) must be greater than max_query_length ({query}) + 3")
     meaning = _meaning(given, _SQUAD_FLAGS, {"task": "squad", "do_eval": False}, "predict_batch_size")
     if given["do_train"]:
-        meaning.warnings.append(
+        given.warn(
             "the program counts the questions of its epochs, this trainer the features: some more updates"
         )
     if given["do_predict"]:
-        meaning.warnings.append("predictions are written to predict/ in output_dir")
+        given.warn("predictions are written to predict/ in output_dir")
     return meaning
 
 
@@ -113,17 +102,15 @@ def _meaning(given: Given, table: Sequence[Flag], own: Mapping[str, Any], eval_s
     A checkpoint in output_dir goes before init_checkpoint, and a run there is continued unasked.
     """
     count = given["num_tpu_cores"] if given["use_tpu"] else 1
-    shape, missing, warnings = find_shape(given["bert_config_file"])
     there = has_checkpoints(given["output_dir"])
     if there and given["do_train"]:
-        warnings.append(f"{given['output_dir']}: has checkpoints, so that the run continues from the newest")
-    keys = shape | {
+        given.warn(f"{given['output_dir']}: has checkpoints, so that the run continues from the newest")
+    keys = {
         "device": "xla" if given["use_tpu"] else "cuda" if count_gpus() else "cpu",
         "world_size": count,
         "dist": count > 1,
         "precision": "fp32",
         "gelu": "tanh",
-        "unverified": True,
         "batch_size": of_core(given, "train_batch_size", count),
         "accumulation": 1,
         "start_from_ckpt": (given["init_checkpoint"] or None) if given["do_train"] or not there else None,
@@ -142,13 +129,7 @@ def _meaning(given: Given, table: Sequence[Flag], own: Mapping[str, Any], eval_s
     keys |= phase_keys(given, table)
     keys |= {**own, "eval_batch_size": of_core(given, eval_size, count)}
     length = f"{given['num_train_epochs']:g} epochs" if given["do_train"] else "no training"
-    sizes = product(count, keys["batch_size"])
-    return Meaning(
-        summary=f"{keys['task']}, {length}, {sizes} features an update, adamw, {keys['device']}",
-        phases=[keys],
-        warnings=warnings,
-        missing=missing,
-    )
+    return Meaning(what=f"{keys['task']}, {length}", phases=[keys])
 
 
 def of_core(given: Given, name: str, count: int) -> int:
@@ -160,20 +141,6 @@ def of_core(given: Given, name: str, count: int) -> int:
     return total // count
 
 
-SQUAD = Program(
-    name="google/run_squad.py",
-    title="Google run_squad.py",
-    source="google-research/bert, run_squad.py",
-    commands={"": _SQUAD_FLAGS},
-    resolve=_squad,
-    syntax=ABSL,
-)
+SQUAD = Program("google/run_squad.py", {"": _SQUAD_FLAGS}, _squad, syntax=ABSL)
 
-CLASSIFIER = Program(
-    name="google/run_classifier.py",
-    title="Google run_classifier.py",
-    source="google-research/bert, run_classifier.py",
-    commands={"": _CLASSIFIER_FLAGS},
-    resolve=_classifier,
-    syntax=ABSL,
-)
+CLASSIFIER = Program("google/run_classifier.py", {"": _CLASSIFIER_FLAGS}, _classifier, syntax=ABSL)

@@ -18,6 +18,8 @@ _NAMED_SHAPES = {
 }
 """The shapes that the names of Google's directories tell."""
 
+_NO_SHAPE = "is not there, so the shape of the model is not shown"
+
 
 def count_gpus(devices: Path = Path("/dev")) -> int:
     """The GPUs that CUDA_VISIBLE_DEVICES leaves, of those that the driver shows as /dev/nvidia0 and so on."""
@@ -31,33 +33,22 @@ def is_here(path: str) -> bool:
     return not storage.is_remote(path) and Path(path.removeprefix("file://")).is_file()
 
 
-def find_shape(path: str, published: str | None = None) -> tuple[dict[str, Any], list[str], list[str]]:
-    """(keys of the model, missing files, warnings) of a bert_config.json.
+def with_shapes(phases: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """(the phases' keys, a warning for each missing file of a model), such a file replaced by what is known.
 
-    Where the file is not there, the keys are those of the published shape: the given one, or the one that
-    the path tells; none where it tells none.
+    The bert_config.json beside programs that pre-train is that of BERT-Large. For others the path tells it.
     """
-    if is_here(path):
-        return {"model_config": path}, [], []
-    name = published or next((one for one, (named, _) in _NAMED_SHAPES.items() if named.search(path)), None)
-    if name is None:
-        return {}, [path], [f"{path}: is not there, so the shape of the model is not shown"]
-    told = f"{path}: is not there; the shape of the published file, {name}, is shown"
-    return dict(_NAMED_SHAPES[name][1]), [path], [told]
-
-
-def with_shapes(phases: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], list[str], list[str]]:
-    """(the phases' keys, missing files, warnings), a missing file of the model replaced by what is known.
-
-    The bert_config.json beside programs that pre-train is that of BERT-Large.
-    """
-    found, missing, warnings = list[dict[str, Any]](), list[str](), list[str]()
+    found, missing = list[dict[str, Any]](), dict[str, str]()
     for keys in phases:
-        others = dict(keys)
-        path = others.pop("model_config", None)
-        published = None if keys.get("task") else "BERT-Large"
-        shape, absent, told = ({}, [], []) if path is None else find_shape(path, published)
+        path, shape = keys.get("model_config"), dict[str, Any]()
+        others = {name: value for name, value in keys.items() if name != "model_config"}
+        if path is not None and is_here(path):
+            shape = {"model_config": path}
+        elif path is not None:
+            names = [name for name, (named, _) in _NAMED_SHAPES.items() if named.search(path)]
+            name = next(iter(names), None) if keys.get("task") else "BERT-Large"
+            shown = f"the shape of the published file, {name}, is shown"
+            missing[path] = f"{path}: is not there; {shown}" if name else f"{path}: {_NO_SHAPE}"
+            shape = _NAMED_SHAPES[name][1] if name else {}
         found.append(shape | others)
-        missing += absent
-        warnings += told
-    return found, missing, warnings
+    return found, missing

@@ -1,6 +1,7 @@
 """The form of a program: its tables of flags, and the function from a command line to its meaning."""
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,47 +18,80 @@ DOOR = "python -m trainer like"
 class Meaning:
     """The meaning of a command line, in this trainer's own terms.
 
-    summary: one line for a person. phases: the keys of the configuration, one mapping a phase; a command that
+    what: the work, for a person. phases: the keys of the configuration, one mapping a phase; a command that
     fine-tunes or evaluates has one. evaluate, convert: the settings of a command that does that instead.
-    warnings: where this trainer does otherwise than the program, or knows a value only at second hand.
-    missing: input files that are not there, for which a warning says what is printed in their place; they
-    are no hindrance to printing, but to all else.
     """
 
-    summary: str
-    phases: Sequence[dict[str, Any]] = ()
+    what: str
+    phases: Sequence[Mapping[str, Any]] = ()
     evaluate: dict[str, Any] | None = None
     convert: dict[str, Any] | None = None
-    warnings: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
+
+    @property
+    def summary(self) -> str:
+        """One line for a person: the work, the size of an update, precision, optimiser and device."""
+        if not self.phases or self.evaluate is not None:
+            return self.what
+        first = self.phases[0]
+        unit = "features" if first.get("task") else "examples"
+        unit = "packed rows" if first.get("packed_accumulation") else unit
+        words = [self.what, first["precision"], first["device"]]
+        if first.get("do_train", True):
+            words[1:2] = [f"{sizes_of(self.phases)} {unit} an update", first["precision"], first["optimiser"]]
+        return ", ".join(words)
+
+
+def sizes_of(phases: Sequence[Mapping[str, Any]]) -> str:
+    """The product of workers, micro-batch and micro-batches of each phase's update: 8 x 64 x 128 = 65,536."""
+    found = []
+    for keys in phases:
+        workers = keys.get("world_size") or keys.get("replicas") or 1
+        factors = (workers, keys["batch_size"], keys["accumulation"])
+        found.append(f"{' x '.join(f'{factor:,}' for factor in factors)} = {math.prod(factors):,}")
+    return ", then ".join(found)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class About:
+    """Facts about a program from ``programs.json``.
+
+    purpose: for the list of programs. module: of this package, with its tables. title: for the lines that a
+    person reads. source: repository, commit, version and file that the tables were made from. published:
+    command lines as their authors print them. also_published: further ones, told in a line each.
+    """
+
+    purpose: str
+    module: str
+    title: str
+    source: str
+    published: Sequence[str]
+    also_published: Sequence[str] = ()
+
+
+@cache
+def programs() -> dict[str, About]:
+    """The programs that are known, by name."""
+    text = (Path(__file__).parent / "programs.json").read_text(encoding="utf-8")
+    return {name: About(**facts) for name, facts in json.loads(text).items()}
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """Another program.
 
-    name: as in ``like NAME``. title: for the lines that a person reads. source: repository, commit, version
-    and file that the table was made from. commands: the flags of each sub-command; "" for a program without.
+    name: as in ``like NAME``. commands: the flags of each sub-command; "" for a program without.
     versions: the tables of other versions, chosen by ``like NAME@VERSION``.
     """
 
     name: str
-    title: str
-    source: str
     commands: Mapping[str, Sequence[Flag]]
     resolve: Callable[[Given], Meaning]
     versions: Mapping[str, Mapping[str, Sequence[Flag]]] = field(default_factory=dict)
     syntax: str = ARGPARSE
 
     @property
-    def published(self) -> list[str]:
-        """Command lines as their authors print them, for help and docs."""
-        return _published_commands()[self.name]["published"]
-
-    @property
-    def also_published(self) -> list[str]:
-        """Further ones, told in a line each."""
-        return _published_commands()[self.name].get("also_published", [])
+    def about(self) -> About:
+        return programs()[self.name]
 
     def read(self, arguments: Sequence[str], version: str = "") -> Given:
         """The command line's values. UsageError, in the program's words, for what the program refuses."""
@@ -79,11 +113,11 @@ class Program:
             for other, tables in {"": self.commands, **self.versions}.items()
             if other != version and command in tables
         }
-        at = f"@{version}" if version else ""
+        at, about = f"@{version}" if version else "", self.about
         return ProgramFlags(
             prog=f"{DOOR} {self.name}{at}{' ' if command else ''}{command}",
-            example=f"  {DOOR} {self.name} {self.published[0]}",
-            summary=f"The command line of {self.title} ({self.source}), with the meaning that it has there.\n"
+            example=f"  {DOOR} {self.name} {about.published[0]}",
+            summary=f"The command line of {about.title} ({about.source}), with the meaning it has there.\n"
             "Flags of python -m trainer may follow after --, and go before all others; --print-config\n"
             "prints the configuration instead of training.",
             table=self._tables(version)[command],
@@ -99,26 +133,9 @@ class Program:
         return self.versions[version] if version else self.commands
 
 
-@cache
-def _published_commands() -> dict[str, dict[str, list[str]]]:
-    """The file of published command lines, by the program's name."""
-    path = Path(__file__).parent / "published.json"
-    found: dict[str, dict[str, list[str]]] = json.loads(path.read_text(encoding="utf-8"))
-    return found
-
-
-def phase_keys(given: Given, table: Sequence[Flag], phase: int = 0) -> dict[str, Any]:
-    """The keys that flags set as they are, in a phase counted from 0. Values that are None are left out."""
-    keys = {}
-    for flag in table:
-        value = given[flag.name]
-        if flag.key is None or value is None:
-            continue
-        value = flag.of_key(value)
-        if isinstance(value, list) and flag.count == 2:
-            value = value[phase]
-        keys[flag.key] = value
-    return keys
+def work_of(given: Given) -> str:
+    """The verbs of the switches --do_train, --do_eval and --do_predict that are true."""
+    return ", ".join(verb for verb in ("train", "eval", "predict") if given.values.get(f"do_{verb}"))
 
 
 def require_flags(given: Given, *names: str) -> None:

@@ -4,7 +4,7 @@ from bertdata.cli.common.parser import Parser
 from bertdata.io import storage
 from bertdata.io.terminal import say
 from bertdata.report.page.page import check_report, write_page
-from trainer.extensions.run_report.recorded_run import read_run
+from trainer.extensions.run_report.recorded_run import read_runs
 from trainer.extensions.run_report.sections import make_page
 
 PROG = "python -m trainer report"
@@ -27,7 +27,7 @@ def run(arguments: list[str]) -> None:
     given = parser.parse_args(arguments)
     output = given.output or _usual_output(given.runs)
     check_report(output, PROG)
-    write_page(output, make_page([read_run(path) for path in given.runs]))
+    write_page(output, make_page(read_runs(given.runs)))
     say(f"wrote {output}")
 
 

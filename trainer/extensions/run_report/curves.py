@@ -6,8 +6,8 @@ from pathlib import Path
 from bertdata.errors import MissingExtraError
 from bertdata.io.terminal import say_error
 from bertdata.report.charts.drawing import write_picture
-from trainer.extensions.run_report.learned import learned_charts
-from trainer.extensions.run_report.recorded_run import read_run
+from trainer.extensions.run_report.charts import learned_charts
+from trainer.extensions.run_report.recorded_run import read_runs
 from trainer.report.reporter import Logger, Values
 
 
@@ -32,12 +32,9 @@ def draw_curves(folder: Path) -> list[Path]:
 
     Returns their paths, none where there is nothing to draw yet.
     """
-    run = read_run(str(folder))
-    name = folder.resolve().name
-    charts = [replace(chart, title=f"{name}. {chart.title}") for chart in learned_charts([run], [name])]
-    if not charts:
-        return []
-    paths = [folder / "curves.svg", folder / "curves.png"]
+    runs = read_runs([str(folder.resolve())])
+    charts = [replace(chart, title=f"{runs[0].name}. {chart.title}") for chart in learned_charts(runs)]
+    paths = [folder / "curves.svg", folder / "curves.png"] if charts else []
     for path in paths:
         write_picture(str(path), charts, asked_by="it")
     return paths

@@ -1,7 +1,7 @@
 """Facts about runs as tables: what was trained on what, by which settings, with which results."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -12,22 +12,56 @@ from bertdata.records import DEFAULT_OBJECTIVE
 from bertdata.report.charts.values import DataTable, Value
 from bertdata.report.page.blocks import PathStep
 from trainer.config.settings import Config
-from trainer.extensions.run_report.learned import guess_column
-from trainer.extensions.run_report.recorded_run import RecordedRun
+from trainer.extensions.run_report.charts import guess_column
+from trainer.extensions.run_report.recorded_run import RecordedRun, columns_of
 
 _PAGE_ROWS = 25
 _SETTINGS_BESIDE = ("output_dir", "resume", "resume_step", "steps_this_run", "no_progress_bar")
 """Settings that say nothing about what is trained."""
 
 
-def facts_table(runs: Sequence[RecordedRun], names: Sequence[str]) -> DataTable:
+def facts_table(runs: Sequence[RecordedRun]) -> DataTable:
     """The task, data, device and progress of each run. A fact that no run tells is left out."""
-    rows = [(label, *(find(run) for run in runs)) for label, find in _FACTS.items()]
+    facts = [_facts(run) for run in runs]
+    rows = [(label, *(one[label] for one in facts)) for label in facts[0]]
     told = tuple(row for row in rows if any(row[1:]))
-    return DataTable("What was trained", ("fact", *names), told, wide=True)
+    return DataTable("What was trained", ("fact", *(run.name for run in runs)), told, wide=True)
 
 
-def settings_table(runs: Sequence[RecordedRun], names: Sequence[str], *, changed: bool) -> DataTable:
+def _facts(run: RecordedRun) -> dict[str, str]:
+    """Each fact about the run by its label, empty where the run does not tell it."""
+    config, log = run.config, run.log
+    start = log.starts[-1] if log.starts else {}
+    rate, optimiser = config.get("base_learning_rate"), config.get("optimiser")
+    has_update = optimiser and isinstance(rate, float)
+    first_to_last = "from the first line of its log to the last"
+    return {
+        "directory": run.path,
+        "task": _task(run),
+        "model": _model(run),
+        "weights": _told(start.get("weights")),
+        "training data": _told(config.get("train_data")),
+        "evaluation data": _told(config.get("eval_data")),
+        "evaluation and guess": _told(log.events.get("evaluation")),
+        "updates made": _progress(run),
+        "an update": _told(start.get("updates")),
+        "micro-batches": _told(start.get("micro_batches")),
+        "optimiser": f"{optimiser}, learning rate {rate:g} at most" if has_update else "",
+        "precision": _told(config.get("precision")),
+        "device": _told(start.get("device")),
+        "workers": _told(start.get("workers")),
+        "began": "; ".join(_told(one.get("start_point")) for one in log.starts),
+        "time": "" if log.seconds is None else f"{log.seconds:,.0f} s {first_to_last}",
+        "versions": ", ".join(run.state.get("versions", ())),
+    }
+
+
+def _told(value: Any) -> str:
+    """A value of a run's log or settings, empty for None."""
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def settings_table(runs: Sequence[RecordedRun], *, changed: bool) -> DataTable:
     """The settings, a row each. changed: only those that differ from the defaults, or between the runs."""
     usual = Config.of().as_json()
     rows: list[tuple[Value, ...]] = []
@@ -37,23 +71,20 @@ def settings_table(runs: Sequence[RecordedRun], names: Sequence[str], *, changed
         if not changed or not (is_usual or name in _SETTINGS_BESIDE):
             rows.append((f"--{name.replace('_', '-')}", *(_setting(value) for value in found)))
     caption = "Settings that are not the defaults" if changed else "All settings"
-    columns = ("setting", *names)
+    columns = ("setting", *(run.name for run in runs))
     pages = 0 if changed else _PAGE_ROWS
     return DataTable(caption, columns, tuple(rows), page_rows=pages, wide=len(runs) > 1)
 
 
-def evaluations_table(runs: Sequence[RecordedRun], names: Sequence[str]) -> DataTable | None:
+def evaluations_table(runs: Sequence[RecordedRun]) -> DataTable | None:
     """Every evaluation, a row each. None where there is none."""
-    columns = list(dict.fromkeys(name for run in runs for name in run.columns("evaluations")))
-    columns = _beside_guesses([name for name in columns if name != "step"])
+    columns = _beside_guesses([name for name in columns_of(runs, "evaluations") if name != "step"])
     rows: list[tuple[Value, ...]] = []
-    for run, name in zip(runs, names, strict=True):
-        for phase in run.phases:
-            which = ", ".join(part for part in (name if len(runs) > 1 else "", phase.name) if part)
-            for row in phase.evaluations:
-                update = int(row["step"]) + phase.offset
-                label = f"{which}: {update:,}" if which else update
-                rows.append((label, *(_whole(row.get(column)) for column in columns)))
+    for phase in (phase for run in runs for phase in run.phases):
+        for row in phase.evaluations:
+            update = int(row["step"]) + phase.offset
+            label = f"{phase.label()}: {update:,}" if phase.label() else update
+            rows.append((label, *(_whole(row.get(column)) for column in columns)))
     if not rows:
         return None
     first = "update" if not isinstance(rows[0][0], str) else "run and update"
@@ -63,9 +94,9 @@ def evaluations_table(runs: Sequence[RecordedRun], names: Sequence[str]) -> Data
 
 def _beside_guesses(columns: Sequence[str]) -> list[str]:
     """The columns, each before what a guess reaches there."""
-    guesses = {guess_column(column): column for column in columns}
-    own = [column for column in columns if column not in guesses]
-    after = {column: guess for guess, column in guesses.items() if guess in columns}
+    results = {guess_column(column): column for column in columns}  # two may have one guess
+    own = [column for column in columns if column not in results]
+    after = {column: guess for guess, column in results.items() if guess in columns}
     return [name for column in own for name in (column, after.get(column)) if name is not None]
 
 
@@ -78,21 +109,21 @@ _UNITS = {
 
 def data_steps(run: RecordedRun) -> tuple[PathStep, ...]:
     """The datasets that the run learned from by their manifests, the run, those it was evaluated on."""
-    before, after = (
-        [step for path in _paths(run.config.get(key)) for step in _dataset_steps(kind, path)]
-        for kind, key in (("Trained on", "train_data"), ("Evaluated on", "eval_data"))
-    )
     done = (("task", _task(run)), ("updates", f"{run.updates:,}"), ("model", _model(run)))
-    step = PathStep(f"Run {run.path}", _known(*done))
-    return (*before, step, *after)
+    return (
+        *_dataset_steps("Trained on", run.config.get("train_data")),
+        PathStep(f"Run {run.path}", _known(*done)),
+        *_dataset_steps("Evaluated on", run.config.get("eval_data")),
+    )
 
 
-def _dataset_steps(kind: str, path: str) -> list[PathStep]:
-    """A step of each dataset at the path, or one that says that they are not at hand."""
-    try:
-        return [_dataset_step(kind, found) for found in find_datasets(path)]
-    except BertDataError:
-        return [PathStep(f"{kind} {path}", (("now", "not at hand"),))]
+def _dataset_steps(kind: str, given: object) -> Iterator[PathStep]:
+    """A step of each dataset at the paths of a setting, or one that says that they are not at hand."""
+    for path in _paths(given):
+        try:
+            yield from [_dataset_step(kind, found) for found in find_datasets(path)]
+        except BertDataError:
+            yield PathStep(f"{kind} {path}", (("now", "not at hand"),))
 
 
 def _dataset_step(kind: str, found: FoundDataset) -> PathStep:
@@ -100,20 +131,21 @@ def _dataset_step(kind: str, found: FoundDataset) -> PathStep:
     if found.manifest is None:
         return PathStep(title, (("files", f"{len(found.shards):,}"), ("manifest", "none")))
     manifest, settings = found.manifest, found.manifest.plan.settings
-    sums = {name: sum(getattr(shard, name) for shard in manifest.shards) for name in ("examples", "tokens")}
-    sizes = settings.by_name
-    details = [
-        ("objective", manifest.plan.objective or DEFAULT_OBJECTIVE),
-        ("shards", f"{len(manifest.shards):,}"),
-        ("examples", f"{sums['examples']:,}"),
-        ("tokens", f"{sums['tokens']:,}"),
-        ("longest", f"{sizes['max_seq_length']:,} tokens" if "max_seq_length" in sizes else ""),
-        ("vocabulary", f"md5 {settings.vocabulary['md5']}"),
-    ]
-    if length := sizes.get("max_seq_length"):
-        fill = sums["tokens"] / (sums["examples"] * length) if sums["examples"] else 0
-        details.append(("fill", f"{fill:.1%} of the positions of rows of one example"))
-    return PathStep(title, _known(*details))
+    examples, tokens = (sum(getattr(one, name) for one in manifest.shards) for name in ("examples", "tokens"))
+    length = settings.by_name.get("max_seq_length")
+    fill = tokens / (examples * length) if length and examples else 0
+    return PathStep(
+        title,
+        _known(
+            ("objective", manifest.plan.objective or DEFAULT_OBJECTIVE),
+            ("shards", f"{len(manifest.shards):,}"),
+            ("examples", f"{examples:,}"),
+            ("tokens", f"{tokens:,}"),
+            ("longest", f"{length:,} tokens" if length else ""),
+            ("vocabulary", f"md5 {settings.vocabulary['md5']}"),
+            ("fill", f"{fill:.1%} of the positions of rows of one example" if length else ""),
+        ),
+    )
 
 
 def _known(*facts: tuple[str, str]) -> tuple[tuple[str, str], ...]:
@@ -143,58 +175,14 @@ def _model(run: RecordedRun) -> str:
     )
 
 
-def _update(run: RecordedRun) -> str:
-    optimiser, rate = run.config.get("optimiser"), run.config.get("base_learning_rate")
-    return f"{optimiser}, learning rate {rate:g} at most" if optimiser and isinstance(rate, float) else ""
-
-
-def _last_start(name: str) -> Callable[[RecordedRun], str]:
-    """The value that the last process of the run told of itself under a name."""
-
-    def find(run: RecordedRun) -> str:
-        value = run.starts[-1].get(name, "") if run.starts else ""
-        return f"{value:,}" if isinstance(value, int) else str(value)
-
-    return find
-
-
-def _starts(run: RecordedRun) -> str:
-    return "; ".join(str(start.get("start_point", "")) for start in run.starts)
-
-
-def _duration(run: RecordedRun) -> str:
-    return "" if run.seconds is None else f"{run.seconds:,.0f} s from the first line of its log to the last"
-
-
 def _progress(run: RecordedRun) -> str:
     steps = run.config.get("steps")
-    status = run.events.get("run_stop")
+    status = run.log.events.get("run_stop")
     last = run.phases[-1]
     planned = f"{run.updates - last.offset:,} of {steps:,}" if isinstance(steps, int) else f"{run.updates:,}"
     phases = f" in {last.name}, {run.updates:,} in all" if last.offset else ""
-    ended = f": {status}" if isinstance(status, str) else ": not ended" if run.starts else ""
+    ended = f": {status}" if isinstance(status, str) else ": not ended" if run.log.starts else ""
     return f"{planned}{phases}{ended}"
-
-
-_FACTS: Mapping[str, Callable[[RecordedRun], str]] = {
-    "directory": lambda run: run.path,
-    "task": _task,
-    "model": _model,
-    "weights": _last_start("weights"),
-    "training data": lambda run: str(run.config.get("train_data") or ""),
-    "evaluation data": lambda run: str(run.config.get("eval_data") or ""),
-    "evaluation and guess": lambda run: str(run.events.get("evaluation", "")),
-    "updates made": _progress,
-    "an update": _last_start("updates"),
-    "micro-batches": _last_start("micro_batches"),
-    "optimiser": _update,
-    "precision": lambda run: str(run.config.get("precision") or ""),
-    "device": _last_start("device"),
-    "workers": _last_start("workers"),
-    "began": _starts,
-    "time": _duration,
-    "versions": lambda run: ", ".join(run.state.get("versions", ())),
-}
 
 
 def _setting(value: Any) -> Value:

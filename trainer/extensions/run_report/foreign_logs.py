@@ -23,7 +23,11 @@ _RATES = ("runtime", "samples_per_second", "steps_per_second")
 
 @dataclass(kw_only=True, slots=True)
 class LoggedRun:
-    """The rows of a log. starts, events, seconds: as of ``RecordedRun``."""
+    """The rows of a log, and what a run tells there.
+
+    starts: what each process of the run told of itself, in order. events: its other events by name, the last
+    of each. seconds: from the first to the last line, pauses included.
+    """
 
     training: list[dict[str, float]] = field(default_factory=list)
     evaluations: list[dict[str, float]] = field(default_factory=list)
@@ -42,12 +46,12 @@ def read_dllogger(path: str) -> LoggedRun:
             continue
         times += _time(record)
         step, data = record.get("step"), record["data"]
-        if step == "PARAMETER":
-            is_start = "start_point" in data
-            found.events |= {} if is_start else data
-            found.starts += [data] if is_start else []
+        if step == "PARAMETER" and "start_point" in data:
+            found.starts.append(data)
+        elif step == "PARAMETER":
+            found.events |= data
         elif isinstance(step, list) and step and all(isinstance(one, int) for one in step):
-            numbers = _numbers(data, _OF_DLLOGGER)
+            numbers = {_OF_DLLOGGER.get(name, name): value for name, value in _numbers(data).items()}
             rows = found.evaluations if len(step) == 1 else found.training
             rows.append({"step": step[-1], **numbers})
     found.training, found.evaluations = _by_step(found.training), _by_step(found.evaluations)
@@ -64,12 +68,15 @@ def read_trainer_state(path: str) -> LoggedRun:
         raise InputError(f"{path}: has no log_history with steps; expected the Trainer's JSON") from None
     found = LoggedRun()
     for step, row in rows:
-        results = {name.removeprefix("eval_"): value for name, value in row.items() if name[:5] == "eval_"}
+        results = {name[5:]: value for name, value in row.items() if name.startswith("eval_")}
         if results:
             kept = {name: value for name, value in results.items() if name not in _RATES}
-            found.evaluations.append({"step": step, **_numbers(kept, {})})
+            found.evaluations.append({"step": step, **_numbers(kept)})
         elif "loss" in row:
-            found.training.append({"step": step, **_numbers(_only(row, _OF_TRAINER), _OF_TRAINER)})
+            numbers = {
+                _OF_TRAINER[name]: value for name, value in _numbers(row).items() if name in _OF_TRAINER
+            }
+            found.training.append({"step": step, **numbers})
     return found
 
 
@@ -98,17 +105,12 @@ def _time(record: Mapping[str, Any]) -> list[float]:
         return []
 
 
-def _numbers(data: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, float]:
-    """The numbers by our names, under their own where we have none."""
+def _numbers(data: Mapping[str, Any]) -> dict[str, float]:
     return {
-        names.get(name, name): float(value)
+        name: float(value)
         for name, value in data.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     }
-
-
-def _only(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name in names}
 
 
 def _by_step(rows: list[dict[str, float]]) -> list[dict[str, float]]:

@@ -2,18 +2,19 @@
 
 import json
 import math
+import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from bertdata.errors import InputError, MissingInputError
 from bertdata.io import storage
-from trainer.extensions.run_report.foreign_logs import DLLOGGER, FOREIGN_LOGS, read_dllogger
+from trainer.extensions.run_report.foreign_logs import DLLOGGER, FOREIGN_LOGS, LoggedRun, read_dllogger
 from trainer.report.table_rows import read_table
 
-TRAINING, EVALUATION = "training.csv", "evaluation.csv"
+TRAINING = "training.csv"
 
 Row = Mapping[str, float]
 """The numbers of a row by column; a column without a number is left out."""
@@ -21,12 +22,21 @@ Row = Mapping[str, float]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordedPhase:
-    """The rows of a phase. offset: the updates of the phases before it. name: empty for a run of one."""
+    """The rows of a phase. offset: the updates of the phases before it. name: empty for a run of one.
 
-    name: str
-    offset: int
+    run: the run's name where there are several, else empty. series: number of its colour in charts.
+    """
+
+    name: str = ""
+    offset: int = 0
     training: Sequence[Row]
     evaluations: Sequence[Row]
+    run: str = ""
+    series: int = 0
+
+    def label(self, kind: str = "") -> str:
+        """The phase's name among those of the runs, and the kind of a line. Empty where it needs none."""
+        return ", ".join(filter(None, (self.run, self.name, kind)))
 
     @property
     def span(self) -> list[float]:
@@ -48,18 +58,16 @@ class RecordedPhase:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordedRun:
-    """A run. state: the JSON of its last checkpoint, empty where there is none.
+    """A run. state: the JSON of its last checkpoint, empty where there is none. log: its dllogger.json.
 
-    starts: what each process of the run told of itself in dllogger.json, in order. events: its other events
-    there by name, the last of each. seconds: from the first to the last line there, pauses included.
+    name: the run's among those that it is shown with.
     """
 
     path: str
     phases: Sequence[RecordedPhase]
     state: Mapping[str, Any] = field(default_factory=dict)
-    starts: Sequence[Mapping[str, Any]] = ()
-    events: Mapping[str, Any] = field(default_factory=dict)
-    seconds: float | None = None
+    log: LoggedRun = field(default_factory=LoggedRun)
+    name: str = ""
 
     @property
     def config(self) -> Mapping[str, Any]:
@@ -77,6 +85,34 @@ class RecordedRun:
         return list(dict.fromkeys(name for row in rows for name in row))
 
 
+def columns_of(runs: Sequence[RecordedRun], table: str) -> list[str]:
+    """The columns of all the runs, as of ``RecordedRun.columns``."""
+    return list(dict.fromkeys(name for run in runs for name in run.columns(table)))
+
+
+def read_runs(paths: Sequence[str]) -> list[RecordedRun]:
+    """The runs, each with a name and colours of its own, as of ``read_run``."""
+    runs = [read_run(path) for path in paths]
+    named = []
+    for place, (run, name) in enumerate(zip(runs, short_names([run.path for run in runs]), strict=True)):
+        phases = [
+            replace(phase, run=name, series=place) if len(runs) > 1 else replace(phase, series=2 * number)
+            for number, phase in enumerate(run.phases)
+        ]
+        named.append(replace(run, name=name, phases=phases))
+    return named
+
+
+def short_names(paths: Sequence[str]) -> list[str]:
+    """The last part of each path, with those before it where two are alike."""
+    parts = [Path(os.path.normpath(path)).parts for path in paths]
+    for length in range(1, max(len(one) for one in parts) + 1):
+        names = ["/".join(one[-length:]) for one in parts]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{path} ({number})" for number, path in enumerate(paths, 1)]
+
+
 def read_run(path: str) -> RecordedRun:
     """The run in a directory, or that of another program's log. InputError where nothing tells of one."""
     path = path.removeprefix("file://")
@@ -85,37 +121,27 @@ def read_run(path: str) -> RecordedRun:
     if not storage.is_directory(path):
         return _of_log(path, path)
     folder = Path(path)
-    if not (folder / TRAINING).exists():
-        for name in FOREIGN_LOGS:
-            if (folder / name).exists():
-                return _of_log(str(folder / name), path)
-        raise InputError(
-            f"{path}: holds no {TRAINING}, {' or '.join(FOREIGN_LOGS)}: give the "
-            "--output-dir of a run that has made an update"
-        )
-    state = _last_state(folder)
     log = folder / DLLOGGER
-    told = read_dllogger(str(log)) if log.exists() else None
-    return RecordedRun(
-        path=path,
-        phases=_phases(folder, state),
-        state=state,
-        starts=told.starts if told else (),
-        events=told.events if told else {},
-        seconds=told.seconds if told else None,
+    if (folder / TRAINING).exists():
+        state = _last_state(folder)
+        told = read_dllogger(str(log)) if log.exists() else LoggedRun()
+        return RecordedRun(path=path, phases=_phases(folder, state), state=state, log=told)
+    for name in FOREIGN_LOGS:
+        if (folder / name).exists():
+            return _of_log(str(folder / name), path)
+    raise InputError(
+        f"{path}: holds no {TRAINING}, {' or '.join(FOREIGN_LOGS)}: give the "
+        "--output-dir of a run that has made an update"
     )
 
 
 def _of_log(log: str, path: str) -> RecordedRun:
     """The run that another program's log tells of."""
-    read = FOREIGN_LOGS.get(storage.base_name(log), read_dllogger)
-    found = read(log)
+    found = FOREIGN_LOGS.get(storage.base_name(log), read_dllogger)(log)
     if not found.training and not found.evaluations:
         raise InputError(f"{log}: tells of no update")
-    phase = RecordedPhase(name="", offset=0, training=found.training, evaluations=found.evaluations)
-    return RecordedRun(
-        path=path, phases=[phase], starts=found.starts, events=found.events, seconds=found.seconds
-    )
+    phase = RecordedPhase(training=found.training, evaluations=found.evaluations)
+    return RecordedRun(path=path, phases=[phase], log=found)
 
 
 def _phases(folder: Path, state: Mapping[str, Any]) -> list[RecordedPhase]:
@@ -128,37 +154,28 @@ def _phases(folder: Path, state: Mapping[str, Any]) -> list[RecordedPhase]:
     for number, table in enumerate(tables, 1):
         name = f"phase {number}" if len(tables) > 1 else ""
         evaluations = table.with_name(table.name.replace("training", "evaluation"))
-        phase = RecordedPhase(
-            name=name,
-            offset=offset,
-            training=_rows(table),
-            evaluations=_rows(evaluations) if evaluations.exists() else [],
-        )
-        phases.append(phase)
-        offset += int(max((row["step"] for row in phase.training), default=0))
+        evaluated = _rows(evaluations) if evaluations.exists() else []
+        training = _rows(table)
+        phases.append(RecordedPhase(name=name, offset=offset, training=training, evaluations=evaluated))
+        offset += int(max((row["step"] for row in training), default=0))
     return phases
 
 
 def _earlier(folder: Path) -> list[Path]:
     """The tables of earlier phases, in order: training.1.csv, training.2.csv."""
-    found = {int(one.name.split(".")[1]): one for one in folder.glob("training.*.csv") if _is_numbered(one)}
-    return [found[number] for number in sorted(found)]
-
-
-def _is_numbered(path: Path) -> bool:
-    return re.fullmatch(r"training\.\d+\.csv", path.name) is not None
+    names = [re.fullmatch(r"training\.(\d+)\.csv", path.name) for path in folder.iterdir()]
+    return [folder / name[0] for name in sorted(filter(None, names), key=lambda name: int(name[1]))]
 
 
 def _rows(table: Path) -> list[Row]:
     """The numbers of a table's complete rows. InputError for a word where a number is expected."""
-    return [
-        _numbers(row.items(), f"{table}: row {number}") for number, row in enumerate(read_table(table), 1)
-    ]
+    rows = read_table(table)
+    return [_numbers(row, f"{table}: row {number}") for number, row in enumerate(rows, 1)]
 
 
-def _numbers(items: Iterable[tuple[str, str]], where: str) -> Row:
+def _numbers(row: Mapping[str, str], where: str) -> Row:
     found = {}
-    for name, text in items:
+    for name, text in row.items():
         if text:
             try:
                 found[name] = float(text)

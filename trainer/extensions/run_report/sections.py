@@ -1,23 +1,16 @@
 """The sections of a page on one run, or on several over each other."""
 
 import math
-import os
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
 from bertdata.io import storage
 from bertdata.report.charts.line_chart import LineChart
+from bertdata.report.charts.values import DataTable
 from bertdata.report.page.blocks import ChartBlock, PageContent, Prose, StepsBlock
 from bertdata.report.page.page import ReportPage, ReportSection
-from trainer.extensions.run_report.facts import (
-    data_steps,
-    evaluations_table,
-    facts_table,
-    settings_table,
-)
-from trainer.extensions.run_report.learned import learned_charts
+from trainer.extensions.run_report.charts import OPTIMISER, SPEED, charts_of, learned_charts
+from trainer.extensions.run_report.facts import data_steps, evaluations_table, facts_table, settings_table
 from trainer.extensions.run_report.recorded_run import RecordedRun
-from trainer.extensions.run_report.speed import OPTIMISER, SPEED, charts_of
 from trainer.registry import find
 
 _KEPT_PLAN = "plan.json"
@@ -28,17 +21,16 @@ _GUESS_NOTE = (
 
 
 def make_page(runs: Sequence[RecordedRun]) -> ReportPage:
-    """The page. Its title has the directories of the runs."""
-    names = short_names([run.path for run in runs])
-    title = f"{'Runs' if len(runs) > 1 else 'Run'}: {', '.join(names)}"
+    """The page. Its title has the names of the runs."""
+    title = f"{'Runs' if len(runs) > 1 else 'Run'}: {', '.join(run.name for run in runs)}"
     sections = [
-        ReportSection("What was trained", (facts_table(runs, names), *_drawn_data(runs, names))),
-        ReportSection("Loss and accuracy", _blocks(learned_charts(runs, names)), _GUESS_NOTE),
-        _evaluations(runs, names),
-        ReportSection("Optimiser", _blocks(charts_of(OPTIMISER, runs, names))),
-        ReportSection("Speed", _blocks(charts_of(SPEED, runs, names))),
-        ReportSection("Division of the model", _plans(runs, names)),
-        _settings(runs, names),
+        ReportSection("What was trained", (facts_table(runs), *_drawn_data(runs))),
+        ReportSection("Loss and accuracy", _blocks(learned_charts(runs)), _GUESS_NOTE),
+        ReportSection("Evaluations", tuple(filter(None, [evaluations_table(runs)]))),
+        ReportSection("Optimiser", _blocks(charts_of(OPTIMISER, runs))),
+        ReportSection("Speed", _blocks(charts_of(SPEED, runs))),
+        ReportSection("Division of the model", tuple(_plans(runs))),
+        ReportSection("Settings", tuple(_settings(runs))),
     ]
     return ReportPage(
         title=title,
@@ -47,55 +39,37 @@ def make_page(runs: Sequence[RecordedRun]) -> ReportPage:
     )
 
 
-def short_names(paths: Sequence[str]) -> list[str]:
-    """The last part of each path, with those before it where two are alike."""
-    parts = [Path(os.path.normpath(path)).parts for path in paths]
-    for length in range(1, max(len(one) for one in parts) + 1):
-        names = ["/".join(one[-length:]) for one in parts]
-        if len(set(names)) == len(names):
-            return names
-    return [f"{path} ({number})" for number, path in enumerate(paths, 1)]
-
-
 def _blocks(charts: Sequence[LineChart]) -> tuple[PageContent, ...]:
-    return tuple(ChartBlock(chart) for chart in charts)
+    return tuple(map(ChartBlock, charts))
 
 
-def _drawn_data(runs: Sequence[RecordedRun], names: Sequence[str]) -> list[PageContent]:
+def _drawn_data(runs: Sequence[RecordedRun]) -> list[PageContent]:
     """The data of each run as a path through it."""
-    found = [(name, data_steps(run)) for run, name in zip(runs, names, strict=True)]
+    found = [(run.name, data_steps(run)) for run in runs]
     return [StepsBlock(f"Data of {name}", steps) for name, steps in found if len(steps) > 1]
 
 
-def _evaluations(runs: Sequence[RecordedRun], names: Sequence[str]) -> ReportSection:
-    table = evaluations_table(runs, names)
-    return ReportSection("Evaluations", () if table is None else (table,))
+def _settings(runs: Sequence[RecordedRun]) -> list[DataTable]:
+    """The changed settings and all of them, where a run tells any."""
+    tables = [settings_table(runs, changed=changed) for changed in (True, False)]
+    return [table for table in tables if table.rows]
 
 
-def _settings(runs: Sequence[RecordedRun], names: Sequence[str]) -> ReportSection:
-    if not any(run.config for run in runs):
-        return ReportSection("Settings", ())
-    changed, every = (settings_table(runs, names, changed=one) for one in (True, False))
-    return ReportSection("Settings", (changed, every) if changed.rows else (every,))
-
-
-def _plans(runs: Sequence[RecordedRun], names: Sequence[str]) -> tuple[PageContent, ...]:
+def _plans(runs: Sequence[RecordedRun]) -> Iterator[PageContent]:
     """The plan of each run that is divided over devices, and was kept."""
-    blocks: list[PageContent] = []
-    for run, name in zip(runs, names, strict=True):
+    for run in runs:
         paths = [storage.join(run.path, _KEPT_PLAN), run.config.get("plan"), run.config.get("save_plan")]
         path = next((path for path in paths if isinstance(path, str) and storage.exists(path)), None)
         if path is not None:
-            blocks.append(find("split model", "drawing")(path, name))
-        elif run.config.get("strategy") in ("pipelined", "sharded"):
-            blocks.append(Prose(f"{name}: divided by {run.config['strategy']}, but its plan was not kept."))
-    return tuple(blocks)
+            yield find("split model", "drawing")(path, run.name)
+        elif (strategy := run.config.get("strategy")) in ("pipelined", "sharded"):
+            yield Prose(f"{run.name}: divided by {strategy}, but its plan was not kept.")
 
 
 def _faults(run: RecordedRun) -> list[str]:
     """An ending that was no success, and numbers that are not finite."""
     faults = []
-    if run.events.get("run_stop") == "aborted":
+    if run.log.events.get("run_stop") == "aborted":
         faults.append(f"{run.path}: ended as aborted after update {run.updates:,}")
     bad = [
         (int(row["step"]) + phase.offset, name)

@@ -6,11 +6,11 @@ from trainer.config.model import ModelConfig
 from trainer.config.section import check
 from trainer.config.settings import Config
 from trainer.config.split import SplitSection
-from trainer.extensions.splitting.division import by_plan
-from trainer.extensions.splitting.freed_memory import return_memory
+from trainer.extensions.splitting.pieces import by_plan
 from trainer.extensions.splitting.plan.fit import can_split, check_fits, check_sharding, check_split
 from trainer.extensions.splitting.plan.parts import head_of
 from trainer.extensions.splitting.plan.plan import Plan, parse_plan, read_plan
+from trainer.extensions.splitting.plan.profile import return_memory
 from trainer.extensions.splitting.planning import plan_run
 from trainer.run.runtime import Runtime
 from trainer.update.strategy import whole

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
-from trainer.extensions.splitting.division import planned_stages
 from trainer.extensions.splitting.norms import ShardNorms
 from trainer.model.bert import HeadedBert
 from trainer.update.optimiser import LOCAL_NORMS, Norms, Optimiser
@@ -44,12 +43,12 @@ class Held:
     def __init__(self, model: HeadedBert, division: Division) -> None:
         self._division = division
         self._weights: dict[str, Any] = dict(model.named_parameters())
-        self.is_sharded = planned_stages(division)[division.stage].sharded
         self.parameters: dict[str, nn.Parameter] = dict(self._weights)
         self.norms: Norms = LOCAL_NORMS
         self.sizes: dict[Tensor, int] = {}
-        if self.is_sharded:
-            mesh = next(iter(self._weights.values())).device_mesh
+        mesh = getattr(next(iter(self._weights.values())), "device_mesh", None)
+        self.is_sharded = mesh is not None
+        if mesh is not None:
             whole_sizes: dict[Tensor, int] = {}
             self.norms = ShardNorms(mesh.get_group(), whole_sizes)
             for name, weight in self._weights.items():

@@ -1,17 +1,39 @@
-"""The piece of a model that a worker has: the layers of one stage, under the names of the whole."""
+"""The piece of a model that a worker has by a plan: the layers of one stage, under the names of the whole."""
 
 from copy import deepcopy
+from dataclasses import dataclass
 
 from torch import nn
 
 from trainer.collectives.collective import Collective
 from trainer.devices.device import Device
-from trainer.extensions.splitting.division import planned_stages
 from trainer.extensions.splitting.held import Held
+from trainer.extensions.splitting.plan.plan import Plan
 from trainer.extensions.splitting.sharding import Absent, copies_mesh, shard_
 from trainer.model.bert import HeadedBert
 from trainer.update.averaging import sum_type
 from trainer.update.strategy import Division
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlannedDivision(Division):
+    """The division of a plan: worker ``rank`` has copy ``rank % copies`` of stage ``rank // copies``."""
+
+    plan: Plan
+
+
+def by_plan(workers: Collective, plan: Plan) -> PlannedDivision:
+    """The division of a plan for so many workers."""
+    stage, copy = divmod(workers.rank, plan.copies)
+    return PlannedDivision(
+        copy=copy,
+        copies=plan.copies,
+        stage=stage,
+        stages=len(plan.stages),
+        strategy=plan.strategy,
+        recomputes=plan.stages[stage].recomputes,
+        plan=plan,
+    )
 
 
 def build_piece(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
@@ -19,10 +41,10 @@ def build_piece(model: HeadedBert, device: Device, workers: Collective, division
 
     The weights are drawn one after the other and have the bits that they have in one process.
     """
-    stages, whole = planned_stages(division), deepcopy(model)
-    stage = stages[division.stage]
+    assert isinstance(division, PlannedDivision)
+    whole, stage = deepcopy(model), division.plan.stages[division.stage]
     keep_layers(model, stage.layers)
-    if any(one.sharded for one in stages):
+    if any(one.sharded for one in division.plan.stages):
         with workers.naming_lost_workers():
             mesh = copies_mesh(device, division)
         if stage.sharded:

@@ -12,7 +12,6 @@ from trainer.config.update import Preset
 from trainer.data.batches import Batch
 from trainer.extensions.splitting.held import TIED, is_second
 from trainer.extensions.splitting.norms import StageNorms
-from trainer.extensions.splitting.pieces import build_piece
 from trainer.extensions.splitting.same_length import token_rows, with_same_length
 from trainer.extensions.splitting.split_strategy import SplitInference, SplitStrategy
 from trainer.extensions.splitting.stage import WorkerStage, make_schedule
@@ -60,7 +59,6 @@ class Pipelined(SplitStrategy):
     """
 
     inference = PipelinedInference
-    build = staticmethod(build_piece)
 
     def __init__(self, worker: Worker) -> None:
         super().__init__(worker)

@@ -1,6 +1,7 @@
 """The plan of a run: how its workers divide the model, made before the model is there."""
 
 from dataclasses import replace
+from functools import partial
 
 from bertdata.errors import SettingsError
 from bertdata.io import storage
@@ -9,7 +10,7 @@ from trainer.config.split import SplitSection
 from trainer.devices.device import HOST, Device
 from trainer.extensions.splitting.plan.bandwidth import measure_bandwidth, measure_sharding
 from trainer.extensions.splitting.plan.costs import Costs
-from trainer.extensions.splitting.plan.fit import can_shard
+from trainer.extensions.splitting.plan.fit import accepts, can_shard
 from trainer.extensions.splitting.plan.meshes import meshes_of
 from trainer.extensions.splitting.plan.plan import KEPT_PLAN, Plan, parse_plan, write_plan
 from trainer.extensions.splitting.plan.planner import make_plan
@@ -31,19 +32,36 @@ def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan
     It is logged, and written to save_plan and into output_dir. SettingsError where the model fits the devices
     in no way.
     """
-    split = runtime.config.section(SplitSection)
-    memory = device_memory(runtime.config, runtime.device, runtime.workers)
-    request = _request(runtime, shape, sequence_length, memory)
+    split, device, workers = runtime.config.section(SplitSection), runtime.device, runtime.workers
+    make = partial(_request, runtime, shape, sequence_length, device_memory(runtime.config, device, workers))
+    runtime.on_rank_0(lambda: make() is not None)  # a SettingsError ends all workers
+    request = make()
     if runtime.on_rank_0(lambda: runtime.config.run.strategy == "auto" and fits_as_configured(request)):
         return None
-    if split.bandwidth is None and runtime.workers.size > 1:
+    if split.bandwidth is None and workers.size > 1:
         request = with_bandwidths(request, runtime)
     costs = None
-    if split.profile_layers and runtime.on_rank_0(lambda: _has_meshes(request)):
-        runtime.log(f"timing the model's layers on device {runtime.device.name}")
-        costs = profiled_costs(request, runtime.device, runtime.workers)
+    if split.profile_layers and runtime.on_rank_0(lambda: accepts(lambda: meshes_of(request))):
+        runtime.log(f"timing the model's layers on device {device.name}")
+        costs = profiled_costs(request, device, workers)
     found = runtime.on_rank_0(lambda: _plan(runtime, request, costs))
     return None if found is None else parse_plan(found, "the plan")
+
+
+def _request(runtime: Runtime, shape: ModelConfig, sequence_length: int, memory: int) -> PlanRequest:
+    """The request of the configuration."""
+    request = request_of(
+        runtime.config,
+        shape,
+        devices=runtime.workers.size,
+        sequence_length=sequence_length,
+        memory=memory,
+        bandwidth=runtime.config.section(SplitSection).bytes_per_second or _ALONE,
+        rate=find_rate(runtime.device),
+        task=runtime.task.name,
+        attention=attention_of(runtime.device),
+    )
+    return replace(request, may_shard=can_shard())
 
 
 def with_bandwidths(request: PlanRequest, runtime: Runtime) -> PlanRequest:
@@ -54,67 +72,32 @@ def with_bandwidths(request: PlanRequest, runtime: Runtime) -> PlanRequest:
     return replace(request, bandwidth=bandwidth, sharding=sharding)
 
 
-def _request(runtime: Runtime, shape: ModelConfig, sequence_length: int, memory: int) -> PlanRequest:
-    """The request of the configuration. A SettingsError ends all workers."""
-
-    def made() -> PlanRequest:
-        request = request_of(
-            runtime.config,
-            shape,
-            devices=runtime.workers.size,
-            sequence_length=sequence_length,
-            memory=memory,
-            bandwidth=runtime.config.section(SplitSection).bytes_per_second or _ALONE,
-            rate=find_rate(runtime.device),
-            task=runtime.task.name,
-            attention=attention_of(runtime.device),
-        )
-        return replace(request, may_shard=can_shard())
-
-    runtime.on_rank_0(lambda: made() is not None)
-    return made()
-
-
-def _has_meshes(request: PlanRequest) -> bool:
-    """False where no plan can be made, of whatever costs."""
-    try:
-        return bool(meshes_of(request))
-    except SettingsError:
-        return False
-
-
 def _plan(runtime: Runtime, request: PlanRequest, costs: Costs | None) -> dict[str, object] | None:
     """The plan as JSON, made on one worker."""
-    config, device = runtime.config, runtime.device
+    run, split = runtime.config.run, runtime.config.section(SplitSection)
     try:
         plan = make_plan(request, costs)
     except SettingsError as error:
-        if config.run.strategy != "auto" or config.section(SplitSection).device_memory is not None:
+        if run.strategy != "auto" or split.device_memory is not None:
             raise
         runtime.log(f"warning: {error}; each device has the whole model nevertheless")
         return None
-    source = f"layers measured on device {device.name}" if costs else f"computed for {request.rate.name}"
-    for line in filter(
-        None, plan_lines(plan, request.memory, config.section(SplitSection).memory_margin, source)
-    ):
+    computed = f"computed for {request.rate.name}"
+    source = f"layers measured on device {runtime.device.name}" if costs else computed
+    for line in filter(None, plan_lines(plan, request.memory, split.memory_margin, source)):
         runtime.log(line)
-    if path := config.section(SplitSection).save_plan:
-        write_plan(path, plan)
-    if config.run.output_dir is not None:
-        storage.make_directory(config.run.output_dir)
-        write_plan(storage.join(config.run.output_dir, KEPT_PLAN), plan)
+    if split.save_plan:
+        write_plan(split.save_plan, plan)
+    if run.output_dir is not None:
+        storage.make_directory(run.output_dir)
+        write_plan(storage.join(run.output_dir, KEPT_PLAN), plan)
     return plan.as_json()
 
 
 def fits_as_configured(request: PlanRequest) -> bool:
     """True if each device holds the whole model with the configured micro-batches, and keeps activations."""
-    if request.recompute == "always":
-        return False
-    try:
-        make_plan(replace(request, strategy="replicated", recompute="never"))
-    except SettingsError:
-        return False
-    return True
+    whole = replace(request, strategy="replicated", recompute="never")
+    return request.recompute != "always" and accepts(lambda: make_plan(whole))
 
 
 def find_rate(device: Device) -> DeviceRate:

@@ -2,20 +2,11 @@
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from trainer.data.batches import Batch
-from trainer.extensions.splitting.pieces import build_piece
 from trainer.extensions.splitting.split_strategy import SplitInference, SplitStrategy
-from trainer.update.strategy import (
-    Learner,
-    UpdateNumber,
-    Worker,
-    loss_and_sums,
-    loss_divisor,
-    seed_micro_batch,
-)
+from trainer.update.strategy import Learner, UpdateNumber, Worker
 
 
 class Sharded(SplitStrategy):
@@ -26,7 +17,6 @@ class Sharded(SplitStrategy):
     """
 
     inference = SplitInference
-    build = staticmethod(build_piece)
 
     def __init__(self, worker: Worker) -> None:
         super().__init__(worker)
@@ -43,20 +33,3 @@ class Sharded(SplitStrategy):
         finally:
             self.held.drop_gradients()
         return [values]
-
-    def _accumulate(self, batches: Sequence[Batch], at: UpdateNumber) -> Tensor:
-        """Leave the mean of the micro-batches' gradients, times the loss scale, in the weights' grad.
-
-        With reduction_type sum their sum.
-        """
-        values = list[Tensor]()
-        workers, device = self.worker.workers, self.worker.device
-        divisor = loss_divisor(self.worker.config, len(batches), workers.size)
-        for number, batch in enumerate(batches):
-            workers.stopping.check(exchanges=True)
-            seed_micro_batch(self.worker, at, number)
-            outcome = device.forward(self.learner, batch)
-            self.step.scale.scale(outcome.loss / divisor).backward()  # type: ignore[no-untyped-call]
-            device.after_backward()
-            values.append(loss_and_sums(outcome))
-        return torch.stack(values).sum(0)

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from trainer.data.batches import Batch
 from trainer.extensions.splitting.held import Held, WeightPart
+from trainer.extensions.splitting.pieces import build_piece
 from trainer.extensions.splitting.sharding import gather_no_more
 from trainer.model.task import Outcome
 from trainer.update.inference import Inference
@@ -47,8 +48,12 @@ class SplitInference(Inference):
 class SplitStrategy(Strategy):
     """Training of a model that no worker has as a whole. The optimiser changes what the worker holds."""
 
+    build = staticmethod(build_piece)
+
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
+        self._half_weights = self._averages = None
+        self._averages_each, self._sums_apart = True, False  # where gradients are averaged as they come
         self.held = Held(worker.model, worker.division)
         self.step = make_step(worker.config, worker.device, self.held.parameters.items())
         self.optimiser.norms, self.optimiser.sizes = self.held.norms, self.held.sizes

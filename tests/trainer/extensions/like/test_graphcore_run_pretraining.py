@@ -223,7 +223,9 @@ def test_restoring_goes_on_with_a_run(path, folder, step):
 
 
 def warnings(*words: str) -> str:
-    return "\n".join(meaning(*words).warnings)
+    given = PROGRAM.read(words)
+    PROGRAM.resolve(given)
+    return "\n".join(given.warnings)
 
 
 def test_what_is_taken_otherwise_or_ignored_is_said_once(tmp_path):

@@ -29,13 +29,15 @@ def keys(program: Program, *words: str) -> dict[str, object]:
 
 
 def warnings(program: Program, *words: str) -> str:
-    return "\n".join(program.resolve(program.read([*REQUIRED[program.name], *words])).warnings)
+    given = program.read([*REQUIRED[program.name], *words])
+    program.resolve(given)
+    return "\n".join(given.warnings)
 
 
 def test_the_published_command_for_squad_trains_predicts_and_evaluates(monkeypatch):
     for name, value in {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "8"}.items():
         monkeypatch.setenv(name, value)
-    (found,) = understood(SQUAD.name, SQUAD.published[0].split())["phases"]
+    (found,) = understood(SQUAD.name, SQUAD.about.published[0].split())["phases"]
     assert_equal(found, SHAPE | {"task": "squad", "device": "cuda", "precision": "fp16", "gelu": "tanh"})
     assert_equal(found, {"batch_size": 4, "accumulation": 1, "world_size": 8, "update_examples": 32})
     assert_equal(found, {"optimiser": "adamw-bert", "use_debiasing": False, "optimiser_epsilon": 1e-8})
@@ -52,7 +54,7 @@ def test_the_published_command_for_squad_trains_predicts_and_evaluates(monkeypat
 
 
 def test_the_published_command_for_mrpc_warms_up_over_a_hundredth():
-    (found,) = understood(GLUE.name, GLUE.published[0].split())["phases"]
+    (found,) = understood(GLUE.name, GLUE.about.published[0].split())["phases"]
     assert_equal(found, SHAPE | {"task": "mrpc", "device": "cuda", "precision": "fp16", "gelu": "tanh"})
     assert_equal(found, {"batch_size": 8, "update_examples": 8, "eval_batch_size": 8, "seed": 2})
     assert_equal(found, {"optimiser": "adamw-bert", "optimiser_epsilon": 1e-8, "clipping": "none"})

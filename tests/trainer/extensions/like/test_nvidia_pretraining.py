@@ -39,7 +39,9 @@ def phase(*words: str) -> dict[str, object]:
 
 
 def warnings(*words: str) -> str:
-    return "\n".join(PROGRAM.resolve(PROGRAM.read([*REQUIRED, "--do_train", *words])).warnings)
+    given = PROGRAM.read([*REQUIRED, "--do_train", *words])
+    PROGRAM.resolve(given)
+    return "\n".join(given.warnings)
 
 
 def refusal(*words: str) -> str:
@@ -49,7 +51,7 @@ def refusal(*words: str) -> str:
 
 
 def test_the_published_phases_train_on_65536_and_32768_examples_an_update(eight_workers):
-    one, two = (understood(NAME, line.split())["phases"][0] for line in PROGRAM.published)
+    one, two = (understood(NAME, line.split())["phases"][0] for line in PROGRAM.about.published)
     common = LARGE | {"device": "cuda", "precision": "fp16", "gelu": "tanh", "world_size": 8}
     common |= {"optimiser": "lamb-nvidia", "beta1": 0.9, "beta2": 0.999, "optimiser_epsilon": 1e-6}
     common |= {"weight_decay": 0.01, "decay_skips": ["bias", "gamma", "beta", "LayerNorm"]}

@@ -45,7 +45,7 @@ def test_both_phases_train_with_nvidias_rates_and_hand_over(trainer, training_se
     door = ("like", "nvidia/run_pretraining.py", *common)
     first = trainer(*door, "--max_steps=4", "--learning_rate=1e-3", *ours)
     assert first.status == 0, first.err
-    assert "1 x 4 x 2 = 8 examples an update, fp32, lamb, cuda" in first.err
+    assert "1 x 4 x 2 = 8 examples an update, fp32, lamb-nvidia, cuda" in first.err
     assert rates(place / "run") == pytest.approx([5e-4, 1e-3 * 0.5**0.5, 1e-3 * 0.25**0.5, 0.0])
     state = read_state(choose_checkpoint("run"))
     assert (state.phase, state.step, state.model["hidden_act"]) == (1, 4, "gelu_new")

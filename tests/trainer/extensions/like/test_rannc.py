@@ -84,10 +84,11 @@ def test_plans_are_kept_where_the_environment_names_a_file(monkeypatch):
 def test_without_places_the_script_runs_where_its_readme_runs_it(monkeypatch):
     monkeypatch.setenv("CODEDIR", "")
     monkeypatch.delenv("BERT_PREP_WORKING_DIR")
-    meaning = PROGRAM.resolve(PROGRAM.read([]))
+    given = PROGRAM.read([])
+    meaning = PROGRAM.resolve(given)
     assert meaning.phases[0]["output_dir"].startswith("./results/rannc_NP8_")
     assert meaning.phases[0]["train_data"].startswith("data/prep/hdf5_lower_case_1_seq_len_128_max_pred_20_")
-    said = [line.partition(" ")[0] for line in meaning.warnings]
+    said = [line.partition(" ")[0] for line in given.warnings]
     assert said == ["CODEDIR", "BERT_PREP_WORKING_DIR", "without"]
 
 

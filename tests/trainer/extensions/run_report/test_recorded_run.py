@@ -14,8 +14,8 @@ def test_a_run_has_its_rows_its_evaluations_and_what_it_told_of_itself(tmp_path)
     [phase] = run.phases
     assert phase.points(phase.training, "lr") == ([*range(1, 9)], [0.001 * step for step in range(1, 9)])
     assert phase.points(phase.evaluations, "masked_lm_accuracy") == ([4, 8], [0.25, 0.25])
-    assert (run.updates, run.seconds, run.events["run_stop"]) == (8, 4.0, "success")
-    assert run.starts[0]["workers"] == 2
+    assert (run.updates, run.log.seconds, run.log.events["run_stop"]) == (8, 4.0, "success")
+    assert run.log.starts[0]["workers"] == 2
     assert run.config["steps"] == 8
 
 
@@ -32,7 +32,7 @@ def test_a_resumed_run_has_each_update_once_and_both_of_its_starts(tmp_path):
     make_run(tmp_path / "run", range(1, 9))
     run = read_run(str(make_run(tmp_path / "run", range(6, 11), evaluated=(10,), resume_step=5)))
     assert run.phases[0].points(run.phases[0].training, "lr")[0] == [*range(1, 11)]
-    assert [start["start_point"] for start in run.starts] == ["new", "resumed"]
+    assert [start["start_point"] for start in run.log.starts] == ["new", "resumed"]
 
 
 def test_tables_of_a_run_that_began_anew_are_left_out(tmp_path):

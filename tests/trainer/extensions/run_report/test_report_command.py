@@ -7,7 +7,7 @@ import pytest
 from tests.support.plans import make_plan
 from tests.support.recorded_runs import make_run
 from trainer.__main__ import main
-from trainer.extensions.run_report.sections import short_names
+from trainer.extensions.run_report.recorded_run import short_names
 from trainer.extensions.splitting.plan.plan import write_plan
 
 

@@ -315,10 +315,20 @@ def test_a_model_must_be_given(capsys):
     assert "the model is missing: give --config" in refusal(capsys, "--devices=2", "--memory=1")
 
 
-@pytest.mark.parametrize("words", [["--memory=0"], ["--memory=much"], ["--devices=0"]])
-def test_nothing_of_a_device_is_refused_by_the_parser(capsys, words):
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("--memory=0", "device_memory is 0, expected more than 0"),
+        ("--memory=much", "--device-memory is 'much', expected the type number"),
+    ],
+)
+def test_memory_of_nothing_is_refused_in_one_line(capsys, word, message):
+    assert message in refusal(capsys, "--devices=2", word)
+
+
+def test_no_devices_are_refused_by_the_parser(capsys):
     with pytest.raises(SystemExit) as caught:
-        main(["split", *words])
+        main(["split", "--devices=0"])
     assert caught.value.code == 2
     assert capsys.readouterr().err.count("\n") == 1
 

@@ -1,12 +1,19 @@
 """The flags of Graphcore's run_pretraining.py, each with hyphens or underscores as its source has it."""
 
 from bertdata.cli.common.program_flags import SWITCH, Flag
+from trainer.extensions.like.flag_tables import own_flags
 
 TABLE = [
     Flag("--task", values=("pretraining",), meaning="the program has this task only"),
     Flag("--config", required=True, meaning="JSON file with values for flags; the command line goes first"),
     Flag("--restore_path", meaning="continue from this checkpoint, or the newest in this directory"),
-    Flag("--start-from-ckpt", key="start_from_ckpt", meaning="checkpoint to take the model's weights from"),
+    *own_flags(str, "--start-from-ckpt"),
+    *own_flags(int, "--batch-size --replicas=1 --vocab_size=31528 --num_hidden_layers=12 "
+               "--num_attention_heads=12 --max_position_embeddings=512 --type_vocab_size=16"),
+    *own_flags(float, "--hidden_dropout_prob=0.1 --attention_probs_dropout_prob=0.1 "
+               "--initializer_range=0.02"),
+    Flag("--loss-scaling", float, 1.0, "fixed loss scale", key="loss_scaling"),
+    *own_flags(SWITCH, "--wandb --compile-only"),
     # data
     Flag("--train-file", meaning="TFRecord files or patterns, by commas"),
     Flag("--test-file", idle=True, meaning="the program does not evaluate"),
@@ -17,13 +24,10 @@ TABLE = [
     Flag("--generated-data", SWITCH, key="generated_data",
          meaning="train on random examples from the host; goes before --train-file"),
     # training
-    Flag("--batch-size", int, meaning="examples of a micro-batch of one replica", key="batch_size"),
     Flag("--base-learning-rate", float, 2e-5, "learning rate after warm-up"),
     Flag("--epochs", float, 300.0, "passes over the examples but for duplicates, without --steps"),
     Flag("--steps", int, 0, "steps, each of batches_per_step updates; 0: those of the epochs"),
-    Flag("--loss-scaling", float, 1.0, "fixed loss scale", key="loss_scaling"),
     Flag("--steps-per-ckpts", int, 10, "steps between two checkpoints"),
-    Flag("--replicas", int, 1, "copies of the model", key="replicas"),
     Flag("--pipeline-depth", int, 1, "micro-batches of a replica in an update, above 1", key="accumulation"),
     Flag("--pipeline-schedule", default="Grouped", values=("Grouped", "Interleaved", "Sequential"),
          meaning="order of the stages' work on IPUs"),
@@ -45,7 +49,6 @@ TABLE = [
     Flag("--optimiser_beta2", float, 0.999, "decay rate of the squared gradient's, of lamb and adamw"),
     Flag("--use-nvlamb", SWITCH, meaning="lamb: divide gradients by their global norm where it is above 1"),
     Flag("--use-debiasing", SWITCH, meaning="lamb: bias correction"),
-    Flag("--wandb", SWITCH, key="wandb", meaning="report to Weights & Biases"),
     Flag("--seed", int, key="seed", meaning="seed of weights, dropout and order (default: drawn; here 42)"),
     Flag("--do_train", bool, True, "train; any word is true, only a file can say false", key="do_train"),
     Flag("--duplication_factor", int, 5, "examples of the same text in the data; an epoch counts one"),
@@ -65,7 +68,6 @@ TABLE = [
     Flag("--max-cross-replica-sum-buffer-size", int, 10 * 1024 * 1024, idle=True, meaning="memory of IPUs"),
     Flag("--scheduler", default="", idle=True, meaning="order of instructions on IPUs",
          values=("Clustering", "PostOrder", "LookAhead", "ShortestPath")),
-    Flag("--compile-only", SWITCH, key="compile_only", meaning="compile for IPUs and stop"),
     Flag("--logits_matmul_serialization_factor", int, 4, idle=True, meaning="memory of IPUs"),
     Flag("--reduction-type", default="sum", values=("sum", "mean"),
          meaning="gradients of an update's micro-batches are added up, or averaged; over replicas averaged"),
@@ -77,20 +79,9 @@ TABLE = [
     Flag("--name-suffix", idle=True, meaning="runs have no directories by name and time here"),
     Flag("--steps-per-logs", int, 1, "steps between two log lines"),
     # model
-    Flag("--vocab_size", int, 31528, "size of the vocabulary", key="vocab_size"),
     Flag("--hidden_size", int, 768, "width of the encoder; the feed-forward part has four times that",
          key="hidden_size"),
-    Flag("--num_hidden_layers", int, 12, "layers of the encoder", key="num_hidden_layers"),
-    Flag("--num_attention_heads", int, 12, "attention heads of a layer", key="num_attention_heads"),
     Flag("--hidden_act", default="gelu", meaning="activation before the word logits; the encoder's is gelu"),
-    Flag("--hidden_dropout_prob", float, 0.1, "dropout of embeddings and projections",
-         key="hidden_dropout_prob"),
-    Flag("--attention_probs_dropout_prob", float, 0.1, "dropout of the attention",
-         key="attention_probs_dropout_prob"),
-    Flag("--max_position_embeddings", int, 512, "longest sequence", key="max_position_embeddings"),
-    Flag("--type_vocab_size", int, 16, "segment types", key="type_vocab_size"),
-    Flag("--initializer_range", float, 0.02, "standard deviation of the first weights",
-         key="initializer_range"),
     Flag("--hidden_layers_per_stage", int, 1, "layers of a stage of IPUs"),
     Flag("--use_attention_projection_bias", bool, False,
          "a bias in the attention's projection; any word is true", key="use_attention_projection_bias"),

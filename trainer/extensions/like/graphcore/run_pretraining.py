@@ -3,16 +3,15 @@
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
-from trainer.extensions.like.constants import product
+from trainer.extensions.like.flag_tables import phase_keys
 from trainer.extensions.like.graphcore import pretraining_flags as flags
 from trainer.extensions.like.graphcore import values
-from trainer.extensions.like.program import Meaning, Program, phase_keys
+from trainer.extensions.like.program import Meaning, Program
 
 _SOURCE = "graphcore/examples 553b90b5"
 _GENERATED = 10_000_000  # examples that the program counts in generated data
@@ -25,17 +24,13 @@ class _Pretraining(Program):
     def read(self, arguments: Sequence[str], version: str = "") -> Given:
         given = super().read(arguments, version)
         words = {word.partition("=")[0] for word in arguments}
-        printed = [
-            f"{word}: the README prints it, but the program refuses it; taken as {meant}"
-            for word, meant in flags.PRINTED.items()
-            if word in words
-        ]
-        said_no = [
-            f"{flag} {value}: the program takes any word as true"
-            for flag, value in pairwise(" ".join(arguments).replace("=", " ").split(" "))
-            if flag.removeprefix("--") in flags.ANY_WORD and value.lower() in ("false", "0", "no", "none")
-        ]
-        return replace(given, warnings=[*given.warnings, *printed, *said_no])
+        for word, meant in flags.PRINTED.items():
+            if word in words:
+                given.warn(f"{word}: the README prints it, but the program refuses it; taken as {meant}")
+        for flag, value in pairwise(" ".join(arguments).replace("=", " ").split(" ")):
+            if flag.removeprefix("--") in flags.ANY_WORD and value.lower() in ("false", "0", "no", "none"):
+                given.warn(f"{flag} {value}: the program takes any word as true")
+        return given
 
 
 def resolve(given: Given) -> Meaning:
@@ -46,21 +41,15 @@ def resolve(given: Given) -> Meaning:
     if opts["pipeline_depth"] <= 1:
         said = "Single-stage pipeline not supported by BERT pretraining."
         raise UsageError(f"{said} pipeline_depth is {opts['pipeline_depth']}, expected 2 or more")
-    warnings = list(opts.warnings)
-    keys = phase_keys(opts, flags.TABLE) | _usual(opts) | _model(opts, warnings) | _optimiser(opts)
-    keys |= _schedule(opts, warnings) | _data(opts, warnings) | _start(opts, warnings)
+    keys = phase_keys(opts, flags.TABLE) | _usual(opts) | _model(opts) | _optimiser(opts)
+    keys |= _schedule(opts) | _data(opts) | _start(opts)
     if opts["compile_only"]:
-        warnings.append("--compile-only: on IPUs give a directory too: -- --executable-cache-dir DIR")
+        opts.warn("--compile-only: on IPUs give a directory too: -- --executable-cache-dir DIR")
     if opts["seed"] is None:
-        warnings.append("no seed is given: the program draws one, here it is 42")
-    size = product(opts["replicas"], opts["batch_size"], opts["pipeline_depth"])
+        opts.warn(values.NO_SEED)
     length = f"{keys['steps']:,} updates" if "steps" in keys else f"{opts['epochs']:g} epochs"
     summed = ", gradients of micro-batches added up" if opts["reduction_type"] == "sum" else ""
-    return Meaning(
-        summary=f"{length}, {size} examples each, {keys['precision']}, {opts['optimiser']}{summed}, ipu",
-        phases=[keys],
-        warnings=warnings,
-    )
+    return Meaning(what=f"{length}{summed}", phases=[keys])
 
 
 def _usual(opts: Given) -> dict[str, Any]:
@@ -71,7 +60,6 @@ def _usual(opts: Given) -> dict[str, Any]:
         "precision": "fp32" if opts["precision"] == 32 else "fp16",
         "output_dir": opts["checkpoint_path"],
         "keep_checkpoints": values.KEPT,
-        "unverified": True,
         **({"wandb_project": "tf-bert"} if opts["wandb"] else {}),
         "device_options": values.device_options(
             opts,
@@ -82,13 +70,13 @@ def _usual(opts: Given) -> dict[str, Any]:
     }
 
 
-def _model(opts: Given, warnings: list[str]) -> dict[str, Any]:
+def _model(opts: Given) -> dict[str, Any]:
     """Keys of the model: the program has no bias of the word logits, and norms with an epsilon of its own."""
     if opts["hidden_act"] != "gelu":
         if opts["use_cls_layer"]:
             found = f"hidden_act is {opts['hidden_act']!r} before the word logits"
             raise UsageError(f"{found} and gelu in the encoder: this trainer has one for both")
-        warnings.append(f"hidden_act {opts['hidden_act']}: the program's encoder has gelu whatever it says")
+        opts.warn(f"hidden_act {opts['hidden_act']}: the program's encoder has gelu whatever it says")
     return {
         "hidden_act": "gelu",
         "gelu": "tanh",
@@ -124,11 +112,11 @@ def _optimiser(opts: Given) -> dict[str, Any]:
     }
 
 
-def _schedule(opts: Given, warnings: list[str]) -> dict[str, Any]:
+def _schedule(opts: Given) -> dict[str, Any]:
     """Keys of the learning rate and of intervals: the program's steps as updates."""
     each, name = opts["batches_per_step"], opts["lr_schedule"]
     if each > 1 and name != "custom":
-        warnings.append(f"a step has {each} updates: on other devices than IPUs the rate changes within it")
+        opts.warn(f"a step has {each} updates: on other devices than IPUs the rate changes within it")
     keys: dict[str, Any] = {
         "checkpoint_every": opts["steps_per_ckpts"] * each,
         "log_every": opts["steps_per_logs"] * each,
@@ -136,7 +124,7 @@ def _schedule(opts: Given, warnings: list[str]) -> dict[str, Any]:
     updates = _updates(opts)
     if updates is None:
         keys["num_train_epochs"] = opts["epochs"] / opts["duplication_factor"]
-        warnings.append("updates of epochs are counted in the data and rounded up; the program rounds down")
+        opts.warn("updates of epochs are counted in the data and rounded up; the program rounds down")
     else:
         keys["steps"] = updates
     rate = opts["base_learning_rate"]
@@ -144,7 +132,7 @@ def _schedule(opts: Given, warnings: list[str]) -> dict[str, Any]:
     if updates is not None and isinstance(warmup, int) and warmup >= updates:
         found = f"{updates} updates end within the warm-up of {warmup}"
         rate, warmup = values.capped(rate, warmup, updates)
-        warnings.append(f"{found}: the rate goes up to {rate:g}")
+        opts.warn(f"{found}: the rate goes up to {rate:g}")
     keys |= {"base_learning_rate": rate, "warmup": warmup}
     if name == "custom":
         table = opts["lr_schedule_by_step"] or {}
@@ -167,17 +155,17 @@ def _updates(opts: Given) -> int | None:
     return steps * each
 
 
-def _data(opts: Given, warnings: list[str]) -> dict[str, Any]:
+def _data(opts: Given) -> dict[str, Any]:
     if opts["generated_data"] and opts["train_file"]:
-        warnings.append("generated-data flag passed: train_file is left out")
+        opts.warn("generated-data flag passed: train_file is left out")
     if opts["train_file"] and not opts["generated_data"]:
         return {"train_data": "+".join(name for name in opts["train_file"].split(",") if name)}
     if not opts["generated_data"]:
-        warnings.append(_NO_DATA)
+        opts.warn(_NO_DATA)
     return {"train_data": None}
 
 
-def _start(opts: Given, warnings: list[str]) -> dict[str, Any]:
+def _start(opts: Given) -> dict[str, Any]:
     """Keys of the checkpoint that the training starts from, or goes on from."""
     if opts["restore_path"] and opts["start_from_ckpt"]:
         raise UsageError("--restore_path continues a run, --start-from-ckpt begins one: give one of them")
@@ -192,10 +180,10 @@ def _start(opts: Given, warnings: list[str]) -> dict[str, Any]:
         keys["resume_step"] = int(one[2]) * opts["batches_per_step"]
     own = opts["checkpoint_path"]
     if own is None or not _is_within(folder, own):
-        warnings.append(f"the run in {folder} goes on, and writes its checkpoints there")
+        opts.warn(f"the run in {folder} goes on, and writes its checkpoints there")
         keys["output_dir"] = folder
     if not opts["restore_optimiser_from_ckpt"]:
-        warnings.append("a run goes on with its moments, also without --restore-optimiser-from-ckpt")
+        opts.warn("a run goes on with its moments, also without --restore-optimiser-from-ckpt")
     return keys
 
 
@@ -205,10 +193,4 @@ def _is_within(path: str, folder: str) -> bool:
     return path == folder or path.startswith(f"{folder}/")
 
 
-PROGRAM = _Pretraining(
-    name="graphcore/run_pretraining.py",
-    title="Graphcore run_pretraining.py",
-    source=f"{_SOURCE}, applications/tensorflow/bert/run_pretraining.py",
-    commands={"": flags.TABLE},
-    resolve=resolve,
-)
+PROGRAM = _Pretraining("graphcore/run_pretraining.py", {"": flags.TABLE}, resolve)

@@ -4,10 +4,10 @@ from typing import Any
 
 from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
-from trainer.extensions.like.constants import product
+from trainer.extensions.like.flag_tables import phase_keys
 from trainer.extensions.like.graphcore import values
 from trainer.extensions.like.graphcore.squad_flags import TABLE
-from trainer.extensions.like.program import Meaning, Program, phase_keys
+from trainer.extensions.like.program import Meaning, Program
 
 _SOURCE = "graphcore/examples 09b7c672"
 
@@ -26,21 +26,17 @@ def resolve(given: Given) -> Meaning:
         raise UsageError(
             "One between epochs and num_train_step must be set: give --epochs or --num-train-steps"
         )
-    warnings = list(opts.warnings)
-    keys = phase_keys(opts, TABLE) | _usual(opts) | _optimiser(opts, warnings)
+    keys = phase_keys(opts, TABLE) | _usual(opts) | _optimiser(opts)
     keys |= _updates(opts) if opts["do_training"] else {}
-    keys |= _places(opts, warnings)
+    keys |= _places(opts)
     if opts["reduction_type"] == "sum":  # over the replicas too: they are micro-batches of one
         keys |= {"accumulation": opts["gradient_accumulation_count"] * opts["replicas"], "replicas": 1}
     if opts["seed"] is None:
-        warnings.append("no seed is given: the program draws one, here it is 42")
-    if opts["do_training"]:
-        size = product(opts["replicas"], opts["micro_batch_size"], opts["gradient_accumulation_count"])
-        length = f"{keys['steps']:,} updates" if "steps" in keys else f"{opts['epochs']:g} epochs"
-        what = f"{length}, {size} features each, {keys['precision']}, {opts['optimizer']}"
-    else:
-        what = f"predictions for {opts['predict_file']}, {keys['precision']}"
-    return Meaning(summary=f"SQuAD, {what}, ipu", phases=[keys], warnings=warnings)
+        opts.warn(values.NO_SEED)
+    what = f"{keys['steps']:,} updates" if "steps" in keys else f"{opts['epochs']} epochs"
+    if not opts["do_training"]:
+        what = f"predictions for {opts['predict_file']}"
+    return Meaning(what=f"SQuAD, {what}", phases=[keys])
 
 
 def _usual(opts: Given) -> dict[str, Any]:
@@ -67,7 +63,7 @@ def _usual(opts: Given) -> dict[str, Any]:
     }
 
 
-def _optimiser(opts: Given, warnings: list[str]) -> dict[str, Any]:
+def _optimiser(opts: Given) -> dict[str, Any]:
     name = str(opts["optimizer"]).lower().removeprefix("mp")
     if name in ("momentum", "sgd"):
         momentum = {"momentum": opts["momentum"]} if name == "momentum" else {}
@@ -85,7 +81,7 @@ def _optimiser(opts: Given, warnings: list[str]) -> dict[str, Any]:
         # The norm that the program clips to is that of the replicas' mean, multiplied by their number.
         clipping = {"clipping": "per_update", "max_grad_norm": float(opts["replicas"])}
         return keys | clipping | {"optimiser": "adamw-bert"}
-    warnings.append("lamb: the program has no trust ratio for the weights of norms, here they have one")
+    opts.warn("lamb: the program has no trust ratio for the weights of norms, here they have one")
     clips = opts["use_nvlamb"] or opts["use_mpclip"]
     norm = 1.0 if opts["use_nvlamb"] else float(opts["replicas"])
     return keys | {
@@ -111,7 +107,7 @@ def _updates(opts: Given) -> dict[str, Any]:
     return keys | {"base_learning_rate": rate, "warmup": warmup}
 
 
-def _places(opts: Given, warnings: list[str]) -> dict[str, Any]:
+def _places(opts: Given) -> dict[str, Any]:
     """Keys of files and directories: checkpoints and predictions have one directory here."""
     trains = opts["do_training"]
     keys: dict[str, Any] = {
@@ -122,19 +118,13 @@ def _places(opts: Given, warnings: list[str]) -> dict[str, Any]:
         "do_eval": bool(opts["do_predict"] and opts["do_evaluation"]),
     }
     if trains and opts["do_predict"] and opts["output_dir"] not in (None, opts["save_path"]):
-        warnings.append(f"predictions go beside the checkpoints, to {opts['save_path']}, not to output_dir")
+        opts.warn(f"predictions go beside the checkpoints, to {opts['save_path']}, not to output_dir")
     if opts["do_evaluation"] and not opts["do_predict"]:
-        warnings.append("--do-evaluation: the program scores nothing without --do-predict")
+        opts.warn("--do-evaluation: the program scores nothing without --do-predict")
     if opts["restore_dir"]:
-        warnings.append(f"the run in {opts['restore_dir']} goes on, and writes its checkpoints there")
+        opts.warn(f"the run in {opts['restore_dir']} goes on, and writes its checkpoints there")
         keys |= {"resume": True, "output_dir": opts["restore_dir"]}
     return keys
 
 
-PROGRAM = Program(
-    name="graphcore/run_squad.py",
-    title="Graphcore run_squad.py",
-    source=f"{_SOURCE} (SDK 2.6), nlp/bert/tensorflow1/run_squad.py",
-    commands={"": TABLE},
-    resolve=resolve,
-)
+PROGRAM = Program("graphcore/run_squad.py", {"": TABLE}, resolve)

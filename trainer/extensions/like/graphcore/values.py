@@ -20,28 +20,28 @@ NORM_EPSILON = 1e-3
 KEPT = 5
 """Checkpoints that the programs keep."""
 
+NO_SEED = "no seed is given: the program draws one, here it is 42"
+
 _OWN_COPIES = Path(__file__).parent / "configs"
 
 
 def layered(
     given: Given, table: Sequence[Flag], source: str, used: Collection[str] = (), idle: Collection[str] = ()
 ) -> Given:
-    """The command line's values with the file's between defaults and flags, and with warnings about the file.
+    """The command line's values with the file's between defaults and flags. Warns of what has no effect.
 
     Our copy stands for a published file, configs/NAME.json, that is not there. source: repository and commit
     of the published files. used, idle: the keys of the file that are no flags,
     those with a meaning, which are None where the file lacks them, and those without any. SettingsError names
     the nearest key for an unknown one.
     """
-    path, warnings = given["config"], list(given.warnings)
+    path = given["config"]
     found: dict[str, Any] = {}
     if path is not None:
         is_published = storage.base_name(storage.parent(path)) == _OWN_COPIES.name
         copy = own_copies().get(storage.base_name(path))
         if is_published and copy is not None and not storage.exists(path):
-            warnings.append(
-                f"{path} is not there: taking the values of Graphcore's published file ({source})"
-            )
+            given.warn(f"{path} is not there: taking the values of Graphcore's published file ({source})")
             found = json.loads(Path(copy).read_text(encoding="utf-8"))
         else:
             found = read_object(path)
@@ -49,25 +49,15 @@ def layered(
     check_names(found, {*flags, *used, *idle}, f"{path}: ")
     without = sorted(name for name in found if name in idle or (name in flags and flags[name].idle))
     if without:
-        warnings.append(f"{path}: without effect here: {', '.join(without)}")
+        given.warn(f"{path}: without effect here: {', '.join(without)}")
     values = dict.fromkeys(used) | given.values
     values |= {name: value for name, value in found.items() if name not in given and name not in idle}
-    return replace(given, values=values, warnings=warnings)
+    return replace(given, values=values)
 
 
 def own_copies() -> Mapping[str, str]:
     """The paths of our copies of Graphcore's published files, by name."""
     return {path.name: str(path) for path in sorted(_OWN_COPIES.glob("*.json"))}
-
-
-def yes_or_no(text: str) -> bool:
-    """The value of a flag that takes the words for true and false. ValueError for another word."""
-    word = text.lower()
-    if word in ("true", "t", "1", "yes", "y"):
-        return True
-    if word in ("false", "f", "0", "no", "n"):
-        return False
-    raise ValueError(text)
 
 
 def warmup_of(value: Any, per_step: int) -> int | float:

@@ -7,17 +7,11 @@ from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.extensions.formats.hub_cache import SIZES
 from trainer.extensions.like.checkpoints import continued, started
-from trainer.extensions.like.constants import (
-    BERT_LARGE,
-    HDF5_DATA,
-    TRANSFORMERS_ADAMW,
-    micro_batch,
-    product,
-    sizes_of,
-)
+from trainer.extensions.like.constants import BERT_LARGE, HDF5_DATA, TRANSFORMERS_ADAMW, micro_batch
+from trainer.extensions.like.flag_tables import phase_keys
 from trainer.extensions.like.habana.demo_bert_flags import FIRST, LATER
-from trainer.extensions.like.habana.run_pretraining import ALWAYS, count_packs
-from trainer.extensions.like.program import Meaning, Program, phase_keys
+from trainer.extensions.like.habana.run_pretraining import ALWAYS, packed
+from trainer.extensions.like.program import Meaning, Program
 
 _MOST_PREDICTIONS = (20, 80)
 _DATA = f"/software/data/pytorch/bert_pretraining/{HDF5_DATA}"
@@ -36,19 +30,16 @@ def resolve(given: Given) -> Meaning:
     return _pretraining(given) if given.command == "pretraining" else _finetuning(given)
 
 
-def _common(given: Given, cards: int, warnings: list[str]) -> dict[str, Any]:
+def _common(given: Given, cards: int) -> dict[str, Any]:
     device = "hpu" if given["device"] == "hpu" else "cpu"
     on_one_host = given.values.get("process_per_node") or cards
     if cards > on_one_host:
-        warnings.append(
-            f"world_size {cards}: start {on_one_host} workers on each host, by mpirun or torchrun"
-        )
+        given.warn(f"world_size {cards}: start {on_one_host} workers on each host, by mpirun or torchrun")
     return {
         "device": device,
         "device_options": {"mode": _mode(given)} if device == "hpu" else {},
         "world_size": cards,
         "dist": 1 < cards <= on_one_host,
-        "unverified": True,
     }
 
 
@@ -63,25 +54,17 @@ def _mode(given: Given) -> str:
 
 def _pretraining(given: Given) -> Meaning:
     numbers = [given["phase"] - 1] if given["phase"] else [0, 1]
-    warnings = list[str]()
-    phases = [_phase(given, number, warnings) for number in numbers]
+    phases = [_phase(given, number) for number in numbers]
     until, steps = given["steps_this_run"][0], given["max_steps"][0]
     if len(phases) == 2 and 0 <= until < steps:
-        warnings.append(f"phase 1 stops at update {until} of {steps}, so phase 2 does not begin")
-    which = "both phases" if len(phases) == 2 else f"phase {given['phase']}"
-    rows = "packed rows" if given.values.get("enable_packed_data_mode") else "examples"
-    return Meaning(
-        summary=f"{which}, {sizes_of(phases)} {rows} an update, {given['data_type']}, lamb, "
-        f"{phases[0]['device']}",
-        phases=phases,
-        warnings=warnings,
-    )
+        given.warn(f"phase 1 stops at update {until} of {steps}, so phase 2 does not begin")
+    return Meaning(what="both phases" if len(phases) == 2 else f"phase {given['phase']}", phases=phases)
 
 
-def _phase(given: Given, number: int, warnings: list[str]) -> dict[str, Any]:
+def _phase(given: Given, number: int) -> dict[str, Any]:
     """The keys of a phase, counted from 0."""
     shape = {"model_config": given["config_file"]} if given["config_file"] else BERT_LARGE
-    keys = shape | ALWAYS | _common(given, given["world_size"], warnings)
+    keys = shape | ALWAYS | _common(given, given["world_size"])
     keys |= phase_keys(given, PROGRAM.flags("pretraining", given.version).table, number)
     keys |= {
         "train_data": (given["data_dir"] or _USUAL_DATA)[number],
@@ -96,8 +79,7 @@ def _phase(given: Given, number: int, warnings: list[str]) -> dict[str, Any]:
     count = update // given["batch_size"][number] if given["accumulate_gradients"] else 1
     keys |= {"batch_size": micro_batch(update, count), "accumulation": count}
     if given.values.get("enable_packed_data_mode"):
-        mean = given["avg_seq_per_pack"][number]
-        keys |= {"accumulation": count_packs(count, mean, warnings), "packed_accumulation": "rows"}
+        keys |= packed(given, count, given["avg_seq_per_pack"][number])
     until = given["steps_this_run"][number]
     start = given["init_checkpoint"] and given["init_checkpoint"][number]
     if start and start != "None":
@@ -111,9 +93,8 @@ def _phase(given: Given, number: int, warnings: list[str]) -> dict[str, Any]:
 def _finetuning(given: Given) -> Meaning:
     cards = 8 if given["dist"] and given["world_size"] == 1 else given["world_size"]
     task, steps = given["task_name"], given["max_steps"] or 0
-    warnings = list[str]()
-    keys = TRANSFORMERS_ADAMW | _common(given, cards, warnings)
-    keys |= phase_keys(given, PROGRAM.flags("finetuning", given.version).table) | _files(given, warnings)
+    keys = TRANSFORMERS_ADAMW | _common(given, cards)
+    keys |= phase_keys(given, PROGRAM.flags("finetuning", given.version).table) | _files(given)
     keys |= {
         "start_from_ckpt": SIZES[given["model_name_or_path"]],
         "gelu": "exact",
@@ -129,22 +110,15 @@ def _finetuning(given: Given) -> Meaning:
     length = f"{steps} updates" if steps > 0 else "1 epoch" if epochs == 1 else f"{epochs} epochs"
     is_lazy = _mode(given) == "lazy" and given["device"] == "hpu"
     if task == "mrpc" and not given.version and is_lazy:
-        warnings.append(
-            "MRPC in lazy mode: the original stops here, as its run_glue.py has no --use_lazy_mode"
-        )
+        given.warn("MRPC in lazy mode: the original stops here, as its run_glue.py has no --use_lazy_mode")
     if steps <= 0 and task == "squad" and not given.version:
-        warnings.append("the original drops the last partial batch of an epoch, here the next epoch fills it")
+        given.warn("the original drops the last partial batch of an epoch, here the next epoch fills it")
     if given.values.get("model_type", "bert") != "bert":
-        warnings.append(f"model_type {given['model_type']}: the model trained here is BERT")
-    return Meaning(
-        summary=f"{task}, {length}, {product(cards, given['batch_size'])} features an update, "
-        f"{given['data_type']}, adamw, {keys['device']}",
-        phases=[keys],
-        warnings=warnings,
-    )
+        given.warn(f"model_type {given['model_type']}: the model trained here is BERT")
+    return Meaning(what=f"{task}, {length}", phases=[keys])
 
 
-def _files(given: Given, warnings: list[str]) -> dict[str, Any]:
+def _files(given: Given) -> dict[str, Any]:
     """The task's files. From 1.0.0 on the program downloads a data set by its name."""
     task = given["task_name"]
     if given.version:
@@ -153,7 +127,7 @@ def _files(given: Given, warnings: list[str]) -> dict[str, Any]:
             raise UsageError(
                 f"{PROGRAM.name}: task squad reads the data set {found!r}; give --dataset_name squad"
             )
-        warnings.append("the program downloads its data; give their directory here: -- --data-dir DIR")
+        given.warn("the program downloads its data; give their directory here: -- --data-dir DIR")
         return {}
     names = ("train.tsv", "dev.tsv") if task == "mrpc" else (given["train_file"], given["predict_file"])
     return {
@@ -162,11 +136,4 @@ def _files(given: Given, warnings: list[str]) -> dict[str, Any]:
     }
 
 
-PROGRAM = Program(
-    name="habana/demo_bert.py",
-    title="Habana demo_bert.py",
-    source="HabanaAI/Model-References 9d1b913c (0.15.4), PyTorch/nlp/bert/demo_bert.py",
-    commands=FIRST,
-    versions=LATER,
-    resolve=resolve,
-)
+PROGRAM = Program("habana/demo_bert.py", FIRST, resolve, versions=LATER)

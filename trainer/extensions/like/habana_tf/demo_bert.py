@@ -139,10 +139,5 @@ def _ordered(words: Sequence[str]) -> list[str]:
 
 
 PROGRAM: Program = _DemoBert(
-    name="habana-tf/demo_bert.py",
-    title="Habana demo_bert.py for TensorFlow",
-    source="HabanaAI/Model-References 9d1b913c (0.15.4), 5cbd40c5 (0.13), TensorFlow/nlp/bert",
-    commands={"": _SCRIPT},
-    versions={_SHELL_VERSION: _SHELL},
-    resolve=resolve,
+    "habana-tf/demo_bert.py", {"": _SCRIPT}, resolve, versions={_SHELL_VERSION: _SHELL}
 )

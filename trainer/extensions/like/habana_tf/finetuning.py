@@ -6,11 +6,11 @@ from typing import Any
 from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.extensions.like.constants import product
-from trainer.extensions.like.habana_tf.pretraining import ALWAYS, SIZES, find_workers
+from trainer.extensions.like.constants import TENSORFLOW
+from trainer.extensions.like.habana_tf.pretraining import SIZES, find_workers
 from trainer.extensions.like.program import Meaning
 
-_FIXED: dict[str, Any] = ALWAYS | {
+_FIXED: dict[str, Any] = TENSORFLOW | {
     "optimiser": "adamw-bert",
     "clipping": "per_update",
     "lr_schedule": "mlperf",
@@ -20,7 +20,6 @@ _FIXED: dict[str, Any] = ALWAYS | {
     "eval_batch_size": 8,
     "checkpoint_every": 1000,
     "do_eval": True,
-    "eval_every": 0,
     "lower_case": True,
 }
 """Keys that no flag changes. The rate is not multiplied by the workers."""
@@ -34,7 +33,7 @@ _FILES = {"mrpc": ("train.tsv", "dev.tsv"), "squad": ("train-v1.1.json", "dev-v1
 
 def finetuning(given: Given) -> Meaning:
     """The task, with an evaluation at the end."""
-    _, workers, warnings = find_workers(given)
+    _, workers = find_workers(given)
     task, precision = given["test_set"], given["data_type"]
     if task not in _FILES:
         raise UsageError(f"Incorrect test set passed to -t option: {task}; fine-tuning takes mrpc or squad")
@@ -63,15 +62,10 @@ def finetuning(given: Given) -> Meaning:
     if task == "squad":
         keys["doc_stride"] = 128
     length = "1 epoch" if epochs == 1 else f"{epochs:g} epochs"
-    warnings.append(
+    given.warn(
         "the program makes the updates of its questions or pairs, this trainer those of their features"
     )
-    return Meaning(
-        summary=f"{task}, {length}, {product(workers['world_size'], size)} features an update, "
-        f"{precision}, adamw without bias correction, hpu",
-        phases=[keys],
-        warnings=warnings,
-    )
+    return Meaning(what=f"{task}, {length}", phases=[keys])
 
 
 def _whole(given: Given, name: str, usual: int) -> int:

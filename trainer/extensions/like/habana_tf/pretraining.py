@@ -9,26 +9,8 @@ from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.collectives.launchers import find_rank
-from trainer.extensions.like.constants import MOMENTS, TENSORFLOW_DECAY_SKIPS, bert_shape, sizes_of
+from trainer.extensions.like.constants import TENSORFLOW_LAMB, bert_shape
 from trainer.extensions.like.program import Meaning
-
-ALWAYS: dict[str, Any] = {
-    "gelu": "tanh",
-    **MOMENTS,
-    "decay_skips": TENSORFLOW_DECAY_SKIPS,
-    "max_grad_norm": 1.0,
-    "unverified": True,
-}
-"""Keys that no flag of any of Habana's programs for TensorFlow changes."""
-
-LAMB: dict[str, Any] = ALWAYS | {
-    "optimiser": "lamb-habana-tf",
-    "clipping": "per_micro_batch_divided",
-    "lr_schedule": "habana-tf",
-    "keep_checkpoints": 5,
-    "eval_every": 0,
-}
-"""Those of pre-training. The schedule multiplies the rate of one worker by their number."""
 
 SIZES = {
     "tiny": (2, 128, 2),
@@ -47,7 +29,7 @@ _RATES = (7.5e-4, 5e-4)
 
 def pretraining(given: Given) -> Meaning:
     """The phases that the command line asks for."""
-    counted, workers, warnings = find_workers(given)
+    counted, workers = find_workers(given)
     test_set = given["test_set"]
     if test_set not in ("bookswiki", "overfit"):
         raise UsageError(f"test_set {test_set} is fine-tuned; pre-training takes bookswiki or overfit")
@@ -56,41 +38,33 @@ def pretraining(given: Given) -> Meaning:
     else:
         phases = _bookswiki(given, counted, workers)
         if given["no_steps_accumulation"] == 1:
-            warnings.append("no_steps_accumulation 1: the program accumulates all the same")
-    which = test_set if len(phases) == 1 else f"{test_set}, both phases"
-    return Meaning(
-        summary=f"{which}, {sizes_of(phases)} examples an update, {phases[0]['precision']}, lamb, hpu",
-        phases=phases,
-        warnings=warnings,
-    )
+            given.warn("no_steps_accumulation 1: the program accumulates all the same")
+    return Meaning(what=test_set if len(phases) == 1 else f"{test_set}, both phases", phases=phases)
 
 
-def find_workers(given: Given) -> tuple[int, dict[str, Any], list[str]]:
-    """(workers that batches and rate are divided by, keys of those that are started, warnings).
+def find_workers(given: Given) -> tuple[int, dict[str, Any]]:
+    """(workers that batches and rate are divided by, keys of those that are started).
 
     They are those of one host times the hosts of MULTI_HLS_IPS, or with Kubernetes those of mpirun.
     """
     each, horovod = given["use_horovod"] or 1, given["use_horovod"] is not None
     if given["use_horovod"] is not None and given["use_horovod"] < 1:
         raise UsageError(f"--use_horovod is {given['use_horovod']}, expected 1 worker or more")
-    warnings = list[str]()
     hosts = len([host for host in os.environ.get("MULTI_HLS_IPS", "").split(",") if host.strip()])
     if given["kubernetes_run"]:
         counted, started, local = each, find_rank()[1] if horovod else 1, False
         if started > counted:
-            warnings.append(
-                f"the program divides the update by {counted}, not by the {started} workers of mpirun"
-            )
+            given.warn(f"the program divides the update by {counted}, not by the {started} workers of mpirun")
     else:
         counted = started = each * (max(1, hosts) if horovod else 1)
         local = hosts <= 1
         if horovod and hosts > 1:
-            warnings.append(f"start {each} workers on each of {hosts} hosts, by mpirun or torchrun")
-    return counted, {"device": "hpu", "world_size": started, "dist": local and started > 1}, warnings
+            given.warn(f"start {each} workers on each of {hosts} hosts, by mpirun or torchrun")
+    return counted, {"device": "hpu", "world_size": started, "dist": local and started > 1}
 
 
 def _common(given: Given, workers: dict[str, Any]) -> dict[str, Any]:
-    keys = LAMB | workers | {"precision": given["data_type"]}
+    keys = TENSORFLOW_LAMB | workers | {"precision": given["data_type"]}
     if given["bert_config_dir"]:
         keys["model_config"] = storage.join(given["bert_config_dir"], "bert_config.json")
     else:
@@ -186,7 +160,7 @@ def _overfit(given: Given, counted: int, workers: dict[str, Any]) -> dict[str, A
         "warmup": _pair(given, "warmup", (10, 0))[0],
         "batch_size": size,
         "accumulation": 1,
-        "clipping": "per_update" if workers["world_size"] > 1 else LAMB["clipping"],
+        "clipping": "per_update" if workers["world_size"] > 1 else TENSORFLOW_LAMB["clipping"],
         # Horovod multiplies a rate that has been multiplied already.
         "base_learning_rate": 6e-3 * size * counted / 65536,
         "checkpoint_every": 1000,

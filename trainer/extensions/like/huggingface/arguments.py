@@ -4,11 +4,11 @@ Each is spelt with underscores or hyphens; a boolean one may be given alone, and
 has a ``--no_`` form.
 """
 
-from argparse import ArgumentTypeError
 from collections.abc import Callable
 from typing import Any
 
 from bertdata.cli.common.program_flags import SWITCH, Flag
+from trainer.extensions.like.flag_tables import own_flags, truth
 
 SCHEDULES = (
     *("linear", "cosine", "cosine_with_restarts", "polynomial", "constant", "constant_with_warmup"),
@@ -16,18 +16,6 @@ SCHEDULES = (
     "warmup_stable_decay",
 )
 _INTERVALS = ("no", "steps", "epoch")
-
-
-def truth(text: str) -> bool:
-    """True or false, as HfArgumentParser spells them."""
-    known = {"yes": True, "true": True, "t": True, "y": True, "1": True}
-    known |= {"no": False, "false": False, "f": False, "n": False, "0": False}
-    if text.lower() not in known:
-        raise ArgumentTypeError(
-            f"Truthy value expected: got {text} but expected one of yes/no, true/false, t/f, y/n, 1/0 (case "
-            "insensitive)."
-        )
-    return known[text.lower()]
 
 
 def hf_flag(
@@ -38,6 +26,12 @@ def hf_flag(
     if kind is truth and default is not None:
         more["count"] = "?"
     return Flag(spellings, kind, default, meaning, **more)
+
+
+def hf_own_flags(kind: Callable[[str], Any], names: str) -> list[Flag]:
+    """Flags that set our key of the same name."""
+    found = own_flags(kind, names)
+    return [hf_flag(one.name, kind, one.default, one.meaning, key=one.key) for one in found]
 
 
 def idle_flags(
@@ -79,10 +73,12 @@ COMMON = [
     *idle_flags("pad_to_max_length", truth, "this trainer computes no padding", True),
     *idle_flags("preprocessing_num_workers", int, _LOADING),
     hf_flag("output_dir", key="output_dir", required=True, meaning="directory of checkpoints, predictions"),
-    hf_flag("overwrite_output_dir", truth, False, "do not continue from a checkpoint in output_dir"),
     hf_flag("do_train", truth, False, "train", key="do_train"),
-    hf_flag("do_eval", truth, False, "evaluate at the end"),
     hf_flag("do_predict", truth, False, "write predictions of the test file", key="do_predict"),
+    *hf_own_flags(float, "weight_decay=0.0 num_train_epochs=3.0"),
+    *hf_own_flags(int, "seed=42"),
+    hf_flag("overwrite_output_dir", truth, False, "do not continue from a checkpoint in output_dir"),
+    hf_flag("do_eval", truth, False, "evaluate at the end"),
     Flag("--evaluation_strategy --evaluation-strategy --eval_strategy --eval-strategy", default="no",
          values=_INTERVALS, meaning="evaluation while training"),
     hf_flag("per_device_train_batch_size", int, 8, "features of a micro-batch of one device"),
@@ -91,12 +87,10 @@ COMMON = [
     hf_flag("per_gpu_eval_batch_size", int, meaning="older name of per_device_eval_batch_size"),
     hf_flag("gradient_accumulation_steps", int, 1, "micro-batches of an update", key="accumulation"),
     hf_flag("learning_rate", float, 5e-5, "learning rate", key="base_learning_rate"),
-    hf_flag("weight_decay", float, 0.0, "weight decay, but for biases and norms", key="weight_decay"),
     hf_flag("adam_beta1", float, 0.9, "decay rate of the first moment", key="beta1"),
     hf_flag("adam_beta2", float, 0.999, "decay rate of the second moment", key="beta2"),
     hf_flag("adam_epsilon", float, 1e-8, "epsilon", key="optimiser_epsilon"),
     hf_flag("max_grad_norm", float, 1.0, "norm that gradients are clipped to; 0: not clipped"),
-    hf_flag("num_train_epochs", float, 3.0, "passes over the training file", key="num_train_epochs"),
     hf_flag("max_steps", int, -1, "updates instead of epochs; -1: the epochs"),
     hf_flag("lr_scheduler_type", default="linear", values=SCHEDULES, meaning="schedule of the learning rate"),
     hf_flag("warmup_ratio", float, 0.0, "warm-up as a share of the updates"),
@@ -107,7 +101,6 @@ COMMON = [
     hf_flag("save_total_limit", int, meaning="newest checkpoints that are kept (default: all)"),
     hf_flag("no_cuda", truth, False, "train on the processor"),
     hf_flag("use_cpu", truth, False, "train on the processor"),
-    hf_flag("seed", int, 42, "seed of weights, dropout and order", key="seed"),
     hf_flag("fp16", truth, False, "precision fp16"),
     hf_flag("bf16", truth, False, "precision bf16"),
     hf_flag("eval_steps", float, meaning="updates between two evaluations (default: logging_steps)"),

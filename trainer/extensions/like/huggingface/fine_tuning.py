@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,25 +12,23 @@ from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.collectives.launchers import find_launcher
 from trainer.extensions.like.checkpoints import KEEP_ALL, has_checkpoints
-from trainer.extensions.like.constants import TRANSFORMERS_ADAMW, product
-from trainer.extensions.like.huggingface.arguments import COMMON, hf_flag, truth
+from trainer.extensions.like.constants import TRANSFORMERS_ADAMW
+from trainer.extensions.like.flag_tables import phase_keys, truth
+from trainer.extensions.like.huggingface.arguments import COMMON, hf_flag, hf_own_flags
 from trainer.extensions.like.machine import count_gpus, is_here
-from trainer.extensions.like.program import Meaning, Program, phase_keys
+from trainer.extensions.like.program import Meaning, Program
 
 _QA_FLAGS: list[Flag] = [
     *COMMON,
-    hf_flag("max_seq_length", int, 384, "ids of a feature", key="max_seq_length"),
+    *hf_own_flags(int, "max_seq_length=384 n_best_size=20 max_answer_length=30"),
     hf_flag("doc_stride", int, 128, "tokens that two spans have in common", key="doc_stride"),
-    hf_flag("n_best_size", int, 20, "answers of a question in nbest_predictions.json", key="n_best_size"),
-    hf_flag("max_answer_length", int, 30, "tokens of an answer at most", key="max_answer_length"),
+    *hf_own_flags(float, "null_score_diff_threshold=0.0"),
     hf_flag("version_2_with_negative", truth, False, "SQuAD 2.0: questions without an answer"),
-    hf_flag("null_score_diff_threshold", float, 0.0, "SQuAD 2.0: advantage of no answer over the best one",
-            key="null_score_diff_threshold"),
 ]  # fmt: skip
 _GLUE_FLAGS: list[Flag] = [
     *COMMON,
     hf_flag("task_name", meaning="a task of GLUE: cola, mnli, mrpc, qnli, qqp, rte, sst2, stsb or wnli"),
-    hf_flag("max_seq_length", int, 128, "ids of a feature", key="max_seq_length"),
+    *hf_own_flags(int, "max_seq_length=128"),
 ]
 
 _DATASETS = ("squad", "squad_v2")
@@ -61,39 +59,34 @@ def _qa(given: Given) -> Meaning:
     dataset = name and name.rpartition("/")[2]
     if name is not None and dataset not in _DATASETS:
         raise UsageError(f"dataset_name {name}: this trainer has {' and '.join(_DATASETS)}")
-    warnings = [
+    given.warn(
         "the program's doc_stride is what two spans have in common, here it is the way from one to the next"
-    ]
+    )
     if name is None:
         _check_files(given)
     else:
-        warnings.append(
-            f"the dataset {name} is not downloaded: append -- --data-dir DIR, with its files in DIR"
-        )
+        given.warn(f"the dataset {name} is not downloaded: append -- --data-dir DIR, with its files in DIR")
     negative = given["version_2_with_negative"] or dataset == "squad_v2"
-    keys = _training_keys(given, _QA_FLAGS, warnings)
+    keys = _training_keys(given, _QA_FLAGS)
     keys |= {"task": "squad", "version_2_with_negative": negative}
-    return Meaning(summary=_summary_of("squad", given, keys), phases=[keys], warnings=warnings)
+    return Meaning(what=_work(given, keys), phases=[keys])
 
 
 def _glue(given: Given) -> Meaning:
     """The fine-tuning, the evaluation and the predictions that the command line asks for."""
     given = _read_booleans(given, _GLUE_FLAGS)
-    warnings: list[str] = []
     name = given["task_name"] and given["task_name"].lower()
-    keys = _training_keys(given, _GLUE_FLAGS, warnings)
+    keys = _training_keys(given, _GLUE_FLAGS)
     if name is not None:
         if name not in _TASKS:
             raise UsageError(f"Unknown task, you should pick one in {','.join(sorted(_TASKS))}")
-        warnings.append(
-            f"the task {name} is not downloaded: append -- --data-dir DIR, with its .tsv files in DIR"
-        )
+        given.warn(f"the task {name} is not downloaded: append -- --data-dir DIR, with its .tsv files in DIR")
         keys["task"] = _TASKS[name]
         if name == "mnli":  # the program numbers the labels in this order
             keys["labels"] = ["entailment", "neutral", "contradiction"]
     else:
         keys |= _own_table(given)
-    return Meaning(summary=_summary_of(keys["task"], given, keys), phases=[keys], warnings=warnings)
+    return Meaning(what=_work(given, keys), phases=[keys])
 
 
 def _own_table(given: Given) -> dict[str, Any]:
@@ -138,8 +131,8 @@ def _read_booleans(given: Given, table: Sequence[Flag]) -> Given:
     return replace(given, values=values)
 
 
-def _training_keys(given: Given, table: Sequence[Flag], warnings: list[str]) -> dict[str, Any]:
-    """The keys that the flags of both programs set. Adds warnings."""
+def _training_keys(given: Given, table: Sequence[Flag]) -> dict[str, Any]:
+    """The keys that the flags of both programs set."""
     if refused := [name for name, default in _REFUSED.items() if given[name] != default]:
         raise UsageError(
             f"{refused[0]} is {given[refused[0]]}: this trainer has nothing like it; leave it out"
@@ -149,12 +142,11 @@ def _training_keys(given: Given, table: Sequence[Flag], warnings: list[str]) -> 
     resumes = given["resume_from_checkpoint"] not in (None, "", "False", "false")
     continues = has_checkpoints(given["output_dir"]) and not given["overwrite_output_dir"]
     if continues and given["do_train"]:
-        warnings.append(f"{given['output_dir']}: has checkpoints, so that the run continues from the newest")
+        given.warn(f"{given['output_dir']}: has checkpoints, so that the run continues from the newest")
     reports = given["report_to"] or ()
     keys = TRANSFORMERS_ADAMW | phase_keys(given, table)
     keys |= {
         **_devices(given),
-        "unverified": True,
         "gelu": "exact",
         "precision": "fp16" if given["fp16"] else "bf16" if given["bf16"] else "fp32",
         "batch_size": given["per_gpu_train_batch_size"] or given["per_device_train_batch_size"],
@@ -175,7 +167,7 @@ def _training_keys(given: Given, table: Sequence[Flag], warnings: list[str]) -> 
         keys["model_config"] = given["config_name"]
     if tokeniser := given["tokenizer_name"]:
         keys["vocab"] = f"{tokeniser}/vocab.txt" if is_here(f"{tokeniser}/vocab.txt") else tokeniser
-    return keys | _schedule(given) | _intervals(given, warnings)
+    return keys | _schedule(given) | _intervals(given)
 
 
 def _devices(given: Given) -> dict[str, Any]:
@@ -201,7 +193,7 @@ def _schedule(given: Given) -> dict[str, Any]:
     return keys | {"lr_schedule": "polynomial_decay"}
 
 
-def _intervals(given: Given, warnings: list[str]) -> dict[str, Any]:
+def _intervals(given: Given) -> dict[str, Any]:
     """The keys of checkpoints and evaluations."""
     strategy, save = given["eval_strategy"], given["save_strategy"]
     keys: dict[str, Any] = {"do_eval": given["do_eval"] or strategy != "no"}
@@ -210,7 +202,7 @@ def _intervals(given: Given, warnings: list[str]) -> dict[str, Any]:
     elif strategy == "no":
         keys["eval_every"] = 0
     if save in ("epoch", "best"):
-        warnings.append(f"save_strategy {save}: a checkpoint is saved at the end only")
+        given.warn(f"save_strategy {save}: a checkpoint is saved at the end only")
     keys["checkpoint_every"] = max(0, _count(given, "save_steps")) if save == "steps" else 0
     return keys
 
@@ -223,14 +215,11 @@ def _count(given: Given, name: str) -> int:
     return int(value)
 
 
-def _summary_of(task: str, given: Given, keys: dict[str, Any]) -> str:
-    """The line for a person."""
+def _work(given: Given, keys: Mapping[str, Any]) -> str:
+    """The task and the length of its training."""
     steps, epochs = given["max_steps"], given["num_train_epochs"]
     length = f"{steps} updates" if steps > 0 else f"{epochs:g} epochs"
-    length = length if given["do_train"] else "no training"
-    sizes = product(keys["world_size"] or 1, keys["batch_size"], keys["accumulation"])
-    kinds = ", ".join(keys[name] for name in ("precision", "optimiser", "device"))
-    return f"{task}, {length}, {sizes} features an update, {kinds}"
+    return f"{keys['task']}, {length if given['do_train'] else 'no training'}"
 
 
 def _check_files(given: Given) -> None:
@@ -241,18 +230,6 @@ def _check_files(given: Given) -> None:
             raise UsageError(f"`{name}` should be a csv or a json file.")
 
 
-QA = Program(
-    name="huggingface/run_qa.py",
-    title="Hugging Face run_qa.py",
-    source="huggingface/transformers 4.5 to 4.57, examples/pytorch/question-answering/run_qa.py",
-    commands={"": _QA_FLAGS},
-    resolve=_qa,
-)
+QA = Program("huggingface/run_qa.py", {"": _QA_FLAGS}, _qa)
 
-GLUE = Program(
-    name="huggingface/run_glue.py",
-    title="Hugging Face run_glue.py",
-    source="huggingface/transformers 4.5 to 4.57, examples/pytorch/text-classification/run_glue.py",
-    commands={"": _GLUE_FLAGS},
-    resolve=_glue,
-)
+GLUE = Program("huggingface/run_glue.py", {"": _GLUE_FLAGS}, _glue)

@@ -28,8 +28,11 @@ def _encoder(given: Given) -> Meaning:
     """The conversion, which keeps no moments."""
     require_flags(given, "bert_config_file", "checkpoint_to_convert", "converted_checkpoint_path")
     target = given["converted_checkpoint_path"]
+    given.warn(
+        f"the program takes {target} for the beginning of its files' names; here it is their directory"
+    )
     return Meaning(
-        summary=f"{given['checkpoint_to_convert']} as a checkpoint of TensorFlow 2, weights only",
+        what=f"{given['checkpoint_to_convert']} as a checkpoint of TensorFlow 2, weights only",
         convert={
             "source": given["checkpoint_to_convert"],
             "target": target,
@@ -37,17 +40,15 @@ def _encoder(given: Given) -> Meaning:
             "model_config": given["bert_config_file"],
             "moments": False,
         },
-        warnings=[
-            f"the program takes {target} for the beginning of its files' names; here it is their directory"
-        ],
     )
 
 
 def _slots(given: Given) -> Meaning:
     """The conversion. The program's defaults are files that only its authors have."""
     require_flags(given, "old", "new")
+    given.warn("this trainer accumulates gradients without such slots, and reads the checkpoint as it is")
     return Meaning(
-        summary=f"{given['old']} with slots for accumulated gradients",
+        what=f"{given['old']} with slots for accumulated gradients",
         convert={
             "source": given["old"],
             "target": given["new"],
@@ -55,24 +56,11 @@ def _slots(given: Given) -> Meaning:
             "added": _ADDED,
             "needed_by_the_project": False,
         },
-        warnings=["this trainer accumulates gradients without such slots, and reads the checkpoint as it is"],
     )
 
 
 ENCODER_CONVERTER = Program(
-    name="mlperf/tf2_encoder_checkpoint_converter.py",
-    title="tf2_encoder_checkpoint_converter.py",
-    source="tensorflow/models, official/nlp/bert/tf2_encoder_checkpoint_converter.py",
-    commands={"": _ENCODER_FLAGS},
-    resolve=_encoder,
-    syntax=ABSL_APP,
+    "mlperf/tf2_encoder_checkpoint_converter.py", {"": _ENCODER_FLAGS}, _encoder, syntax=ABSL_APP
 )
 
-SLOT_CONVERTER = Program(
-    name="mlperf/checkpoint_add_gradacc.py",
-    title="MLPerf checkpoint_add_gradacc.py",
-    source="mlcommons/training 9947bdf2, language_model/tensorflow/bert/checkpoint_add_gradacc.py",
-    commands={"": _SLOT_FLAGS},
-    resolve=_slots,
-    syntax=ABSL_APP,
-)
+SLOT_CONVERTER = Program("mlperf/checkpoint_add_gradacc.py", {"": _SLOT_FLAGS}, _slots, syntax=ABSL_APP)

@@ -9,19 +9,19 @@ from bertdata.cli.common.program_flags import ABSL_APP, Flag, Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.extensions.like.checkpoints import KEEP_ALL, find_named_step, has_checkpoints
-from trainer.extensions.like.constants import MOMENTS, product, sizes_of
+from trainer.extensions.like.constants import MOMENTS
+from trainer.extensions.like.flag_tables import own_flags, phase_keys
 from trainer.extensions.like.google import HOST_FLAGS, LOGGED_STEPS, of_core
-from trainer.extensions.like.machine import find_shape, is_here
-from trainer.extensions.like.program import Meaning, Program, phase_keys, require_flags, require_work
+from trainer.extensions.like.machine import is_here
+from trainer.extensions.like.program import Meaning, Program, require_flags, require_work
 
 _TABLE = [
-    Flag("--bert_config_file", meaning="bert_config.json, the shape of the model; required"),
+    Flag("--bert_config_file", key="model_config", meaning="bert_config.json, the model's shape; required"),
     Flag("--input_file", meaning="TFRecord files, patterns separated by commas: the data to train on, or "
          "with --do_eval --nodo_train those to evaluate on; required"),
     Flag("--output_dir", key="output_dir", meaning="directory of checkpoints and results; required"),
     Flag("--init_checkpoint", meaning="checkpoint to take the weights from, unless output_dir has one"),
-    Flag("--max_seq_length", integer, 128, "ids of an example", key="max_seq_length"),
-    Flag("--max_predictions_per_seq", integer, 20, "masked ids of an example", key="max_predictions_per_seq"),
+    *own_flags(integer, "--max_seq_length=128 --max_predictions_per_seq=20"),
     Flag("--do_train", boolean, False, "train"),
     Flag("--do_eval", boolean, False, "evaluate, after training or without it"),
     Flag("--train_batch_size", integer, 32, "examples of a micro-step over all GPUs or cores"),
@@ -60,10 +60,9 @@ def resolve(given: Given) -> Meaning:
 
 def _training(given: Given) -> Meaning:
     machine = _machine_keys(given)
-    shape, missing, warnings = find_shape(given["bert_config_file"], "BERT-Large")
     micro_steps = max(1, given["steps_per_update"])
     size = _of_replica(given, "train_batch_size", machine["world_size"])
-    keys = machine | shape | phase_keys(given, _TABLE) | _optimiser(given, machine["world_size"], warnings)
+    keys = machine | phase_keys(given, _TABLE) | _optimiser(given, machine["world_size"])
     keys |= {
         "train_data": given["input_file"],
         "batch_size": size,
@@ -75,7 +74,7 @@ def _training(given: Given) -> Meaning:
         "keep_checkpoints": given["keep_checkpoint_max"] or KEEP_ALL,
         "log_every": max(1, LOGGED_STEPS // micro_steps),
     }
-    keys |= _steps(given, micro_steps, warnings)
+    keys |= _steps(given, micro_steps)
     if given["do_eval"]:
         per_pass = _of_replica(given, "eval_batch_size", machine["world_size"])
         keys |= {
@@ -84,26 +83,20 @@ def _training(given: Given) -> Meaning:
             "eval_batch_size": per_pass,
             "eval_examples": given["max_eval_steps"] * per_pass,
         }
-        warnings.append("do_eval with do_train: input_file is trained on and then evaluated on")
+        given.warn("do_eval with do_train: input_file is trained on and then evaluated on")
     if keys["resume"]:
-        warnings.append(f"{given['output_dir']}: has checkpoints, so that the run continues from the newest")
-    return Meaning(
-        summary=f"training, {sizes_of([keys])} examples an update, {keys['steps']:,} updates, "
-        f"{given['optimizer']}, {machine['device']}",
-        phases=[keys],
-        warnings=warnings,
-        missing=missing,
-    )
+        given.warn(f"{given['output_dir']}: has checkpoints, so that the run continues from the newest")
+    return Meaning(what=f"training, {keys['steps']:,} updates", phases=[keys])
 
 
-def _optimiser(given: Given, replicas: int, warnings: list[str]) -> dict[str, Any]:
+def _optimiser(given: Given, replicas: int) -> dict[str, Any]:
     """The optimiser's keys. AdamW's are fixed, and clipping after the reduction is LAMB's only."""
     clips_once = given["clip_by_global_norm_after_gradient_allreduce"]
     if given["optimizer"] == "adamw":
         if idle := [name for name in _OF_LAMB if name in given]:
-            warnings.append(f"adamw does not read {', '.join(idle)}")
+            given.warn(f"adamw does not read {', '.join(idle)}")
         if clips_once:
-            warnings.append("adamw with clip_by_global_norm_after_gradient_allreduce: nothing is clipped")
+            given.warn("adamw with clip_by_global_norm_after_gradient_allreduce: nothing is clipped")
         return {
             "optimiser": "adamw-bert",
             **MOMENTS,
@@ -111,7 +104,7 @@ def _optimiser(given: Given, replicas: int, warnings: list[str]) -> dict[str, An
             "max_grad_norm": 1.0,
         }
     if clips_once and replicas > 1:
-        warnings.append("the program clips the sum of the replicas' gradients to 1, this trainer their mean")
+        given.warn("the program clips the sum of the replicas' gradients to 1, this trainer their mean")
     return {
         "optimiser": "lamb-mlperf",
         "beta1": given["lamb_beta_1"],
@@ -123,16 +116,16 @@ def _optimiser(given: Given, replicas: int, warnings: list[str]) -> dict[str, An
     }
 
 
-def _steps(given: Given, micro_steps: int, warnings: list[str]) -> dict[str, Any]:
+def _steps(given: Given, micro_steps: int) -> dict[str, Any]:
     """The numbers of micro-steps as numbers of updates."""
     names = ("num_train_steps", "num_warmup_steps", "start_warmup_step", "save_checkpoints_steps")
     if odd := [name for name in names if given[name] % micro_steps]:
-        warnings.append(f"no multiple of steps_per_update ({micro_steps}), and rounded: {', '.join(odd)}")
+        given.warn(f"no multiple of steps_per_update ({micro_steps}), and rounded: {', '.join(odd)}")
     steps = max(1, given["num_train_steps"] // micro_steps)
     warmup, start, save = (round(given[name] / micro_steps) for name in names[1:])
     keys = {"steps": steps, "warmup": warmup, "start_warmup_step": start, "checkpoint_every": max(1, save)}
     if steps <= warmup and steps - start <= warmup:  # a schedule must be longer than its warm-up
-        warnings.append(f"the run of {steps} updates ends within its warm-up of {warmup}")
+        given.warn(f"the run of {steps} updates ends within its warm-up of {warmup}")
         keys |= {"steps": warmup + 1, "steps_this_run": steps}
     return keys
 
@@ -140,7 +133,6 @@ def _steps(given: Given, micro_steps: int, warnings: list[str]) -> dict[str, Any
 def _evaluation(given: Given) -> Meaning:
     """The evaluation that the command line asks for."""
     machine = _machine_keys(given)
-    shape, missing, warnings = find_shape(given["bert_config_file"], "BERT-Large")
     size = _of_replica(given, "eval_batch_size", machine["world_size"])
     micro_steps = max(1, given["steps_per_update"])
     until = given["num_train_steps"] // micro_steps
@@ -155,22 +147,24 @@ def _evaluation(given: Given) -> Meaning:
     }
     if given["use_tpu"]:
         settings["eval_batch_size_per_core"] = size
-    keys = machine | shape
-    keys |= {name: given[name] for name in ("output_dir", "max_seq_length", "max_predictions_per_seq")}
-    keys |= {
-        "do_train": False,
-        "eval_data": given["input_file"],
-        "eval_batch_size": size,
-        # Each replica reads max_eval_steps of its own batches, and all read the same records.
-        "eval_examples": max(1, given["max_eval_steps"] * size),
-        "steps": max(1, until),
-    }
+    keys = (
+        machine
+        | phase_keys(given, _TABLE)
+        | {
+            "do_train": False,
+            "eval_data": given["input_file"],
+            "eval_batch_size": size,
+            # Each replica reads max_eval_steps of its own batches, and all read the same records.
+            "eval_examples": max(1, given["max_eval_steps"] * size),
+            "steps": max(1, until),
+        }
+    )
     if named is None:
         keys["start_from_ckpt"] = start
         which = f"the newest in output_dir, and each newer one, until one of step >= {until} was evaluated"
         which += "; init_checkpoint, as step 0, only while there is none" if start else ""
         settings |= {"checkpoint": which, "poll": True, "until_step": until, "start_from_ckpt": start}
-        warnings.append(
+        given.warn(
             "the program evaluates the newest checkpoint again while there is no newer one; this trainer "
             f"waits for a newer one, until that of step {until} or a later one was evaluated"
         )
@@ -181,15 +175,9 @@ def _evaluation(given: Given) -> Meaning:
         which = f"that of step {step} in output_dir, once: the file checkpoint there names it"
         settings |= {"checkpoint": which, "poll": False, "resume_step": step}
         what = f"the checkpoint of step {step:,}"
-    sizes = product(machine["world_size"], size)
-    return Meaning(
-        summary=f"evaluation of {what}, {keys['eval_examples']:,} examples, {sizes} in a step, "
-        f"{machine['device']}",
-        phases=[keys],
-        evaluate=settings,
-        warnings=warnings,
-        missing=missing,
-    )
+    sizes = f"{machine['world_size']} x {size:,} in a step"
+    what = f"evaluation of {what}, {keys['eval_examples']:,} examples, {sizes}, {machine['device']}"
+    return Meaning(what=what, phases=[keys], evaluate=settings)
 
 
 def _named_checkpoint(output_dir: str, named: int, step: int, start: str | None) -> dict[str, Any]:
@@ -221,7 +209,6 @@ def _machine_keys(given: Given) -> dict[str, Any]:
         "dist": count > 1,
         "precision": "fp32",
         "compile": compiles is not None,
-        "unverified": True,
         "gelu": "tanh",
     }
 
@@ -239,11 +226,4 @@ def _of_replica(given: Given, name: str, count: int) -> int:
     return of_core(given, name, count)
 
 
-PROGRAM = Program(
-    name="mlperf/run_pretraining.py",
-    title="MLPerf run_pretraining.py",
-    source="mlcommons/training 9947bdf2, language_model/tensorflow/bert/run_pretraining.py",
-    commands={"": _TABLE},
-    resolve=resolve,
-    syntax=ABSL_APP,
-)
+PROGRAM = Program("mlperf/run_pretraining.py", {"": _TABLE}, resolve, syntax=ABSL_APP)

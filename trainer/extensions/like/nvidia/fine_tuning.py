@@ -11,19 +11,20 @@ from bertdata.cli.common.program_flags import SWITCH, Flag, Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.collectives.launchers import find_rank
-from trainer.extensions.like.constants import CLIPPED, micro_batch, sizes_of
+from trainer.extensions.like.constants import CLIPPED, micro_batch
+from trainer.extensions.like.flag_tables import own_flags, phase_keys
 from trainer.extensions.like.nvidia.run_pretraining import ONE_GPU
-from trainer.extensions.like.program import Meaning, Program, phase_keys, require_files, require_work
+from trainer.extensions.like.program import Meaning, Program, require_files, require_work, work_of
 
 _COMMON_FLAGS = [
     Flag("--bert_model", required=True, idle=True, meaning="--config_file gives the shape"),
     Flag("--output_dir", required=True, key="output_dir", meaning="directory for model and predictions"),
+    Flag("--do_train", SWITCH, meaning="train", key="do_train"),
+    *own_flags(float, "--num_train_epochs=3.0"),
     Flag("--init_checkpoint", required=True, key="start_from_ckpt", meaning="checkpoint of pre-training"),
-    Flag("--do_train", SWITCH, key="do_train", meaning="train"),
     Flag("--do_lower_case", SWITCH, key="lower_case", meaning="lower-case the text"),
     Flag("--train_batch_size", int, 32, "features of an update of one GPU"),
     Flag("--learning_rate", float, 5e-5, "learning rate", key="base_learning_rate"),
-    Flag("--num_train_epochs", float, 3.0, "passes over the training file", key="num_train_epochs"),
     Flag("--max_steps", float, -1.0, "stop here; the schedule stays that of the epochs"),
     Flag("--warmup_proportion", float, 0.1, "warm-up as a share of the updates", key="warmup"),
     Flag("--no_cuda", SWITCH, meaning="train on a processor"),
@@ -42,21 +43,15 @@ _SQUAD_FLAGS = [
     *_COMMON_FLAGS,
     Flag("--train_file", key="task_train_file", meaning="SQuAD file to train on"),
     Flag("--predict_file", meaning="SQuAD file to predict, and to evaluate on"),
-    Flag("--max_seq_length", int, 384, "ids of a feature", key="max_seq_length"),
-    Flag("--doc_stride", int, 128, "tokens from one span to the next", key="doc_stride"),
-    Flag("--max_query_length", int, 64, "most tokens of a question", key="max_query_length"),
-    Flag("--do_predict", SWITCH, key="do_predict", meaning="predict predict_file"),
+    *own_flags(int, "--max_seq_length=384 --doc_stride=128 --max_query_length=64 --n_best_size=20 "
+               "--max_answer_length=30 --seed=42"),
+    *own_flags(SWITCH, "--version_2_with_negative"),
+    Flag("--do_predict", SWITCH, meaning="predict predict_file", key="do_predict"),
+    *own_flags(float, "--null_score_diff_threshold=0.0"),
+    *own_flags(str, "--json-summary=results/dllogger.json"),
     Flag("--predict_batch_size", int, 8, "features of a batch of predictions", key="eval_batch_size"),
-    Flag("--n_best_size", int, 20, "answers in nbest_predictions.json", key="n_best_size"),
-    Flag("--max_answer_length", int, 30, "most tokens of an answer", key="max_answer_length"),
     Flag("--verbose_logging", SWITCH, idle=True),
-    Flag("--seed", int, 42, "seed of new weights, dropout and order", key="seed"),
-    Flag("--version_2_with_negative", SWITCH, key="version_2_with_negative",
-         meaning="questions may have no answer (SQuAD 2.0)"),
-    Flag("--null_score_diff_threshold", float, 0.0, key="null_score_diff_threshold",
-         meaning="no answer where its score is more than this above the best answer's"),
     Flag("--log_freq", int, 50, "micro-batches between two log lines"),
-    Flag("--json-summary", str, "results/dllogger.json", "file for the dllogger lines", key="json_summary"),
     Flag("--eval_script", default="evaluate.py", idle=True, meaning="the official metrics are built in"),
     Flag("--do_eval", SWITCH, meaning="with --do_predict: score the predictions"),
     Flag("--use_env", SWITCH, idle=True, meaning="the rank is always the environment's"),
@@ -69,11 +64,9 @@ _GLUE_FLAGS = [
     Flag("--data_dir", required=True, key="task_dir", meaning="directory of train.tsv and dev.tsv"),
     Flag("--task_name", str.lower, required=True, values=("cola", "mnli", "mrpc", "sst-2"), key="task",
          meaning="task"),
-    Flag("--max_seq_length", int, 128, "ids of a pair", key="max_seq_length"),
-    Flag("--do_eval", SWITCH, key="do_eval", meaning="evaluate on the file for development"),
-    Flag("--do_predict", SWITCH, key="do_predict", meaning="write predictions for that file"),
-    Flag("--eval_batch_size", int, 8, "pairs of an evaluation batch", key="eval_batch_size"),
-    Flag("--seed", int, 1, "seed of new weights, dropout and order", key="seed"),
+    *own_flags(int, "--max_seq_length=128 --eval_batch_size=8 --seed=1"),
+    Flag("--do_eval", SWITCH, meaning="evaluate on the file for development", key="do_eval"),
+    Flag("--do_predict", SWITCH, meaning="write predictions for that file", key="do_predict"),
     Flag("--server_ip", default="", idle=True, meaning="for a debugger"),
     Flag("--server_port", default="", idle=True, meaning="for a debugger"),
 ]  # fmt: skip
@@ -106,12 +99,12 @@ def _squad(given: Given) -> Meaning:
         keys["task_predict_file"] = path
     if evaluates:
         keys["task_eval_file"] = path
-    warnings = _tuning_warnings(given)
+    _warn_of_training(given)
     if given["do_eval"] and not evaluates:
-        warnings.append("--do_eval acts only with --do_predict: nothing is evaluated, as there")
+        given.warn("--do_eval acts only with --do_predict: nothing is evaluated, as there")
     if keys["world_size"] == 1 and not given["no_cuda"]:
-        warnings.append(ONE_GPU)
-    return Meaning(summary=_summary("squad", given, keys), phases=[keys], warnings=warnings)
+        given.warn(ONE_GPU)
+    return Meaning(what=f"squad ({work_of(given)})", phases=[keys])
 
 
 def _glue(given: Given) -> Meaning:
@@ -134,14 +127,14 @@ def _glue(given: Given) -> Meaning:
         "clipping": "none" if keys["precision"] == "fp16" else "per_update",
         "max_grad_norm": 1.0,
     }
-    warnings = _tuning_warnings(given)
+    _warn_of_training(given)
     if task == "cola" and given["do_predict"]:
         # CoLA's file for development has other columns than files to predict.
         keys |= {"do_predict": False, "do_eval": True}
-        warnings.append("--do_predict: the predictions are those of the evaluation, predictions.tsv")
+        given.warn("--do_predict: the predictions are those of the evaluation, predictions.tsv")
     if keys["clipping"] != "none" and given["do_train"]:
-        warnings.append("the gradient is clipped as a whole; the program clips that of each tensor")
-    return Meaning(summary=_summary(task, given, keys), phases=[keys], warnings=warnings)
+        given.warn("the gradient is clipped as a whole; the program clips that of each tensor")
+    return Meaning(what=f"{task} ({work_of(given)})", phases=[keys])
 
 
 def _tuning_keys(given: Given, size: int) -> dict[str, Any]:
@@ -158,51 +151,27 @@ def _tuning_keys(given: Given, size: int) -> dict[str, Any]:
         "eval_every": 0,
         "checkpoint_every": 0,
         "keep_checkpoints": 1,
-        "unverified": True,
     }
     if given["max_steps"] > 0:
         keys["steps_this_run"] = max(1, int(given["max_steps"]))
     return keys
 
 
-def _tuning_warnings(given: Given) -> list[str]:
-    """The differences between the program and this trainer that the command line shows."""
-    warnings = list[str]()
+def _warn_of_training(given: Given) -> None:
+    """Warn of the differences between the program and this trainer in a training."""
     epochs = given["num_train_epochs"]
     if not given["do_train"]:
-        return warnings
+        return
     if epochs != int(epochs):
-        warnings.append(
+        given.warn(
             f"--num_train_epochs {epochs:g}: the program stops after {int(epochs)}, within its schedule"
         )
     if given["max_steps"] > 0:
-        warnings.append("--max_steps: the program makes one update more than that")
+        given.warn("--max_steps: the program makes one update more than that")
     if given["skip_checkpoint"]:
-        warnings.append("--skip_checkpoint: the model is saved all the same, at the end")
-    return warnings
+        given.warn("--skip_checkpoint: the model is saved all the same, at the end")
 
 
-def _summary(task: str, given: Given, keys: dict[str, Any]) -> str:
-    """The command line in one line."""
-    work = [name for name in ("do_train", "do_eval", "do_predict") if given[name]]
-    does = ", ".join(name.removeprefix("do_") for name in work)
-    return (
-        f"{task} ({does}), {sizes_of([keys])} features an update, {keys['precision']}, adam, {keys['device']}"
-    )
+SQUAD = Program("nvidia/run_squad.py", {"": _SQUAD_FLAGS}, _squad)
 
-
-SQUAD = Program(
-    name="nvidia/run_squad.py",
-    title="NVIDIA run_squad.py",
-    source="NVIDIA/DeepLearningExamples 65211bd9, PyTorch/LanguageModeling/BERT/run_squad.py",
-    commands={"": _SQUAD_FLAGS},
-    resolve=_squad,
-)
-
-GLUE = Program(
-    name="nvidia/run_glue.py",
-    title="NVIDIA run_glue.py",
-    source="NVIDIA/DeepLearningExamples 65211bd9, PyTorch/LanguageModeling/BERT/run_glue.py",
-    commands={"": _GLUE_FLAGS},
-    resolve=_glue,
-)
+GLUE = Program("nvidia/run_glue.py", {"": _GLUE_FLAGS}, _glue)

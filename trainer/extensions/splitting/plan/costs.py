@@ -16,7 +16,7 @@ class PassTimes(NamedTuple):
 
     forward: float
     backward: float
-    recompute: float
+    recompute: float = 0.0
 
 
 class PartCosts(NamedTuple):

@@ -1,5 +1,7 @@
 """Checks that device, workers and settings fit a model that is split, and that a plan fits its run."""
 
+from collections.abc import Callable
+from functools import partial
 from inspect import signature
 
 import torch
@@ -54,9 +56,14 @@ def check_split(strategy: str, device: Device, workers: Collective) -> None:
 
 def can_split(device: Device, workers: Collective) -> bool:
     """True if ``check_split`` has nothing against either strategy."""
+    strategies = ("sharded", "pipelined")
+    return all(accepts(partial(check_split, strategy, device, workers)) for strategy in strategies)
+
+
+def accepts(work: Callable[[], object]) -> bool:
+    """True if the work raises no SettingsError."""
     try:
-        for strategy in ("sharded", "pipelined"):
-            check_split(strategy, device, workers)
+        work()
     except SettingsError:
         return False
     return True

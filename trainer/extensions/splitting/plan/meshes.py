@@ -8,12 +8,18 @@ from trainer.extensions.splitting.plan.request import PlanRequest
 
 
 class Mesh(NamedTuple):
-    """Devices as stages x copies, and the micro-batches of a copy in an update."""
+    """Devices as stages x copies, and the micro-batches of a copy in an update.
+
+    shards_ends: the first and the last stage are sharded, else neither is. Both have the word embeddings,
+    where the heads use them, and add up their gradients. shards_middle: those between may be sharded.
+    """
 
     stages: int
     copies: int
     micro_batches: int
     rows: int  # of a micro-batch
+    shards_ends: bool = False
+    shards_middle: bool = False
 
     def in_flight(self, left: int) -> int:
         """Micro-batches under way at once in a stage that is so many stages from the end (the last: 1).
@@ -54,12 +60,16 @@ def _with_stages(request: PlanRequest, stages: int) -> Iterator[Mesh]:
     if request.examples % copies or (has_powers and not (_is_power(stages) and _is_power(copies))):
         return
     rows = request.examples // copies
+    must_shard = request.strategy == "sharded"
+    may_shard = request.may_shard and copies > 1 and request.strategy != "replicated"
+    may_shard = may_shard and (request.may_shard_stages or not is_pipeline)
     for micro_batches in _divisors(rows):
         size = rows // micro_batches
         is_many = request.least_micro_batches <= micro_batches <= request.most_micro_batches
         is_free = not has_powers or request.batch_size is not None or _is_power(micro_batches)
         if request.batch_size in (None, size) and (not is_pipeline or (is_many and is_free)):
-            yield Mesh(stages, copies, micro_batches, size)
+            for shards_ends in sorted({must_shard, must_shard or may_shard}):
+                yield Mesh(stages, copies, micro_batches, size, shards_ends, may_shard)
 
 
 def _divisors(number: int) -> list[int]:

@@ -30,7 +30,7 @@ LAYER, LOCAL = "layer", "local layer"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
-    """The shape of a micro-batch, and its attention: a name of request.ATTENTION.
+    """The shape of a micro-batch, and its attention: as of PlanRequest.
 
     flat_attention: that of flat sequences.
     """

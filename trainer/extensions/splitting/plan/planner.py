@@ -4,21 +4,28 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertdata.errors import SettingsError
 from trainer.extensions.splitting.plan.costs import Costs, analytic_costs, optimiser_costs
-from trainer.extensions.splitting.plan.intervals import RECOMPUTES, SHARDED, Intervals, Real, Whole
-from trainer.extensions.splitting.plan.memory import StageMemory
 from trainer.extensions.splitting.plan.meshes import Mesh, meshes_of
 from trainer.extensions.splitting.plan.parts import head_of
 from trainer.extensions.splitting.plan.plan import Memory, Plan, StagePlan
 from trainer.extensions.splitting.plan.rates import ShardingRate
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.extensions.splitting.plan.search import FAR, Choice, LayerDivision, Search, least_maximum
-from trainer.extensions.splitting.plan.times import stage_times
+from trainer.extensions.splitting.plan.stages import (
+    RECOMPUTES,
+    SHARDED,
+    Intervals,
+    Real,
+    StageMemory,
+    Whole,
+    stage_times,
+)
 
 NANOSECOND = 1e-9
 _LARGEST = 2.0**40
@@ -53,10 +60,8 @@ class Planner:
     def __init__(self, request: PlanRequest, costs: Costs | None = None) -> None:
         self.request = request
         self.meshes = meshes_of(request)
-        self._choices = [(mesh, ends) for mesh in self.meshes for ends in self._ends(mesh)]
         rows = {mesh.rows for mesh in self.meshes}
         self.costs = costs or analytic_costs(request, rows)
-        self._optimiser = optimiser_costs(request.optimiser)
         seconds = 8 * self.costs(max(rows)).seconds
         self._unit = NANOSECOND * max(1.0, seconds / NANOSECOND / _LARGEST)
         self._tables = cache(self._make_tables)
@@ -65,13 +70,13 @@ class Planner:
         """The fastest plan that fits, or None."""
         best: tuple[Mesh, LayerDivision] | None = None
         below = FAR
-        for mesh, ends in self._choices:
-            if (found := self._fastest(mesh, ends, below)) is not None:
+        for mesh in self.meshes:
+            if (found := self._fastest(mesh, below)) is not None:
                 best, below = (mesh, found), found.passes(mesh.micro_batches) + found.end
         return None if best is None else self._plan(*best)
 
-    def _fastest(self, mesh: Mesh, ends: bool, below: int) -> LayerDivision | None:
-        """The fastest division on the mesh that fits and is below the bound, in units. ends: see _ends."""
+    def _fastest(self, mesh: Mesh, below: int) -> LayerDivision | None:
+        """The fastest division on the mesh that fits and is below the bound, in units."""
         passes = self.costs(mesh.rows).seconds / self._unit * (1 + (mesh.micro_batches - 1) / mesh.stages)
         if passes - mesh.stages * mesh.micro_batches >= below:  # rounding of a stage's time is less
             return None
@@ -79,7 +84,7 @@ class Planner:
         search = Search(
             self._units(times["forward"] + times["backward"] + times["transfer"]),
             self._units(times["all_reduce"] + times["step"]),
-            [peaks <= self.request.usable_memory for peaks in self._allowed_peaks(mesh, ends)],
+            [peaks <= self.request.usable_memory for peaks in self._allowed_peaks(mesh)],
             mesh.micro_batches,
         )
         return search.best(below)
@@ -102,42 +107,6 @@ class Planner:
             ),
         )
 
-    def least_memory(self) -> tuple[int, Mesh]:
-        """Bytes that each device must have free for any plan, and the mesh of the plan that needs no more."""
-        least: tuple[int, Mesh] | None = None
-        for mesh, ends in self._choices:
-            needed = least_maximum(self._allowed_peaks(mesh, ends))
-            if needed is not None and (least is None or needed < least[0]):
-                least = needed, mesh
-        assert least is not None
-        return least
-
-    def _allowed_peaks(self, mesh: Mesh, ends: bool) -> list[Whole]:
-        """The most bytes of each stage from the last one on, or FAR where the request excludes it."""
-        _, memory = self._tables(mesh.rows, mesh.copies)
-        return [
-            np.where(
-                self._allowed(mesh, ends, left),
-                memory.peaks(mesh.in_flight(left), mesh.micro_batches),
-                FAR,
-            )
-            for left in range(1, mesh.stages + 1)
-        ]
-
-    def _ends(self, mesh: Mesh) -> tuple[bool, ...]:
-        """Whether the first and the last stage are sharded: both or neither.
-
-        Both have the word embeddings, where the heads use them, and add up their gradients.
-        """
-        shards = self._may_shard(mesh) or self.request.strategy == "sharded"
-        return (False, True) if shards else (False,)
-
-    def _may_shard(self, mesh: Mesh) -> bool:
-        """True if the request lets stages of the mesh be sharded."""
-        request = self.request
-        is_shardable = request.may_shard and mesh.copies > 1 and request.strategy != "replicated"
-        return is_shardable and (mesh.stages == 1 or request.may_shard_stages)
-
     def _stage(self, mesh: Mesh, choice: Choice, left: int) -> StagePlan:
         times, memory = self._tables(mesh.rows, mesh.copies)
         parts = memory.parts(mesh.in_flight(left), mesh.micro_batches)
@@ -150,31 +119,36 @@ class Planner:
             **{name: float(one[choice]) for name, one in times.items()},
         )
 
-    def _make_tables(self, rows: int, copies: int) -> tuple[Mapping[str, Real], StageMemory]:
-        costs = self.costs(rows)
-        intervals = Intervals(costs)
-        is_whole = self.request.devices == copies
-        clips = is_whole and self.request.clips_micro_batches
-        in_buckets = is_whole and copies > 1 and not clips
-        memory = StageMemory(intervals, copies, self._optimiser, in_buckets, clips)
-        bandwidth = self.request.bandwidth
-        sharding = self.request.sharding or ShardingRate(bandwidth, bandwidth)
-        return stage_times(intervals, copies, bandwidth, sharding, costs.step), memory
+    def least_memory(self) -> tuple[int, Mesh]:
+        """Bytes that each device must have free for any plan, and the mesh of the plan that needs no more."""
+        found = ((least_maximum(self._allowed_peaks(mesh)), mesh) for mesh in self.meshes)
+        return min(((needed, mesh) for needed, mesh in found if needed is not None), key=itemgetter(0))
 
-    def _allowed(self, mesh: Mesh, ends: bool, left: int) -> NDArray[np.bool_]:
+    def _allowed_peaks(self, mesh: Mesh) -> list[Whole]:
+        """The most bytes of each stage from the last one on, or FAR where the request excludes it."""
+        _, memory = self._tables(mesh.rows, mesh.copies)
+        peaks = [memory.peaks(mesh.in_flight(left), mesh.micro_batches) for left in range(1, mesh.stages + 1)]
+        return [np.where(self._allowed(mesh, left), peak, FAR) for left, peak in enumerate(peaks, 1)]
+
+    def _allowed(self, mesh: Mesh, left: int) -> NDArray[np.bool_]:
         """The kinds and layers that the request allows, without regard to memory.
 
-        left: the stage's number from the end (the last: 1). ends: the first and the last one are sharded.
+        left: the stage's number from the end (the last: 1).
         """
         request, size = self.request, self.request.model.num_hidden_layers + 1
         kinds = np.where(RECOMPUTES, request.recompute != "never", request.recompute != "always")
-        if request.strategy == "sharded":
-            kinds = kinds & SHARDED
-        elif not self._may_shard(mesh):
-            kinds = kinds & ~SHARDED
-        if left in (1, mesh.stages):
-            kinds = kinds & (ends == SHARDED)
+        is_end = left in (1, mesh.stages)
+        kinds = kinds & ((mesh.shards_ends == SHARDED) if is_end else (mesh.shards_middle | ~SHARDED))
         return kinds & np.triu(np.ones((size, size), dtype=np.bool_), 1)
+
+    def _make_tables(self, rows: int, copies: int) -> tuple[Mapping[str, Real], StageMemory]:
+        request, intervals = self.request, Intervals(self.costs(rows))
+        is_whole = request.devices == copies
+        clips = is_whole and request.clips_micro_batches
+        in_buckets = is_whole and copies > 1 and not clips
+        memory = StageMemory(intervals, copies, optimiser_costs(request.optimiser), in_buckets, clips)
+        sharding = request.sharding or ShardingRate(request.bandwidth, request.bandwidth)
+        return stage_times(intervals, copies, request.bandwidth, sharding), memory
 
     def _units(self, seconds: Real) -> Whole:
         return np.rint(seconds / self._unit).astype(np.int64)

@@ -2,20 +2,23 @@
 
 import time
 from collections import Counter
-from collections.abc import Collection
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
+from bertdata.io.freed_memory import keep_less_freed_memory
 from trainer.collectives.collective import Collective
 from trainer.devices.device import HOST, Device
-from trainer.extensions.splitting.freed_memory import return_memory
 from trainer.extensions.splitting.plan.costs import Costs, PassTimes, Seconds, between, costs_between
 from trainer.extensions.splitting.plan.meshes import meshes_of
 from trainer.extensions.splitting.plan.parts import layer_names, part_names
 from trainer.extensions.splitting.plan.request import PlanRequest
-from trainer.extensions.splitting.plan.timed_updates import Clock, TimedUpdates, UpdateTimes
+from trainer.extensions.splitting.plan.timed_updates import Clock, Profile, TimedUpdates
 
 MOST_TOKENS = 8192
 """Tokens of the largest micro-batch that is run; times of larger ones lie on the line through two."""
+
+_LARGE = 1 << 20
+"""Bytes of tensors that have memory of their own; otherwise glibc keeps up to half as much again."""
 
 REPETITIONS = 5
 """Updates that count, after one that does not; the least of each time is taken: other work adds to it."""
@@ -50,18 +53,17 @@ def profiled_costs(
     return costs_between(request, rows, seconds, high.step)
 
 
+def return_memory(device: Device) -> None:
+    """Make this process return freed memory to the system. Memory of accelerators is unaffected."""
+    if device.torch_device.type == HOST.type:
+        keep_less_freed_memory(_LARGE)
+
+
 def attention_of(device: Device) -> str:
-    """The kind of the device's attention: a name of request.ATTENTION."""
+    """The kind of the device's attention: as of PlanRequest."""
     if device.torch_device.type != HOST.type:
         return "fused"
     return "scores" if device.config.has_rows or device.needs_rows else "flat"
-
-
-class Profile(NamedTuple):
-    """Times of the parts, and of clipping and the optimiser's step for one value, seconds."""
-
-    passes: Seconds
-    step: float
 
 
 def measure_updates(request: PlanRequest, device: Device, rows: int, clock: Clock) -> Profile:
@@ -76,18 +78,16 @@ def measure_updates(request: PlanRequest, device: Device, rows: int, clock: Cloc
         plain.append(updates.run())
         if request.recompute != "never":
             recomputed.append(updates.run(recomputes=True))
-    passes = {}
-    layers = layer_names(request.model)
-    for name in part_names(request.model):
-        forward, backward = _least_times(plain, name)
-        again = sum(_least_times(recomputed, name)) if recomputed and name in layers else 0.0
-        passes[name] = PassTimes(forward, backward, recompute=max(0.0, again - forward - backward))
+    passes = {name: _least_times(plain, name) for name in part_names(request.model)}
+    for name in layer_names(request.model) if recomputed else ():
+        more = sum(_least_times(recomputed, name)) - sum(_least_times(plain, name))
+        passes[name] = passes[name]._replace(recompute=max(0.0, more))
     return Profile(passes, step=min(one.step for one in plain))
 
 
-def _least_times(updates: Collection[UpdateTimes], name: str) -> list[float]:
-    """The least seconds of the forward and of the backward pass of a part of that name."""
-    return [min(times) for times in zip(*(one.passes[name] for one in updates), strict=True)]
+def _least_times(updates: Sequence[Profile], name: str) -> PassTimes:
+    """The least seconds of the passes of a part of that name."""
+    return PassTimes(*map(min, zip(*(one.passes[name] for one in updates), strict=True)))
 
 
 def _total(profile: Profile, request: PlanRequest) -> float:

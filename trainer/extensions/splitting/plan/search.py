@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trainer.extensions.splitting.plan.intervals import Whole
+from trainer.extensions.splitting.plan.stages import Whole
 
 FAR = 2**61
 """A time beyond all others; twice its value is still a number of 64 bits."""

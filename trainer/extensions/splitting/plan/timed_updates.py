@@ -1,7 +1,7 @@
 """Timed updates: a model of a few layers that is trained as in a run, with the time of each part."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from trainer.devices.device import Device
+from trainer.extensions.splitting.plan.costs import PassTimes, Seconds
 from trainer.extensions.splitting.plan.parts import (
     ModelPart,
     Tensors,
@@ -30,14 +31,13 @@ Clock = Callable[[], float]
 """Seconds since some moment."""
 
 
-class UpdateTimes(NamedTuple):
+class Profile(NamedTuple):
     """Times of an update with one micro-batch.
 
-    passes: seconds of the forward and the backward pass of a part of each name. step: of clipping and the
-    optimiser, seconds for one value.
+    passes: of a part of each name. step: of clipping and the optimiser, seconds for one value.
     """
 
-    passes: Mapping[str, tuple[float, float]]
+    passes: Seconds
     step: float
 
 
@@ -61,7 +61,7 @@ class TimedUpdates:
         self._number = 0
         self._last = 0.0
 
-    def run(self, *, recomputes: bool = False) -> UpdateTimes:
+    def run(self, *, recomputes: bool = False) -> Profile:
         """Make one update at rate 0. recomputes: layers keep only their input between their passes."""
         self._last = self._clock()
         given, handed = dict[str, Tensors](), dict[str, Tensors]()
@@ -71,7 +71,7 @@ class TimedUpdates:
         self._number += 1
         self._step.take(gradients, 0.0, self._number)
         step = self._lap(self.weights[-1]) / sum(weight.numel() for weight in self.weights)
-        return UpdateTimes({name: (forward[name], backward[name]) for name in self._parts}, step)
+        return Profile({name: PassTimes(forward[name], backward[name]) for name in self._parts}, step)
 
     def _forward(
         self, given: dict[str, Tensors], handed: dict[str, Tensors], recomputes: bool

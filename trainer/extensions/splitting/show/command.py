@@ -1,8 +1,6 @@
 """The command line of ``python -m trainer split``."""
 
-import argparse
 import json
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +17,7 @@ from trainer.config.run_options import WorkersSection
 from trainer.config.settings import Config
 from trainer.config.split import SplitSection
 from trainer.extensions.splitting.plan.plan import Plan, read_plan, write_plan
-from trainer.extensions.splitting.plan.rates import SHEETS, USUAL, Hardware, find_hardware
+from trainer.extensions.splitting.plan.rates import SHEETS, USUAL, find_hardware
 from trainer.extensions.splitting.plan.request import PlanRequest, request_of
 from trainer.extensions.splitting.show.picture import draw_schedule
 from trainer.extensions.splitting.show.table import plan_lines
@@ -41,33 +39,30 @@ devices; default: half of the data sheet's). With --plan FILE that plan is shown
 def run(arguments: list[str]) -> None:
     """Print the plan, keep it and draw it as the command line says."""
     given, rest = _parser().parse_known_args(arguments)
-    config = _configured(given, rest)
+    own = {"--device-memory": given.memory, "--save-plan": given.output}
+    config = make_config([*rest, *(f"{flag}={text}" for flag, text in own.items() if text is not None)], PROG)
+    # Else RaNNC's name, or the workers that the run is to have.
+    devices = given.devices or config.section(WorkersSection).world_size
     if given.picture and not given.picture.lower().endswith(".svg"):
         raise UsageError(f"{given.picture}: expected a name that ends in .svg")
-    if path := config.section(SplitSection).plan:
+    split = config.section(SplitSection)
+    if split.plan:
         plan, memory, source = (
-            _read(path, config, given.devices),
-            config.section(SplitSection).memory_bytes,
-            f"read from {path}",
+            _read(split.plan, config, devices),
+            split.memory_bytes,
+            f"read from {split.plan}",
         )
     else:
-        if config.section(SplitSection).profile_layers:
-            from trainer.devices.choice import choose_device
-            from trainer.devices.device import on_device  # imports torch
-
-            config = on_device(config, choose_device(config).name)
-        hardware = find_hardware(given.hardware, config)
-        plan = _make(config, given.devices, hardware)
-        memory, source = hardware.memory, hardware.source
-    if path := config.section(SplitSection).save_plan:
-        write_plan(path, plan)
+        plan, memory, source = _make(config, devices, given.hardware)
+    if split.save_plan:
+        write_plan(split.save_plan, plan)
     if given.picture:
         with storage.open_output(given.picture) as file:
             file.write(draw_schedule(plan).encode())
     if given.json:
         say_text(json.dumps(_as_json(plan), indent=1))
         return
-    say(*plan_lines(plan, memory, config.section(SplitSection).memory_margin, source))
+    say(*plan_lines(plan, memory, split.memory_margin, source))
 
 
 def _parser() -> Parser:
@@ -75,7 +70,7 @@ def _parser() -> Parser:
     parser.usage = "%(prog)s --devices N --memory GB [--config FILE] [--KEY VALUE ...]"
     parser.add_argument("--devices", type=positive, metavar="N", help="number of devices")
     memory = "memory of a device in GB of 10^9 bytes (default: that of the device which --hardware names)"
-    parser.add_argument("--memory", type=_more_than_nothing, metavar="GB", help=memory)
+    parser.add_argument("--memory", metavar="GB", help=memory)
     hardware = f"{', '.join(SHEETS)}, or the TFLOP/s that a device reaches (default: rates of {USUAL})"
     parser.add_argument("--hardware", metavar="NAME", help=hardware)
     parser.add_argument("--output", metavar="FILE", help="write the plan as JSON, for --plan")
@@ -84,37 +79,17 @@ def _parser() -> Parser:
     return parser
 
 
-def _more_than_nothing(text: str) -> float:
-    """A finite number above 0, for argparse."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
-    return number
-
-
-def _configured(given: argparse.Namespace, rest: list[str]) -> Config:
-    """The configuration of the keys and of the command's own flags. Sets given.devices too."""
-    config = make_config(rest, PROG)
-    own = {"device_memory": given.memory, "save_plan": given.output}
-    config = config.changed(**{name: value for name, value in own.items() if value is not None})
-    if given.devices is None:  # RaNNC's name, or the workers that the run is to have
-        given.devices = config.section(WorkersSection).world_size
-    return config
-
-
-def _model(config: Config) -> ModelConfig | None:
-    """The configured model, or None where no key of it is given."""
-    settings = config.model_settings
-    return ModelConfig.from_dict(settings, config.model.model_config or "model") if settings else None
-
-
-def _make(config: Config, devices: int | None, hardware: Hardware) -> Plan:
+def _make(config: Config, devices: int | None, named: str | None) -> tuple[Plan, int, str]:
+    """A new plan, the bytes of a device's memory, and the source of its times. named: the hardware."""
     from trainer.extensions.splitting.plan.planner import make_plan  # imports torch
 
-    model = _model(config)
+    is_profiled = config.section(SplitSection).profile_layers
+    if is_profiled:
+        from trainer.devices.choice import choose_device
+        from trainer.devices.device import on_device
+
+        config = on_device(config, choose_device(config).name)
+    hardware, model = find_hardware(named, config), _model(config)
     if model is None:
         raise SettingsError(
             "the model is missing: give --config, --model-config or keys such as --hidden-size"
@@ -131,34 +106,8 @@ def _make(config: Config, devices: int | None, hardware: Hardware) -> Plan:
         rate=hardware.rate,
         task=_task(config),
     )
-    return (
-        _profiled_plan(config, request) if config.section(SplitSection).profile_layers else make_plan(request)
-    )
-
-
-def _task(config: Config) -> str:
-    """The task that the model is to learn: the configured one, or that of the objective or of train_data.
-
-    SettingsError for an objective that nothing learns, or that is not the data's.
-    """
-    from trainer.model.task import task_of_objective  # imports torch
-
-    if config.is_finetuning:
-        return config.task
-    objective, paths = config.data.objective, config.data.train_data
-    if paths is None or config.data.generated_data:
-        return task_of_objective(objective or DEFAULT_OBJECTIVE, "objective is")
-    try:
-        data = open_dataset(split_paths(paths), unverified=config.data.unverified, split="training")
-    except MissingInputError as error:  # a plan may be made where the data are not
-        if objective is None:
-            raise MissingInputError(f"{error}; give --objective NAME to plan without the data") from None
-        return task_of_objective(objective, "objective is")
-    found = data.layout.objective
-    if objective not in (None, found):
-        remedy = "leave out --objective"
-        raise SettingsError(f"{data.name}: has the objective {found}, objective is {objective}; {remedy}")
-    return task_of_objective(found, f"{data.name}: has the objective")
+    plan = _profiled_plan(config, request) if is_profiled else make_plan(request)
+    return plan, hardware.memory, hardware.source
 
 
 def _profiled_plan(config: Config, request: PlanRequest) -> Plan:
@@ -193,6 +142,37 @@ def _read(path: str, config: Config, devices: int | None) -> Plan:
         head=head_of(_task(config)) if says_task else None,
     )
     return plan
+
+
+def _model(config: Config) -> ModelConfig | None:
+    """The configured model, or None where no key of it is given."""
+    settings = config.model_settings
+    return ModelConfig.from_dict(settings, config.model.model_config or "model") if settings else None
+
+
+def _task(config: Config) -> str:
+    """The task that the model is to learn: the configured one, or that of the objective or of train_data.
+
+    SettingsError for an objective that nothing learns, or that is not the data's.
+    """
+    from trainer.model.task import task_of_objective  # imports torch
+
+    if config.is_finetuning:
+        return config.task
+    objective, paths = config.data.objective, config.data.train_data
+    if paths is None or config.data.generated_data:
+        return task_of_objective(objective or DEFAULT_OBJECTIVE, "objective is")
+    try:
+        data = open_dataset(split_paths(paths), unverified=config.data.unverified, split="training")
+    except MissingInputError as error:  # a plan may be made where the data are not
+        if objective is None:
+            raise MissingInputError(f"{error}; give --objective NAME to plan without the data") from None
+        return task_of_objective(objective, "objective is")
+    found = data.layout.objective
+    if objective not in (None, found):
+        remedy = "leave out --objective"
+        raise SettingsError(f"{data.name}: has the objective {found}, objective is {objective}; {remedy}")
+    return task_of_objective(found, f"{data.name}: has the objective")
 
 
 def _as_json(plan: Plan) -> dict[str, Any]:

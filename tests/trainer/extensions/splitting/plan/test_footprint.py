@@ -6,8 +6,7 @@ import torch
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.extensions.finetuning.heads import answerer_of
-from trainer.extensions.splitting.plan.footprint import measure_footprints, measure_part
-from trainer.extensions.splitting.plan.live_bytes import LiveBytes
+from trainer.extensions.splitting.plan.footprint import LiveBytes, measure_footprints, measure_part
 from trainer.extensions.splitting.plan.parts import Shape, layer_names, make_part, part_names
 from trainer.model.bert import BertForMaskedLM
 from trainer.model.pretraining import MaskedWords

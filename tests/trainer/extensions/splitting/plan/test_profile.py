@@ -12,11 +12,11 @@ from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.extensions.splitting.plan import profile
 from trainer.extensions.splitting.plan.costs import PassTimes
-from trainer.extensions.splitting.plan.live_bytes import LiveBytes
-from trainer.extensions.splitting.plan.profile import REPETITIONS, Profile, profiled_costs
+from trainer.extensions.splitting.plan.footprint import LiveBytes
+from trainer.extensions.splitting.plan.profile import REPETITIONS, profiled_costs
 from trainer.extensions.splitting.plan.rates import DeviceRate
 from trainer.extensions.splitting.plan.request import PlanRequest
-from trainer.extensions.splitting.plan.timed_updates import LAYERS, TimedUpdates, UpdateTimes
+from trainer.extensions.splitting.plan.timed_updates import LAYERS, Profile, TimedUpdates
 from trainer.extensions.splitting.show.command import run as split
 from trainer.model.bert import BertForMaskedLM
 from trainer.update.lamb import Lamb
@@ -90,9 +90,9 @@ def test_each_time_is_that_of_one_part_and_one_value(head, pre_norm, precision):
     made = request(pre_norm=pre_norm, precision=precision, head=head)
     updates = TimedUpdates(made, Seeded(precision=precision), 2, Ticks())
     values = sum(weight.numel() for weight in updates.weights)
-    ends = (1.0, 1.0)
-    wanted = {"embeddings": ends, "layer": (1 / LAYERS, 1 / LAYERS), "heads": ends}
-    assert updates.run() == UpdateTimes(passes=wanted, step=1 / values)
+    ends = PassTimes(1.0, 1.0)
+    wanted = {"embeddings": ends, "layer": PassTimes(1 / LAYERS, 1 / LAYERS), "heads": ends}
+    assert updates.run() == Profile(passes=wanted, step=1 / values)
 
 
 @pytest.mark.parametrize("pre_norm", [False, True])
@@ -107,7 +107,7 @@ def test_recomputed_layers_are_seeded_again_and_have_the_same_gradients(pre_norm
     times = updates.run(recomputes=True)
     seeds = part_seeds(5, UpdateNumber(0, 0, 0), 0, LAYERS + 2)
     assert device.calls == [*seeds, *reversed(seeds[1 : LAYERS + 1]), "backward", "step"]
-    assert times.passes["layer"] == (1 / LAYERS, 1 / LAYERS)
+    assert times.passes["layer"] == PassTimes(1 / LAYERS, 1 / LAYERS)
     pairs = zip(updates.weights, plain.weights, strict=True)
     assert all(torch.equal(one.grad, other.grad) for one, other in pairs)
     assert all(bool(weight.grad.any()) for weight in updates.weights)
@@ -242,10 +242,10 @@ class Given:
         self._times = {False: iter(self.plain), True: iter(self.recomputed)}
         made.append(self)
 
-    def run(self, *, recomputes: bool = False) -> UpdateTimes:
+    def run(self, *, recomputes: bool = False) -> Profile:
         self.kinds.append(recomputes)
         time = next(self._times[recomputes])
-        return UpdateTimes(passes=dict.fromkeys(NAMES, (time, 2 * time)), step=time / 2)
+        return Profile(passes=dict.fromkeys(NAMES, PassTimes(time, 2 * time)), step=time / 2)
 
 
 made: list[Given] = []

@@ -5,14 +5,18 @@ import csv
 import pytest
 
 from tests.support.recorded_runs import make_run
-from trainer.extensions.run_report.learned import guesses_of_data, learned_charts
-from trainer.extensions.run_report.recorded_run import read_run
-from trainer.extensions.run_report.speed import OPTIMISER, SPEED, charts_of
+from trainer.extensions.run_report.charts import (
+    OPTIMISER,
+    SPEED,
+    charts_of,
+    guesses_of_data,
+    learned_charts,
+)
+from trainer.extensions.run_report.recorded_run import read_run, read_runs
 
 
 def charts(*folders):
-    runs = [read_run(str(folder)) for folder in folders]
-    return {chart.title: chart for chart in learned_charts(runs, [folder.name for folder in folders])}
+    return {chart.title: chart for chart in learned_charts(read_runs([*map(str, folders)]))}
 
 
 def lines(chart):
@@ -117,8 +121,8 @@ def test_scores_of_fine_tuning_have_charts_with_the_majority_class(tmp_path):
 
 
 def test_speed_and_optimiser_have_units_and_leave_out_what_is_not_known(tmp_path):
-    runs = [read_run(str(make_run(tmp_path / "run")))]
-    titles = {chart.title: chart for chart in charts_of((*OPTIMISER, *SPEED), runs, ["run"])}
+    runs = read_runs([str(make_run(tmp_path / "run"))])
+    titles = {chart.title: chart for chart in charts_of((*OPTIMISER, *SPEED), runs)}
     assert "Share of the device's peak" not in titles
     assert titles["Fill"].y_label == "tokens that are no padding (%)"
     assert list(titles["Fill"].lines[0].ys) == [80, 80]
