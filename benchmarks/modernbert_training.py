@@ -27,7 +27,7 @@ from trainer.checkpoint.state import State
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, make_form
-from trainer.data.dealing import Rows
+from trainer.data.examples import Rows
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
 from trainer.devices import counting

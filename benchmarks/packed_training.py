@@ -26,7 +26,7 @@ from bertdata.packing.plan import PackPlan
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.packed.packs import PackBatch
 from trainer.data.batches import Batch, make_form
-from trainer.data.dealing import Rows
+from trainer.data.examples import Rows
 from trainer.data.generated import GeneratedData, generated_data
 from trainer.data.loader import Loader
 from trainer.data.order import numbers

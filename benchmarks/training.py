@@ -21,7 +21,7 @@ from trainer.checkpoint.state import State
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, make_form
-from trainer.data.dealing import Rows
+from trainer.data.examples import Rows
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
 from trainer.extensions.loading.padded_rows import RowForm

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from bertdata.examples.columns import Array
 from trainer.data.budgets import Budget, Budgets, find_budgets
-from trainer.data.dealing import Rows, group_size
-from trainer.data.examples import GatheredExamples, gather
+from trainer.data.examples import GatheredExamples, Rows, gather
+from trainer.data.order import group_size
 from trainer.registry import find
 
 _MOST_LISTED = 8  # budgets named in the log

@@ -1,22 +1,22 @@
-"""Decoded examples without padding, their decoding in threads, and examples gathered for batches."""
+"""The examples of a training: decoded without padding, in rows that are dealt, and gathered for batches."""
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from bertdata.dataset.reader import OpenedDataset, Shard
-from bertdata.errors import ShardError
 from bertdata.examples import columns, groups
 from bertdata.examples.columns import Array
 from bertdata.examples.objectives import find_objective
 from bertdata.records import IDS_ENDS, ColumnGroup, ExampleBatch, ShardLayout
+from trainer.config.settings import Config
+from trainer.data.budgets import ExampleSizes, sample_sizes
+from trainer.data.order import Dealer, OwnRows, Position
+from trainer.registry import find
 
-_THREADS = 2
 _COLUMNS = ("ids", "positions", "labels", "lengths", "segment_lengths", "masks", "pair_labels")
 
 
@@ -144,55 +144,65 @@ def gather(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Array) -> Gat
     )
 
 
-class Decoder:
-    """The files that are in use or will be soon, decoded in threads, and the lengths of files' examples.
+@dataclass(frozen=True)
+class Rows:
+    """The rows that the order of a training deals: here the stored examples, each in a row of its own.
 
-    decode: makes the examples of a file. kept_lengths: files whose lengths are remembered.
+    ``trainer.extensions.loading`` has the others. masks: those drawn when examples are gathered, None for
+    stored ones. bins: length bins that a micro-batch's rows are drawn from.
     """
 
-    def __init__(
-        self, data: OpenedDataset, decode: Callable[[Shard], CompactExamples], kept_lengths: int
-    ) -> None:
-        self._data, self._decode = data, decode
-        self._files: dict[int, Future[CompactExamples]] = {}
-        self._in_use: set[int] = set()
-        self._threads = ThreadPoolExecutor(_THREADS)
-        self.lengths = lru_cache(maxsize=kept_lengths)(self._find_lengths)
+    data: OpenedDataset
+    masks: Any = None
+    bins = 1
 
-    def start(self, now: Iterable[int], coming: Iterable[int]) -> None:
-        """Start decoding the files of both. Drop files that were used and are in neither."""
-        used = list(now)
-        needed = dict.fromkeys([*used, *coming])  # a set that keeps this order
-        for file in self._in_use - needed.keys():
-            del self._files[file]
-        for file in needed:
-            self._submit(file)
-        self._in_use = set(used)
+    @property
+    def layout(self) -> ShardLayout:
+        return self.data.layout
 
-    def file(self, number: int) -> CompactExamples:
-        """The examples of a file that ``start`` was asked for."""
-        return self._files[number].result()
+    @property
+    def examples_per_row(self) -> float:
+        """The examples of a row on average."""
+        return 1.0
 
-    def close(self) -> None:
-        """End the threads."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+    @property
+    def by_lengths(self) -> bool:
+        """True if rows are dealt such that micro-batches have near equal tokens."""
+        return self.data.has_lengths
 
-    def _find_lengths(self, number: int) -> Array:
-        """The tokens of a file's examples, from the file itself where the dataset has no lengths.
+    def micro_batches(self, config: Config, copies: int, examples_per_row: float) -> tuple[int, int]:
+        """(rows of a micro-batch, micro-batches of a copy of the model in an update)."""
+        return config.update.micro_batches(copies)
 
-        ShardError names the first example that is longer than the layout allows.
+    def describe(self, update: str) -> str:
+        """The rows in words, for checkpoints: a position in the order belongs to one kind of rows.
+
+        update: its micro-batches in words.
         """
-        shard, most = self._data.shards[number], self._data.layout.max_seq_length
-        if not self._data.has_lengths:
-            self._submit(number)
-            self._in_use.add(number)
-            return self.file(number).lengths
-        found = np.asarray(self._data.lengths(shard))
-        if len(wrong := np.flatnonzero((found > most) | (found == 0))):
-            record = f"{shard.lengths_path}: record {wrong[0]}"
-            raise ShardError(f"{record}: {found[wrong[0]]} tokens, expected 1 to {most}")
-        return found
+        return "as stored"
 
-    def _submit(self, number: int) -> None:
-        if number not in self._files:
-            self._files[number] = self._threads.submit(self._decode, self._data.shards[number])
+    def sizes(self) -> ExampleSizes:
+        """The sizes of a sample of the rows."""
+        return sample_sizes(self.data, self.masks.masked if self.masks else None)
+
+    def decode(self, shard: Shard) -> CompactExamples:
+        return CompactExamples(self.data.batches(shard), self.data.layout)
+
+    def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
+        """A worker's rows from the position on, without end. DatasetError where there is no such position."""
+        return dealer.find(start)
+
+    def expand(self, own: OwnRows, pieces: list[Piece], count: int) -> tuple[list[Piece], Array]:
+        """The examples of ``count`` rows, a piece for each of the parts, and the example after each row."""
+        return pieces, np.arange(1, count + 1)
+
+
+def find_rows(config: Config, data: OpenedDataset) -> Rows:
+    """The configured rows of a dataset. SettingsError where it cannot have them."""
+    masking, keys = config.masking_at_load, config.loading
+    rows: Rows = find("rows", masking)(config, data) if masking else Rows(data)
+    if keys is not None and (keys.bins or keys.pack_on_load):
+        rows = find("rows", "made at load")(keys, rows)
+    elif data.layout.packing is not None:
+        rows = find("rows", "of packs")(data, rows.masks)
+    return rows

@@ -1,21 +1,26 @@
-"""Batches for training, made in a thread before they are asked for."""
+"""Batches for training, made in a thread before they are asked for, of files decoded in others."""
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
-from bertdata.errors import DatasetError
+import numpy as np
+
+from bertdata.dataset.reader import OpenedDataset, Shard
+from bertdata.errors import DatasetError, ShardError
+from bertdata.examples.columns import Array
 from trainer.data.batches import Form, Prepare
-from trainer.data.dealing import Dealer, OwnRows, Rows
-from trainer.data.examples import Decoder, GatheredExamples, gather
-from trainer.data.order import Order, Position
+from trainer.data.examples import CompactExamples, GatheredExamples, Rows, gather
+from trainer.data.order import Dealer, Order, OwnRows, Position
 from trainer.registry import find
 
 _ROWS_AT_ONCE = 1024  # small updates are gathered several at a time: a NumPy call costs a microsecond
 _PREFETCHED_UPDATES = 2
+_DECODERS = 2  # threads
 
 Item = TypeVar("Item")
 
@@ -61,7 +66,7 @@ class Loader(Prefetcher[Update]):
     """An endless iterator of updates, from ``position`` on.
 
     An update is workers x accumulation x batch_size consecutive rows of the order. They are dealt to its
-    micro-batches as ``trainer.data.dealing`` says; worker q mod workers computes micro-batch q. An epoch's
+    micro-batches as ``trainer.data.order`` says; worker q mod workers computes micro-batch q. An epoch's
     last update continues in the next epoch.
 
     Each worker decodes the files of the examples among which its own are dealt. In a dataset without
@@ -145,3 +150,57 @@ class Loader(Prefetcher[Update]):
         pieces, ends = rows.expand(own, pieces, count)
         gathered = gather(pieces, rows.layout, ends)
         return gathered if rows.masks is None else rows.masks.draw(gathered, own, pieces, update)
+
+
+class Decoder:
+    """The files that are in use or will be soon, decoded in threads, and the lengths of files' examples.
+
+    decode: makes the examples of a file. kept_lengths: files whose lengths are remembered.
+    """
+
+    def __init__(
+        self, data: OpenedDataset, decode: Callable[[Shard], CompactExamples], kept_lengths: int
+    ) -> None:
+        self._data, self._decode = data, decode
+        self._files: dict[int, Future[CompactExamples]] = {}
+        self._in_use: set[int] = set()
+        self._threads = ThreadPoolExecutor(_DECODERS)
+        self.lengths = lru_cache(maxsize=kept_lengths)(self._find_lengths)
+
+    def start(self, now: Iterable[int], coming: Iterable[int]) -> None:
+        """Start decoding the files of both. Drop files that were used and are in neither."""
+        used = list(now)
+        needed = dict.fromkeys([*used, *coming])  # a set that keeps this order
+        for file in self._in_use - needed.keys():
+            del self._files[file]
+        for file in needed:
+            self._submit(file)
+        self._in_use = set(used)
+
+    def file(self, number: int) -> CompactExamples:
+        """The examples of a file that ``start`` was asked for."""
+        return self._files[number].result()
+
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _find_lengths(self, number: int) -> Array:
+        """The tokens of a file's examples, from the file itself where the dataset has no lengths.
+
+        ShardError names the first example that is longer than the layout allows.
+        """
+        shard, most = self._data.shards[number], self._data.layout.max_seq_length
+        if not self._data.has_lengths:
+            self._submit(number)
+            self._in_use.add(number)
+            return self.file(number).lengths
+        found = np.asarray(self._data.lengths(shard))
+        if len(wrong := np.flatnonzero((found > most) | (found == 0))):
+            record = f"{shard.lengths_path}: record {wrong[0]}"
+            raise ShardError(f"{record}: {found[wrong[0]]} tokens, expected 1 to {most}")
+        return found
+
+    def _submit(self, number: int) -> None:
+        if number not in self._files:
+            self._files[number] = self._threads.submit(self._decode, self._data.shards[number])

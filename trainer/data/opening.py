@@ -8,7 +8,6 @@ from bertdata.dataset.mixture.opening import open_weighted
 from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import OpenedDataset, Split
 from bertdata.dataset.vocabulary import fit_warnings
-from bertdata.errors import SettingsError
 from bertdata.examples.groups import MASKS, count_masks, has_group
 from bertdata.examples.objectives import find_objective
 from trainer.config.data import DataSection
@@ -49,12 +48,11 @@ def open_configured(
     )
     name = data.layout.objective
     may_have_masks = has_group(find_objective(name).batch_type, MASKS)
-    if is_dynamic and not may_have_masks:
-        raise SettingsError(f"{data.name}: the examples of the objective {name} have no masked words to draw")
+    no_words = f"{data.name}: the examples of the objective {name} have no masked words to draw"
+    check(may_have_masks or not is_dynamic, no_words)
     if has_masks(data) or not may_have_masks:
         return data
-    if not is_dynamic:
-        raise SettingsError(f"{data.name}: its examples have no masks; --masking dynamic draws them")
+    check(is_dynamic, f"{data.name}: its examples have no masks; --masking dynamic draws them")
     masked: OpenedDataset = find("masks", "drawn once")(config, data, paths, held_out)
     return masked
 

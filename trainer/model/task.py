@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
-from bertdata.errors import SettingsError
+from bertdata.errors import DataError, SettingsError
 from bertdata.examples.objectives import find_objective, load_own
 from trainer.config.model import ModelConfig
+from trainer.config.section import check
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.opening import open_configured
@@ -68,6 +69,8 @@ class Task(ABC):
     """The class of its models, by which a plan counts the heads. HeadedBert: a small one, not counted."""
     architecture: str | None = None
     """The class of its models in transformers' form. None: found from the names of the heads."""
+    head: str | None = None
+    """The beginning of its head's names, where nothing can be measured without trained weights for it."""
 
     @classmethod
     @abstractmethod
@@ -99,8 +102,10 @@ class Task(ABC):
         """The model with random weights, in host memory or on the default device."""
         return self.model_class(shape)
 
-    def check_head(self, missing: Sequence[str], path: str) -> None:  # noqa: B027 - most need none
-        """DataError where the weights at the path lack the task's head. missing: the names they lack."""
+    def check_head(self, missing: Sequence[str], path: str) -> None:
+        """DataError where the weights at the path lack the task's own head. missing: the names they lack."""
+        if self.head is not None and any(name.startswith(self.head) for name in missing):
+            raise DataError(f"{path}: has no head for the task {self.name}; fine-tune it first")
 
     @abstractmethod
     def outcome(self, model: Any, batch: Batch) -> Outcome:
@@ -135,10 +140,9 @@ def task_of_objective(objective: str, found: str) -> str:
     found: the beginning of a SettingsError where there is none.
     """
     name = find_objective(objective).task
-    if not name:
-        raise SettingsError(f"{found} {objective}, which no task of the trainer learns")
-    if find_kind(name).is_fine_tuned:
-        raise SettingsError(f"{found} {objective}: that is learned by python -m trainer finetune")
+    check(bool(name), f"{found} {objective}, which no task of the trainer learns")
+    is_pretraining = not find_kind(name).is_fine_tuned
+    check(is_pretraining, f"{found} {objective}: that is learned by python -m trainer finetune")
     return name
 
 

@@ -7,7 +7,7 @@ from trainer.checkpoint.state import State
 from trainer.config.schedule import Schedule
 from trainer.config.settings import Config
 from trainer.data.batches import Form, make_form
-from trainer.data.dealing import Rows
+from trainer.data.examples import Rows
 from trainer.data.loader import Loader
 from trainer.devices.device import Device
 from trainer.registry import find

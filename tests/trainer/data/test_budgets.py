@@ -12,7 +12,7 @@ from bertdata.examples.columns import lengths
 from bertdata.records import ShardLayout
 from trainer.data.batches import FlatBatch, Form
 from trainer.data.budgets import Budgets, ExampleSizes, find_budgets, sample_sizes
-from trainer.data.dealing import Rows
+from trainer.data.examples import Rows
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 

@@ -34,8 +34,8 @@ from tests.support.plain_objective import NAME as PLAIN
 from tests.support.sample_sets import create, create_mixed
 from trainer.config.data import DataSection
 from trainer.config.settings import Config
-from trainer.data.dealing import Rows
 from trainer.data.evaluation import evaluation_batches
+from trainer.data.examples import Rows
 from trainer.data.generated import GeneratedData, generated_data
 from trainer.data.loader import Loader, Prefetcher
 from trainer.data.opening import describe_phase, open_for_training

@@ -2,14 +2,12 @@
 
 from abc import abstractmethod
 from argparse import Namespace
-from collections.abc import Sequence
 from typing import Any, Self
 
 import torch
 from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
-from bertdata.errors import DataError
 from bertdata.tokens.load import tokenizer_of
 from bertdata.tokens.tokenizer import Tokenizer
 from trainer.config.data import DataSection
@@ -25,14 +23,10 @@ from trainer.run.trained_model import Trained
 
 
 class FineTuning(Task):
-    """A task on a dataset of features.
-
-    objective: the one that its examples must have. head: the beginning of its head's names.
-    """
+    """A task on a dataset of features. objective: the one that its examples must have."""
 
     is_fine_tuned = True
     objective: str
-    head: str
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -52,11 +46,6 @@ class FineTuning(Task):
             longest=config.model.values()["max_position_embeddings"],
             vocabulary_size=model_vocabulary_size,
         )
-
-    def check_head(self, missing: Sequence[str], path: str) -> None:
-        """DataError where the head is missing: nothing can be measured without trained weights for it."""
-        if any(name.startswith(self.head) for name in missing):
-            raise DataError(f"{path}: has no head for the task {self.name}; fine-tune it first")
 
     @abstractmethod
     def prediction(self, data: OpenedDataset) -> TaskEvaluation:

@@ -1,6 +1,6 @@
 """Length bins: an order of the examples in which neighbouring micro-batches have near equal lengths.
 
-The examples of a group of micro-batches (``trainer.data.dealing``) make a unit: of small updates the whole
+The examples of a group of micro-batches (``trainer.data.order``) make a unit: of small updates the whole
 update. A window is some whole updates of an epoch: at least 8,192 examples, and two units a bin, where the
 epoch has as many. Its examples are sorted by length (of equal ones the earlier first) and cut into bins of
 whole units, where that leaves the least padding (``trainer.extensions.loading.bin_edges``); within a bin
@@ -22,8 +22,8 @@ import numpy as np
 
 from bertdata.errors import DatasetError, SettingsError
 from bertdata.examples.columns import Array
-from trainer.data.dealing import Dealer, OwnRows, Rows, group_size
-from trainer.data.order import FileRows, Order, Position, numbers
+from trainer.data.examples import Rows
+from trainer.data.order import Dealer, FileRows, Order, OwnRows, Position, group_size, numbers
 from trainer.extensions.loading.bin_edges import bin_edges
 from trainer.extensions.loading.windows import Window, lengths_of
 

@@ -21,8 +21,8 @@ from bertdata.records import Buffer, ExampleBatch
 from bertdata.shards.packed.packs import PackBatch
 from trainer.config.masking import MaskingSection
 from trainer.config.settings import Config
-from trainer.data.dealing import OwnRows, Rows
-from trainer.data.examples import GatheredExamples, Piece
+from trainer.data.examples import GatheredExamples, Piece, Rows
+from trainer.data.order import OwnRows
 from trainer.extensions.loading.mask_rate import MaskRate
 
 

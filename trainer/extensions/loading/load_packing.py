@@ -20,9 +20,8 @@ from bertdata.records import ShardLayout
 from trainer.config.loading import LoadingSection
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes, sample_sizes
-from trainer.data.dealing import Dealer, OwnRows, Rows
-from trainer.data.examples import CompactExamples, Piece
-from trainer.data.order import FileRows, Position, numbers
+from trainer.data.examples import CompactExamples, Piece, Rows
+from trainer.data.order import Dealer, FileRows, OwnRows, Position, numbers
 from trainer.extensions.loading.best_fit import pack_best_fit
 from trainer.extensions.loading.bins import RowsFromBins
 from trainer.extensions.loading.packs import expand, packed_micro_batches

@@ -8,8 +8,8 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.examples.columns import Array
 from bertdata.loaders.modernbert.epoch import ModernBertEpoch, PackedBatch
 from bertdata.loaders.modernbert.masks import IGNORED
-from trainer.data.dealing import OwnRows
 from trainer.data.examples import GatheredExamples, Piece
+from trainer.data.order import OwnRows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

@@ -29,9 +29,8 @@ from trainer.config.loading import LoadingSection
 from trainer.config.masking import MaskingSection
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes
-from trainer.data.dealing import Dealer, OwnRows, Rows
-from trainer.data.examples import CompactExamples, Piece, width_of
-from trainer.data.order import Position
+from trainer.data.examples import CompactExamples, Piece, Rows, width_of
+from trainer.data.order import Dealer, OwnRows, Position
 from trainer.extensions.loading.modernbert_masks import EpochMaskStream, ModernBertBatch, ModernBertMasks
 
 ROW_LAYOUT = "modernbert"

@@ -15,8 +15,8 @@ from bertdata.shards.packed.packs import PackBatch
 from trainer.config.loading import LoadingSection
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes, first_examples
-from trainer.data.dealing import OwnRows, Rows
-from trainer.data.examples import CompactExamples, Piece
+from trainer.data.examples import CompactExamples, Piece, Rows
+from trainer.data.order import OwnRows
 
 _NEARLY_WHOLE = 0.05  # of a micro-batch: rows that are spread over the others
 _DEVIATIONS = 8  # from the mean number of drawn masks: never seen

@@ -8,8 +8,7 @@ import numpy as np
 from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array
 from trainer.data.batches import Form, Prepare
-from trainer.data.dealing import Rows
-from trainer.data.examples import GatheredExamples
+from trainer.data.examples import GatheredExamples, Rows
 from trainer.extensions.loading.modernbert_rows import ROW_LAYOUT
 from trainer.extensions.loading.packed_rows import pack_rows
 from trainer.extensions.loading.packs import mask_slots

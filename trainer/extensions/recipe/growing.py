@@ -7,9 +7,9 @@ from typing import Any
 
 from trainer.config.schedule import Schedule
 from trainer.data.batches import Form
-from trainer.data.dealing import Dealer, OwnRows, Rows
+from trainer.data.examples import Rows
 from trainer.data.loader import Loader
-from trainer.data.order import Position
+from trainer.data.order import Dealer, OwnRows, Position
 from trainer.extensions.recipe.course import UpdateCourse, plan_course
 from trainer.run.planned_updates import PlannedUpdates
 from trainer.run.runtime import Runtime

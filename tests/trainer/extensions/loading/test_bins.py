@@ -19,7 +19,7 @@ from tests.support.dealers import dealer_by_lengths
 from tests.support.training_runs import Trainer, losses, refuse, tensors, words
 from trainer.config.settings import Config
 from trainer.data.batches import make_form
-from trainer.data.dealing import Rows
+from trainer.data.examples import Rows
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.data.order import Order, Position, numbers
@@ -165,7 +165,7 @@ def test_the_units_of_an_update_are_the_groups_that_are_dealt_together(micro_bat
     places = shape.in_units(np.arange(3 * shape.rows))
     assert sorted(places) == list(range(3 * shape.rows))
     for rank in range(micro_batches):
-        dealer = dealer_by_lengths(micro_batches, rank, micro_batches, batch_size)
+        dealer = dealer_by_lengths(micro_batches, rank, micro_batches, np.ones(shape.rows))
         (unit,) = np.unique(places[dealer.offsets.ravel()] // shape.unit_rows)
         assert unit == rank // shape.group
 

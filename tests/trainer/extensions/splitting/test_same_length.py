@@ -7,8 +7,8 @@ from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatBatch, make_form
-from trainer.data.dealing import Rows
 from trainer.data.evaluation import evaluation_batches
+from trainer.data.examples import Rows
 from trainer.data.generated import generated_data
 from trainer.devices.cpu import Cpu
 from trainer.extensions.loading.padded_rows import RowForm
