@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -60,7 +60,6 @@ class Sequences:
         return self.attention(query, key, value, self.ends, self.longest, dropout, scale, reach)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Batch:
     """Sequences as tensors, int32 but the weights: float32, 1, or 0 for an unused slot.
 
@@ -68,32 +67,41 @@ class Batch:
     batch, has the label -1.
     """
 
+    __slots__ = ()
+
     input_ids: Tensor
     token_type_ids: Tensor
     masked_lm_ids: Tensor
     masked_lm_weights: Tensor
     next_sentence_labels: Tensor  # 1 where the second segment is random; 0 without such a label
-    targets: Targets = field(default_factory=dict)
+    targets: Targets
 
-    positions: ClassVar[Callable[[Any], Tensor]]  # (tokens,): each token's position in its sequence
-    starts: ClassVar[Callable[[Any], Tensor]]  # (sequences,): the row of each sequence's first token
-    masked: ClassVar[Callable[[Any], Tensor]]  # (slots,): the row of each masked slot, used or not
-    sequences: ClassVar[Callable[[Any, FlatAttention], Sequences]]  # of attention without padding
-    most_tokens: ClassVar[Callable[[Any], int]]  # the length that no sequence exceeds
-    lengths: ClassVar[Callable[[Any], Array]]  # int64: each sequence's real tokens, of a batch in host memory
+    positions: Callable[[], Tensor]  # (tokens,): each token's position in its sequence
+    starts: Callable[[], Tensor]  # (sequences,): the row of each sequence's first token
+    masked: Callable[[], Tensor]  # (slots,): the row of each masked slot, used or not
+    sequences: Callable[[FlatAttention], Sequences]  # of attention without padding
+    most_tokens: Callable[[], int]  # the length that no sequence exceeds
+    lengths: Callable[[], Array]  # real tokens of each sequence of a batch in host memory, int64
 
     def __len__(self) -> int:
         return len(self.next_sentence_labels)
 
     def tensors(self) -> dict[str, Tensor]:
         """The tensors that are there, by name and in order, without the task's own columns."""
-        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        batch: Any = self
+        values = {item.name: getattr(batch, item.name) for item in fields(batch)}
         return {name: value for name, value in values.items() if isinstance(value, Tensor)}
+
+    def changed(self, **values: Any) -> Self:
+        """The batch with other values in the place of some of its own."""
+        batch: Any = self
+        made: Self = replace(batch, **values)
+        return made
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Self:
         """A batch with the function applied to each tensor that is there."""
-        changed: dict[str, Any] = {name: function(one) for name, one in self.tensors().items()}
-        return replace(self, targets={name: function(one) for name, one in self.targets.items()}, **changed)
+        targets = {name: function(one) for name, one in self.targets.items()}
+        return self.changed(targets=targets, **{name: function(one) for name, one in self.tensors().items()})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -101,16 +109,22 @@ class FlatBatch(Batch):
     """B sequences in one row of T token ids, padded only at the end, to one of a few token budgets.
 
     The padding after the last sequence makes up sequences of its own, so that every row belongs to one.
-    Shapes depend on the budget alone: (T,) of ids and segments, (M,) of masked slots, (B,) of labels. An
-    unused slot has the row 0 and the id 0; a missing sequence has no tokens and the first row 0.
+    Shapes depend on the budget alone. An unused slot has the row 0 and the id 0; a missing sequence has no
+    tokens and the first row 0.
     """
 
+    input_ids: Tensor  # (T,)
+    token_type_ids: Tensor  # (T,)
     position_ids: Tensor  # (T,): from 0 in each sequence
     ends: Tensor  # (N + 1,): 0, then the row after each sequence; N > B counts those of padding
     first_rows: Tensor  # (B,): the row of each sequence's [CLS]
     masked_lm_rows: Tensor  # (M,)
+    masked_lm_ids: Tensor  # (M,)
+    masked_lm_weights: Tensor  # (M,)
+    next_sentence_labels: Tensor  # (B,)
     longest: int  # most tokens that a sequence of the dataset may have
     tokens: int  # real ones, of T
+    targets: Targets = field(default_factory=dict)
 
     def positions(self) -> Tensor:
         return self.position_ids
@@ -129,9 +143,7 @@ class FlatBatch(Batch):
 
     def lengths(self) -> Array:
         ends = self.ends.numpy().astype(np.int64)
-        real = int(ends.searchsorted(self.tokens, "right"))  # later ones are padding's
-        found: Array = ends[1:real] - ends[: real - 1]
-        return found
+        return np.diff(ends[: ends.searchsorted(self.tokens, "right")])  # later ones are padding's
 
 
 Prepare = Callable[[Any], Any]

@@ -192,9 +192,9 @@ class Rows:
         """A worker's rows from the position on, without end. DatasetError where there is no such position."""
         return dealer.find(start)
 
-    def expand(self, own: OwnRows, pieces: list[Piece], count: int) -> tuple[list[Piece], Array]:
-        """The examples of ``count`` rows, a piece for each of the parts, and the example after each row."""
-        return pieces, np.arange(1, count + 1)
+    def expand(self, own: OwnRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
+        """The examples of a worker's rows, a piece for each of the parts, and the example after each row."""
+        return pieces, np.arange(sum(len(part.rows) for part in own.parts)) + 1
 
 
 def find_rows(config: Config, data: OpenedDataset) -> Rows:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import DatasetError, ShardError
 from bertdata.examples.columns import Array
 from trainer.data.batches import Form, Prepare
@@ -106,7 +105,7 @@ class Loader(Prefetcher[Update]):
         if files < workers and rank == 0:
             warn(f"{data.name}: {files} files for {workers} workers, so each file is read by several")
         self._rows, self._form, self._prepare = rows, form, prepare
-        self._decoder = Decoder(data, rows.decode, kept_lengths=2 * open_files + 2)
+        self._decoder = Decoder(rows, kept_lengths=2 * open_files + 2)
         self._dealer = Dealer(
             order=order,
             lengths=self._decoder.lengths,
@@ -145,23 +144,20 @@ class Loader(Prefetcher[Update]):
 
     def _gather(self, own: OwnRows, update: int) -> GatheredExamples:
         """The examples of this worker's rows. update: number of the first one."""
-        rows, count = self._rows, len(own.positions) * self.micro_batches(update) * self._dealer.batch_size
         pieces = [(self._decoder.file(part.file), part.rows, part.targets) for part in own.parts]
-        pieces, ends = rows.expand(own, pieces, count)
-        gathered = gather(pieces, rows.layout, ends)
-        return gathered if rows.masks is None else rows.masks.draw(gathered, own, pieces, update)
+        pieces, ends = self._rows.expand(own, pieces)
+        gathered, masks = gather(pieces, self._rows.layout, ends), self._rows.masks
+        return gathered if masks is None else masks.draw(gathered, own, pieces, update)
 
 
 class Decoder:
     """The files that are in use or will be soon, decoded in threads, and the lengths of files' examples.
 
-    decode: makes the examples of a file. kept_lengths: files whose lengths are remembered.
+    kept_lengths: files whose lengths are remembered.
     """
 
-    def __init__(
-        self, data: OpenedDataset, decode: Callable[[Shard], CompactExamples], kept_lengths: int
-    ) -> None:
-        self._data, self._decode = data, decode
+    def __init__(self, rows: Rows, kept_lengths: int) -> None:
+        self._data, self._decode = rows.data, rows.decode
         self._files: dict[int, Future[CompactExamples]] = {}
         self._in_use: set[int] = set()
         self._threads = ThreadPoolExecutor(_DECODERS)

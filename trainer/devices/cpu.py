@@ -37,7 +37,7 @@ def cpu_attention(
     scale: float | None = None,
     reach: int | None = None,
 ) -> Tensor:
-    """Attention within each sequence. See ``trainer.model.layers.FlatAttention``.
+    """Attention within each sequence. See ``trainer.data.batches.FlatAttention``.
 
     With dropout, torch's generator gives one seed a call, and the mask follows from it.
     """

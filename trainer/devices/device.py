@@ -11,7 +11,7 @@ from torch.profiler import ProfilerActivity
 from bertdata.errors import SettingsError
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatAttention
-from trainer.model.bert import HeadedBert, attend_anywhere, host_memory
+from trainer.model.bert import Bert, HeadedBert, attend_anywhere, host_memory
 from trainer.model.task import RowLosses
 from trainer.registry import find
 
@@ -40,14 +40,12 @@ class Device:
     row_losses: RowLosses | None = None  # its own classification loss
     updates_per_call = 1  # made by the strategy at a time
     updates_to_compile = 1  # until every graph has been seen
-    averages_in_backward = True  # over the workers, while the backward pass runs
-    own_step = False  # an update ends in a way of its own, which the registry knows
+    own_step = False  # graphs of its own: it averages, and ends an update, after the last backward pass
     fused_step = False  # an update ends in PyTorch's fused kernels, else in plain operations
     step_chunk = 2**22  # about as many weights change at a time, each with 4 more bytes
     casts_once = False  # weights are copied in 16 bits once an update, not in each micro-batch
     compile_mode: str | None = None  # torch.compile's, where it is used
     compiles_always = False  # whatever it runs, without torch.compile
-    seeds_parts = True  # each part of a model that is not compiled may seed its dropout
     idle: tuple[str, ...] = ()  # configuration keys that have no effect on it
     why_chosen = ""  # the reason for which "auto" is this device
 
@@ -77,8 +75,11 @@ class Device:
 
     def place(self, model: HeadedBert) -> HeadedBert:
         """The model on the device. Tied weights stay tied."""
-        model.bert.attention = self.attention
-        return model.to(self.torch_device)
+        model = model.to(self.torch_device)
+        for module in model.modules():
+            if isinstance(module, Bert):
+                module.attention = self.attention
+        return model
 
     def compile(self, learner: nn.Module) -> None:
         """Compile the module for one shape of each argument, if configured."""

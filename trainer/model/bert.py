@@ -90,8 +90,18 @@ class Bert(nn.Module):
         return normed
 
     def encode(self, batch: Batch, carried: Carried | None = None) -> Carried:
-        """The tokens after this model's last layer. carried: as for ``forward``."""
-        carried = self.embed(batch) if carried is None else carried
+        """The tokens after this model's last layer. carried: as for ``forward``.
+
+        SettingsError for a sequence that is too long.
+        """
+        if (length := batch.most_tokens()) > self.longest:
+            raise SettingsError(
+                f"sequences of {length} ids, at most max_position_embeddings ({self.longest})"
+            )
+        if carried is None:
+            if self.seeds is not None:
+                self.seeds(0)
+            carried = self.embed(batch)
         sequences = self.sequences(batch)
         run = partial(checkpoint, self._run, use_reentrant=False) if self.recomputes else self._run
         for number in range(len(self.encoder.layer)):
@@ -110,16 +120,6 @@ class Bert(nn.Module):
         return batch.sequences(self.attention)
 
     def embed(self, batch: Batch) -> Carried:
-        """The tokens before the first layer. SettingsError for a sequence that is too long."""
-        if self.seeds is not None:
-            self.seeds(0)
-        if (length := batch.most_tokens()) > self.longest:
-            raise SettingsError(
-                f"sequences of {length} ids, at most max_position_embeddings ({self.longest})"
-            )
-        return self.embedded(batch)
-
-    def embedded(self, batch: Batch) -> Carried:
         """The tokens before the first layer."""
         types = batch.token_type_ids.reshape(-1)
         if self.embeddings.token_type_embeddings.num_embeddings == 1:  # that of both texts of a pair
@@ -217,12 +217,10 @@ class HeadedBert(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class Logits:
-    """The output of the heads, and the labels of its rows. M: masked slots. V: the padded vocabulary."""
+    """The output of the heads. M: masked slots. V: the padded vocabulary."""
 
     masked_lm: Tensor  # (M, V); minus infinity for padding of the vocabulary
     next_sentence: Tensor | None  # (B, 2); None: the model has no such head
-    masked_lm_ids: Tensor  # (M,) int64
-    masked_lm_weights: Tensor  # (M,) float32
 
 
 class Predictions(nn.Module):
@@ -254,15 +252,6 @@ class Predictions(nn.Module):
         return self.project(rows, words, F.pad(bias, padding, value=-math.inf))
 
 
-class Heads(nn.Module):
-    """The masked-word head and, with ``pairs``, the next-sentence head, under Hugging Face's names."""
-
-    def __init__(self, config: ModelConfig, pairs: bool = True) -> None:
-        super().__init__()
-        self.predictions = Predictions(config)
-        self.seq_relationship: Any = nn.Linear(config.hidden_size, 2) if pairs else None
-
-
 class BertForMaskedLM(HeadedBert):
     """The encoder with the masked-word head, and random weights. It has no pooler."""
 
@@ -270,7 +259,9 @@ class BertForMaskedLM(HeadedBert):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config, pools=self.pairs)
-        self.cls = Heads(config, self.pairs)
+        self.cls: Any = nn.ModuleDict({"predictions": Predictions(config)})
+        if self.pairs:
+            self.cls["seq_relationship"] = nn.Linear(config.hidden_size, 2)
         self.draw_weights()
 
     def forward(self, batch: Batch, carried: Carried | None = None) -> Logits:
@@ -285,8 +276,6 @@ class BertForMaskedLM(HeadedBert):
         return Logits(
             masked_lm=self.cls.predictions(masked, self.bert.embeddings.word_embeddings.weight),
             next_sentence=None if pooled is None else self.cls.seq_relationship(pooled),
-            masked_lm_ids=batch.masked_lm_ids.reshape(-1).long(),
-            masked_lm_weights=batch.masked_lm_weights.reshape(-1),
         )
 
 

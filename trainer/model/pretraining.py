@@ -53,7 +53,7 @@ class MaskedWords(Task):
         return cls(row_losses)
 
     def outcome(self, model: Any, batch: Batch) -> Outcome:
-        loss, sums = words_loss(model(batch), self._row_losses)
+        loss, sums = words_loss(model(batch), batch, self._row_losses)
         return Outcome(loss, torch.stack(sums))
 
     def survey(self, data: OpenedDataset) -> dict[str, Any]:
@@ -131,15 +131,16 @@ def pretraining_loss(logits: Logits, batch: Batch, row_losses: RowLosses = cross
     """
     assert logits.next_sentence is not None
     labels = batch.next_sentence_labels.reshape(-1).long()
-    of_words, words_sums = words_loss(logits, row_losses)
+    of_words, words_sums = words_loss(logits, batch, row_losses)
     pairs = row_losses(logits.next_sentence, labels.clamp(min=0))
     of_pairs, pairs_sums = mean_and_sums(*pairs, labels >= 0)
     return Outcome(of_words + of_pairs, torch.stack([*words_sums, *pairs_sums]))
 
 
-def words_loss(logits: Logits, row_losses: RowLosses) -> tuple[Tensor, list[Tensor]]:
+def words_loss(logits: Logits, batch: Batch, row_losses: RowLosses) -> tuple[Tensor, list[Tensor]]:
     """The loss and the sums of MaskedWords.metrics. Without any masked word the loss is 0."""
-    return mean_and_sums(*row_losses(logits.masked_lm, logits.masked_lm_ids), logits.masked_lm_weights)
+    losses = row_losses(logits.masked_lm, batch.masked_lm_ids.reshape(-1).long())
+    return mean_and_sums(*losses, batch.masked_lm_weights.reshape(-1))
 
 
 def mean_and_sums(losses: Tensor, right: Tensor, weights: Tensor) -> tuple[Tensor, list[Tensor]]:

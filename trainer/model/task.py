@@ -128,9 +128,8 @@ class Task(ABC):
 def task_of(data: Sequence[OpenedDataset]) -> str:
     """The task of pre-training that learns all of these datasets. SettingsError where there is none."""
     tasks = {task_of_objective(one.layout.objective, f"{one.name}: has the objective"): one for one in data}
-    if len(tasks) > 1:
-        found = " and ".join(f"{one.name} by {name}" for name, one in tasks.items())
-        raise SettingsError(f"one run learns one task, expected data for the same in both phases: {found}")
+    found = " and ".join(f"{one.name} by {name}" for name, one in tasks.items())
+    check(len(tasks) == 1, f"one run learns one task, expected data for the same in both phases: {found}")
     return next(iter(tasks))
 
 

@@ -76,7 +76,7 @@ def test_each_worker_takes_the_gpu_of_its_local_rank(monkeypatch):
 )
 def test_products_are_made_in_the_precision_asked_for(precision, dtype):
     device = find_device(Config.of())
-    layer = torch.nn.Linear(4, 4, device=device.torch_device)
+    layer = device.place(torch.nn.Linear(4, 4))
     with device.autocast(precision):
         assert layer(torch.ones(2, 4)).dtype == dtype
     assert layer.weight.dtype == torch.float32

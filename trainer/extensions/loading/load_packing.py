@@ -109,7 +109,7 @@ class RowsPackedAtLoad(Rows):
     def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
         return PackedOrder(self, dealer).find(start)
 
-    def expand(self, own: OwnRows, pieces: list[Piece], count: int) -> tuple[list[Piece], Array]:
+    def expand(self, own: OwnRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
         assert own.row_ends is not None
         return pieces, own.row_ends
 

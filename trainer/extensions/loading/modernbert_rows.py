@@ -167,7 +167,7 @@ class ModernBertRows(Rows):
             stream.go_to(stream_state(seed, cells, redrawn), redrawn)
         return epoch, stream
 
-    def expand(self, own: OwnRows, pieces: list[Piece], count: int) -> tuple[list[Piece], Array]:
+    def expand(self, own: OwnRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
         assert isinstance(own, ModernBertBatch)
         assert own.row_ends is not None
         kind = find_objective(self.data.layout.objective).batch_type

@@ -55,9 +55,9 @@ class PackRows(Rows):
     def decode(self, shard: Shard) -> CompactExamples:
         return PackedExamples(self.data.packs(shard), self.data.layout)
 
-    def expand(self, own: OwnRows, pieces: list[Piece], count: int) -> tuple[list[Piece], Array]:
-        """The examples of ``count`` packed rows, whose pieces hold rows, and the example after each row."""
-        sizes, bounds = np.zeros(count, np.int64), list[Array]()
+    def expand(self, own: OwnRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
+        """The examples of packed rows, whose pieces hold rows, and the example after each row."""
+        sizes, bounds = np.zeros(sum(len(part.rows) for part in own.parts), np.int64), list[Array]()
         for held, rows, targets in pieces:
             assert isinstance(held, PackedExamples)
             bounds.append(held.row_bounds)

@@ -1,7 +1,7 @@
 """Batches of padded rows, for devices that need rows, and attention within the rows."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,36 +10,35 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from bertdata.examples.columns import Array
-from trainer.data.batches import Batch, FlatAttention, Sequences
+from trainer.data.batches import Batch, FlatAttention, Sequences, Targets
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class RowBatch(Batch):
     """B rows as tensors: S ids and P masked slots each, padded with zeros.
 
-    Ids and segments are (B, S), masked slots (B, P), labels (B,), of packs (B, K). All are int32 but the
-    weights, which are float32: 1, or 0 for an unused slot. A row is an example, or a pack of up to K whose
-    [CLS] stand at ``next_sentence_positions``; the attention mask then numbers the examples from 1, and
-    tokens of one number see each other. A padding row, which fills a batch of fixed shape, has weights 0 and
-    the label -1, as has a missing example of a pack.
+    A row is an example, or a pack of up to K whose [CLS] stand at ``next_sentence_positions``; the attention
+    mask then numbers the examples from 1, and tokens of one number see each other. All are int32 but the
+    weights, which are float32: 1, or 0 for an unused slot. A padding row, which fills a batch of fixed shape,
+    has weights 0 and the label -1, as has a missing example of a pack.
     """
 
+    input_ids: Tensor  # (B, S)
+    token_type_ids: Tensor  # (B, S)
     attention_mask: Tensor  # (B, S)
     masked_lm_positions: Tensor  # (B, P)
+    masked_lm_ids: Tensor  # (B, P)
+    masked_lm_weights: Tensor  # (B, P)
+    next_sentence_labels: Tensor  # (B,), of packs (B, K): 1 where the second segment is random
     position_ids: Tensor | None = None  # (S,) or (B, S): for packs, and devices that need them as input
     next_sentence_positions: Tensor | None = None  # (B, K), for packs
+    targets: Targets = field(default_factory=dict)
 
     @classmethod
     def of(cls, columns: Mapping[str, Array], targets: Mapping[str, Array]) -> "RowBatch":
         """The batch of these arrays, whose memory it shares."""
         tensors: dict[str, Any] = {name: torch.from_numpy(array) for name, array in columns.items()}
         return cls(**tensors, targets={name: torch.from_numpy(array) for name, array in targets.items()})
-
-    def tensors(self) -> dict[str, Tensor]:
-        """The tensors that are there, in the order in which programs for IPUs take them."""
-        found = Batch.tensors(self)
-        first = ("input_ids", "token_type_ids", "attention_mask", "masked_lm_positions")
-        return {name: found[name] for name in (*first, *found)}
 
     def cut(self, start: int, stop: int) -> "RowBatch":
         """A view of examples ``start`` to ``stop``. Position ids shared by all examples stay whole."""

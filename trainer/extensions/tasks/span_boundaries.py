@@ -24,8 +24,8 @@ class SpanBoundaries(MaskedWords):
 
     def outcome(self, model: Any, batch: Batch) -> Outcome:
         logits = model(batch)
-        of_words, sums = words_loss(logits, self._row_losses)
-        losses = self._row_losses(logits.boundary, logits.masked_lm_ids)
+        of_words, sums = words_loss(logits, batch, self._row_losses)
+        losses = self._row_losses(logits.boundary, batch.masked_lm_ids.reshape(-1).long())
         of_boundaries, more = mean_and_sums(*losses, logits.boundary_weights)
         return Outcome(of_words + of_boundaries, torch.stack([*sums, *more]))
 

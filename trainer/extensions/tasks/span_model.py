@@ -115,8 +115,6 @@ class BertForSpanBoundaries(BertForMaskedLM):
         return SpanLogits(
             masked_lm=of_words.masked_lm,
             next_sentence=None,
-            masked_lm_ids=of_words.masked_lm_ids,
-            masked_lm_weights=of_words.masked_lm_weights,
             boundary=self.cls.predictions.logits(self.boundary(rows, slots), words),
             boundary_weights=slots.weights,
         )

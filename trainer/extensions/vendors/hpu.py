@@ -6,7 +6,6 @@ Tests compare the calls and their order with golden/devices/hpu_*.txt, through a
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -84,8 +83,7 @@ class Hpu(SteppingDevice):
     def move(self, batch: Batch) -> Batch:
         """All integers have 32 bits, and position ids are an input, so that the card generates no tensor."""
         if "position_ids" not in batch.tensors():  # packed rows have their own
-            own: dict[str, Any] = {"position_ids": torch.arange(batch.most_tokens(), dtype=torch.int32)}
-            batch = replace(batch, **own)
+            batch = batch.changed(position_ids=torch.arange(batch.most_tokens(), dtype=torch.int32))
         return batch.map(lambda tensor: tensor.to(self.torch_device, non_blocking=True))
 
     def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:

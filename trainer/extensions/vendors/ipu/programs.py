@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -50,8 +49,7 @@ class ModelWithLoss(nn.Module):
         self._identity_loss = poptorch.identity_loss
 
     def forward(self, *tensors: Tensor) -> Any:
-        given: dict[str, Any] = dict(zip(self.batch.tensors(), tensors, strict=True))
-        batch = replace(self.batch, **given)
+        batch = self.batch.changed(**dict(zip(self.batch.tensors(), tensors, strict=True)))
         outcome = self._task.outcome(self.model, batch)
         sums = loss_and_sums(outcome)
         if not self.training:
