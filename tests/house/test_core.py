@@ -13,7 +13,7 @@ from trainer.run.usage import COMMANDS
 
 SOURCES = read_sources(ROOT)
 MOST_FILES = 56
-MOST_LINES = 6_514
+MOST_LINES = 6_516
 NEEDED = {
     "finetuning": ("finetune", "--task=mrpc"),
     "formats": ("convert", "a", "b"),

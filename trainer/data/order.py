@@ -198,6 +198,10 @@ class Dealer:
     ahead: int
 
     @property
+    def update_rows(self) -> int:
+        return self.micro_batches * self.batch_size
+
+    @property
     def updates(self) -> int:
         """The updates that are found at a time."""
         return max(1, self.most_rows // self.offsets.size)
@@ -218,7 +222,7 @@ class Dealer:
 
     def find(self, position: Position) -> Iterator[OwnRows]:
         """The worker's rows from the position on, without end."""
-        order, update_rows = self.order, self.micro_batches * self.batch_size
+        order, update_rows = self.order, self.update_rows
         offsets = np.arange(self.updates)[:, np.newaxis, np.newaxis] * update_rows + self.offsets
         ahead = max(self.ahead, self.updates * update_rows)
         while True:

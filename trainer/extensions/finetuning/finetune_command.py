@@ -57,8 +57,11 @@ def make_task_config(
     known: keys that are known already, as a run's; what is given goes before them.
     """
     below = dict(known or {})
-    own = {"adapt": _adapted, "defaults": lambda keys: task_defaults({**below, **keys}) | below}
-    return make_config(task_flags(arguments), prog, **own)
+
+    def defaults(given: Mapping[str, Any]) -> dict[str, Any]:
+        return task_defaults({**below, **given}) | below
+
+    return make_config(task_flags(arguments), prog, defaults=defaults)
 
 
 def task_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,11 +72,6 @@ def task_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
     if "steps" not in given:
         found["num_train_epochs"] = 3.0
     return found
-
-
-def _adapted(flags: dict[str, Any]) -> dict[str, Any]:
-    """The flags, of which a number of updates replaces the epochs of a file."""
-    return flags | {"num_train_epochs": flags.get("num_train_epochs")} if "steps" in flags else flags
 
 
 def evaluate_fine_tuned(

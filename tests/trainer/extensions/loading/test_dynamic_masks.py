@@ -34,9 +34,8 @@ from trainer.data.examples import Rows
 from trainer.data.loader import Loader
 from trainer.data.opening import describe_phase, for_training, open_configured
 from trainer.extensions.loading.bins import RowsFromBins
-from trainer.extensions.loading.dynamic_masks import UnmaskedData
+from trainer.extensions.loading.dynamic_masks import MaskRate, UnmaskedData
 from trainer.extensions.loading.load_packing import RowsPackedAtLoad
-from trainer.extensions.loading.mask_rate import MaskRate
 from trainer.extensions.loading.packs import PackRows
 from trainer.extensions.loading.padded_rows import RowForm
 from trainer.extensions.loading.row_batches import RowBatch
