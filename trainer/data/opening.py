@@ -10,9 +10,8 @@ from bertdata.dataset.reader import OpenedDataset, Split
 from bertdata.dataset.vocabulary import fit_warnings
 from bertdata.examples.groups import MASKS, count_masks, has_group
 from bertdata.examples.objectives import find_objective
-from trainer.config.data import DataSection
 from trainer.config.model import kind_of
-from trainer.config.section import check
+from trainer.config.section import DataSection, check
 from trainer.config.settings import Config
 from trainer.registry import find
 

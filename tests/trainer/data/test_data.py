@@ -32,7 +32,7 @@ from bertdata.shards.rows import RecordCheck, check_batch
 from tests.support.padded_examples import PaddedExamples, PaddedForm
 from tests.support.plain_objective import NAME as PLAIN
 from tests.support.sample_sets import create, create_mixed
-from trainer.config.data import DataSection
+from trainer.config.section import DataSection
 from trainer.config.settings import Config
 from trainer.data.evaluation import evaluation_batches
 from trainer.data.examples import Rows

@@ -10,9 +10,9 @@ from torch import Tensor
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.tokens.load import tokenizer_of
 from bertdata.tokens.tokenizer import Tokenizer
-from trainer.config.data import DataSection
 from trainer.config.finetuning import FinetuningSection
 from trainer.config.masking import MaskingSection
+from trainer.config.section import DataSection
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.opening import open_for_training

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trainer.config.device_keys import DeviceSection, option
-from trainer.config.section import BY_UPDATE
+from trainer.config.update_options import BY_UPDATE
 
 _STRING = {"type": "string"}
 _CACHE_DIRECTORY = "directory for compiled programs"

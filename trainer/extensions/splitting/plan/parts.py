@@ -14,7 +14,7 @@ from trainer.config.modernbert import ModernBertConfig
 from trainer.data.batches import FlatAttention, Sequences
 from trainer.devices.counting import host_attention
 from trainer.devices.window_blocks import scored_pairs
-from trainer.extensions.splitting.plan.plan import BOTH, SMALL, WORDS
+from trainer.extensions.splitting.plan.plan import BOTH, SMALL, WORDS, Plan
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.model.bert import Logits, Predictions
 from trainer.model.layers import Dense
@@ -206,9 +206,25 @@ def part_names(config: ModelConfig) -> tuple[str, ...]:
     return ("embeddings", *dict.fromkeys(layer_names(config)), "heads")
 
 
+_HEADS = {BOTH: HeadsPart, WORDS: WordsPart, SMALL: LinearPart}
+"""The part above the encoder, by a plan's head."""
+
+
 def head_of(task: str) -> str:
-    """The head of the task's models, a name of ``plan.HEADS``."""
-    return {HeadsPart: BOTH, WordsPart: WORDS, LinearPart: SMALL}[_above_encoder(task)]
+    """The head of the task's models, as a plan has it."""
+    return next(head for head, part in _HEADS.items() if part is _above_encoder(task))
+
+
+def count_weights(plan: Plan) -> int:
+    """Trained values of the plan's model, those of its head and of the vocabulary's padding included."""
+    config = ModelConfig.from_dict(plan.model)
+    shape = Shape(rows=1, length=1, masked=1, attention="fused")
+    with torch.device("meta"):
+        above = _HEADS[plan.head or BOTH](config, shape)
+        layers = [LayerPart(config, shape, number) for number in range(config.num_hidden_layers)]
+        parts = [EmbeddingsPart(config, shape), *layers, above]
+    tied = above.words.numel() if isinstance(above, WordsPart) else 0
+    return sum(weight.numel() for part in parts for weight in part.parameters()) - tied
 
 
 def _above_encoder(head: str) -> type[ModelPart]:
