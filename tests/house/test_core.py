@@ -13,7 +13,7 @@ from trainer.run.usage import COMMANDS
 
 SOURCES = read_sources(ROOT)
 MOST_FILES = 52
-MOST_LINES = 6_357
+MOST_LINES = 6_351
 NEEDED = {
     "finetuning": ("finetune", "--task=mrpc"),
     "formats": ("convert", "a", "b"),
