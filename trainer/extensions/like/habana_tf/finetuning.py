@@ -7,7 +7,7 @@ from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.extensions.like.constants import TENSORFLOW
-from trainer.extensions.like.habana_tf.pretraining import SIZES, find_workers
+from trainer.extensions.like.habana_tf.pretraining import SIZES, find_workers, numbers_of
 from trainer.extensions.like.program import Meaning
 
 _FIXED: dict[str, Any] = TENSORFLOW | {
@@ -37,7 +37,7 @@ def finetuning(given: Given) -> Meaning:
     task, precision = given["test_set"], given["data_type"]
     if task not in _FILES:
         raise UsageError(f"Incorrect test set passed to -t option: {task}; fine-tuning takes mrpc or squad")
-    size = _whole(given, "batch_size", _BATCH_SIZES[task, precision])
+    size = numbers_of(given, "batch_size", [_BATCH_SIZES[task, precision]])[0]
     epochs = given["epochs"] or _EPOCHS[task]
     data = _find_data(given, task)
     variant = given["model_variant"]
@@ -54,7 +54,7 @@ def finetuning(given: Given) -> Meaning:
         "start_from_ckpt": storage.join(weights, "bert_model.ckpt"),
         "num_train_epochs": epochs,
         "batch_size": size,
-        "max_seq_length": _whole(given, "max_seq_length", _LENGTHS[task]),
+        "max_seq_length": numbers_of(given, "max_seq_length", [_LENGTHS[task]])[0],
         "base_learning_rate": _SHELL_RATES[task] if given.version else given["learning_rate"],
         "keep_checkpoints": 1 if task == "squad" else 5,
         "output_dir": given["output_dir"] or os.path.expanduser(f"~/tmp/{folder}/"),
@@ -66,14 +66,6 @@ def finetuning(given: Given) -> Meaning:
         "the program makes the updates of its questions or pairs, this trainer those of their features"
     )
     return Meaning(what=f"{task}, {length}", phases=[keys])
-
-
-def _whole(given: Given, name: str, usual: int) -> int:
-    value = given[name]
-    try:
-        return usual if value is None else int(value)
-    except ValueError:
-        raise UsageError(f"--{name} {value}: expected a number") from None
 
 
 def _find_data(given: Given, task: str) -> str:
