@@ -34,16 +34,25 @@ class Meaning:
 
     @property
     def summary(self) -> str:
-        """One line for a person: the work, the size of an update, precision, optimiser and device."""
+        """One line for a person: the work, its length, an update's size, precision, optimiser, device."""
         if not self.phases or self.evaluate is not None:
             return self.what
         first = self.phases[0]
+        if not first.get("do_train", True):
+            return f"{self.what}, no training, {first['precision']}, {first['device']}"
         unit = "features" if first.get("task") else "examples"
         unit = "packed rows" if first.get("packed_accumulation") else unit
-        words = [self.what, first["precision"], first["device"]]
-        if first.get("do_train", True):
-            words[1:2] = [f"{sizes_of(self.phases)} {unit} an update", first["precision"], first["optimiser"]]
-        return ", ".join(words)
+        lengths = ", then ".join(map(_length_of, self.phases))
+        size = f"{sizes_of(self.phases)} {unit} an update"
+        kinds = (first[name] for name in ("precision", "optimiser", "device"))
+        return ", ".join([self.what, lengths, size, *kinds])
+
+
+def _length_of(keys: Mapping[str, Any]) -> str:
+    if keys.get("steps"):
+        return f"{keys['steps']:,} updates"
+    epochs = keys["num_train_epochs"]
+    return "1 epoch" if epochs == 1 else f"{epochs:g} epochs"
 
 
 def sizes_of(phases: Sequence[Mapping[str, Any]]) -> str:
