@@ -42,10 +42,9 @@ class Meaning:
             return f"{self.what}, no training, {first['precision']}, {first['device']}"
         unit = "features" if first.get("task") else "examples"
         unit = "packed rows" if first.get("packed_accumulation") else unit
-        lengths = ", then ".join(map(_length_of, self.phases))
-        size = f"{sizes_of(self.phases)} {unit} an update"
+        lengths, sizes = (", then ".join(map(told, self.phases)) for told in (_length_of, _size_of))
         kinds = (first[name] for name in ("precision", "optimiser", "device"))
-        return ", ".join([self.what, lengths, size, *kinds])
+        return ", ".join([self.what, lengths, f"{sizes} {unit} an update", *kinds])
 
 
 def _length_of(keys: Mapping[str, Any]) -> str:
@@ -55,14 +54,11 @@ def _length_of(keys: Mapping[str, Any]) -> str:
     return "1 epoch" if epochs == 1 else f"{epochs:g} epochs"
 
 
-def sizes_of(phases: Sequence[Mapping[str, Any]]) -> str:
-    """The product of workers, micro-batch and micro-batches of each phase's update: 8 x 64 x 128 = 65,536."""
-    found = []
-    for keys in phases:
-        workers = keys.get("world_size") or keys.get("replicas") or 1
-        factors = (workers, keys["batch_size"], keys["accumulation"])
-        found.append(f"{' x '.join(f'{factor:,}' for factor in factors)} = {math.prod(factors):,}")
-    return ", then ".join(found)
+def _size_of(keys: Mapping[str, Any]) -> str:
+    """The product of workers, micro-batch and micro-batches: 8 x 64 x 128 = 65,536."""
+    workers = keys.get("world_size") or keys.get("replicas") or 1
+    factors = (workers, keys["batch_size"], keys["accumulation"])
+    return f"{' x '.join(f'{factor:,}' for factor in factors)} = {math.prod(factors):,}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
