@@ -10,7 +10,7 @@ from bertdata.io import storage
 from bertdata.io.commit import UNFINISHED
 from bertdata.io.directory_lock import lock_directory
 from trainer.config.settings import Config
-from trainer.data.dealing import find_rows
+from trainer.data.examples import find_rows
 from trainer.data.opening import data_warnings, describe_phase, for_training, open_configured, training_paths
 from trainer.devices.device import find_device, on_device
 from trainer.run.path_check import require_paths

@@ -14,8 +14,8 @@ from trainer.checkpoint.state import State
 from trainer.checkpoint.writing import CheckpointWriter, WholeTensors
 from trainer.config.settings import Config
 from trainer.config.updates import Schedule
-from trainer.data.dealing import Rows, find_rows
-from trainer.data.flat import Form, make_form
+from trainer.data.batches import Form, make_form
+from trainer.data.examples import Rows, find_rows
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
 from trainer.errors import NotFiniteError, WorkerLost
