@@ -85,9 +85,9 @@ def chosen_task(given: FinetuningSection) -> ClassificationTask:
         label=given.label_column or task.columns.label,
     )
     task = replace(task, columns=columns, test=None if columns != task.columns else task.test)
-    if task.regression or given.regression:
+    if given.regression:
         return replace(task, labels=None, regression=True, metrics="correlation")
-    return task if given.labels is None else replace(task, labels=tuple(given.labels))
+    return task if given.labels is None else replace(task, labels=tuple(given.labels), regression=False)
 
 
 def _task_of_flags(given: Namespace) -> ClassificationTask:
