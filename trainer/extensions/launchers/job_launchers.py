@@ -19,7 +19,7 @@ _NO_STEP = 0xFFFFFFF0
 class JobLauncher:
     """The variables of one kind of launcher. Of alternatives, the first that is set counts.
 
-    jobs: names of variables that together identify the job; needs: one that must be set too, to a step's number.
+    jobs: names of variables that together identify the job; needs: one that must be set too.
     """
 
     name: str

@@ -62,7 +62,6 @@ class IpuStep(WeightStep):
     """The end of an update within the program: the optimiser's settings, and the count of updates."""
 
     applied = 0
-    gradient_norm: Tensor | None = None
 
     def __init__(self, config: Config, optimiser: Any) -> None:
         self.optimiser = optimiser
