@@ -16,8 +16,7 @@ from trainer.config.settings import Config
 from trainer.config.task_names import task_flags
 from trainer.devices.choice import AUTO, look_for
 from trainer.extensions.like.machine import with_shapes
-from trainer.extensions.like.program import DOOR, Meaning, programs
-from trainer.extensions.like.registry import find_program
+from trainer.extensions.like.program import DOOR, Meaning, find_program, programs
 from trainer.run.path_check import check_paths
 
 USAGE = f"""\

@@ -3,23 +3,15 @@
 from typing import Any
 
 from bertdata.errors import UsageError
+from trainer.config.model import ModelConfig
+from trainer.extensions.formats.config_file import GOOGLES_KEYS
 
 
 def bert_shape(layers: int, width: int, heads: int) -> dict[str, Any]:
     """The model's keys of an uncased BERT (Devlin et al. 2018)."""
-    return {
-        "vocab_size": 30522,
-        "hidden_size": width,
-        "num_hidden_layers": layers,
-        "num_attention_heads": heads,
-        "intermediate_size": 4 * width,
-        "hidden_act": "gelu",
-        "hidden_dropout_prob": 0.1,
-        "attention_probs_dropout_prob": 0.1,
-        "max_position_embeddings": 512,
-        "type_vocab_size": 2,
-        "initializer_range": 0.02,
-    }
+    others = ModelConfig().as_json()
+    shape = {"hidden_size": width, "num_hidden_layers": layers, "num_attention_heads": heads}
+    return {name: others[name] for name in GOOGLES_KEYS} | shape | {"intermediate_size": 4 * width}
 
 
 BERT_BASE, BERT_LARGE = bert_shape(12, 768, 12), bert_shape(24, 1024, 16)

@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from bertdata.cli.common.program_flags import Flag, Given
-from trainer.config.keys import properties
+from trainer.config.keys import DEVICE_OPTIONS, device_properties, properties
 
 Kind = Callable[[str], Any] | str
 """The kind of a flag's values."""
 
 
 def own_flags(kind: Kind, names: str, **more: Any) -> list[Flag]:
-    """Flags that set our key of the same name, and have its meaning."""
-    found, ours = list[Flag](), properties()
+    """Flags that set our key of the same name, also one of devices, and have its meaning."""
+    found, ours = list[Flag](), properties() | device_properties()
     for name, default in _named(names, kind):
         key = name.lstrip("-").replace("-", "_")
         meaning = ours[key]["description"].partition(" (default")[0]
@@ -32,6 +32,12 @@ def _named(names: str, kind: Kind, default: Any = None) -> Iterator[tuple[str, A
     for word in names.split():
         name, equals, value = word.partition("=")
         yield name, kind(value) if equals and callable(kind) else default
+
+
+def rows_of(table: Sequence[Flag], names: str) -> list[Flag]:
+    """The rows of another program's table that this one has too."""
+    rows = {flag.name: flag for flag in table}
+    return [rows[name] for name in names.split()]
 
 
 def with_rows(table: Sequence[Flag], *rows: Flag) -> list[Flag]:
@@ -53,13 +59,14 @@ def truth(text: str) -> bool:
 
 def phase_keys(given: Given, table: Sequence[Flag], phase: int = 0) -> dict[str, Any]:
     """The keys that flags set as they are, in a phase counted from 0. Values that are None are left out."""
-    keys = {}
+    keys, options = dict[str, Any](), device_properties()
     for flag in table:
         value = given[flag.name]
         if flag.key is None or value is None:
             continue
         value = flag.of_key(value)
-        if isinstance(value, list) and flag.count == 2:
+        if isinstance(value, list) and (flag.count == 2 or len(value) == 1):
             value = value[phase]
-        keys[flag.key] = value
+        place = keys.setdefault(DEVICE_OPTIONS, {}) if flag.key in options else keys
+        place[flag.key] = value
     return keys

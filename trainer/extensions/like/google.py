@@ -6,25 +6,15 @@ from typing import Any
 from bertdata.cli.common.absl_flags import boolean, integer
 from bertdata.cli.common.program_flags import ABSL, Flag, Given
 from bertdata.errors import UsageError
-from trainer.extensions.like.checkpoints import has_checkpoints
 from trainer.extensions.like.constants import MOMENTS
-from trainer.extensions.like.flag_tables import own_flags, phase_keys
-from trainer.extensions.like.machine import count_gpus
+from trainer.extensions.like.flag_tables import idle_flags, own_flags, phase_keys
+from trainer.extensions.like.machine import count_gpus, has_checkpoints
 from trainer.extensions.like.program import Meaning, Program, require_files, require_flags, require_work
 
 LOGGED_STEPS = 100
 """Steps between two lines of TensorFlow's log."""
 
-HOST_FLAGS = [
-    Flag("--iterations_per_loop", integer, 1000, idle=True, meaning="steps between two visits of the host"),
-    Flag("--tpu_name", idle=True, meaning="the machine's own devices are used"),
-    Flag("--tpu_zone", idle=True, meaning="as tpu_name"),
-    Flag("--gcp_project", idle=True, meaning="as tpu_name"),
-    Flag("--master", idle=True, meaning="as tpu_name"),
-]
-"""Flags of the machine that a program for TPUs is started from."""
-
-_COMMON = [
+COMMON = [
     Flag("--bert_config_file", key="model_config", meaning="bert_config.json, the model's shape; required"),
     Flag("--vocab_file", key="vocab", meaning="vocabulary of the model; required"),
     Flag("--output_dir", key="output_dir", meaning="directory of checkpoints and predictions; required"),
@@ -35,14 +25,14 @@ _COMMON = [
     Flag("--train_batch_size", integer, 32, "features of an update over all cores"),
     Flag("--learning_rate", float, 5e-5, "learning rate", key="base_learning_rate"),
     Flag("--warmup_proportion", float, 0.1, "warm-up as a share of the updates", key="warmup"),
-    Flag("--save_checkpoints_steps", integer, 1000, "updates between two checkpoints",
-         key="checkpoint_every"),
+    Flag("--save_checkpoints_steps", integer, 1000, "updates between checkpoints", key="checkpoint_every"),
     Flag("--use_tpu", boolean, False, "train on TPU cores, else on a GPU, if any, or the processor"),
     Flag("--num_tpu_cores", integer, 8, "cores, with --use_tpu"),
-    *HOST_FLAGS,
+    *idle_flags("steps between two visits of the host", integer, "--iterations_per_loop=1000"),
+    *idle_flags("the machine's own devices are used", str, "--tpu_name --tpu_zone --gcp_project --master"),
 ]  # fmt: skip
 _SQUAD_FLAGS = [
-    *_COMMON,
+    *COMMON,
     Flag("--train_file", key="task_train_file", meaning="file to train on, train-v1.1.json"),
     Flag("--predict_file", key="task_predict_file", meaning="file to write predictions of, dev-v1.1.json"),
     *own_flags(integer, "--max_seq_length=384 --doc_stride=128 --max_query_length=64 --n_best_size=20 "
@@ -54,7 +44,7 @@ _SQUAD_FLAGS = [
     Flag("--verbose_logging", boolean, False, idle=True, meaning="warnings are not repeated"),
 ]  # fmt: skip
 _CLASSIFIER_FLAGS = [
-    *_COMMON,
+    *COMMON,
     Flag("--data_dir", key="task_dir", meaning="directory of the task's .tsv files; required"),
     Flag("--task_name", meaning="CoLA, MNLI or MRPC; required"),
     *own_flags(integer, "--max_seq_length=128"),

@@ -12,9 +12,9 @@ from bertdata.cli.common.absl_flags import integer
 from bertdata.cli.common.program_flags import ABSL, SWITCH, Flag, Given
 from bertdata.errors import UsageError
 from trainer.collectives.launchers import find_rank
-from trainer.extensions.like.checkpoints import has_checkpoints
 from trainer.extensions.like.constants import TENSORFLOW_LAMB
 from trainer.extensions.like.flag_tables import idle_flags, own_flags, phase_keys
+from trainer.extensions.like.machine import has_checkpoints
 from trainer.extensions.like.program import Meaning, Program, require_flags, require_work, work_of
 
 FLAGS = [

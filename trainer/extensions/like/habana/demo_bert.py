@@ -6,11 +6,11 @@ from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.extensions.formats.hub_cache import SIZES
-from trainer.extensions.like.checkpoints import continued, started
 from trainer.extensions.like.constants import BERT_LARGE, HDF5_DATA, TRANSFORMERS_ADAMW, micro_batch
 from trainer.extensions.like.flag_tables import phase_keys
 from trainer.extensions.like.habana.demo_bert_flags import FIRST, LATER
 from trainer.extensions.like.habana.run_pretraining import ALWAYS, packed
+from trainer.extensions.like.nvidia.run_pretraining import continued, started
 from trainer.extensions.like.program import Meaning, Program
 
 _MOST_PREDICTIONS = (20, 80)

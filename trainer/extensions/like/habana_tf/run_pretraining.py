@@ -11,8 +11,8 @@ from bertdata.cli.common.absl_flags import integer
 from bertdata.cli.common.program_flags import ABSL, SWITCH, Flag, Given
 from bertdata.errors import UsageError
 from trainer.collectives.launchers import find_rank
-from trainer.extensions.like.checkpoints import has_checkpoints
 from trainer.extensions.like.flag_tables import idle_flags, with_rows
+from trainer.extensions.like.machine import has_checkpoints
 from trainer.extensions.like.nvidia_tf import FLAGS, phase_of
 from trainer.extensions.like.program import Meaning, Program, work_of
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from bertdata.cli.common.program_flags import SWITCH, Flag, Given
 from bertdata.errors import UsageError
+from bertdata.io import storage
 from trainer.collectives.launchers import find_rank
-from trainer.extensions.like.checkpoints import continued, started
 from trainer.extensions.like.constants import APEX_DECAY_SKIPS, NVLAMB, micro_batch
 from trainer.extensions.like.flag_tables import idle_flags, own_flags, phase_keys
 from trainer.extensions.like.program import Meaning, Program
@@ -134,6 +134,47 @@ def _start(given: Given) -> dict[str, Any]:
         resume_step=None if given["resume_step"] == -1 else given["resume_step"],
         until=until,
     )
+
+
+def _last_checkpoint(output_dir: str) -> int:
+    """The number of the last checkpoint in a run's directory, over both phases, or 0 where there is none."""
+    if not storage.is_directory(storage.join(output_dir, "checkpoints")):
+        return 0
+    from trainer.checkpoint.state import find_checkpoints  # imports torch
+
+    return max(find_checkpoints(output_dir), default=0)
+
+
+def continued(
+    output_dir: str, *, phase1_end_step: int | None, resume_step: int | None = None, until: int = -1
+) -> dict[str, Any]:
+    """The keys of --resume_from_checkpoint alone: what is in output_dir is continued.
+
+    phase1_end_step: of phase 2, whose first checkpoint comes after that one; None for phase 1.
+    resume_step: the checkpoint to continue; None: the last. until: the update of the phase to stop at.
+    """
+    last = _last_checkpoint(output_dir) if resume_step is None else resume_step
+    end = phase1_end_step or 0
+    resumes = phase1_end_step is None or last > end
+    done = last - end if resumes else 0
+    keys: dict[str, Any] = {"phase2": phase1_end_step is not None}
+    if phase1_end_step is not None:
+        keys["phase1_end_step"] = end if resumes or resume_step is None else resume_step
+    keys["resume"] = resumes
+    if resumes:
+        keys["resume_step"] = resume_step
+    return keys | {"steps_this_run": max(1, until - done) if until >= 0 else None}
+
+
+def started(*, start: str | None = None, phase2: bool = False, until: int = -1) -> dict[str, Any]:
+    """The keys of a phase that begins at update 0, from random weights or a checkpoint with its moments."""
+    return {
+        "phase2": phase2 and start is not None,
+        "resume": False,
+        "start_from_ckpt": start,
+        "start_moments": start is not None,
+        "steps_this_run": max(1, until) if until >= 0 else None,
+    }
 
 
 PROGRAM = Program(
