@@ -24,7 +24,7 @@ class ClassificationTask:
     is a score. metrics: a name of ``metrics.METRICS``. heading: the table begins with the columns' names.
     test: columns of files without labels, where they are others; these have a heading. skips_short: rows with
     too few columns are left out (QQP has some). files: names of the training, development and test tables;
-    other_files: those of other distributions of the same data.
+    other_files: those of other distributions of the same data. is_known: False for a table of one's own.
     """
 
     name: str
@@ -37,6 +37,7 @@ class ClassificationTask:
     skips_short: bool = False
     files: FileNames = ("train.tsv", "dev.tsv", "test.tsv")
     other_files: tuple[FileNames, ...] = ()
+    is_known: bool = True
 
 
 _BINARY = ("0", "1")
@@ -88,7 +89,7 @@ TASKS = {
         ),
         ClassificationTask(name="rte", columns=_SENTENCES, labels=_ENTAILMENT),
         ClassificationTask(name="wnli", columns=_SENTENCES, labels=_BINARY),
-        ClassificationTask(name="classification", columns=TableColumns(first="text")),
+        ClassificationTask(name="classification", columns=TableColumns(first="text"), is_known=False),
     )
 }
 """GLUE's tasks, and ``classification`` for a table of one's own."""

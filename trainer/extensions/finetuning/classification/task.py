@@ -170,7 +170,7 @@ def _label_line(given: Namespace, opened: Trained) -> str:
     if given.labels:
         config = config.changed(labels=given.labels.split(","))
     learned = Classification(config)
-    is_known = opened.config.is_finetuning or learned.name != "classification"
+    is_known = opened.config.is_finetuning or learned.task.is_known
     pair = _as_pair(given.text, learned.task, is_known=is_known)
     model = learned.new_model(opened.shape).eval()
     opened.fill(model, learned.head, f"has no head for labels; fine-tune it with --task {given.task}")

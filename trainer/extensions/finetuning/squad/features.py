@@ -143,11 +143,6 @@ class Feature:
         """The position of the span's first token, which is also the length of the first segment."""
         return 1 + len(self.query) + self.separators
 
-    @property
-    def length(self) -> int:
-        """Ids without padding."""
-        return self.document + self.span.length + 1
-
     def ids(self, vocabulary: Vocabulary) -> Ids:
         """The ids without padding."""
         first, stop = self.span.first, self.span.first + self.span.length

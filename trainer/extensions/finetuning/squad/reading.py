@@ -30,10 +30,6 @@ class Context:
     words: list[str]
     starts: list[int]
 
-    @property
-    def length(self) -> int:
-        return len(self.text)
-
     def word_at(self, place: int) -> int:
         """The word that holds the character, or the last one before it, or -1 before the first word."""
         return bisect_right(self.starts, place) - 1
@@ -173,7 +169,7 @@ def _find_answer(
         raise InputError(f"{where}: has {len(answers)} answers, expected exactly 1 for training{hint}")
     ((text, start),) = answers
     stop = start + len(text)
-    if not text or start < 0 or stop > context.length:
+    if not text or start < 0 or stop > len(context.text):
         return None
     first, last = context.word_at(start), context.word_at(stop - 1)
     if " ".join(text.split()) not in " ".join(context.words[first : last + 1]):

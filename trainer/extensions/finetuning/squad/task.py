@@ -211,8 +211,8 @@ def _answer_line(given: Namespace, opened: Trained, question: str, name: str, co
     logits = np.full((len(features), length, 2), np.finfo(np.float32).min, np.float32)
     with torch.no_grad():
         for row, feature in enumerate(features):
-            batch = single_sequence(feature.ids(opened.vocabulary), first_length=feature.document)
-            logits[row, : feature.length] = model(batch).numpy()
+            ids = feature.ids(opened.vocabulary)
+            logits[row, : len(ids)] = model(single_sequence(ids, first_length=feature.document)).numpy()
     best = best_logits(logits, keys.n_best_size)
     found = predict_answers(questions, features, best, opened.vocabulary, keys)["question"]
     if not given.json:
