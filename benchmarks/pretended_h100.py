@@ -26,9 +26,8 @@ from torch.nn import functional as F
 from benchmarks.pretended_card import backend, native_dropout, pretended_card
 from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
-from trainer.data.batches import FlatBatch
-from trainer.data.dealing import Rows
-from trainer.data.flat import make_form
+from trainer.data.batches import FlatBatch, make_form
+from trainer.data.examples import Rows
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices import cuda_losses
@@ -174,6 +173,8 @@ def expected_seconds(batch: FlatBatch, count: Count) -> float:
     shape = shape_of(LAYERS)
     width, inner = shape.hidden_size, shape.intermediate_size
     layer = 4 * width * width + 2 * width * inner
+    with torch.device("meta"):
+        weights = BertForPreTraining(shape).count_weights()
     heads = len(batch.masked_lm_ids) * width * (width + shape.padded_vocab_size)
     products = 3 * 2 * (LAYERS * len(batch.input_ids) * layer + heads)
     lengths = batch.ends.diff().double()
@@ -181,7 +182,7 @@ def expected_seconds(batch: FlatBatch, count: Count) -> float:
     return (
         products / (PRODUCTS * LIMIT)
         + attention / (ATTENTION * LIMIT)
-        + (count.other_bytes + LAMB * shape.parameters() / ACCUMULATION) / (BANDWIDTH * MEMORY)
+        + (count.other_bytes + LAMB * weights / ACCUMULATION) / (BANDWIDTH * MEMORY)
     )
 
 

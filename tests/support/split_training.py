@@ -15,10 +15,9 @@ from tests.support.ordered_sums import PipelinedSums
 from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import Batch
-from trainer.data.dealing import Rows
+from trainer.data.batches import Batch, make_form
 from trainer.data.evaluation import evaluation_batches, make_evaluation_form
-from trainer.data.flat import make_form
+from trainer.data.examples import Rows
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cpu import Cpu
@@ -167,7 +166,7 @@ def training_batches(trial: Trial, config: Config, division: Division) -> Sequen
     """The micro-batches of this worker's copy, update by update."""
     data = data_of(trial)
     form = make_form(
-        Rows(data), batch_size=BATCH_SIZE, padded=config.has_rows, micro_batches=trial.micro_batches
+        Rows(data), batch_size=BATCH_SIZE, padded=config.keys["rows"], micro_batches=trial.micro_batches
     )
     loader = Loader(
         Rows(data),

@@ -21,7 +21,6 @@ from trainer.devices.cuda_losses import cross_entropy
 from trainer.devices.device import Device, Result
 from trainer.devices.peaks import find_peak
 from trainer.model.bert import HeadedBert
-from trainer.model.layers import FlatAttention
 from trainer.model.padded_attention import padded_attention
 
 _DETERMINISTIC = (":4096:8", ":16:8")
@@ -81,6 +80,7 @@ class Cuda(Device):
 
     def place(self, model: HeadedBert) -> HeadedBert:
         self._kernel = self._find_kernel(model)
+        self.attention = KERNELS[self._kernel]
         model = super().place(model)
         if self._graphs:  # the next run of a graph overwrites the gradients of this one
             for weight in model.parameters():
@@ -100,17 +100,13 @@ class Cuda(Device):
             torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
         return super().forward(learner, batch)
 
-    @property
-    def attention(self) -> FlatAttention:
-        return KERNELS[self._kernel]
-
     def _find_kernel(self, model: HeadedBert) -> str:
         """The attention kernel to use. SettingsError where the configured one cannot be used.
 
         For padded rows "auto" is PyTorch's choice. For sequences without padding it is the first kernel that
         works, in the order of KERNELS, where those for sequences of many lengths come first.
         """
-        if self._attention != "auto" or self.config.has_rows:
+        if self._attention != "auto" or self.config.keys["rows"]:
             return self._ask_pytorch(model, self._attention)
         for name in KERNELS:
             _allow(name)
@@ -134,7 +130,7 @@ class Cuda(Device):
         sizes = (2, shape.num_attention_heads, length, head)
         query = torch.zeros(sizes, dtype=half, device=self.torch_device, requires_grad=True)
         mask = torch.ones(2, 1, 1, length, dtype=torch.bool, device=query.device)
-        padded = self.config.has_rows or KERNELS[kernel] is padded_attention
+        padded = self.config.keys["rows"] or KERNELS[kernel] is padded_attention
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -201,7 +197,7 @@ def _reason(kernel: str, messages: list[str]) -> str:
 
 def _why_plain(config: Config) -> str:
     """The reason not to compile the model unless the configuration asks for it, or "" to compile it."""
-    is_split = config.run.strategy not in ("auto", "replicated") or config.plan is not None
+    is_split = config.run.strategy not in ("auto", "replicated") or config.keys["plan"] is not None
     if config.run.compile is not None or is_split:
         return _PLAIN
     if config.is_finetuning:

@@ -8,7 +8,7 @@ from bertdata.io import storage
 from bertdata.io.assets import VOCABULARIES
 from trainer.collectives.launchers import launched
 from trainer.config.finetuning import FinetuningSection
-from trainer.config.flags import make_config
+from trainer.config.flags import make_configs
 from trainer.config.keys import section_keys
 from trainer.config.settings import Config
 from trainer.config.task_names import task_flags
@@ -57,11 +57,8 @@ def make_task_config(
     known: keys that are known already, as a run's; what is given goes before them.
     """
     below = dict(known or {})
-
-    def defaults(given: Mapping[str, Any]) -> dict[str, Any]:
-        return task_defaults({**below, **given}) | below
-
-    return make_config(task_flags(arguments), prog, defaults=defaults)
+    words = task_flags(arguments)
+    return make_configs(words, prog, lambda keys: task_defaults({**below, **keys}) | below)[-1]
 
 
 def task_defaults(given: Mapping[str, Any]) -> dict[str, Any]:

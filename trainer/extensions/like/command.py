@@ -1,6 +1,5 @@
 """``python -m trainer like PROGRAM ARGUMENTS ... [-- FLAGS]``: another program's command with its meaning."""
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from trainer.devices.choice import AUTO, look_for
 from trainer.extensions.like.machine import with_shapes
 from trainer.extensions.like.program import DOOR, Meaning, find_program, programs
 from trainer.run.path_check import check_paths
+from trainer.run.pretrain_command import announce_torch
 
 USAGE = f"""\
 Example:
@@ -122,8 +122,7 @@ def _work(meaning: Meaning, phases: Sequence[Config], arguments: Sequence[str]) 
         check_paths(phases)
     if launched(phases[0], "like", *arguments):
         return
-    if "torch" not in sys.modules and find_rank()[0] == 0:
-        say_error("trainer: importing torch")
+    announce_torch()
     if meaning.evaluate is not None:
         from trainer.run.evaluate import evaluate
 

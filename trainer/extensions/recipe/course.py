@@ -10,10 +10,10 @@ from bertdata.errors import SettingsError
 from bertdata.loaders.modernbert.settings import ModernBertSettings, TokenWarmup
 from bertdata.loaders.modernbert.warmup import BatchWarmup
 from trainer.config.recipe import RecipeSection
-from trainer.config.schedule import Schedule
 from trainer.config.section import check
 from trainer.config.settings import Config
-from trainer.data.dealing import Rows
+from trainer.config.updates import Schedule
+from trainer.data.examples import Rows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bertdata.config.declared import setting_of
 from trainer.config.device_keys import DeviceSection, option
-from trainer.config.section import BY_UPDATE
+from trainer.config.update_options import BY_UPDATE
 
 _STRING = {"type": "string"}
 

@@ -27,11 +27,10 @@ from tests.support.training_runs import Trainer, errors, losses, tensors, words
 from trainer.checkpoint.state import find_checkpoints
 from trainer.config.masking import MaskingSection
 from trainer.config.settings import Config
-from trainer.data.batches import FlatBatch
+from trainer.data.batches import FlatBatch, make_form
 from trainer.data.budgets import sample_sizes
-from trainer.data.dealing import Rows
 from trainer.data.evaluation import evaluation_batches
-from trainer.data.flat import make_form
+from trainer.data.examples import Rows
 from trainer.data.loader import Loader
 from trainer.data.opening import describe_phase, for_training, open_configured
 from trainer.extensions.loading.bins import RowsFromBins
@@ -246,7 +245,7 @@ def test_rates_go_from_the_first_to_the_last(schedule, expected_rates):
 
 
 def test_packed_rows_have_masks_by_the_number_of_the_sequence(datasets, tmp_path, small_vocabulary_file):
-    source = open_configured(Config(), str(datasets["tfrecord-masked"]))
+    source = open_configured(Config.of(), str(datasets["tfrecord-masked"]))
     layout = replace(source.layout, packing="flat", sequences_per_row=2, max_seq_length=2 * LENGTH)
     batch = next(iter(source.batches(source.shards[0])))
     ends = np.array([*range(1, len(batch), 2), len(batch)], np.uint32)  # the first row has one example
@@ -284,7 +283,7 @@ def test_more_slots_than_the_datasets_hold_more_masks(datasets):
 
 
 def test_budgets_count_the_masks_that_will_be_drawn(datasets):
-    static = sample_sizes(open_configured(Config(), str(datasets["tfrecord-masked"])))
+    static = sample_sizes(open_configured(Config.of(), str(datasets["tfrecord-masked"])))
     dynamic = rows_of(opened(datasets["tfrecord-unmasked"])).sizes()
     assert dynamic.masks_per_token == pytest.approx(static.masks_per_token)
     assert (dynamic.lengths == static.lengths).all()

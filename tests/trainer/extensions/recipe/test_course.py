@@ -10,8 +10,8 @@ from bertdata.errors import SettingsError
 from bertdata.loaders.modernbert.settings import ModernBertSettings, TokenWarmup
 from bertdata.loaders.modernbert.warmup import BatchWarmup
 from trainer.config.settings import Config
-from trainer.data.dealing import Rows, find_rows
-from trainer.data.flat import make_form
+from trainer.data.batches import make_form
+from trainer.data.examples import Rows, find_rows
 from trainer.data.loader import Loader
 from trainer.data.opening import for_training, open_configured
 from trainer.extensions.recipe.course import UpdateCourse, grow, plan_course
@@ -58,7 +58,7 @@ def rows_of(config: Config) -> Rows:
 
 def updates_of(config: Config, count: int, *, most=6, workers=1, rank=0, position=(0, 0), step=0):
     rows, size, most = rows_of(config), 2, most // workers
-    course = plan_course(config, rows, workers, size, most) if config.recipe else None
+    course = plan_course(config, rows, workers, size, most) if "recipe" in config.others else None
     form = make_form(rows, batch_size=size, micro_batches=workers * most)
     kind = Loader if course is None else partial(GrowingLoader, course)
     loader = kind(

@@ -6,10 +6,10 @@ from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.extensions.formats.hub_cache import SIZES
-from trainer.extensions.like.constants import BERT_LARGE, HDF5_DATA, TRANSFORMERS_ADAMW, micro_batch
+from trainer.extensions.like.constants import BERT_LARGE, HDF5_DATA, NVLAMB, TRANSFORMERS_ADAMW, micro_batch
 from trainer.extensions.like.flag_tables import phase_keys
 from trainer.extensions.like.habana.demo_bert_flags import FIRST, LATER
-from trainer.extensions.like.habana.run_pretraining import ALWAYS, packed
+from trainer.extensions.like.habana.run_pretraining import packed
 from trainer.extensions.like.nvidia.run_pretraining import continued, started
 from trainer.extensions.like.program import Meaning, Program
 
@@ -64,8 +64,8 @@ def _pretraining(given: Given) -> Meaning:
 def _phase(given: Given, number: int) -> dict[str, Any]:
     """The keys of a phase, counted from 0."""
     shape = {"model_config": given["config_file"]} if given["config_file"] else BERT_LARGE
-    keys = shape | ALWAYS | _common(given, given["world_size"])
-    keys |= phase_keys(given, PROGRAM.flags("pretraining", given.version).table, number)
+    keys = shape | NVLAMB | {"gelu": "exact"} | _common(given, given["world_size"])
+    keys |= phase_keys(given, number)
     keys |= {
         "train_data": (given["data_dir"] or _USUAL_DATA)[number],
         "max_predictions_per_seq": _MOST_PREDICTIONS[number],
@@ -93,8 +93,7 @@ def _phase(given: Given, number: int) -> dict[str, Any]:
 def _finetuning(given: Given) -> Meaning:
     cards = 8 if given["dist"] and given["world_size"] == 1 else given["world_size"]
     task, steps = given["task_name"], given["max_steps"] or 0
-    keys = TRANSFORMERS_ADAMW | _common(given, cards)
-    keys |= phase_keys(given, PROGRAM.flags("finetuning", given.version).table) | _files(given)
+    keys = TRANSFORMERS_ADAMW | _common(given, cards) | phase_keys(given) | _files(given)
     keys |= {
         "start_from_ckpt": SIZES[given["model_name_or_path"]],
         "gelu": "exact",
@@ -106,8 +105,6 @@ def _finetuning(given: Given) -> Meaning:
     }
     if steps > 0:  # the program makes one update more, whose rate is 0
         keys |= {"steps": steps, "num_train_epochs": None}
-    epochs = given["num_train_epochs"]
-    length = f"{steps} updates" if steps > 0 else "1 epoch" if epochs == 1 else f"{epochs} epochs"
     is_lazy = _mode(given) == "lazy" and given["device"] == "hpu"
     if task == "mrpc" and not given.version and is_lazy:
         given.warn("MRPC in lazy mode: the original stops here, as its run_glue.py has no --use_lazy_mode")
@@ -115,7 +112,7 @@ def _finetuning(given: Given) -> Meaning:
         given.warn("the original drops the last partial batch of an epoch, here the next epoch fills it")
     if given.values.get("model_type", "bert") != "bert":
         given.warn(f"model_type {given['model_type']}: the model trained here is BERT")
-    return Meaning(what=f"{task}, {length}", phases=[keys])
+    return Meaning(what=task, phases=[keys])
 
 
 def _files(given: Given) -> dict[str, Any]:

@@ -11,13 +11,13 @@ from torch.nn import functional as F
 
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
-from trainer.data.batches import Sequences
+from trainer.data.batches import FlatAttention, Sequences
 from trainer.devices.counting import host_attention
 from trainer.devices.window_blocks import scored_pairs
-from trainer.extensions.splitting.plan.plan import BOTH, SMALL, WORDS
+from trainer.extensions.splitting.plan.plan import BOTH, SMALL, WORDS, Plan
 from trainer.extensions.splitting.plan.request import PlanRequest
-from trainer.model.bert import Heads, Logits
-from trainer.model.layers import Dense, FlatAttention
+from trainer.model.bert import Logits, Predictions
+from trainer.model.layers import Dense
 from trainer.model.pretraining import cross_entropy, pretraining_loss, words_loss
 from trainer.model.task import find_kind
 from trainer.registry import find
@@ -137,40 +137,39 @@ def _sequences(shape: Shape) -> Sequences:
 class WordsPart(ModelPart):
     """The masked-word head and its loss, without a pooler. words: the word embeddings."""
 
-    _pairs = False
-
     def __init__(self, config: ModelConfig, shape: Shape) -> None:
         super().__init__(config, shape)
-        self.heads = Heads(config, self._pairs)
+        self.predictions = Predictions(config)
         self.words = nn.Parameter(torch.zeros(config.padded_vocab_size, config.hidden_size))
         self._first = torch.arange(shape.rows) * shape.length
         self._masked = (self._first[:, None] + torch.arange(shape.masked)).reshape(-1)
-        self._labels = torch.zeros(len(self._masked), dtype=torch.int64)
-        self._weights = torch.ones(len(self._masked))
+        # The batch, of which the loss reads nothing else.
+        self._batch: Any = SimpleNamespace(
+            masked_lm_ids=torch.zeros(len(self._masked), dtype=torch.int64),
+            masked_lm_weights=torch.ones(len(self._masked)),
+            next_sentence_labels=torch.zeros(shape.rows, dtype=torch.int32),
+        )
 
     def forward(self, *given: Tensor) -> Tensors:
-        return (words_loss(self._logits(given[-1]), cross_entropy)[0],)
+        return (words_loss(self._logits(given[-1]), self._batch, cross_entropy)[0],)
 
     def _logits(self, normed: Tensor) -> Logits:
-        words = self.heads.predictions(normed.index_select(0, self._masked), self.words)
-        return Logits(words, None, self._labels, self._weights)
+        words = self.predictions(normed.index_select(0, self._masked), self.words)
+        return Logits(words, None)
 
 
 class HeadsPart(WordsPart):
     """Pooler, both heads and loss of pre-training."""
 
-    _pairs = True
-
     def __init__(self, config: ModelConfig, shape: Shape) -> None:
         super().__init__(config, shape)
         self.pooler = Dense(config.hidden_size, config.hidden_size)
-        # The batch, of which the loss reads nothing else.
-        self._batch: Any = SimpleNamespace(next_sentence_labels=torch.zeros(shape.rows, dtype=torch.int32))
+        self.seq_relationship = nn.Linear(config.hidden_size, 2)
 
     def forward(self, *given: Tensor) -> Tensors:
         normed = given[-1]
         pooled = torch.tanh(self.pooler.dense(normed.index_select(0, self._first)))
-        logits = replace(self._logits(normed), next_sentence=self.heads.seq_relationship(pooled))
+        logits = replace(self._logits(normed), next_sentence=self.seq_relationship(pooled))
         return (pretraining_loss(logits, self._batch).loss,)
 
 
@@ -207,9 +206,25 @@ def part_names(config: ModelConfig) -> tuple[str, ...]:
     return ("embeddings", *dict.fromkeys(layer_names(config)), "heads")
 
 
+_HEADS = {BOTH: HeadsPart, WORDS: WordsPart, SMALL: LinearPart}
+"""The part above the encoder, by a plan's head."""
+
+
 def head_of(task: str) -> str:
-    """The head of the task's models, a name of ``plan.HEADS``."""
-    return {HeadsPart: BOTH, WordsPart: WORDS, LinearPart: SMALL}[_above_encoder(task)]
+    """The head of the task's models, as a plan has it."""
+    return next(head for head, part in _HEADS.items() if part is _above_encoder(task))
+
+
+def count_weights(plan: Plan) -> int:
+    """Trained values of the plan's model, those of its head and of the vocabulary's padding included."""
+    config = ModelConfig.from_dict(plan.model)
+    shape = Shape(rows=1, length=1, masked=1, attention="fused")
+    with torch.device("meta"):
+        above = _HEADS[plan.head or BOTH](config, shape)
+        layers = [LayerPart(config, shape, number) for number in range(config.num_hidden_layers)]
+        parts = [EmbeddingsPart(config, shape), *layers, above]
+    tied = above.words.numel() if isinstance(above, WordsPart) else 0
+    return sum(weight.numel() for part in parts for weight in part.parameters()) - tied
 
 
 def _above_encoder(head: str) -> type[ModelPart]:

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from trainer.config.finetuning import FinetuningSection
+from trainer.config.finetuning import PRETRAINING, FinetuningSection
 from trainer.config.model import ModelConfig
-from trainer.config.section import PRETRAINING, check
+from trainer.config.section import check
 from trainer.config.settings import Config
 from trainer.config.split import SplitSection
 from trainer.extensions.splitting.plan.rates import DeviceRate, ShardingRate

@@ -8,8 +8,8 @@ import torch
 from bertdata.errors import SettingsError
 from trainer.config.run_options import WorkersSection
 from trainer.config.settings import Config
-from trainer.config.update import Preset
 from trainer.config.update_options import ScalingSection
+from trainer.config.updates import Preset
 from trainer.extensions.vendors.ipu.device import Ipu
 from trainer.extensions.vendors.ipu.stages import IpuPipeline
 from trainer.extensions.vendors.keys import IpuSection
