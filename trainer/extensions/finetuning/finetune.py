@@ -99,7 +99,7 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
     files = find_files(config)
     if files.evaluation is None and given.do_eval and given.task_dir is not None:
         runtime.log(f"{given.task_dir}: holds no {names_looked_for(given, 1)}: nothing is evaluated")
-    labels = find_data(config.task).check_files(config, files.train, files.evaluation)
+    labels = find_data(config.task).check_files(given, files.train, files.evaluation)
     keys |= {"vocab": found.path, "lower_case": lower_case, "labels": labels}
     config = config.changed(**keys)
     if files.train is not None and config.run.do_train:

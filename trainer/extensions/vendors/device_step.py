@@ -47,7 +47,6 @@ class DeviceStep(WeightStep):
     """Clipping by the device, then the optimiser's ``step``. No update is skipped."""
 
     applied = 0
-    gradient_norm: Tensor | None = None
 
     def __init__(
         self, config: Config, device: SteppingDevice, preset: Preset, groups: list[dict[str, Any]]
