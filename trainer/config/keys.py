@@ -24,14 +24,12 @@ DEVICE_OPTIONS = "device_options"
 
 def properties() -> dict[str, dict[str, Any]]:
     """The schema of each key, in the order of the sections."""
-    published: dict[str, dict[str, Any]] = load_schema("trainer")["properties"]
-    return published
+    return load_schema("trainer")["properties"]
 
 
 def device_properties() -> dict[str, dict[str, Any]]:
     """The schema of each key that has an effect on some devices only."""
-    found: dict[str, dict[str, Any]] = properties()[DEVICE_OPTIONS]["properties"]
-    return found
+    return properties()[DEVICE_OPTIONS]["properties"]
 
 
 @cache

@@ -139,8 +139,7 @@ class Config:
     @property
     def schedule_kind(self) -> ScheduleKind:
         """The learning-rate schedule's formula, and how it reads the settings."""
-        kind: ScheduleKind = find("schedule", self.schedule_name)
-        return kind
+        return find("schedule", self.schedule_name)
 
     def find_warmup(self, steps: int) -> Warmup:
         """The warm-up of a training of so many updates. SettingsError where it does not end in them."""

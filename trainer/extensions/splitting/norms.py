@@ -65,5 +65,4 @@ class StageNorms(Norms):
         every = own.new_zeros(self._size)
         every[self._places] = own[self._counted]
         self._group.sum(every)
-        norm: Tensor = torch.linalg.vector_norm(every)
-        return norm
+        return torch.linalg.vector_norm(every)

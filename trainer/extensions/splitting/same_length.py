@@ -48,11 +48,10 @@ def _longer(batch: FlatBatch, more: int) -> FlatBatch:
 def _wider(batch: Any, more: int) -> Batch:
     """With rows (``trainer.extensions.loading.row_batches``) that are so many positions wider."""
     positions = batch.position_ids
-    wider: Batch = replace(
+    return replace(
         batch,
         input_ids=F.pad(batch.input_ids, (0, more)),
         token_type_ids=F.pad(batch.token_type_ids, (0, more)),
         attention_mask=F.pad(batch.attention_mask, (0, more)),
         position_ids=None if positions is None else F.pad(positions, (0, more)),
     )
-    return wider
