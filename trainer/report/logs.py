@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bertdata.io import storage
-from bertdata.io.terminal import say_error
+from bertdata.io.terminal import in_words, say_error
 from trainer.model.task import Columns
 from trainer.registry import find
 from trainer.report.reporter import MEASURES, Logger, Values
@@ -57,20 +57,6 @@ class Terminal(Logger):
         shown = f"{self._shown.replace('_', ' ')} {row[self._shown]:.4f}"
         left = (self._steps - row["step"]) * row.get("seconds_per_update", 0.0)
         return _words({**row, "shown": shown, "left": in_words(left) if left else None})
-
-
-def in_words(seconds: float) -> str:
-    """A time in one or two units: ``45 s``, ``12 min``, ``3 h 5 min``, ``2 d 4 h``."""
-    minutes = round(seconds / 60)
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    if minutes < 60:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 24:
-        return f"{hours} h {minutes} min"
-    days, hours = divmod(hours, 24)
-    return f"{days} d {hours} h"
 
 
 def _words(values: Values) -> dict[str, str]:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from bertdata.errors import SettingsError, StorageError
+from bertdata.io.terminal import in_words
 from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT
 from tests.support.report_records import COLUMNS, Clock, Recorder, evaluation, record, report, train
 from trainer.config.settings import Config
-from trainer.report.logs import in_words
 from trainer.report.reporter import (
     Reporter,
     make_reporter,
