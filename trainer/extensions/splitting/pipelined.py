@@ -11,7 +11,6 @@ from trainer.config.run_options import WorkersSection
 from trainer.config.update import Preset
 from trainer.data.batches import Batch
 from trainer.extensions.splitting.held import TIED, is_second
-from trainer.extensions.splitting.norms import StageNorms
 from trainer.extensions.splitting.same_length import token_rows, with_same_length
 from trainer.extensions.splitting.split_strategy import SplitInference, SplitStrategy
 from trainer.extensions.splitting.stage import WorkerStage, make_schedule
@@ -118,6 +117,42 @@ class Pipelined(SplitStrategy):
 
     def release(self) -> None:
         self.groups.close()
+
+
+class StageNorms(Norms):
+    """Norms over the stages of a pipeline, each of which has whole weights or shards of them.
+
+    The norms of all weights are brought together in the order of the whole model, so that the norm of all
+    has the bits that one process gives for the same gradients.
+    """
+
+    def __init__(
+        self, group: Subgroup, order: Sequence[str], names: Sequence[str], of_weights: Norms
+    ) -> None:
+        """order: names of the whole model's trained weights, in the order of the optimiser's groups.
+
+        names: those of this stage, in that order; "" in place of one that another stage counts. of_weights:
+        norms of this stage's weights.
+        """
+        self._group, self._of_weights = group, of_weights
+        self._size, self._own = len(order), len(names)
+        self._counted = [number for number, name in enumerate(names) if name]
+        self._places = [order.index(names[number]) for number in self._counted]
+
+    def size(self, weight: Tensor) -> int:
+        return self._of_weights.size(weight)
+
+    def each(self, tensors: Sequence[Tensor]) -> Tensor:
+        return self._of_weights.each(tensors)
+
+    def all(self, tensors: Sequence[Tensor]) -> Tensor:
+        assert len(tensors) == self._own, "a weight without gradient"
+        own = self.each(tensors)
+        every = own.new_zeros(self._size)
+        every[self._places] = own[self._counted]
+        self._group.sum(every)
+        norm: Tensor = torch.linalg.vector_norm(every)
+        return norm
 
 
 def _find_norms(worker: Worker, pipeline: Subgroup, of_weights: Norms) -> StageNorms:

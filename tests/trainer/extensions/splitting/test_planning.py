@@ -10,7 +10,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.errors import ReportedError
-from trainer.extensions.splitting.divide import divide, find_plan
+from trainer.extensions.splitting.divide import divide, find_plan, find_rate, fits_as_configured
 from trainer.extensions.splitting.plan import fit
 from trainer.extensions.splitting.plan.costs import analytic_costs
 from trainer.extensions.splitting.plan.meshes import meshes_of
@@ -18,7 +18,6 @@ from trainer.extensions.splitting.plan.plan import Plan
 from trainer.extensions.splitting.plan.planner import least_memory, make_plan
 from trainer.extensions.splitting.plan.rates import DeviceRate, ShardingRate
 from trainer.extensions.splitting.plan.request import PlanRequest
-from trainer.extensions.splitting.planning import find_rate, fits_as_configured
 from trainer.model.pretraining import MaskedWords, Pretraining
 from trainer.model.task import Task
 from trainer.run.dividing import device_memory
@@ -125,8 +124,8 @@ def test_bandwidths_that_are_not_given_are_measured(monkeypatch, may_shard):
         asked.append(("sharding", device.name, workers.size, dtype))
         return ShardingRate(forward=2e6, backward=1e6)
 
-    monkeypatch.setattr("trainer.extensions.splitting.planning.measure_bandwidth", bandwidth)
-    monkeypatch.setattr("trainer.extensions.splitting.planning.measure_sharding", sharding)
+    monkeypatch.setattr("trainer.extensions.splitting.divide.measure_bandwidth", bandwidth)
+    monkeypatch.setattr("trainer.extensions.splitting.divide.measure_sharding", sharding)
     monkeypatch.setattr(fit, "_has_fully_shard", lambda: may_shard)
     settings = {"strategy": "sharded" if may_shard else "pipelined"}
     plan = find_plan(runtime(bandwidth=None, **settings), SHAPE, 64)
@@ -152,7 +151,7 @@ def test_a_worker_alone_measures_no_bandwidth(monkeypatch):
         def gather(self, value):
             return [value]
 
-    monkeypatch.setattr("trainer.extensions.splitting.planning.with_bandwidths", None)
+    monkeypatch.setattr("trainer.extensions.splitting.divide.with_bandwidths", None)
     assert find_plan(runtime(Alone, bandwidth=None, strategy="sharded"), SHAPE, 64) is not None
 
 
@@ -166,7 +165,7 @@ def profiles(monkeypatch):
         slow = replace(request, rate=DeviceRate(flops=5e4, bytes=1e4))
         return analytic_costs(slow, {mesh.rows for mesh in meshes_of(request)})
 
-    monkeypatch.setattr("trainer.extensions.splitting.planning.profiled_costs", costs)
+    monkeypatch.setattr("trainer.extensions.splitting.divide.profiled_costs", costs)
     return asked
 
 

@@ -85,30 +85,36 @@ def costs_between(
     seconds: the times for a number of rows. step: ModelCosts.step. Operations and kept bytes are linear; the
     memory of the busiest moment is convex, so that the line is not below it.
     """
-    least, most = min(rows), max(rows)
-    low, high = (
-        {name: PartCosts(**(one._asdict() | times[name]._asdict())) for name, one in prints.items()}
-        for prints, times in ((footprints(request, size), seconds(size)) for size in (least, most))
-    )
+    known = {
+        size: {
+            name: PartCosts(**(one._asdict() | times[name]._asdict()))
+            for name, one in footprints(request, size).items()
+        }
+        for size, times in ((size, seconds(size)) for size in (min(rows), max(rows)))
+    }
 
     @cache
     def costs(size: int) -> ModelCosts:
-        fraction = (size - least) / max(1, most - least)
-        parts = {name: between(low[name], high[name], fraction) for name in low}
+        parts = on_line(known, size)
         layers = tuple(parts[name] for name in layer_names(request.model))
         return ModelCosts(embeddings=parts["embeddings"], layers=layers, heads=parts["heads"], step=step)
 
     return costs
 
 
-def between(low: Numbers, high: Numbers, fraction: float) -> Numbers:
-    """The record at a fraction of the way from low to high. Whole numbers stay whole."""
+def on_line(known: Mapping[int, Mapping[str, Numbers]], rows: int) -> Mapping[str, Numbers]:
+    """The records for so many rows, on the line through those of the least and of the most rows.
 
-    def at(first: Any, last: Any) -> Any:
+    known: by rows and name. Whole numbers stay whole.
+    """
+    least, most = min(known), max(known)
+    fraction = (rows - least) / max(1, most - least)
+
+    def between(first: Any, last: Any) -> Any:
         value = first + fraction * (last - first)
         return round(value) if isinstance(first, int) else value
 
-    return type(low)(*map(at, low, high))
+    return {name: type(low)(*map(between, low, known[most][name])) for name, low in known[least].items()}
 
 
 def footprints(request: PlanRequest, rows: int) -> Mapping[str, Footprint]:

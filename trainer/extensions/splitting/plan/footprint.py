@@ -19,14 +19,7 @@ from torch.utils._pytree import tree_leaves
 from trainer.config.model import ModelConfig
 from trainer.devices.counting import HOST, flop_counter, host_autocast
 from trainer.devices.device import HALVES
-from trainer.extensions.splitting.plan.parts import (
-    LayerPart,
-    ModelPart,
-    Shape,
-    WordsPart,
-    make_part,
-    part_names,
-)
+from trainer.extensions.splitting.plan.parts import ModelPart, Shape, make_part, part_names
 from trainer.model.modernbert import RotaryAttention
 
 
@@ -77,13 +70,12 @@ def measure_part(part: ModelPart, shape: Shape, precision: str) -> Footprint:
     dtype = HALVES.get(precision, torch.float32)
     given = tuple(tensor.requires_grad_() for tensor in part.given(dtype))
     live = LiveBytes(byte_masks=shape.attention == "fused")
-    seen = part.seen if isinstance(part, LayerPart) else shape.length
-    with live, flop_counter(seen) as forward, host_autocast(dtype):
+    with live, flop_counter(part.seen) as forward, host_autocast(dtype):
         handed = part(*given)
     kept, moved = live.now, live.moved
-    with live, flop_counter(seen) as backward:
+    with live, flop_counter(part.seen) as backward:
         torch.autograd.backward(handed, [torch.ones_like(one) for one in handed])
-    tied = part.words.numel() if isinstance(part, WordsPart) else 0
+    tied = 0 if part.words is None else part.words.numel()
     linear = [weight for one in part.modules() if isinstance(one, nn.Linear) for weight in one.parameters()]
     cast = sum(weight.numel() for weight in linear) + tied  # values that autocast copies
     return Footprint(

@@ -14,7 +14,7 @@ from trainer.config.modernbert import ModernBertConfig
 from trainer.data.batches import Sequences
 from trainer.devices.counting import host_attention
 from trainer.devices.window_blocks import scored_pairs
-from trainer.extensions.splitting.plan.plan import BOTH, SMALL, WORDS
+from trainer.extensions.splitting.plan.plan import BOTH, HEADS, SMALL, WORDS
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.model.bert import Heads, Logits
 from trainer.model.layers import Dense, FlatAttention
@@ -56,7 +56,8 @@ def shape_of(request: PlanRequest, rows: int, flat_attention: FlatAttention = ho
 class ModelPart(nn.Module, ABC):
     """A part of the model with its input. ``forward`` takes what the part before hands over.
 
-    takes: so many tensors.
+    takes: so many tensors. seen: tokens of which a token has a score, on average. words: the word embeddings
+    where the part reads those of the embeddings.
     """
 
     takes = 1
@@ -64,6 +65,8 @@ class ModelPart(nn.Module, ABC):
     def __init__(self, config: ModelConfig, shape: Shape) -> None:
         super().__init__()
         self._size = (shape.rows * shape.length, config.hidden_size)
+        self.seen: float = shape.length
+        self.words: nn.Parameter | None = None
 
     def given(self, dtype: torch.dtype) -> Tensors:
         """Tensors in place of the output of the part before, of the type that products have."""
@@ -100,16 +103,12 @@ class EmbeddingsPart(ModelPart):
 
 
 class LayerPart(ModelPart):
-    """One layer of the encoder. It takes two tensors where norms come first.
-
-    seen: tokens of which a token has a score, on average.
-    """
+    """One layer of the encoder. It takes two tensors where norms come first."""
 
     def __init__(self, config: ModelConfig, shape: Shape, number: int) -> None:
         super().__init__(config, shape)
         self.layer: Any = find("encoder", config.model_type).new_layer(config, number)
         self.takes = 2 if config.megatron_residual_connection else 1
-        self.seen: float = shape.length
         self._sequences: Any = _sequences(shape)
         if isinstance(config, ModernBertConfig):
             from trainer.model.modernbert import RotarySequences
@@ -134,56 +133,38 @@ def _sequences(shape: Shape) -> Sequences:
     return PaddedSequences(torch.ones(shape.rows, shape.length, dtype=torch.int32))
 
 
-class WordsPart(ModelPart):
-    """The masked-word head and its loss, without a pooler. words: the word embeddings."""
+class HeadsPart(ModelPart):
+    """Everything above the encoder with its loss: the heads of pre-training, or of one's arguments in HEADS.
 
-    _pairs = False
+    A small layer has two outputs a token, in place of the head of a task.
+    """
 
-    def __init__(self, config: ModelConfig, shape: Shape) -> None:
+    def __init__(self, config: ModelConfig, shape: Shape, *, words: bool, pairs: bool) -> None:
         super().__init__(config, shape)
-        self.heads = Heads(config, self._pairs)
-        self.words = nn.Parameter(torch.zeros(config.padded_vocab_size, config.hidden_size))
-        self._first = torch.arange(shape.rows) * shape.length
-        self._masked = (self._first[:, None] + torch.arange(shape.masked)).reshape(-1)
+        width, first = config.hidden_size, torch.arange(shape.rows) * shape.length
+        self.pooler = Dense(width, width) if pairs else None
+        self.heads: Any = Heads(config, pairs) if words else nn.Linear(width, 2)
+        if words:
+            self.words = nn.Parameter(torch.zeros(config.padded_vocab_size, width))
+        self._first, self._masked = first, (first[:, None] + torch.arange(shape.masked)).reshape(-1)
         self._labels = torch.zeros(len(self._masked), dtype=torch.int64)
         self._weights = torch.ones(len(self._masked))
-
-    def forward(self, *given: Tensor) -> Tensors:
-        return (words_loss(self._logits(given[-1]), cross_entropy)[0],)
-
-    def _logits(self, normed: Tensor) -> Logits:
-        words = self.heads.predictions(normed.index_select(0, self._masked), self.words)
-        return Logits(words, None, self._labels, self._weights)
-
-
-class HeadsPart(WordsPart):
-    """Pooler, both heads and loss of pre-training."""
-
-    _pairs = True
-
-    def __init__(self, config: ModelConfig, shape: Shape) -> None:
-        super().__init__(config, shape)
-        self.pooler = Dense(config.hidden_size, config.hidden_size)
         # The batch, of which the loss reads nothing else.
         self._batch: Any = SimpleNamespace(next_sentence_labels=torch.zeros(shape.rows, dtype=torch.int32))
 
     def forward(self, *given: Tensor) -> Tensors:
         normed = given[-1]
-        pooled = torch.tanh(self.pooler.dense(normed.index_select(0, self._first)))
-        logits = replace(self._logits(normed), next_sentence=self.heads.seq_relationship(pooled))
+        if self.words is None:
+            return (self.heads(normed).float().logsumexp(-1).mean(),)
+        pooled = None
+        if self.pooler is not None:
+            pooled = torch.tanh(self.pooler.dense(normed.index_select(0, self._first)))
+        words = self.heads.predictions(normed.index_select(0, self._masked), self.words)
+        logits = Logits(words, None, self._labels, self._weights)
+        if pooled is None:
+            return (words_loss(logits, cross_entropy)[0],)
+        logits = replace(logits, next_sentence=self.heads.seq_relationship(pooled))
         return (pretraining_loss(logits, self._batch).loss,)
-
-
-class LinearPart(ModelPart):
-    """Pooler and one linear layer with two outputs a token, in place of the small head of a task."""
-
-    def __init__(self, config: ModelConfig, shape: Shape) -> None:
-        super().__init__(config, shape)
-        self.pooler = Dense(config.hidden_size, config.hidden_size)
-        self.output = nn.Linear(config.hidden_size, 2)
-
-    def forward(self, *given: Tensor) -> Tensors:
-        return (self.output(given[-1]).float().logsumexp(-1).mean(),)
 
 
 def make_part(name: str, config: ModelConfig, shape: Shape, head: str) -> ModelPart:
@@ -192,7 +173,7 @@ def make_part(name: str, config: ModelConfig, shape: Shape, head: str) -> ModelP
         return EmbeddingsPart(config, shape)
     if name in (layers := layer_names(config)):
         return LayerPart(config, shape, layers.index(name))
-    return _above_encoder(head)(config, shape)
+    return HeadsPart(config, shape, **HEADS[head_of(head)])
 
 
 def layer_names(config: ModelConfig) -> tuple[str, ...]:
@@ -209,12 +190,7 @@ def part_names(config: ModelConfig) -> tuple[str, ...]:
 
 def head_of(task: str) -> str:
     """The head of the task's models, a name of ``plan.HEADS``."""
-    return {HeadsPart: BOTH, WordsPart: WORDS, LinearPart: SMALL}[_above_encoder(task)]
-
-
-def _above_encoder(head: str) -> type[ModelPart]:
-    """The part that stands for everything above the encoder of the task's models."""
-    model = find_kind(head).model_class
+    model = find_kind(task).model_class
     if not model.ties_words:
-        return LinearPart
-    return HeadsPart if model.pairs else WordsPart
+        return SMALL
+    return BOTH if model.pairs else WORDS

@@ -90,16 +90,15 @@ class Search:
         assert quickest is not None
         if quickest.total + repeats * shortest >= below:
             return None
+        if not repeats:
+            return quickest
         best: LayerDivision | None = None
-        found: LayerDivision | None = quickest
-        if repeats:
-            found = self._solve(shortest, end_limit)
-        limit = FAR
+        limit, found = FAR, self._solve(shortest, end_limit)
         while found is not None:
             if (passes := found.passes(self._micro_batches)) < below:
                 best, below = found, passes
             # A longer longest time than this would not be made good by the least sum.
-            limit = min(limit, (below - 1 - quickest.total) // repeats) if repeats else shortest
+            limit = min(limit, (below - 1 - quickest.total) // repeats)
             if limit <= shortest:
                 break
             found = self._solve(limit, end_limit)

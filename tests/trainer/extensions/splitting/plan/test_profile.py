@@ -13,10 +13,15 @@ from trainer.devices.cpu import Cpu
 from trainer.extensions.splitting.plan import profile
 from trainer.extensions.splitting.plan.costs import PassTimes
 from trainer.extensions.splitting.plan.footprint import LiveBytes
-from trainer.extensions.splitting.plan.profile import REPETITIONS, profiled_costs
+from trainer.extensions.splitting.plan.profile import (
+    LAYERS,
+    REPETITIONS,
+    Profile,
+    TimedUpdates,
+    profiled_costs,
+)
 from trainer.extensions.splitting.plan.rates import DeviceRate
 from trainer.extensions.splitting.plan.request import PlanRequest
-from trainer.extensions.splitting.plan.timed_updates import LAYERS, Profile, TimedUpdates
 from trainer.extensions.splitting.show.command import run as split
 from trainer.model.bert import BertForMaskedLM
 from trainer.update.lamb import Lamb
