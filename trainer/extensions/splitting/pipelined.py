@@ -62,7 +62,7 @@ class Pipelined(SplitStrategy):
     def __init__(self, worker: Worker) -> None:
         super().__init__(worker)
         self.groups = StageGroups(worker)
-        self.optimiser.norms = _find_norms(worker, self.groups.pipeline, self.held.norms)
+        self.optimiser.norms = StageNorms(worker, self.groups.pipeline, self.held.norms)
         self._stage = WorkerStage(worker, self.step.scale)
         make = partial(make_schedule, worker, self._stage, self.groups.pipeline)
         self._find_schedule = lru_cache(_KEPT_SCHEDULES)(make)
@@ -126,18 +126,17 @@ class StageNorms(Norms):
     has the bits that one process gives for the same gradients.
     """
 
-    def __init__(
-        self, group: Subgroup, order: Sequence[str], names: Sequence[str], of_weights: Norms
-    ) -> None:
-        """order: names of the whole model's trained weights, in the order of the optimiser's groups.
-
-        names: those of this stage, in that order; "" in place of one that another stage counts. of_weights:
-        norms of this stage's weights.
-        """
+    def __init__(self, worker: Worker, group: Subgroup, of_weights: Norms) -> None:
+        """of_weights: norms of this stage's weights."""
         self._group, self._of_weights = group, of_weights
+        preset = configured_preset(worker.config)
+        with torch.device("meta"):
+            whole = worker.task.new_model(worker.model.config)
+        order, names = (_names_by_group(preset, model) for model in (whole, worker.model))
         self._size, self._own = len(order), len(names)
-        self._counted = [number for number, name in enumerate(names) if name]
-        self._places = [order.index(names[number]) for number in self._counted]
+        # The tied weight counts once, on the first stage.
+        own = [number for number, name in enumerate(names) if not is_second(name, worker.division)]
+        self._counted, self._places = own, [order.index(names[number]) for number in own]
 
     def size(self, weight: Tensor) -> int:
         return self._of_weights.size(weight)
@@ -153,15 +152,6 @@ class StageNorms(Norms):
         self._group.sum(every)
         norm: Tensor = torch.linalg.vector_norm(every)
         return norm
-
-
-def _find_norms(worker: Worker, pipeline: Subgroup, of_weights: Norms) -> StageNorms:
-    """The norms of the whole model for an optimiser of this stage."""
-    model, preset = worker.model, configured_preset(worker.config)
-    with torch.device("meta"):
-        whole = worker.task.new_model(model.config)
-    names = ["" if is_second(name, worker.division) else name for name in _names_by_group(preset, model)]
-    return StageNorms(pipeline, _names_by_group(preset, whole), names, of_weights)
 
 
 def _names_by_group(preset: Preset, model: HeadedBert) -> list[str]:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from trainer.extensions.splitting.plan.plan import Plan
@@ -42,17 +41,24 @@ _GAP = 124
 _TICK = 90  # pixels between two ticks at least
 
 
-@dataclass(frozen=True, slots=True)
 class Axis:
-    """Spans of time from left to right, with a gap between two of them.
+    """The time of a plan's events from left to right, in which passes are wide enough to be told apart.
 
-    left: the first pixel. scale: pixels of a second. left_out: micro-batches between the spans.
+    spans: of time; there is a gap between two of them. left_out: micro-batches between the spans.
     """
 
-    left: int
-    scale: float
-    spans: tuple[tuple[float, float], ...]
-    left_out: int = 0
+    def __init__(self, plan: Plan, events: Sequence[Event]) -> None:
+        last = max(event.end for event in events)
+        self.spans: tuple[tuple[float, float], ...] = ((0.0, last),)
+        keep = len(plan.stages) + 6  # the pipeline fills, or drains, and some micro-batches more
+        left_out = plan.micro_batches - 2 * keep
+        self.left_out = left_out if left_out >= 8 else 0
+        if self.left_out:
+            ends = {one.micro_batch: one.end for one in events if (one.stage, one.kind) == (0, BACKWARD)}
+            self.spans = ((0.0, ends[keep - 1]), (ends[plan.micro_batches - keep - 1], last))
+        shown = plan.micro_batches - self.left_out + len(plan.stages)
+        pixels = min(max(_LEAST, _PIXELS * shown), _MOST)
+        self._scale = pixels / sum(end - start for start, end in self.spans)  # pixels of a second
 
     @property
     def right(self) -> int:
@@ -60,11 +66,11 @@ class Axis:
 
     def place(self, seconds: float) -> float:
         """The pixel of a time within the spans."""
-        x = float(self.left)
+        x = float(_LEFT)
         for start, end in self.spans:
             if seconds <= end:
-                return x + (seconds - start) * self.scale
-            x += (end - start) * self.scale + _GAP
+                return x + (seconds - start) * self._scale
+            x += (end - start) * self._scale + _GAP
         raise ValueError(f"{seconds} s is after the end of the axis")
 
     def shown(self, start: float, end: float) -> Iterator[tuple[float, float]]:
@@ -75,7 +81,7 @@ class Axis:
 
     def ticks(self) -> Iterator[float]:
         """Round times (1, 2 or 5 times a power of ten) within the spans."""
-        least = _TICK / self.scale
+        least = _TICK / self._scale
         power = 10.0 ** math.floor(math.log10(least))
         step = next(factor for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9)) * power
         for start, end in self.spans:
@@ -90,7 +96,7 @@ def draw_schedule(plan: Plan) -> str:
     micro-batches those in the middle, which are all alike, are left out.
     """
     events = simulate(plan)
-    axis = make_axis(plan, events, left=_LEFT)
+    axis = Axis(plan, events)
     width, height = axis.right + _RIGHT, _TOP + _ROW * len(plan.stages) + 46
     parts = [
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' width='{width}' "
@@ -211,23 +217,3 @@ def _text(
     return (
         f"<text x='{x:.2f}' y='{y:.2f}' font-size='{size:.4g}' fill='{colour}'{more}>{escape(words)}</text>"
     )
-
-
-def make_axis(plan: Plan, events: Sequence[Event], *, left: int) -> Axis:
-    """An axis for all events of the plan, in which passes are wide enough to be told apart."""
-    spans, left_out = _spans(plan, events)
-    shown = plan.micro_batches - left_out + len(plan.stages)
-    seconds = sum(end - start for start, end in spans)
-    pixels = min(max(_LEAST, _PIXELS * shown), _MOST)
-    return Axis(left, pixels / seconds, spans, left_out)
-
-
-def _spans(plan: Plan, events: Sequence[Event]) -> tuple[tuple[tuple[float, float], ...], int]:
-    """The times to show, and the number of micro-batches that the first stage makes between them."""
-    last = max(event.end for event in events)
-    keep = len(plan.stages) + 6  # the pipeline fills, or drains, and some micro-batches more
-    left_out = plan.micro_batches - 2 * keep
-    if left_out < 8:
-        return ((0.0, last),), 0
-    ends = {one.micro_batch: one.end for one in events if (one.stage, one.kind) == (0, BACKWARD)}
-    return ((0.0, ends[keep - 1]), (ends[plan.micro_batches - keep - 1], last)), left_out
