@@ -111,12 +111,8 @@ def work(kind: str, number: int, folder: Path) -> None:
     torch.set_num_threads(1)
     case = {"memory": MEMORY, "time": TIME}[kind][number]
     request = case.request
-    config = Config.of(
-        optimiser=request.optimiser,
-        batch_size=request.batch_size,
-        precision=request.precision,
-        clipping="per_micro_batch" if request.clips_micro_batches else "per_update",
-    )
+    keys = ("optimiser", "batch_size", "precision", "clipping")
+    config = Config.of(**{name: getattr(request.update, name) for name in keys})
     runtime = begin(config)
     rank = runtime.workers.rank
     measure = measure_memory if kind == "memory" else measure_time
@@ -178,11 +174,11 @@ def updates(plan: Plan, request: PlanRequest, runtime: Runtime) -> Callable[[], 
 
 def micro_batches(request: PlanRequest, count: int) -> list[Batch]:
     """Full sequences, flat."""
-    assert request.batch_size is not None
+    assert request.update.batch_size is not None
     layout = ShardLayout(max_seq_length=LENGTH, max_predictions_per_seq=MASKED)
     data = generated_data(layout, vocabulary_size=request.model.vocab_size, seed=1)
-    form = make_form(Rows(data), batch_size=request.batch_size)
-    loader = Loader(Rows(data), form=form, batch_size=request.batch_size)
+    form = make_form(Rows(data), batch_size=request.update.batch_size)
+    loader = Loader(Rows(data), form=form, batch_size=request.update.batch_size)
     found = [update.batches[0] for update in islice(loader, count)]
     loader.close()
     return found

@@ -27,7 +27,7 @@ from trainer.extensions.splitting.plan.plan import KEPT_PLAN, Plan, parse_plan, 
 from trainer.extensions.splitting.plan.planner import make_plan
 from trainer.extensions.splitting.plan.profile import attention_of, profiled_costs, return_memory
 from trainer.extensions.splitting.plan.rates import SHEETS, USUAL, DeviceRate, sheet_rate
-from trainer.extensions.splitting.plan.request import PlanRequest, request_of
+from trainer.extensions.splitting.plan.request import PlanRequest, configured_examples
 from trainer.extensions.splitting.show.table import plan_lines
 from trainer.run.dividing import device_memory
 from trainer.run.runtime import Runtime
@@ -110,8 +110,7 @@ def _with_update_of(plan: Plan, config: Config, devices: int) -> Config:
     """
     update = config.update
     given = (update.batch_size, update.accumulation, update.global_batch_size, update.replicas)
-    configured = update.global_batch_size or update.examples(update.replicas or devices)
-    examples = configured if any(given) else plan.examples
+    examples = configured_examples(config, devices) if any(given) else plan.examples
     size = update.batch_size or plan.batch_size
     return config.changed(batch_size=size, accumulation=None, global_batch_size=examples, replicas=None)
 
@@ -140,18 +139,20 @@ def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan
 
 def _request(runtime: Runtime, shape: ModelConfig, sequence_length: int, memory: int) -> PlanRequest:
     """The request of the configuration."""
-    request = request_of(
-        runtime.config,
-        shape,
-        devices=runtime.workers.size,
+    config, device = runtime.config, runtime.device
+    return PlanRequest(
+        config=config,
+        model=shape,
         sequence_length=sequence_length,
+        examples=configured_examples(config, runtime.workers.size),
+        devices=runtime.workers.size,
         memory=memory,
-        bandwidth=runtime.config.section(SplitSection).bytes_per_second or _ALONE,
-        rate=find_rate(runtime.device),
-        task=runtime.task.name,
-        attention=attention_of(runtime.device),
+        bandwidth=config.section(SplitSection).bytes_per_second or _ALONE,
+        rate=find_rate(device),
+        head=runtime.task.name,
+        attention=attention_of(device),
+        may_shard=can_shard(),
     )
-    return replace(request, may_shard=can_shard())
 
 
 def with_bandwidths(request: PlanRequest, runtime: Runtime) -> PlanRequest:
@@ -186,8 +187,8 @@ def _plan(runtime: Runtime, request: PlanRequest, costs: Costs | None) -> dict[s
 
 def fits_as_configured(request: PlanRequest) -> bool:
     """True if each device holds the whole model with the configured micro-batches, and keeps activations."""
-    whole = replace(request, strategy="replicated", recompute="never")
-    return request.recompute != "always" and accepts(lambda: make_plan(whole))
+    whole = request.changed(strategy="replicated", recompute="never")
+    return request.split.recompute != "always" and accepts(lambda: make_plan(whole))
 
 
 def find_rate(device: Device) -> DeviceRate:

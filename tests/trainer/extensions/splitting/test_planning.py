@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.support.plans import make_request
 from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -73,7 +74,7 @@ def memory_of(runtime: Runtime) -> int:
 def request(memory: int, **changes: object) -> PlanRequest:
     rate = DeviceRate(flops=5e10, bytes=1e10)
     known = {"examples": 16, "devices": 4, "batch_size": 4, "optimiser": "lamb-nvidia", "precision": "fp32"}
-    return PlanRequest(
+    return make_request(
         **{"model": SHAPE, "sequence_length": 64, "memory": memory, "bandwidth": 1e9, "rate": rate}
         | known
         | changes

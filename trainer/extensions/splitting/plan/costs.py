@@ -73,7 +73,7 @@ def analytic_costs(request: PlanRequest, rows: Collection[int]) -> Costs:
             times[name] = PassTimes(forward, rate.seconds(*one.backward), recompute=forward)
         return times
 
-    step = optimiser_costs(request.optimiser).moved / rate.bytes
+    step = optimiser_costs(request.update.optimiser).moved / rate.bytes
     return costs_between(request, rows, seconds, step)
 
 
@@ -119,7 +119,7 @@ def on_line(known: Mapping[int, Mapping[str, Numbers]], rows: int) -> Mapping[st
 
 def footprints(request: PlanRequest, rows: int) -> Mapping[str, Footprint]:
     """The footprints of the request's parts on micro-batches of so many rows."""
-    return measure_footprints(request.model, shape_of(request, rows), request.precision, request.head)
+    return measure_footprints(request.model, shape_of(request, rows), request.update.precision, request.head)
 
 
 class OptimiserCosts(NamedTuple):

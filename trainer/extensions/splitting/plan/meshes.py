@@ -40,21 +40,22 @@ def meshes_of(request: PlanRequest) -> list[Mesh]:
         return meshes
     most = min(request.devices, request.model.num_hidden_layers)
     wanted = f"{request.examples} examples of an update" + (
-        f" in micro-batches of {request.batch_size} rows" if request.batch_size else ""
+        f" in micro-batches of {size} rows" if (size := request.update.batch_size) else ""
     )
     raise SettingsError(
         f"plan: {request.devices} devices cannot share {wanted} in 1 to {most} stages with "
-        f"{request.least_micro_batches} to {request.most_micro_batches} micro-batches"
-        + (", powers of two" if request.power_of_two else "")
+        f"{request.split.min_micro_batches} to {request.split.max_micro_batches} micro-batches"
+        + (", powers of two" if request.split.power_of_two else "")
         + "; change the batch size, the number of devices or these limits"
     )
 
 
 def _with_stages(request: PlanRequest, stages: int) -> Iterator[Mesh]:
+    split, given = request.split, request.update.batch_size
     copies, is_pipeline = request.devices // stages, stages > 1
-    has_powers = request.power_of_two and is_pipeline
-    asked = (request.stages or stages, request.copies or copies)
-    is_kind = request.strategy is None or (request.strategy == "pipelined") == is_pipeline
+    has_powers = split.power_of_two and is_pipeline
+    asked = (split.stages or stages, split.copies or copies)
+    is_kind = request.strategy == "auto" or (request.strategy == "pipelined") == is_pipeline
     if asked != (stages, copies) or not is_kind or stages > request.model.num_hidden_layers:
         return
     if request.examples % copies or (has_powers and not (_is_power(stages) and _is_power(copies))):
@@ -65,9 +66,9 @@ def _with_stages(request: PlanRequest, stages: int) -> Iterator[Mesh]:
     may_shard = may_shard and (request.may_shard_stages or not is_pipeline)
     for micro_batches in _divisors(rows):
         size = rows // micro_batches
-        is_many = request.least_micro_batches <= micro_batches <= request.most_micro_batches
-        is_free = not has_powers or request.batch_size is not None or _is_power(micro_batches)
-        if request.batch_size in (None, size) and (not is_pipeline or (is_many and is_free)):
+        is_many = split.min_micro_batches <= micro_batches <= split.max_micro_batches
+        is_free = not has_powers or given is not None or _is_power(micro_batches)
+        if given in (None, size) and (not is_pipeline or (is_many and is_free)):
             for shards_ends in sorted({must_shard, must_shard or may_shard}):
                 yield Mesh(stages, copies, micro_batches, size, shards_ends, may_shard)
 

@@ -95,8 +95,8 @@ class Planner:
         return Plan(
             model=request.model.as_json(),
             sequence_length=request.sequence_length,
-            precision=request.precision,
-            optimiser=request.optimiser,
+            precision=request.update.precision,
+            optimiser=request.update.optimiser,
             copies=mesh.copies,
             batch_size=mesh.rows,
             micro_batches=mesh.micro_batches,
@@ -135,8 +135,8 @@ class Planner:
 
         left: the stage's number from the end (the last: 1).
         """
-        request, size = self.request, self.request.model.num_hidden_layers + 1
-        kinds = np.where(RECOMPUTES, request.recompute != "never", request.recompute != "always")
+        recompute, size = self.request.split.recompute, self.request.model.num_hidden_layers + 1
+        kinds = np.where(RECOMPUTES, recompute != "never", recompute != "always")
         is_end = left in (1, mesh.stages)
         kinds = kinds & ((mesh.shards_ends == SHARDED) if is_end else (mesh.shards_middle | ~SHARDED))
         return kinds & np.triu(np.ones((size, size), dtype=np.bool_), 1)
@@ -144,9 +144,9 @@ class Planner:
     def _make_tables(self, rows: int, copies: int) -> tuple[Mapping[str, Real], StageMemory]:
         request, intervals = self.request, Intervals(self.costs(rows))
         is_whole = request.devices == copies
-        clips = is_whole and request.clips_micro_batches
+        clips = is_whole and request.update.clips_micro_batches
         in_buckets = is_whole and copies > 1 and not clips
-        memory = StageMemory(intervals, copies, optimiser_costs(request.optimiser), in_buckets, clips)
+        memory = StageMemory(intervals, copies, optimiser_costs(request.update.optimiser), in_buckets, clips)
         sharding = request.sharding or ShardingRate(request.bandwidth, request.bandwidth)
         return stage_times(intervals, copies, request.bandwidth, sharding), memory
 
@@ -156,7 +156,7 @@ class Planner:
 
 def _why_none_fits(planner: Planner) -> str:
     """By how much the plan that needs the least memory exceeds the devices', and what would fit."""
-    request, margin = planner.request, planner.request.memory_margin
+    request, margin = planner.request, planner.request.split.memory_margin
     needed, mesh = planner.least_memory()
     usable = request.usable_memory
     enough = math.ceil(needed / (1 - margin) / 1e7) * 1e7  # in full hundredths of a GB, which are printed
@@ -171,9 +171,9 @@ def _why_none_fits(planner: Planner) -> str:
 
 def _devices_that_fit(planner: Planner) -> int | None:
     """The least of 2, 4, ... 64 times the devices for which a plan fits, or None if there is none."""
+    free = planner.request.changed(stages=None, copies=None)
     for power in range(1, 7):
-        devices = planner.request.devices << power
-        request = replace(planner.request, devices=devices, stages=None, copies=None)
+        request = replace(free, devices=free.devices << power)
         try:
             other = Planner(request, planner.costs)
         except SettingsError:

@@ -101,7 +101,7 @@ def measure_updates(request: PlanRequest, device: Device, rows: int, clock: Cloc
     plain, recomputed = [], []
     for _ in range(REPETITIONS):
         plain.append(updates.run())
-        if request.recompute != "never":
+        if request.split.recompute != "never":
             recomputed.append(updates.run(recomputes=True))
     passes = {name: _least_times(plain, name) for name in part_names(request.model)}
     for name in layer_names(request.model) if recomputed else ():
@@ -133,7 +133,7 @@ class TimedUpdates:
     """
 
     def __init__(self, request: PlanRequest, device: Device, rows: int, clock: Clock) -> None:
-        self._device, self._clock, self._precision = device, clock, request.precision
+        self._device, self._clock, self._precision = device, clock, request.update.precision
         self._parts = _make_parts(request, device, rows)
         self._layers = set(layer_names(request.model))
         model = nn.ModuleList(part for parts in self._parts.values() for part in parts)

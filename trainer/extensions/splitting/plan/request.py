@@ -1,12 +1,14 @@
 """The request for a plan: model, update, devices, and limits of the search."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from trainer.config.finetuning import FinetuningSection
 from trainer.config.model import ModelConfig
 from trainer.config.section import PRETRAINING, check
 from trainer.config.settings import Config
 from trainer.config.split import SplitSection
+from trainer.config.update import UpdateSection
 from trainer.extensions.splitting.plan.rates import DeviceRate, ShardingRate
 
 
@@ -15,99 +17,68 @@ class PlanRequest:
     """Everything that a plan follows from. Equal requests give equal plans.
 
     attention: "fused", a kernel that keeps no scores; "scores", a matrix of them for each head, as processors
-    have it for padded rows; "flat", the processors' own for sequences without padding.
+    have it for padded rows; "flat", the processors' own for sequences without padding. SettingsError where
+    stages and copies cannot be made of the devices and layers.
     """
 
+    config: Config  # its strategy, its update but for the examples, and the limits of its SplitSection
     model: ModelConfig
     sequence_length: int
-    precision: str  # fp32, bf16 or fp16
-    optimiser: str  # a name of the registry's presets
     examples: int  # rows of an update over all devices
     devices: int
     memory: int  # bytes of one device
     bandwidth: float  # bytes a second from one device to another
     rate: DeviceRate
     sharding: ShardingRate | None = None  # of sharded copies; None: both as bandwidth
-    batch_size: int | None = None  # rows of a micro-batch; None: the search's choice
     head: str = PRETRAINING  # the task whose head is on the encoder, by its name
-    masked: int | None = None  # masked slots of a row; None: 15 % of its positions
     attention: str = "fused"
-    clips_micro_batches: bool = False  # gradients are clipped before they are added up (not in split models)
-    memory_margin: float = 0.1  # fraction of the memory that stays free
-    least_micro_batches: int = 1  # of a pipeline
-    most_micro_batches: int = 32  # of a pipeline
-    power_of_two: bool = True  # a pipeline's stages, copies and, unless batch_size is given, micro-batches
-    stages: int | None = None  # None: the search's choice, as in the next line
-    copies: int | None = None
     may_shard: bool = True
     may_shard_stages: bool = True  # those of pipelines too, where no other plan fits
-    recompute: str = "auto"  # or always, or never
-    strategy: str | None = None  # only plans of this strategy
 
     def __post_init__(self) -> None:
+        _check_shape(self.split, self.devices, self.model.num_hidden_layers)
         length, longest = self.sequence_length, self.model.max_position_embeddings
         check(length <= longest, f"plan: sequence_length is {length}, max_position_embeddings is {longest}")
 
     @property
+    def split(self) -> SplitSection:
+        return self.config.section(SplitSection)
+
+    @property
+    def update(self) -> UpdateSection:
+        return self.config.update
+
+    @property
+    def strategy(self) -> str:
+        """The strategy that alone a plan may have, or auto."""
+        return self.config.run.strategy
+
+    @property
     def usable_memory(self) -> int:
         """Bytes of a device that a plan may use."""
-        return int(self.memory * (1 - self.memory_margin))
+        return int(self.memory * (1 - self.split.memory_margin))
 
     @property
     def masked_slots(self) -> int:
-        """Masked slots of a row: at least one."""
-        return self.masked or max(1, -(-self.sequence_length * 15 // 100))
+        """Masked slots of a row, where none are configured 15 % of its positions: at least one."""
+        is_finetuning = self.config.section(FinetuningSection).is_finetuning
+        configured = None if is_finetuning else self.config.data.max_predictions_per_seq
+        return configured or max(1, -(-self.sequence_length * 15 // 100))
+
+    def changed(self, **keys: Any) -> "PlanRequest":
+        """The request with other keys of the configuration."""
+        return replace(self, config=self.config.changed(**keys))
 
 
-def request_of(
-    config: Config,
-    model: ModelConfig,
-    *,
-    devices: int,
-    sequence_length: int,
-    memory: int,
-    bandwidth: float,
-    rate: DeviceRate,
-    task: str,
-    attention: str = "fused",
-) -> PlanRequest:
-    """The request with the configuration's update, limits and choices.
-
-    memory: bytes of a device; bandwidth: bytes a second; task: PlanRequest.head. SettingsError where stages
-    and copies cannot be made of the devices and layers.
-    """
-    split, update = config.section(SplitSection), config.update
-    _check_shape(split.stages, split.copies, devices, model.num_hidden_layers)
-    return PlanRequest(
-        model=model,
-        sequence_length=sequence_length,
-        precision=update.precision,
-        optimiser=update.optimiser,
-        examples=update.global_batch_size or update.examples(update.replicas or devices),
-        devices=devices,
-        memory=memory,
-        bandwidth=bandwidth,
-        rate=rate,
-        batch_size=update.batch_size,
-        head=task,
-        masked=None
-        if config.section(FinetuningSection).is_finetuning
-        else config.data.max_predictions_per_seq,
-        attention=attention,
-        clips_micro_batches=update.clips_micro_batches,
-        memory_margin=split.memory_margin,
-        least_micro_batches=split.min_micro_batches,
-        most_micro_batches=split.max_micro_batches,
-        power_of_two=split.power_of_two,
-        stages=split.stages,
-        copies=split.copies,
-        recompute=split.recompute,
-        strategy=None if config.run.strategy == "auto" else config.run.strategy,
-    )
+def configured_examples(config: Config, devices: int) -> int:
+    """Rows of an update over so many devices that have the whole model."""
+    update = config.update
+    return update.global_batch_size or update.examples(update.replicas or devices)
 
 
-def _check_shape(stages: int | None, copies: int | None, devices: int, layers: int) -> None:
+def _check_shape(split: SplitSection, devices: int, layers: int) -> None:
     """SettingsError where devices = stages x copies, or a layer for each stage, cannot be."""
+    stages, copies = split.stages, split.copies
     for name, number in (("stages", stages), ("copies", copies)):
         whole = number is None or devices % number == 0
         check(whole, f"{name} is {number}, expected a divisor of the number of devices ({devices})")

@@ -18,7 +18,7 @@ from trainer.config.settings import Config
 from trainer.config.split import SplitSection
 from trainer.extensions.splitting.plan.plan import Plan, read_plan, write_plan
 from trainer.extensions.splitting.plan.rates import SHEETS, USUAL, find_hardware
-from trainer.extensions.splitting.plan.request import PlanRequest, request_of
+from trainer.extensions.splitting.plan.request import PlanRequest, configured_examples
 from trainer.extensions.splitting.show.picture import draw_schedule
 from trainer.extensions.splitting.show.table import plan_lines
 
@@ -96,15 +96,16 @@ def _make(config: Config, devices: int | None, named: str | None) -> tuple[Plan,
         )
     if devices is None:
         raise SettingsError("the number of devices is missing: give --devices N")
-    request = request_of(
-        config,
-        model,
-        devices=devices,
+    request = PlanRequest(
+        config=config,
+        model=model,
         sequence_length=config.data.max_seq_length or model.max_position_embeddings,
+        examples=configured_examples(config, devices),
+        devices=devices,
         memory=hardware.memory,
         bandwidth=hardware.bandwidth,
         rate=hardware.rate,
-        task=_task(config),
+        head=_task(config),
     )
     plan = _profiled_plan(config, request) if is_profiled else make_plan(request)
     return plan, hardware.memory, hardware.source

@@ -5,6 +5,7 @@ import itertools
 import pytest
 import torch
 
+from tests.support.plans import make_request
 from tests.support.training_runs import MODEL
 from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
@@ -36,7 +37,7 @@ def request(layers: int = 6, pre_norm: bool = False, **changes: object) -> PlanR
     rate = DeviceRate(flops=5e10, bytes=1e10)
     known = {"sequence_length": 8, "examples": 8, "devices": 2, "memory": 10**9, "bandwidth": 1e9}
     known |= {"optimiser": "lamb-mlperf", "precision": "fp32", "attention": "flat", "rate": rate}
-    return PlanRequest(model=model, **{**known, **changes})
+    return make_request(model=model, **{**known, **changes})
 
 
 class Seeded(Cpu):
