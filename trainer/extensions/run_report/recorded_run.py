@@ -80,15 +80,11 @@ class RecordedRun:
         """The last update that is reported, counted over all phases."""
         return int(max((phase.span[1] for phase in self.phases if phase.span), default=0))
 
-    def columns(self, table: str) -> list[str]:
-        """The columns that have a number, in their order. table: training or evaluations."""
-        rows = (row for phase in self.phases for row in getattr(phase, table))
-        return list(dict.fromkeys(name for row in rows for name in row))
-
 
 def columns_of(runs: Sequence[RecordedRun], table: str) -> list[str]:
-    """The columns of all the runs, as of ``RecordedRun.columns``."""
-    return list(dict.fromkeys(name for run in runs for name in run.columns(table)))
+    """The columns in which a run has a number, in their order. table: training or evaluations."""
+    rows = (row for run in runs for phase in run.phases for row in getattr(phase, table))
+    return list(dict.fromkeys(name for row in rows for name in row))
 
 
 def read_runs(paths: Sequence[str]) -> list[RecordedRun]:

@@ -21,13 +21,12 @@ from trainer.extensions.splitting.plan.fit import (
     check_sharding,
     check_split,
 )
-from trainer.extensions.splitting.plan.meshes import meshes_of
 from trainer.extensions.splitting.plan.parts import head_of
 from trainer.extensions.splitting.plan.plan import KEPT_PLAN, Plan, parse_plan, read_plan, write_plan
 from trainer.extensions.splitting.plan.planner import make_plan
 from trainer.extensions.splitting.plan.profile import attention_of, profiled_costs, return_memory
 from trainer.extensions.splitting.plan.rates import SHEETS, USUAL, DeviceRate, sheet_rate
-from trainer.extensions.splitting.plan.request import PlanRequest, configured_examples
+from trainer.extensions.splitting.plan.request import PlanRequest, configured_examples, meshes_of
 from trainer.extensions.splitting.show.table import plan_lines
 from trainer.run.dividing import device_memory
 from trainer.run.runtime import Runtime

@@ -11,9 +11,8 @@ from trainer.config.run_options import WorkersSection
 from trainer.config.update import Preset
 from trainer.data.batches import Batch
 from trainer.extensions.splitting.held import TIED, is_second
-from trainer.extensions.splitting.same_length import token_rows, with_same_length
 from trainer.extensions.splitting.split_strategy import SplitInference, SplitStrategy
-from trainer.extensions.splitting.stage import WorkerStage, make_schedule
+from trainer.extensions.splitting.stage import WorkerStage, make_schedule, token_rows, with_same_length
 from trainer.extensions.splitting.subgroups import StageGroups, Subgroup
 from trainer.model.bert import HeadedBert
 from trainer.model.task import Outcome

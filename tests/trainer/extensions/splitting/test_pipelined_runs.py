@@ -13,7 +13,7 @@ from tests.support.training_runs import errors, losses, refuse, start_workers, w
 from trainer.checkpoint.state import find_checkpoints
 from trainer.config.model import ModelConfig
 from trainer.extensions.splitting.plan.plan import read_plan
-from trainer.extensions.splitting.plan.planner import least_memory
+from trainer.extensions.splitting.plan.planner import Planner
 from trainer.extensions.splitting.plan.rates import DeviceRate
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -78,7 +78,9 @@ def test_sharded_stages_train_where_nothing_else_fits(trainer, training_set, tmp
         stages=2,
         attention="flat",
     )
-    least, whole = (least_memory(replace(request, may_shard_stages=may)) for may in (True, False))
+    least, whole = (
+        Planner(replace(request, may_shard_stages=may)).least_memory()[0] for may in (True, False)
+    )
     assert least < 0.9 * whole
     plan, memory = tmp_path / "plan.json", (least + whole) / 2 / 1e9
     flags = [f"--{name.replace('_', '-')}={size}" for name, size in sizes.items()]

@@ -14,11 +14,10 @@ from trainer.errors import ReportedError
 from trainer.extensions.splitting.divide import divide, find_plan, find_rate, fits_as_configured
 from trainer.extensions.splitting.plan import fit
 from trainer.extensions.splitting.plan.costs import analytic_costs
-from trainer.extensions.splitting.plan.meshes import meshes_of
 from trainer.extensions.splitting.plan.plan import Plan
-from trainer.extensions.splitting.plan.planner import least_memory, make_plan
+from trainer.extensions.splitting.plan.planner import Planner, make_plan
 from trainer.extensions.splitting.plan.rates import DeviceRate, ShardingRate
-from trainer.extensions.splitting.plan.request import PlanRequest
+from trainer.extensions.splitting.plan.request import PlanRequest, meshes_of
 from trainer.model.pretraining import MaskedWords, Pretraining
 from trainer.model.task import Task
 from trainer.run.dividing import device_memory
@@ -195,7 +194,9 @@ def test_stages_of_a_pipeline_are_sharded_where_nothing_else_fits(monkeypatch):
     plan = find_plan(runtime(strategy="pipelined", stages=2), wide, 64)
     assert (len(plan.stages), plan.copies) == (2, 2)
     assert not any(stage.sharded for stage in plan.stages)
-    whole, sharded = (least_memory(replace(asked, may_shard_stages=may)) for may in (False, True))
+    whole, sharded = (
+        Planner(replace(asked, may_shard_stages=may)).least_memory()[0] for may in (False, True)
+    )
     assert sharded < 0.9 * whole
     given = {"stages": 2, "device_memory": (sharded + whole) / 2 / 0.9 / 1e9}
     plan = find_plan(runtime(strategy="pipelined", **given), wide, 64)

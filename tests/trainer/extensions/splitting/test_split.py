@@ -15,10 +15,9 @@ from trainer.config.model import ModelConfig
 from trainer.devices.device import Device
 from trainer.extensions.finetuning.heads import BertForQuestionAnswering
 from trainer.extensions.splitting.plan.costs import Costs, analytic_costs
-from trainer.extensions.splitting.plan.meshes import meshes_of
 from trainer.extensions.splitting.plan.plan import Plan, read_plan, write_plan
 from trainer.extensions.splitting.plan.rates import DeviceRate
-from trainer.extensions.splitting.plan.request import PlanRequest
+from trainer.extensions.splitting.plan.request import PlanRequest, meshes_of
 from trainer.extensions.splitting.show.picture import draw_schedule
 from trainer.extensions.splitting.show.table import plan_lines
 

@@ -5,7 +5,7 @@ in a fraction of a second.
 """
 
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -59,7 +59,9 @@ def measure_footprints(
     with FakeTensorMode(), HOST:
         parts = {name: make_part(name, config, shape, head) for name in part_names(config)}
         if shape.attention == "fused":
-            _see_all(parts.values())
+            for module in (one for part in parts.values() for one in part.modules()):
+                if isinstance(module, RotaryAttention):  # a kernel keeps as much for a window as without
+                    module.reach = None
         return {name: measure_part(part, shape, precision) for name, part in parts.items()}
 
 
@@ -88,14 +90,6 @@ def measure_part(part: ModelPart, shape: Shape, precision: str) -> Footprint:
         forward=PassWork(forward.get_total_flops(), moved),
         backward=PassWork(backward.get_total_flops(), live.moved - moved),
     )
-
-
-def _see_all(parts: Iterable[ModelPart]) -> None:
-    """Take windows away: a kernel keeps as much without one, which plain blocks do not."""
-    for part in parts:
-        for module in part.modules():
-            if isinstance(module, RotaryAttention):
-                module.reach = None
 
 
 class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]

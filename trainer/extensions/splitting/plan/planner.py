@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from bertdata.errors import SettingsError
 from trainer.extensions.splitting.plan.costs import Costs, analytic_costs, optimiser_costs
-from trainer.extensions.splitting.plan.meshes import Mesh, meshes_of
 from trainer.extensions.splitting.plan.parts import head_of
 from trainer.extensions.splitting.plan.plan import Memory, Plan, StagePlan
 from trainer.extensions.splitting.plan.rates import ShardingRate
-from trainer.extensions.splitting.plan.request import PlanRequest
+from trainer.extensions.splitting.plan.request import Mesh, PlanRequest, meshes_of
 from trainer.extensions.splitting.plan.search import FAR, Choice, LayerDivision, Search, least_maximum
 from trainer.extensions.splitting.plan.stages import (
     RECOMPUTES,
@@ -47,11 +46,6 @@ def make_plan(request: PlanRequest, costs: Costs | None = None) -> Plan:
     if plan is None:
         raise SettingsError(_why_none_fits(planner))
     return plan
-
-
-def least_memory(request: PlanRequest, costs: Costs | None = None) -> int:
-    """Bytes that each device must have free for any plan, without the margin."""
-    return Planner(request, costs).least_memory()[0]
 
 
 class Planner:

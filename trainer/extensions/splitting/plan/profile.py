@@ -14,7 +14,6 @@ from bertdata.io.freed_memory import keep_less_freed_memory
 from trainer.collectives.collective import Collective
 from trainer.devices.device import HOST, Device
 from trainer.extensions.splitting.plan.costs import Costs, PassTimes, Seconds, costs_between, on_line
-from trainer.extensions.splitting.plan.meshes import meshes_of
 from trainer.extensions.splitting.plan.parts import (
     ModelPart,
     Tensors,
@@ -23,7 +22,7 @@ from trainer.extensions.splitting.plan.parts import (
     part_names,
     shape_of,
 )
-from trainer.extensions.splitting.plan.request import PlanRequest
+from trainer.extensions.splitting.plan.request import PlanRequest, meshes_of
 from trainer.update.step import make_step
 from trainer.update.strategy import UpdateNumber, part_seeds
 

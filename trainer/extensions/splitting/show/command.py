@@ -80,13 +80,18 @@ def _parser() -> Parser:
 
 
 def _make(config: Config, devices: int | None, named: str | None) -> tuple[Plan, int, str]:
-    """A new plan, the bytes of a device's memory, and the source of its times. named: the hardware."""
+    """A new plan, the bytes of a device's memory, and the source of its times. named: the hardware.
+
+    Layers are timed by the device's kind of attention, in some seconds, where that is configured.
+    """
     from trainer.extensions.splitting.plan.planner import make_plan  # imports torch
 
     is_profiled = config.section(SplitSection).profile_layers
     if is_profiled:
+        from trainer.collectives.collective import find_collective
         from trainer.devices.choice import choose_device
-        from trainer.devices.device import on_device
+        from trainer.devices.device import find_device, on_device
+        from trainer.extensions.splitting.plan.profile import attention_of, profiled_costs
 
         config = on_device(config, choose_device(config).name)
     hardware, model = find_hardware(named, config), _model(config)
@@ -107,21 +112,13 @@ def _make(config: Config, devices: int | None, named: str | None) -> tuple[Plan,
         rate=hardware.rate,
         head=_task(config),
     )
-    plan = _profiled_plan(config, request) if is_profiled else make_plan(request)
-    return plan, hardware.memory, hardware.source
-
-
-def _profiled_plan(config: Config, request: PlanRequest) -> Plan:
-    """The plan by the device's kind of attention and the costs measured on it, in some seconds."""
-    from trainer.collectives.collective import find_collective
-    from trainer.devices.device import find_device
-    from trainer.extensions.splitting.plan.planner import make_plan
-    from trainer.extensions.splitting.plan.profile import attention_of, profiled_costs
-
-    device = find_device(config)
-    request = replace(request, attention=attention_of(device))
-    say_error(f"trainer: timing the model's layers on device {device.name}")
-    return make_plan(request, profiled_costs(request, device, find_collective("single", device)))
+    costs = None
+    if is_profiled:
+        device = find_device(config)
+        request = replace(request, attention=attention_of(device))
+        say_error(f"trainer: timing the model's layers on device {device.name}")
+        costs = profiled_costs(request, device, find_collective("single", device))
+    return make_plan(request, costs), hardware.memory, hardware.source
 
 
 def _read(path: str, config: Config, devices: int | None) -> Plan:
