@@ -90,7 +90,7 @@ def _sharded_modules(
     """The modules, whose group of workers ends with the context."""
     from torch.distributed.fsdp import fully_shard
 
-    mesh = copies_mesh(device, whole(workers))
+    mesh = copies_mesh(device, workers, whole(workers))
     model = nn.Sequential(*(_Held(device) for _ in range(SHARDED)))
     for module in (*model, model):
         fully_shard(module, mesh=mesh, mp_policy=sharding_policy(None, dtype))

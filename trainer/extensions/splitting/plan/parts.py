@@ -1,6 +1,5 @@
 """The parts of the model that a plan divides: embeddings, a layer, pooler and heads, each to be run alone."""
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -53,7 +52,7 @@ def shape_of(request: PlanRequest, rows: int, flat_attention: FlatAttention = ho
     )
 
 
-class ModelPart(nn.Module, ABC):
+class ModelPart(nn.Module):
     """A part of the model with its input. ``forward`` takes what the part before hands over.
 
     takes: so many tensors. seen: tokens of which a token has a score, on average. words: the word embeddings
@@ -71,10 +70,6 @@ class ModelPart(nn.Module, ABC):
     def given(self, dtype: torch.dtype) -> Tensors:
         """Tensors in place of the output of the part before, of the type that products have."""
         return tuple(torch.randn(self._size, dtype=dtype) for _ in range(self.takes))
-
-    @abstractmethod
-    def forward(self, *given: Tensor) -> Tensors:
-        """The part's output on these."""
 
 
 class EmbeddingsPart(ModelPart):

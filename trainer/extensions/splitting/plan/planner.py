@@ -121,8 +121,11 @@ class Planner:
     def _allowed_peaks(self, mesh: Mesh) -> list[Whole]:
         """The most bytes of each stage from the last one on, or FAR where the request excludes it."""
         _, memory = self._tables(mesh.rows, mesh.copies)
-        peaks = [memory.peaks(mesh.in_flight(left), mesh.micro_batches) for left in range(1, mesh.stages + 1)]
-        return [np.where(self._allowed(mesh, left), peak, FAR) for left, peak in enumerate(peaks, 1)]
+        peaks = list[Whole]()
+        for left in range(1, mesh.stages + 1):
+            parts = memory.parts(mesh.in_flight(left), mesh.micro_batches)
+            peaks.append(np.where(self._allowed(mesh, left), sum(parts.values()), FAR))
+        return peaks
 
     def _allowed(self, mesh: Mesh, left: int) -> NDArray[np.bool_]:
         """The kinds and layers that the request allows, without regard to memory.

@@ -38,7 +38,15 @@ class PlanRequest:
     may_shard_stages: bool = True  # those of pipelines too, where no other plan fits
 
     def __post_init__(self) -> None:
-        _check_shape(self.split, self.devices, self.model.num_hidden_layers)
+        stages, copies, devices = self.split.stages, self.split.copies, self.devices
+        for name, number in (("stages", stages), ("copies", copies)):
+            divides = number is None or devices % number == 0
+            check(divides, f"{name} is {number}, expected a divisor of the number of devices ({devices})")
+        is_product = not (stages and copies) or stages * copies == devices
+        check(is_product, f"stages x copies is {stages} x {copies}, expected {devices} (devices)")
+        layers, why = self.model.num_hidden_layers, "a stage has a layer at least"
+        has_layers = (stages or 1) <= layers
+        check(has_layers, f"stages is {stages}, expected at most num_hidden_layers ({layers}): {why}")
         length, longest = self.sequence_length, self.model.max_position_embeddings
         check(length <= longest, f"plan: sequence_length is {length}, max_position_embeddings is {longest}")
 
@@ -76,21 +84,6 @@ def configured_examples(config: Config, devices: int) -> int:
     """Rows of an update over so many devices that have the whole model."""
     update = config.update
     return update.global_batch_size or update.examples(update.replicas or devices)
-
-
-def _check_shape(split: SplitSection, devices: int, layers: int) -> None:
-    """SettingsError where devices = stages x copies, or a layer for each stage, cannot be."""
-    stages, copies = split.stages, split.copies
-    for name, number in (("stages", stages), ("copies", copies)):
-        whole = number is None or devices % number == 0
-        check(whole, f"{name} is {number}, expected a divisor of the number of devices ({devices})")
-    both = (stages or 1) * (copies or 1)
-    is_product = not (stages and copies) or both == devices
-    check(is_product, f"stages x copies is {stages} x {copies}, expected {devices} (devices)")
-    check(
-        (stages or 1) <= layers,
-        f"stages is {stages}, expected at most num_hidden_layers ({layers}): a stage has a layer at least",
-    )
 
 
 class Mesh(NamedTuple):
@@ -144,7 +137,8 @@ def _with_stages(request: PlanRequest, stages: int) -> Iterator[Mesh]:
     is_kind = request.strategy == "auto" or (request.strategy == "pipelined") == is_pipeline
     if asked != (stages, copies) or not is_kind or stages > request.model.num_hidden_layers:
         return
-    if request.examples % copies or (has_powers and not (_is_power(stages) and _is_power(copies))):
+    are_powers = stages.bit_count() == copies.bit_count() == 1
+    if request.examples % copies or (has_powers and not are_powers):
         return
     rows = request.examples // copies
     must_shard = request.strategy == "sharded"
@@ -153,7 +147,7 @@ def _with_stages(request: PlanRequest, stages: int) -> Iterator[Mesh]:
     for micro_batches in _divisors(rows):
         size = rows // micro_batches
         is_many = split.min_micro_batches <= micro_batches <= split.max_micro_batches
-        is_free = not has_powers or given is not None or _is_power(micro_batches)
+        is_free = not has_powers or given is not None or micro_batches.bit_count() == 1
         if given in (None, size) and (not is_pipeline or (is_many and is_free)):
             for shards_ends in sorted({must_shard, must_shard or may_shard}):
                 yield Mesh(stages, copies, micro_batches, size, shards_ends, may_shard)
@@ -161,7 +155,3 @@ def _with_stages(request: PlanRequest, stages: int) -> Iterator[Mesh]:
 
 def _divisors(number: int) -> list[int]:
     return [divisor for divisor in range(1, number + 1) if number % divisor == 0]
-
-
-def _is_power(number: int) -> bool:
-    return number & (number - 1) == 0
