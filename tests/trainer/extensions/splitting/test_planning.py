@@ -17,7 +17,7 @@ from trainer.extensions.splitting.plan.costs import analytic_costs
 from trainer.extensions.splitting.plan.plan import Plan
 from trainer.extensions.splitting.plan.planner import Planner, make_plan
 from trainer.extensions.splitting.plan.rates import DeviceRate, ShardingRate
-from trainer.extensions.splitting.plan.request import PlanRequest, meshes_of
+from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.model.pretraining import MaskedWords, Pretraining
 from trainer.model.task import Task
 from trainer.run.dividing import device_memory
@@ -163,7 +163,7 @@ def profiles(monkeypatch):
     def costs(request, device, workers):
         asked.append((request, device.name, workers.size))
         slow = replace(request, rate=DeviceRate(flops=5e4, bytes=1e4))
-        return analytic_costs(slow, {mesh.rows for mesh in meshes_of(request)})
+        return analytic_costs(slow)
 
     monkeypatch.setattr("trainer.extensions.splitting.divide.profiled_costs", costs)
     return asked

@@ -1,13 +1,13 @@
 """Costs of the model's parts on one device, by the rows of a micro-batch, and of the optimisers."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 from trainer.extensions.splitting.plan.footprint import Footprint, measure_footprints
 from trainer.extensions.splitting.plan.parts import layer_names, shape_of
-from trainer.extensions.splitting.plan.request import PlanRequest
+from trainer.extensions.splitting.plan.request import PlanRequest, meshes_of
 from trainer.registry import find
 
 
@@ -59,11 +59,8 @@ Seconds = Mapping[str, PassTimes]
 """The times of each part of ``parts.part_names``."""
 
 
-def analytic_costs(request: PlanRequest, rows: Collection[int]) -> Costs:
-    """Costs counted on the model's modules, with times by the request's rate.
-
-    rows: the sizes of micro-batches that will be asked for.
-    """
+def analytic_costs(request: PlanRequest) -> Costs:
+    """Costs counted on the model's modules, with times by the request's rate."""
     rate = request.rate
 
     def seconds(size: int) -> Seconds:
@@ -74,17 +71,16 @@ def analytic_costs(request: PlanRequest, rows: Collection[int]) -> Costs:
         return times
 
     step = optimiser_costs(request.update.optimiser).moved / rate.bytes
-    return costs_between(request, rows, seconds, step)
+    return costs_between(request, seconds, step)
 
 
-def costs_between(
-    request: PlanRequest, rows: Collection[int], seconds: Callable[[int], Seconds], step: float
-) -> Costs:
-    """Costs on the line between those of the smallest and the largest number of rows.
+def costs_between(request: PlanRequest, seconds: Callable[[int], Seconds], step: float) -> Costs:
+    """Costs on the line between those of the smallest and the largest number of rows of the request's meshes.
 
     seconds: the times for a number of rows. step: ModelCosts.step. Operations and kept bytes are linear; the
     memory of the busiest moment is convex, so that the line is not below it.
     """
+    rows = [mesh.rows for mesh in meshes_of(request)]
     known = {
         size: {
             name: PartCosts(**(one._asdict() | times[name]._asdict()))

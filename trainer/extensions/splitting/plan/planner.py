@@ -54,9 +54,8 @@ class Planner:
     def __init__(self, request: PlanRequest, costs: Costs | None = None) -> None:
         self.request = request
         self.meshes = meshes_of(request)
-        rows = {mesh.rows for mesh in self.meshes}
-        self.costs = costs or analytic_costs(request, rows)
-        seconds = 8 * self.costs(max(rows)).seconds
+        self.costs = costs or analytic_costs(request)
+        seconds = 8 * self.costs(max(mesh.rows for mesh in self.meshes)).seconds
         self._unit = NANOSECOND * max(1.0, seconds / NANOSECOND / _LARGEST)
         self._tables = cache(self._make_tables)
 

@@ -74,7 +74,7 @@ def profiled_costs(
         ([*map(_from_json, pair)] for pair in gathered), key=lambda pair: _total(pair[1], request)
     )
     known = {least: low.passes, most: high.passes}
-    return costs_between(request, rows, partial(on_line, known), high.step)
+    return costs_between(request, partial(on_line, known), high.step)
 
 
 def return_memory(device: Device) -> None:
