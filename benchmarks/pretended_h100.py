@@ -174,6 +174,8 @@ def expected_seconds(batch: FlatBatch, count: Count) -> float:
     shape = shape_of(LAYERS)
     width, inner = shape.hidden_size, shape.intermediate_size
     layer = 4 * width * width + 2 * width * inner
+    with torch.device("meta"):
+        weights = BertForPreTraining(shape).count_weights()
     heads = len(batch.masked_lm_ids) * width * (width + shape.padded_vocab_size)
     products = 3 * 2 * (LAYERS * len(batch.input_ids) * layer + heads)
     lengths = batch.ends.diff().double()
@@ -181,7 +183,7 @@ def expected_seconds(batch: FlatBatch, count: Count) -> float:
     return (
         products / (PRODUCTS * LIMIT)
         + attention / (ATTENTION * LIMIT)
-        + (count.other_bytes + LAMB * shape.parameters() / ACCUMULATION) / (BANDWIDTH * MEMORY)
+        + (count.other_bytes + LAMB * weights / ACCUMULATION) / (BANDWIDTH * MEMORY)
     )
 
 

@@ -31,6 +31,7 @@ class SquadEntry:
 def ours(path: Path, vocabulary: Path) -> Callable[[], int]:
     """A function that makes features with this project and returns their number of ids."""
     from bertdata.tokens.load import load_tokenizer
+    from trainer.extensions.finetuning.data_file import read_file
     from trainer.extensions.finetuning.squad.features import SquadSettings, make_features
     from trainer.extensions.finetuning.squad.reading import read_squad
 
@@ -38,7 +39,9 @@ def ours(path: Path, vocabulary: Path) -> Callable[[], int]:
     tokenizer = load_tokenizer(str(vocabulary), settings.dialect, settings.lower_case)
 
     def run() -> int:
-        features = make_features(read_squad(str(path), training=True).questions, tokenizer, settings)
+        features = make_features(
+            read_squad(read_file(str(path)), training=True).questions, tokenizer, settings
+        )
         return sum(len(one.ids(tokenizer.vocabulary)) for one in features)
 
     return run

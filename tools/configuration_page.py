@@ -11,10 +11,10 @@ from bertdata.loaders.modernbert.warmup import BatchWarmup
 from trainer.config.files import shipped_configs
 from trainer.config.flags import make_configs
 from trainer.config.help import TITLES
-from trainer.config.keys import DEVICES, SECTIONS, find_section, older_names
-from trainer.config.schedule import Schedule, Warmup
+from trainer.config.keys import DEVICES, SECTIONS, older_names
 from trainer.config.settings import Config
 from trainer.config.update_options import FormulaSection
+from trainer.config.updates import Schedule, Warmup
 from trainer.extensions.recipe.course import UpdateCourse, grow
 from trainer.registry import CORE, find
 
@@ -86,7 +86,7 @@ def declared_keys() -> dict[str, dict[str, Any]]:
     return {
         name: {"section": section, **item}
         for section in SECTIONS
-        for name, item in schema_of(find_section(section)).items()
+        for name, item in schema_of(find("keys", section)).items()
     }
 
 
@@ -94,7 +94,7 @@ def declared_device_keys() -> dict[str, dict[str, Any]]:
     """The schema of each key that has an effect on some devices only, as their sections declare it."""
     found: dict[str, dict[str, Any]] = {}
     for device in DEVICES:
-        for name, item in schema_of(find_section(device)).items():
+        for name, item in schema_of(find("keys", device)).items():
             others = found[name]["devices"] if name in found else []
             found[name] = {**item, "devices": [*others, device]}
     return found
@@ -144,7 +144,7 @@ def _examples(config: Config) -> str:
 
 def _updates(config: Config) -> str:
     epochs = config.schedule.num_train_epochs
-    if config.recipe and (tokens := config.recipe.train_tokens):
+    if tokens := config.keys["train_tokens"]:
         return _tokens(tokens)
     return f"{config.schedule.steps:,}" if epochs is None else f"{epochs:g} epochs"
 
@@ -156,7 +156,7 @@ def _tokens(number: int) -> str:
 def _rate(config: Config) -> str:
     schedule = config.schedule
     rising = f"{schedule.warmup:,}" if isinstance(schedule.warmup, int) else f"{100 * schedule.warmup:g} %"
-    if config.recipe and (tokens := config.recipe.warmup_tokens):
+    if tokens := config.keys["warmup_tokens"]:
         rising = _tokens(tokens)
     begins = config.section(FormulaSection).start_warmup_step
     start = f" from {begins}" if begins else ""

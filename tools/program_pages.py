@@ -22,8 +22,7 @@ from tools.objective_schema import manifest_schema
 from trainer.config.keys import DEVICE_OPTIONS
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
-from trainer.extensions.like.program import DOOR, Meaning, Program, programs
-from trainer.extensions.like.registry import find_program
+from trainer.extensions.like.program import DOOR, Meaning, Program, find_program, programs
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "programs"

@@ -18,6 +18,7 @@ from benchmarks.fine_tuning.peer_answers import answer_texts, squad_features
 from benchmarks.fine_tuning.task import TASKS, BenchmarkTask, TaskData
 from trainer.extensions.finetuning.classification.presets import TASKS as TABLES
 from trainer.extensions.finetuning.classification.reading import label_ids, read_pairs
+from trainer.extensions.finetuning.data_file import read_file
 
 EVALUATED = 32  # examples of a batch
 
@@ -25,7 +26,7 @@ EVALUATED = 32  # examples of a batch
 def pair_features(path: Path, tokenizer: Any, task: BenchmarkTask) -> list[dict[str, Any]]:
     """Features of a table of pairs with their labels, not padded."""
     table = TABLES[task.name]
-    pairs = read_pairs(str(path), table).pairs
+    pairs = read_pairs(read_file(str(path)), table).pairs
     firsts, seconds = [pair.first for pair in pairs], [str(pair.second) for pair in pairs]
     found = tokenizer(firsts, seconds, truncation=True, max_length=task.length)
     return [

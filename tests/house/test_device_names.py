@@ -20,7 +20,7 @@ CONFIGURATION = {
     "registry/__init__.py",
     "registry/extensions.py",
     "run/usage.py",
-    *(f"config/{name}.py" for name in ("run", "run_options", "device_keys", "keys", "settings")),
+    *(f"config/{name}.py" for name in ("section", "run_options", "device_keys", "keys", "settings")),
 }
 TOLD = [
     path

@@ -11,10 +11,11 @@ from bertdata.config.declared import schema_of
 from bertdata.errors import SettingsError
 from tests.support.paths import ROOT
 from trainer.config.flags import make_config
-from trainer.config.keys import find_section, properties
-from trainer.config.schedule import Warmup
+from trainer.config.keys import properties
 from trainer.config.section import Section
 from trainer.config.settings import Config
+from trainer.config.updates import Warmup
+from trainer.registry import find
 
 CONFIGS = ROOT / "trainer" / "config" / "shipped"
 OWN_KEYS = set(properties())
@@ -41,7 +42,7 @@ def assert_sections(keys: dict[str, Any], sections: list[str]) -> None:
     """Assert the sections of extensions that a configuration with these keys has, and that they hold them."""
     config = Config.of(**keys)
     assert list(config.others) == sections
-    assert all(isinstance(section, find_section(name)) for name, section in config.others.items())
+    assert all(isinstance(section, find("keys", name)) for name, section in config.others.items())
     whole = config.as_json()
     given = keys | keys.get("device_options", {})
     found = whole | whole["device_options"]

@@ -167,7 +167,7 @@ def training_batches(trial: Trial, config: Config, division: Division) -> Sequen
     """The micro-batches of this worker's copy, update by update."""
     data = data_of(trial)
     form = make_form(
-        Rows(data), batch_size=BATCH_SIZE, padded=config.has_rows, micro_batches=trial.micro_batches
+        Rows(data), batch_size=BATCH_SIZE, padded=config.keys["rows"], micro_batches=trial.micro_batches
     )
     loader = Loader(
         Rows(data),

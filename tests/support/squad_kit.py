@@ -11,6 +11,7 @@ import numpy as np
 
 from bertdata.tokens.load import load_tokenizer
 from bertdata.tokens.wordpiece import WordPieceTokenizer
+from trainer.extensions.finetuning.data_file import read_file
 from trainer.extensions.finetuning.squad.features import Feature, SquadSettings, make_features
 from trainer.extensions.finetuning.squad.reading import Question, read_squad
 
@@ -58,7 +59,7 @@ def make_case(kit: Path, case: Case) -> Made:
 def read_questions(kit: Path, case: Case) -> Any:
     path = str(kit / "squad" / f"{case.input}.json")
     settings = case.settings
-    return read_squad(path, training=settings.training, negatives=settings.version_2_with_negative)
+    return read_squad(read_file(path), training=settings.training, negatives=settings.version_2_with_negative)
 
 
 def tokenizer_of(kit: Path, settings: SquadSettings) -> Any:

@@ -72,11 +72,6 @@ class Collective:
         """
         return lambda: None
 
-    def sum_numbers(self, numbers: list[float]) -> list[float]:
-        """The sums over the workers, the same bits on each."""
-        # Added by rank on each host: float64 even where the device has none, the same bits everywhere.
-        return [sum(column) for column in zip(*self.gather(numbers), strict=True)]
-
     def gather(self, value: Any) -> list[Any]:
         """Every worker's value, by rank. Each must be valid JSON."""
         return [value]

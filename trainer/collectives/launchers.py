@@ -54,8 +54,7 @@ def launched(config: Config, *words: str) -> bool:
 
     ReportedError when a worker failed and printed why, WorkerLost when one failed without.
     """
-    keys = config.others.get("workers")
-    if keys is None or not keys.dist or keys.world_size == 1 or find_launcher() != "single":
+    if not config.keys["dist"] or config.keys["world_size"] == 1 or find_launcher() != "single":
         return False
     return bool(find("launcher", "--dist")(config, *words))
 

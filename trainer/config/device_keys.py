@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bertdata.config.declared import setting
+from bertdata.config.declared import schema_of, setting
+from bertdata.config.value_check import check_values
 from trainer.config.section import Section
 
 
@@ -12,8 +13,9 @@ from trainer.config.section import Section
 class DeviceSection(Section):
     """Keys of one kind of device. Each is checked only where it is given."""
 
-    def given(self) -> dict[str, Any]:
-        return {name: value for name, value in self.values().items() if value is not None}
+    def __post_init__(self) -> None:
+        given = {name: value for name, value in self.values().items() if value is not None}
+        check_values(given, schema_of(type(self)))
 
 
 def option(help: str, choices: Sequence[str] = (), **more: Any) -> Any:

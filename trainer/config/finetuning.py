@@ -4,8 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
-from trainer.config.section import PRETRAINING, Section
+from trainer.config.section import Section
 from trainer.registry.extensions import FINE_TUNED
+
+PRETRAINING = "pretraining"
+"""The task of a run that fine-tunes nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)

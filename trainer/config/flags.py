@@ -19,28 +19,22 @@ PRETRAIN = "python -m trainer pretrain"
 _NO_KEYS = ("config", "help", "help_all")
 
 
-Keys = Mapping[str, Any]
-
-
-def make_config(arguments: Sequence[str], prog: str = PRETRAIN, **habits: Any) -> Config:
+def make_config(arguments: Sequence[str], prog: str = PRETRAIN) -> Config:
     """The configuration of the command line, of the second phase where there are two."""
-    return make_configs(arguments, prog, **habits)[-1]
+    return make_configs(arguments, prog)[-1]
 
 
 def make_configs(
     arguments: Sequence[str],
     prog: str = PRETRAIN,
-    *,
-    adapt: Callable[[dict[str, Any]], dict[str, Any]] = dict,
-    defaults: Callable[[Keys], dict[str, Any]] = lambda keys: {},
+    defaults: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda keys: {},
 ) -> list[Config]:
     """The configurations of the command line: flags before --config's file before defaults.
 
     Two, phase 1's and phase 2's, where any key has two values or data for phase 2 are named; with --phase2
     only phase 2's. SettingsError names the flag, or the file and its key, in one line.
 
-    adapt: the flags by name, as given, to those that a command means. defaults: from the given keys to the
-    command's own values of others, before their usual defaults.
+    defaults: from the given keys to the command's own values of others, before their usual defaults.
     """
     flags = read_flags(arguments, prog, defaults({}))
     path = flags.pop("config", None)
@@ -52,9 +46,9 @@ def make_configs(
         in_file = read_config(path)
     for name in in_file:
         _check_known(name, where)
-    flags = adapt(flags)
     phases = [(in_file, flags)]
-    if _names_phases(in_file) or _names_phases(flags):
+    given = (*in_file.items(), *flags.items())
+    if any(isinstance(value, list) or name in phase_names() for name, value in given):
         from trainer.config.phases import divide
 
         phases = divide(in_file, flags, where)
@@ -66,8 +60,6 @@ def make_configs(
             from trainer.config.phases import steps_or_epochs
 
             keys = steps_or_epochs(lower, upper)
-        if configs and not keys.get("phase2"):
-            keys |= {"phase2": True, "phase1_end_step": None, "start_from_ckpt": None, "start_moments": False}
         try:
             configs.append(Config.of(**defaults(keys) | keys))
         except SettingsError as error:  # values valid alone but not together
@@ -111,16 +103,6 @@ def _normal(word: str) -> str:
     if name not in _NO_KEYS:
         _check_known(name, "--")
     return f"{flag(name)}{equals}{value}"
-
-
-def _names_phases(given: Mapping[str, Any]) -> bool:
-    """True where a value is of one phase, or may be."""
-    names = known_names()
-    return any(
-        name in phase_names()
-        or (isinstance(value, list) and not {"by_phase", "phases"}.isdisjoint(names[name]))
-        for name, value in given.items()
-    )
 
 
 def read_keys(given: Mapping[str, Any], where: str = "") -> dict[str, Any]:

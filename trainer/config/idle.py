@@ -11,7 +11,7 @@ def idle_keys(config: Config, device: str, idle_there: Iterable[str] = ()) -> li
 
     idle_there: keys that have an effect on other devices only.
     """
-    keys, declared, known = config.as_json(), properties(), device_properties()
+    keys, declared, known = config.keys, properties(), device_properties()
     idle = [
         name
         for name in keys[DEVICE_OPTIONS]

@@ -10,41 +10,16 @@ from typing import Any
 
 from bertdata.config.value_check import read_value, types_of
 from schemas import load_schema
-from trainer.config.data import DataSection
-from trainer.config.model import MODEL_SECTION
-from trainer.config.run import ReportsSection, RunSection
-from trainer.config.schedule import ScheduleSection
-from trainer.config.section import Section
-from trainer.config.update import UpdateSection
-from trainer.registry import find
-
-SECTIONS = (
-    *("run", "workers", "start", "evaluation", "data", "loading", "masking", "model", "modernbert", "update"),
-    *("optimiser", "scaling", "split", "schedule", "formula", "recipe", "reports", "loggers", "finetuning"),
-)
-"""The sections, in the order of their keys."""
+from trainer.registry import CORE
 
 DEVICES = ("cuda", "hpu", "ipu", "xla")
 """The sections of keys that have an effect on some devices only."""
 
+SECTIONS = tuple(name for name in CORE["keys"] if name not in DEVICES)
+"""The other sections, in the order of their keys."""
+
 DEVICE_OPTIONS = "device_options"
-"""The key that holds, in JSON, the keys of those sections that are given."""
-
-CORE: dict[str, type[Section]] = {
-    "run": RunSection,
-    "data": DataSection,
-    "model": MODEL_SECTION,
-    "update": UpdateSection,
-    "schedule": ScheduleSection,
-    "reports": ReportsSection,
-}
-"""The sections that every run has a use for."""
-
-
-def find_section(name: str) -> type[Section]:
-    """The declaration of a section's keys, imported now."""
-    kind: type[Section] = CORE.get(name) or find("keys", name)
-    return kind
+"""The key that holds, in JSON, the keys of devices' sections that are given."""
 
 
 def properties() -> dict[str, dict[str, Any]]:
@@ -119,9 +94,7 @@ def united(found: dict[str, Any]) -> dict[str, Any]:
 def read_word(name: str, word: str) -> Any:
     """The value of a flag's word. SettingsError where its type is another. Texts have commas between them."""
     item = known_names()[name]
-    kinds = types_of(item)
-    if item.get("items") == {"type": "string"}:
-        if not word.lstrip().startswith("["):
-            return word.split(",")
-        return read_value(word, ["array"], "a list of texts")
-    return read_value(word, kinds, flag(name))
+    is_list = item.get("items") == {"type": "string"}
+    if is_list and not word.lstrip().startswith("["):
+        return word.split(",")
+    return read_value(word, types_of(item), "a list of texts" if is_list else flag(name))

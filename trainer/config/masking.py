@@ -72,11 +72,6 @@ class MaskingSection(Section):
         """True where masks are drawn of each example by itself."""
         return self.masking in MASKINGS
 
-    @property
-    def is_at_load(self) -> bool:
-        """True where masks are drawn when examples are loaded."""
-        return self.masking != "static"
-
     def settings(self, max_predictions_per_seq: int) -> MaskingSettings:
         """The settings of dynamic masks with so many slots."""
         given = self.values()

@@ -95,20 +95,6 @@ class ModelConfig:
         """The keys of transformers' config.json."""
         return self.as_json()
 
-    def parameters(self, *, words: bool = True, pairs: bool = True) -> int:
-        """Number of trained values, those of the vocabulary's padding included.
-
-        words: with the masked-word head. pairs: with pooler and next-sentence head, or one as small.
-        """
-        width, inner, rows = self.hidden_size, self.intermediate_size, self.padded_vocab_size
-        dense, norm = width * width + width, 2 * width
-        embeddings = (rows + self.max_position_embeddings + self.type_vocab_size) * width + norm
-        layer = 4 * dense + 2 * norm + 2 * width * inner + inner + width
-        layer -= (not self.use_qkv_bias) * 3 * width + (not self.use_attention_projection_bias) * width
-        word_head = self.use_cls_layer * (dense + norm) + self.use_prediction_bias * rows
-        pair_head = dense + 2 * width + 2
-        return embeddings + self.num_hidden_layers * layer + words * word_head + pairs * pair_head
-
 
 @dataclass(frozen=True, kw_only=True)
 class ModelKeys(Section):

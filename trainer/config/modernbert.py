@@ -145,14 +145,6 @@ class ModernBertConfig(ModelConfig):
             "rope_parameters": dict(zip(_KINDS, rope, strict=True)),
         }
 
-    def parameters(self, *, words: bool = True, pairs: bool = True) -> int:
-        """Number of trained values. words: with the masked-word head. pairs: with a classification's."""
-        width, rows = self.hidden_size, self.padded_vocab_size
-        layer = 4 * width * width + 3 * width * self.intermediate_size + 2 * width
-        head = width * width + width
-        of_heads = (words or pairs) * head + words * self.use_prediction_bias * rows + pairs * 2 * (width + 1)
-        return rows * width + width + self.num_hidden_layers * layer + of_heads
-
 
 def _of_layers(kinds: Any, rope: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of layers and thetas that config.json's newer form has other names for.

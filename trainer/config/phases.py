@@ -8,17 +8,22 @@ from trainer.config.keys import known_names, phase_names
 
 Given = Mapping[str, Any]
 
+_CONTINUED = {"phase2": True, "phase1_end_step": None, "start_from_ckpt": None, "start_moments": False}
+"""Keys of a second phase that is run behind the first."""
+
 
 def divide(in_file: Given, flags: Given, where: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """The file's values and the flags of each phase: of two where any value differs between them.
 
-    With phase2 given, names of data of phase 1 are of no phase. where: the file, for errors.
+    The second continues from the first. With phase2 given, names of data of phase 1 are of no phase. where:
+    the file, for errors.
     """
     count = max(_count_phases(in_file, where), _count_phases(flags))
     only_second = bool(flags.get("phase2", in_file.get("phase2")))
     numbers = [1] * count if only_second else list(range(count))
+    continued = [{}, {} if only_second else _CONTINUED]
     return [
-        (of_phase(in_file, phase, named), of_phase(flags, phase, named))
+        (of_phase(in_file, phase, named), of_phase(flags, phase, named) | continued[phase])
         for phase, named in enumerate(numbers)
     ]
 

@@ -60,11 +60,6 @@ class RecipeSection(Section):
         both = (self.batch_warmup_from is None) == (self.batch_warmup_tokens is None)
         check(both, "batch_warmup_from and batch_warmup_tokens need each other")
 
-    @property
-    def counts_tokens(self) -> bool:
-        """True if updates, or their sizes, depend on the tokens trained before."""
-        return bool(self.batch_warmup_from or self.train_tokens or self.warmup_tokens)
-
     def idle(self) -> list[str]:
         """The keys of a fall of the rate that does not take place."""
         return [] if self.lr_decay else ["lr_decay_shape", "lr_end_share"]

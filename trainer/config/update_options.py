@@ -5,8 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bertdata.config.declared import setting
-from trainer.config.section import BY_UPDATE, Section, check, shown
-from trainer.config.update import Preset
+from trainer.config.section import Section, check, shown
+from trainer.config.updates import Preset
+
+BY_UPDATE = {"propertyNames": {"pattern": "^(0|[1-9][0-9]*)$"}}
+"""JSON Schema's keywords of an object whose names are the updates from which its values hold."""
 
 
 @dataclass(frozen=True, kw_only=True)

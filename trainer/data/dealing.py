@@ -209,10 +209,10 @@ class Rows:
 
 def find_rows(config: Config, data: OpenedDataset) -> Rows:
     """The configured rows of a dataset. SettingsError where it cannot have them."""
-    masking, keys = config.masking_at_load, config.loading
+    masking = config.masking_at_load
     rows: Rows = find("rows", masking)(config, data) if masking else Rows(data)
-    if keys is not None and (keys.bins or keys.pack_on_load):
-        rows = find("rows", "made at load")(keys, rows)
+    if config.keys["bins"] or config.keys["pack_on_load"]:
+        rows = find("rows", "made at load")(config.others["loading"], rows)
     elif data.layout.packing is not None:
         rows = find("rows", "of packs")(data, rows.masks)
     return rows

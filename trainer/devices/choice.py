@@ -1,6 +1,7 @@
 """The choice of the device: the accelerator that is there, else the processor. Works without torch."""
 
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 from typing import NamedTuple
@@ -117,7 +118,7 @@ def examine_cpu() -> Availability:
 def find_module(name: str) -> ModuleType:
     """The device's module. SettingsError for an unknown name, and where torch is too old for it."""
     try:
-        return registry.find_module("device", name)
+        return import_module(registry.find("device", name).__module__)
     except (ImportError, AttributeError) as error:  # a vendor's packages are imported later
         raise too_old(name, error) from error
 

@@ -110,7 +110,7 @@ class Cuda(Device):
         For padded rows "auto" is PyTorch's choice. For sequences without padding it is the first kernel that
         works, in the order of KERNELS, where those for sequences of many lengths come first.
         """
-        if self._attention != "auto" or self.config.has_rows:
+        if self._attention != "auto" or self.config.keys["rows"]:
             return self._ask_pytorch(model, self._attention)
         for name in KERNELS:
             _allow(name)
@@ -134,7 +134,7 @@ class Cuda(Device):
         sizes = (2, shape.num_attention_heads, length, head)
         query = torch.zeros(sizes, dtype=half, device=self.torch_device, requires_grad=True)
         mask = torch.ones(2, 1, 1, length, dtype=torch.bool, device=query.device)
-        padded = self.config.has_rows or KERNELS[kernel] is padded_attention
+        padded = self.config.keys["rows"] or KERNELS[kernel] is padded_attention
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -201,7 +201,7 @@ def _reason(kernel: str, messages: list[str]) -> str:
 
 def _why_plain(config: Config) -> str:
     """The reason not to compile the model unless the configuration asks for it, or "" to compile it."""
-    is_split = config.run.strategy not in ("auto", "replicated") or config.plan is not None
+    is_split = config.run.strategy not in ("auto", "replicated") or config.keys["plan"] is not None
     if config.run.compile is not None or is_split:
         return _PLAIN
     if config.is_finetuning:

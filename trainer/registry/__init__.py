@@ -6,7 +6,6 @@ line. The names that they add are in ``trainer.registry.extensions``.
 
 from collections.abc import Mapping
 from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 from bertdata.errors import SettingsError
@@ -20,18 +19,24 @@ CORE: Mapping[str, Mapping[str, str]] = {
         "predict": "trainer.run.predict_command:run",
         "doctor": "trainer.run.doctor:run",
     },
-    "keys": {
+    "keys": {  # in the order of the configuration
+        "run": "trainer.config.section:RunSection",
         "workers": "trainer.config.run_options:WorkersSection",
         "start": "trainer.config.run_options:StartSection",
         "evaluation": "trainer.config.run_options:EvaluationSection",
+        "data": "trainer.config.section:DataSection",
         "loading": "trainer.config.loading:LoadingSection",
         "masking": "trainer.config.masking:MaskingSection",
+        "model": "trainer.config.model:MODEL_SECTION",
         "modernbert": "trainer.config.modernbert:MODERNBERT_SECTION",
+        "update": "trainer.config.section:UpdateSection",
         "optimiser": "trainer.config.update_options:OptimiserSection",
         "scaling": "trainer.config.update_options:ScalingSection",
         "split": "trainer.config.split:SplitSection",
+        "schedule": "trainer.config.section:ScheduleSection",
         "formula": "trainer.config.update_options:FormulaSection",
         "recipe": "trainer.config.recipe:RecipeSection",
+        "reports": "trainer.config.section:ReportsSection",
         "loggers": "trainer.config.run_options:LoggersSection",
         "finetuning": "trainer.config.finetuning:FinetuningSection",
         "cuda": "trainer.config.device_keys:CudaSection",
@@ -50,27 +55,20 @@ CORE: Mapping[str, Mapping[str, str]] = {
         "modernbert": "trainer.model.modernbert:ModernBert",
     },
     "attention": {"cpu blocks": "trainer.devices.window_blocks:masked_blocks"},
-    "device": {
-        "cpu": "trainer.devices.cpu:Cpu",
-        "cuda": "trainer.devices.cuda:Cuda",
-    },
+    "device": {"cpu": "trainer.devices.cpu:Cpu", "cuda": "trainer.devices.cuda:Cuda"},
     "collective": {
         "horovod": "trainer.collectives.horovod:Horovod",
         "torch_distributed": "trainer.collectives.torch_distributed:TorchDistributed",
         "single": "trainer.collectives.collective:Collective",
     },
-    "strategy": {
-        "replicated": "trainer.update.strategy:Strategy",
-    },
+    "strategy": {"replicated": "trainer.update.strategy:Strategy"},
     "split model": {"place": "trainer.run.dividing:find_place"},
     "update": {
         "weights in 16 bits": "trainer.update.half_weights:HalfWeights",
         "averages over workers": "trainer.update.averaging:WorkerAverages",
         "sums of micro-batches": "trainer.update.micro_batch_sums:MicroBatchSums",
     },
-    "end of an update": {
-        "in 16 bits": "trainer.update.skipping:SkippingStep",
-    },
+    "end of an update": {"in 16 bits": "trainer.update.skipping:SkippingStep"},
     "plain step": {
         "lamb": "trainer.update.plain_steps:step_of_lamb",
         "adamw": "trainer.update.plain_steps:step_of_lamb",
@@ -134,31 +132,24 @@ def is_name(kind: str, name: str) -> bool:
     return name in CORE.get(kind, {}) or name in names(kind)
 
 
-def find(kind: str, name: str) -> Any:
-    """The object of that name, imported now. SettingsError as from ``find_module``."""
-    return getattr(find_module(kind, name), _target(kind, name)[1])
-
-
-def find_module(kind: str, name: str) -> ModuleType:
-    """The module of that name. SettingsError for an unknown name, and for an extension that is not there."""
-    try:
-        return import_module(_target(kind, name)[0])
-    except ModuleNotFoundError as error:
-        missing = (error.name or "").split(".")
-        if ".".join(missing[:2]) != "trainer.extensions":
-            raise
-        folder = "/".join(missing[:3])
-        raise SettingsError(f"{kind} {name}: {folder} is not there; install the whole of bertdata") from None
-
-
 def check_name(kind: str, name: str) -> None:
     """SettingsError for an unknown name."""
     if not is_name(kind, name):
         raise SettingsError(f"{kind} {name!r}: no such {kind}; known are {', '.join(names(kind))}")
 
 
-def _target(kind: str, name: str) -> tuple[str, str]:
-    """The module and the attribute of that name."""
+def find(kind: str, name: str) -> Any:
+    """The object of that name, imported now.
+
+    SettingsError for an unknown name, and for an extension that is not there.
+    """
     check_name(kind, name)
     module, _, attribute = (CORE.get(kind, {}).get(name) or names(kind)[name]).partition(":")
-    return module, attribute
+    try:
+        return getattr(import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").split(".")
+        if ".".join(missing[:2]) != "trainer.extensions":
+            raise
+        folder = "/".join(missing[:3])
+        raise SettingsError(f"{kind} {name}: {folder} is not there; install the whole of bertdata") from None

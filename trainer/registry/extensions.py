@@ -36,7 +36,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "ipu": f"{_VENDORS}.keys:IpuSection",
         "xla": f"{_VENDORS}.keys:XlaSection",
     },
-    "program": {"with a flag": f"{EXTENSIONS}.like.registry:programs_with"},
+    "program": {"with a flag": f"{EXTENSIONS}.like.program:programs_with"},
     "device": {
         "hpu": f"{_VENDORS}.hpu:Hpu",
         "ipu": f"{_VENDORS}.ipu.device:Ipu",
@@ -78,7 +78,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "masks": {
         **dict.fromkeys(MASKINGS, f"{_LOADING}.dynamic_masks:mask_at_load"),
-        "modernbert": f"{_LOADING}.modernbert_rows:unmasked_source",
+        "modernbert": f"{_LOADING}.dynamic_masks:unmasked_source",
         "drawn once": f"{_LOADING}.dynamic_masks:mask_once",
     },
     "task": {

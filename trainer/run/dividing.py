@@ -21,7 +21,7 @@ def find_place(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Ru
     config, device, workers = runtime.config, runtime.device, runtime.workers
     asked = config.run.strategy
     check_strategy(asked, device)
-    needs_plan = config.plan is not None or asked in ("sharded", "pipelined")
+    needs_plan = config.keys["plan"] is not None or asked in ("sharded", "pipelined")
     if not needs_plan and asked == "auto" and workers.size > 1:
         needs_plan = not fits_whole(config, device, workers, runtime.empty_model(shape).count_weights())
     if not needs_plan:

@@ -41,7 +41,7 @@ def _asked(config: Config, planned: PlannedUpdates) -> tuple[str, float]:
         config.schedule.num_train_epochs,
         planned.rows.data,
     )
-    if course and config.recipe and (tokens := config.recipe.train_tokens):
+    if course and (tokens := config.keys["train_tokens"]):
         return f"{tokens:,} tokens", course.first_update_after(tokens / course.tokens)
     assert epochs is not None
     passes = "1 epoch" if epochs == 1 else f"{epochs:g} epochs"

@@ -74,7 +74,9 @@ class Evaluation:
                 if found.outputs is not None:
                     self._evaluation.add(batch, device.to_host(found.outputs).float())
         workers.stopping.check(exchanges=True)
-        totals = workers.sum_numbers(torch.stack(sums).double().sum(0).tolist())
+        # Added by rank on each host: float64 even where the device has none, the same bits everywhere.
+        of_ranks = workers.gather(torch.stack(sums).double().sum(0).tolist())
+        totals = [sum(column) for column in zip(*of_ranks, strict=True)]
         pairs = zip(totals[::2], totals[1::2], strict=True)
         kept = workers.gather(self._evaluation.kept())[-division.copies :]  # the last stage's
         results = self._evaluation.results(dict(zip(names, pairs, strict=True)), kept)

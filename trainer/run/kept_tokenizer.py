@@ -33,7 +33,7 @@ def tokenizer_of_data(config: Config) -> TokenizerFile | None:
     dataset = find_training_data(training_paths(config), given=False)
     if dataset is None or dataset.manifest:
         return None if dataset is None else known_tokenizer(None, dataset)
-    file = known_tokenizer(getattr(config.others.get("masking"), "vocab", None), dataset)
+    file = known_tokenizer(config.keys["vocab"], dataset)
     if isinstance(file, VocabularyFile):
         file = replace(file, lower_case=not casing_warnings(vocabulary_of(file), True))
     return file

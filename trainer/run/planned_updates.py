@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from bertdata.errors import SettingsError
 from trainer.checkpoint.state import State
-from trainer.config.schedule import Schedule
 from trainer.config.settings import Config
+from trainer.config.updates import Schedule
 from trainer.data.dealing import Rows
 from trainer.data.flat import Form, make_form
 from trainer.data.loader import Loader
@@ -16,7 +16,8 @@ from trainer.run.runtime import Runtime
 
 def plan_updates(runtime: Runtime, rows: Rows) -> "PlannedUpdates":
     """The configured updates of a phase."""
-    grow = runtime.config.recipe is not None and runtime.config.recipe.counts_tokens
+    keys = runtime.config.keys
+    grow = keys["batch_warmup_from"] or keys["train_tokens"] or keys["warmup_tokens"]
     planned: PlannedUpdates = (
         find("update", "counted in tokens")(runtime, rows) if grow else PlannedUpdates(runtime, rows)
     )

@@ -36,7 +36,8 @@ def guess_words(opened: Trained, text: str, count: int) -> list[list[tuple[str, 
     DataError for an encoder without a masked-word head, UsageError for a text without masks, SettingsError
     for one that is too long for the model.
     """
-    check_memory(opened.shape.parameters(pairs=False))
+    with torch.device("meta"):
+        check_memory(BertForMaskedLM(opened.shape).count_weights())
     model, vocabulary = BertForMaskedLM(opened.shape).eval(), opened.vocabulary
     opened.fill(model, WORD_HEAD, "is an encoder without a masked-word head, which guesses no words")
     ids, mask = _encode(opened, text), vocabulary.role("mask")

@@ -63,7 +63,7 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
             runtime.log(f"warning: {warning}")
     about = list[str]()
     for config, data in zip(phases, datasets, strict=True):
-        if config.plan is None and config.run.strategy in ("auto", "replicated"):
+        if config.keys["plan"] is None and config.run.strategy in ("auto", "replicated"):
             config.update.micro_batches(runtime.copies)  # fails before the first phase is trained, not after
         replace(runtime, config=config).rows(data)  # fails here, not after the first phase
         held_out = config.data.eval_data and runtime.task.open(config, config.data.eval_data, held_out=True)

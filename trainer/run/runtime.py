@@ -58,7 +58,7 @@ class Runtime:
     @property
     def has_rows(self) -> bool:
         """True if batches are rows, as the device or the configuration says. False: they are flat."""
-        return self.config.has_rows or self.device.needs_rows
+        return bool(self.config.keys["rows"] or self.device.needs_rows)
 
     def name_idle_keys(self) -> None:
         """Log the given keys that have no effect here, if there are any."""
@@ -127,12 +127,11 @@ def connect(config: Config) -> Runtime:
     torch.use_deterministic_algorithms(config.run.deterministic)
     if rank == 0 and size > 1:
         say_error(f"trainer: connecting {size} workers")
-    keys = config.others.get("workers")
-    workers = find_collective(keys and keys.collective, device)
+    workers = find_collective(config.keys["collective"], device)
     task = find_task(config.task, config, device.row_losses)
     runtime = Runtime(config=config, device=device, workers=workers, division=whole(workers), task=task)
-    if keys and (keys.world_size or workers.size) != workers.size:
-        found = f"world_size is {keys.world_size}, found {workers.size}"
+    if (wanted := config.keys["world_size"] or workers.size) != workers.size:
+        found = f"world_size is {wanted}, found {workers.size}"
         runtime.stop_all(
             SettingsError(f"{found}: start as many workers, or, without a launcher, give --dist")
         )
@@ -170,7 +169,7 @@ def divide(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtim
     sequence_length: most tokens of an example. SettingsError where the model cannot be split as configured.
     """
     config = runtime.config
-    if runtime.workers.size == 1 and config.run.strategy == "auto" and config.plan is None:
+    if runtime.workers.size == 1 and config.run.strategy == "auto" and config.keys["plan"] is None:
         return replace(runtime, division=whole(runtime.workers))
     placed: Runtime = find("split model", "place")(runtime, shape, sequence_length)
     return placed

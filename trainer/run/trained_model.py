@@ -95,7 +95,7 @@ def _open_tokenizer(file: TokenizerFile) -> Tokenizer:
 def _task_config(checkpoint: Checkpoint) -> Config:
     """The configuration of the run's task. Pre-training, the default, for another program's checkpoint."""
     if checkpoint.kind != OURS:
-        return Config()
+        return Config.of()
     found = read_state(Path(checkpoint.path)).config
     names = ("max_seq_length", *section_keys("finetuning"))
     try:

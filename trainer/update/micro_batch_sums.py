@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from trainer.config.update import UpdateSection
+from trainer.config.section import UpdateSection
 from trainer.update.clipping import clip_
 from trainer.update.step import WeightStep
 from trainer.update.strategy import Worker
@@ -27,7 +27,7 @@ class MicroBatchSums:
             scale = self._step.scale
             clip = self._step.own_clip or clip_
             clip(gradients, clip_norm if scale.is_one else clip_norm * scale.value)
-        if self._config.averages_each:
+        if not self._config.keys["allreduce_post_accumulation"]:
             self._workers.average(gradients)
         if self._sums:
             torch._foreach_add_(self._sums, gradients)

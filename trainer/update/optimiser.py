@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from trainer.config.settings import Config
-from trainer.config.update import Preset
+from trainer.config.updates import Preset
 from trainer.devices.device import Device
 from trainer.registry import find
 

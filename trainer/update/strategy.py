@@ -142,7 +142,7 @@ class Strategy:
             leaves = self._half_weights.leaves(self._weights)
         if worker.workers.size > 1:
             self._averages = find("update", "averages over workers")(worker, self._weights, leaves)
-        self._averages_each = worker.config.averages_each
+        self._averages_each = not worker.config.keys["allreduce_post_accumulation"]
         self._sums_apart = self._averages_each or keys.clips_micro_batches
 
     @staticmethod

@@ -3,14 +3,15 @@
 import hashlib
 import math
 from fractions import Fraction as F
+from inspect import Parameter
 from typing import Any
 
 import pytest
 
 from bertdata.errors import SettingsError
 from trainer.config.keys import properties
-from trainer.config.schedule import Schedule, Warmup
 from trainer.config.settings import Config
+from trainer.config.updates import Schedule, Warmup
 from trainer.registry import CORE, find
 
 # N = 1000 steps, W = 100 of warm-up, L = 1/1024 (exact in binary) unless stated.
@@ -256,7 +257,8 @@ def test_every_schedule_reads_keys_of_the_configuration():
     ],
 )
 def test_keys_without_a_default_are_asked_for(name, needed, others):
-    assert find("schedule", name).needed == needed
+    defaults = find("schedule", name).defaults
+    assert [key for key, default in defaults.items() if default is Parameter.empty] == needed
     for missing in needed:
         with pytest.raises(SettingsError, match=f"lr_schedule {name} needs {missing}"):
             Config.of(lr_schedule=name, **{key: value for key, value in others.items() if key != missing})

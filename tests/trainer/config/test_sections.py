@@ -10,23 +10,17 @@ from bertdata.errors import SettingsError
 from tests.support.configurations import OWN_KEYS, assert_declared, assert_sections
 from trainer.config.flags import make_config
 from trainer.config.idle import idle_keys
-from trainer.config.keys import (
-    CORE,
-    SECTIONS,
-    device_properties,
-    find_section,
-    properties,
-    section_keys,
-)
+from trainer.config.keys import SECTIONS, device_properties, properties, section_keys
 from trainer.config.run_options import EvaluationSection
 from trainer.config.settings import Config
+from trainer.registry import find
 
 MARKS = {"section", "common", "by_phase", "phases", "older_names"}
 STANDARD = {
     *("description", "default", "type", "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
     *("minLength", "minItems", "items", "required", "propertyNames", "properties", "additionalProperties"),
 }
-KINDS = {name: find_section(name) for name in (*SECTIONS, "cuda")}
+KINDS = {name: find("keys", name) for name in (*SECTIONS, "cuda")}
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
@@ -52,7 +46,8 @@ def test_a_key_is_in_one_section_or_in_those_of_devices():
 
 
 def test_the_sections_are_those_of_the_configuration_in_its_order():
-    assert [field.name for field in fields(Config)] == [*CORE, "others"]
+    always = [field.name for field in fields(Config)]
+    assert always == ["keys", *(section for section in SECTIONS if section in always), "others"]
     names = [name for section in SECTIONS for name in schema_of(KINDS[section])]
     assert list(Config.of(cuda_graphs=True).as_json()) == [*names, "device_options"]
 
@@ -178,15 +173,6 @@ def test_a_value_of_an_extension_is_checked_as_any_other():
 
 def test_a_task_and_masks_drawn_at_load_are_known_without_their_sections():
     usual, tuned = Config.of(), Config.of(task="mrpc", masking="dynamic", plan="plan.json")
-    assert (usual.task, usual.is_finetuning, usual.masking_at_load, usual.plan) == (
-        "pretraining",
-        False,
-        None,
-        None,
-    )
-    assert (tuned.task, tuned.is_finetuning, tuned.masking_at_load, tuned.plan) == (
-        "mrpc",
-        True,
-        "dynamic",
-        "plan.json",
-    )
+    assert (usual.task, usual.is_finetuning, usual.masking_at_load) == ("pretraining", False, None)
+    assert (tuned.task, tuned.is_finetuning, tuned.masking_at_load) == ("mrpc", True, "dynamic")
+    assert (usual.keys["plan"], tuned.keys["plan"]) == (None, "plan.json")

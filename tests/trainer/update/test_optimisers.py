@@ -12,7 +12,7 @@ from safetensors.torch import load, save
 from bertdata.errors import SettingsError
 from tests.support.optimisers import ABSENT_OPTIMISERS, make_optimiser
 from trainer.config.settings import Config
-from trainer.config.update import Preset
+from trainer.config.updates import Preset
 from trainer.registry import CORE
 from trainer.update.clipping import clip_
 from trainer.update.lamb import Lamb

@@ -3,8 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from trainer.config.schedule import Schedule, ScheduleKind, Warmup, warmed_up
-from trainer.config.update import Preset
+from trainer.config.updates import Preset, Schedule, ScheduleKind, Warmup, warmed_up
 
 _LEAST_RATE = 1e-7
 

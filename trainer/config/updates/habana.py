@@ -1,7 +1,7 @@
 """Updates of Habana's TensorFlow program."""
 
-from trainer.config.schedule import Schedule, ScheduleKind, Warmup, decay, warmed_up
-from trainer.config.update import OF_TENSORFLOW, Preset
+from trainer.config.updates import Preset, Schedule, ScheduleKind, Warmup, decay, warmed_up
+from trainer.config.updates.mlperf import OF_TENSORFLOW
 
 
 def habana_tf(rate: float, steps: int, warmup: Warmup, *, adam: bool = False) -> Schedule:

@@ -1,7 +1,9 @@
 """Updates of MLPerf's reference, and of the original BERT."""
 
-from trainer.config.schedule import Schedule, ScheduleKind, Warmup, decay, warmed_up
-from trainer.config.update import OF_TENSORFLOW, Preset
+from trainer.config.updates import Preset, Schedule, ScheduleKind, Warmup, decay, warmed_up
+
+OF_TENSORFLOW = ("LayerNorm", "layer_norm", "bias")
+"""Parts of the names of weights that do not decay in programs after Google's."""
 
 
 def mlperf(

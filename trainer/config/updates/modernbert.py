@@ -3,8 +3,7 @@
 import math
 from collections.abc import Callable
 
-from trainer.config.schedule import Schedule, ScheduleKind, Warmup, warmed_up
-from trainer.config.update import Preset
+from trainer.config.updates import Preset, Schedule, ScheduleKind, Warmup, warmed_up
 
 _FALLS: dict[str, Callable[[float], float]] = {
     "1-sqrt": lambda part: 1 - math.sqrt(part),

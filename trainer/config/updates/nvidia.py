@@ -1,7 +1,6 @@
 """Updates of NVIDIA's pre-training."""
 
-from trainer.config.schedule import Schedule, ScheduleKind, Warmup, decay
-from trainer.config.update import Preset
+from trainer.config.updates import Preset, Schedule, ScheduleKind, Warmup, decay
 
 _NO_DECAY = ("bias", "gamma", "beta", "LayerNorm")
 

@@ -2,44 +2,33 @@
 
 import json
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from bertdata.config.dataset_settings import Record, records_of
 from bertdata.config.settings import ExampleSettings
-from bertdata.dataset.lengths import ShardLengths
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, ShardEntry
+from bertdata.dataset.shard_group import write_shard_group
 from bertdata.dataset.writer import Dataset
-from bertdata.examples.made_examples import ListedExamples
-from bertdata.io import storage
 from bertdata.io.file_check import HashingSink, md5_of
 from bertdata.records import ROLES, ExampleBatch, Vocabulary
-from bertdata.shards.write import write_examples
+from bertdata.shards.containers import make_writer
+from bertdata.shards.protocol import ShardWriter
+from bertdata.shards.write import BATCH, CountingWriter
 from bertdata.tokens.files import TokenizerJson
 from bertdata.tokens.tokenizer import Tokenizer
 from bertdata.tokens.vocabulary import WordPieceVocabulary
+from trainer.extensions.finetuning.data_file import DataFile
 
 Settings = TypeVar("Settings", bound=ExampleSettings)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class FeatureSource:
-    """A file, its bytes read already, that features are made of."""
-
-    path: str
-    data: bytes
-
-    @property
-    def md5(self) -> str:
-        return md5_of(self.data)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class MadeExamples:
     """The examples of a source. documents, sentences: counts for the manifest. warnings: for a person.
 
-    lines: the same features as text, a line of JSON each. count: their number in words.
+    values: the same features for audits, each as a dictionary. count: their number in words.
     """
 
     examples: Sequence[Any]
@@ -47,11 +36,11 @@ class MadeExamples:
     documents: int
     sentences: int
     warnings: Sequence[str]
-    lines: Iterable[str]
+    values: Iterable[Mapping[str, Any]]
     count: str
 
 
-MakeExamples = Callable[[FeatureSource, Tokenizer, Settings], MadeExamples]
+MakeExamples = Callable[[DataFile, Tokenizer, Settings], MadeExamples]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,17 +61,12 @@ class FeatureSet:
         return sum(shard.examples for shard in self.manifest.shards)
 
 
-def read_source(path: str) -> FeatureSource:
-    """The file with its bytes."""
-    return FeatureSource(path=path, data=storage.read_bytes(path))
-
-
-def feature_set_name(source: FeatureSource, vocabulary: Vocabulary, settings: ExampleSettings) -> str:
+def feature_set_name(source: DataFile, vocabulary: Vocabulary, settings: ExampleSettings) -> str:
     """A directory's name for these features: the objective, and a digest of all that its manifest tells.
 
     The file's name is among it: two files with the same bytes have a directory each.
     """
-    value: list[Any] = [storage.base_name(source.path), source.md5, vocabulary.md5, settings.as_json()]
+    value: list[Any] = [source.name, source.md5, vocabulary.md5, settings.as_json()]
     if separators := _separators(vocabulary):
         value.append(separators)
     return f"{settings.objective}-{md5_of(json.dumps(value, sort_keys=True).encode())[:16]}"
@@ -90,7 +74,7 @@ def feature_set_name(source: FeatureSource, vocabulary: Vocabulary, settings: Ex
 
 def make_feature_set(
     directory: str,
-    source: FeatureSource,
+    source: DataFile,
     tokenizer: Tokenizer,
     settings: Settings,
     make: MakeExamples[Settings],
@@ -100,13 +84,13 @@ def make_feature_set(
     make is called only where it has to be made. The tokeniser's file is copied beside the shard.
     DatasetError for a directory of other settings or of something else.
     """
-    name, vocabulary = storage.base_name(source.path), tokenizer.vocabulary
+    vocabulary = tokenizer.vocabulary
     records = records_of(settings, vocabulary, tokenizer=_record(vocabulary))
     plan = DatasetPlan(
         recipe=None,
         phase=None,
         settings=replace(records, objective=records.objective | _separators(vocabulary)),
-        inputs=(name,),
+        inputs=(source.name,),
     )
     dataset = Dataset(directory, plan)
     shard = f"features.{settings.format}"
@@ -115,7 +99,7 @@ def make_feature_set(
     if not kept:
         with dataset.run():
             made = make(source, tokenizer, settings)
-            entries = entries or _write(dataset, shard, name, source, made, settings, vocabulary)
+            entries = entries or _write(dataset, shard, source, made, settings, vocabulary)
             warnings = [warning.removeprefix(f"{source.path}: ") for warning in made.warnings]
             manifest = dataset.finish(
                 [entries[0]], [entries[1]], vocabulary=vocabulary.name, warnings=warnings
@@ -159,41 +143,34 @@ def _separators(vocabulary: Vocabulary) -> Record:
 def _write(
     dataset: Dataset,
     shard: str,
-    name: str,
-    source: FeatureSource,
+    source: DataFile,
     made: MadeExamples,
     settings: ExampleSettings,
     vocabulary: Vocabulary,
 ) -> tuple[InputEntry, ShardEntry]:
     """Write the shard and its lengths, and note it as finished."""
-    examples = ListedExamples(made.examples, made.batch_type, wide=vocabulary.wide)
-    lengths = ShardLengths()
-    with dataset.open_shard(shard) as file:
-        sink = HashingSink(file.write)
-        layout = replace(settings.layout, padding_id=vocabulary.padding_id)
-        content_md5 = write_examples(examples, settings, sink, engine=None, layout=layout, also=lengths.add)
+    layout = replace(settings.layout, padding_id=vocabulary.padding_id)
+
+    def make(number: int, sink: HashingSink) -> ShardWriter:
+        return make_writer(settings.format, sink, layout, None)
+
+    def write(writers: Sequence[CountingWriter]) -> None:
+        for first in range(0, len(made.examples), BATCH):
+            examples = made.examples[first : first + BATCH]
+            writers[0].write(made.batch_type.of(examples, wide=vocabulary.wide))
+
+    (shard_entry,) = write_shard_group(dataset, [shard], layout, make, write, source=source.name)
     unknown = None
     if vocabulary.unk is not None:
         unknown = sum(array("I", example.ids).count(vocabulary.unk) for example in made.examples)
     input_entry = InputEntry(
-        name=name,
+        name=source.name,
         bytes=len(source.data),
         md5=source.md5,
         documents=made.documents,
         sentences=made.sentences,
-        tokens=examples.tokens,
+        tokens=shard_entry.tokens,
         unknown_tokens=unknown,
-    )
-    shard_entry = ShardEntry(
-        name=shard,
-        input=name,
-        bytes=sink.bytes,
-        md5=sink.md5,
-        content_md5=content_md5,
-        examples=len(examples),
-        tokens=examples.tokens,
-        masked_tokens=0,
-        lengths_md5=dataset.write_lengths(shard, lengths),
     )
     dataset.record(input_entry, shard_entry)
     return input_entry, shard_entry

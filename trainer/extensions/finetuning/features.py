@@ -12,9 +12,9 @@ from bertdata.tokens.files import TokenizerJson
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import tokenizer_of
 from bertdata.tokens.tokenizer import Tokenizer
-from trainer.extensions.finetuning.feature_set import make_feature_set, read_source
-from trainer.extensions.finetuning.task_data import find_data
-from trainer.extensions.finetuning.task_flags import add_columns, add_task
+from trainer.extensions.finetuning.data_file import read_file
+from trainer.extensions.finetuning.feature_set import json_line, make_feature_set
+from trainer.extensions.finetuning.task_data import add_columns, add_task, find_data
 from trainer.run.given_tokenizer import given_tokenizer, with_casing
 from trainer.run.predict_command import refuse
 
@@ -39,7 +39,7 @@ def run(arguments: list[str]) -> None:
     if given.dataset is not None:
         refuse(given, ("shuffled",))
     tokenizer, warnings = _open_tokenizer(given)
-    source = read_source(given.file)
+    source = read_file(given.file)
     settings, make = task.asked_for(given, source, settings)
     if given.dataset is not None:
         found = make_feature_set(given.dataset, source, tokenizer, settings, make)
@@ -48,8 +48,8 @@ def run(arguments: list[str]) -> None:
     else:
         made = make(source, tokenizer, settings)
         with storage.open_output(given.output) as file:
-            for feature in made.lines:
-                file.write(feature.encode("ascii"))
+            for value in made.values:
+                file.write(json_line(value).encode("ascii"))
         line = f"{given.output}: {made.count}"
         warnings += made.warnings
     for warning in warnings:

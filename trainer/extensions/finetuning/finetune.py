@@ -76,20 +76,15 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
 
     The shape is the checkpoint's but for the keys that are configured.
     """
-    config = runtime.config
+    config, given = runtime.config, runtime.config.section(FinetuningSection)
     source = _source(config)
     keys: dict[str, Any] = {}
     if config.section(StartSection).start_from_ckpt is not None and source != config.run.output_dir:
         keys["start_from_ckpt"] = source
     checkpoint = open_checkpoint(source, model_config=config.model.model_config, with_moments=False)
     shape = checkpoint.expect_config()
-    found = find_tokenizer(
-        checkpoint,
-        shape,
-        config.section(MaskingSection).vocab,
-        None,
-        config.section(FinetuningSection).lower_case,
-    )
+    vocab = config.section(MaskingSection).vocab
+    found = find_tokenizer(checkpoint, shape, vocab, None, given.lower_case)
     if found is None:
         raise MissingInputError(f"{source}: its vocabulary is not at hand; give --vocab")
     lower_case = found.lower_case if isinstance(found, VocabularyFile) else None
@@ -100,15 +95,8 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
             f"give --max-seq-length {longest} or less"
         )
     files = find_files(config)
-    if (
-        files.evaluation is None
-        and config.section(FinetuningSection).do_eval
-        and config.section(FinetuningSection).task_dir is not None
-    ):
-        looked_for = names_looked_for(config, 1)
-        runtime.log(
-            f"{config.section(FinetuningSection).task_dir}: holds no {looked_for}: nothing is evaluated"
-        )
+    if files.evaluation is None and given.do_eval and given.task_dir is not None:
+        runtime.log(f"{given.task_dir}: holds no {names_looked_for(given, 1)}: nothing is evaluated")
     labels = find_data(config.task).check_files(config, files.train, files.evaluation)
     keys |= {"vocab": found.path, "lower_case": lower_case, "labels": labels}
     config = config.changed(**keys)
@@ -121,7 +109,7 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
         made = make_features(config, files.evaluation, training=False, labelled=True, tell=runtime.log)
         keys |= {"eval_data": made.directory, "task_eval_file": files.evaluation}
     predicted = None
-    if config.section(FinetuningSection).do_predict and files.prediction is not None:
+    if given.do_predict and files.prediction is not None:
         made = make_features(config, files.prediction, training=False, labelled=False, tell=runtime.log)
         predicted = made.directory
         keys["task_predict_file"] = files.prediction

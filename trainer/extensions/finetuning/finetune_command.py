@@ -8,7 +8,7 @@ from bertdata.io import storage
 from bertdata.io.assets import VOCABULARIES
 from trainer.collectives.launchers import launched
 from trainer.config.finetuning import FinetuningSection
-from trainer.config.flags import make_config
+from trainer.config.flags import make_configs
 from trainer.config.keys import section_keys
 from trainer.config.settings import Config
 from trainer.config.task_names import task_flags
@@ -57,8 +57,8 @@ def make_task_config(
     known: keys that are known already, as a run's; what is given goes before them.
     """
     below = dict(known or {})
-    own = {"adapt": _adapted, "defaults": lambda keys: task_defaults({**below, **keys}) | below}
-    return make_config(task_flags(arguments), prog, **own)
+    words = task_flags(arguments)
+    return make_configs(words, prog, lambda keys: task_defaults({**below, **keys}) | below)[-1]
 
 
 def task_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,11 +69,6 @@ def task_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
     if "steps" not in given:
         found["num_train_epochs"] = 3.0
     return found
-
-
-def _adapted(flags: dict[str, Any]) -> dict[str, Any]:
-    """The flags, of which a number of updates replaces the epochs of a file."""
-    return flags | {"num_train_epochs": flags.get("num_train_epochs")} if "steps" in flags else flags
 
 
 def evaluate_fine_tuned(

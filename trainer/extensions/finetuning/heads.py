@@ -1,5 +1,7 @@
 """Models with the heads of fine-tuning, as transformers has them for each kind of model."""
 
+from typing import TYPE_CHECKING, cast
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -7,36 +9,33 @@ from torch.nn import functional as F
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
-from trainer.data.batches import Batch
-from trainer.extensions.finetuning.sequence_rows import sequence_rows
+from trainer.data.batches import Batch, FlatBatch
 from trainer.model.bert import HeadedBert
 from trainer.model.layers import ACTIVATIONS, Carried, NormedDense
 
+if TYPE_CHECKING:
+    from trainer.extensions.loading.row_batches import RowBatch
+
 
 class BertForSequenceClassification(HeadedBert):
-    """Logits of the labels of a sequence, or its score."""
+    """Logits of the labels of a sequence, or its score.
+
+    RoBERTa has one more dropout, before the dense layer that transformers counts to this head.
+    """
 
     def __init__(self, config: ModelConfig, labels: int) -> None:
         """labels: their number, 1 for a score."""
         super().__init__(config)
         self.dropout = config.hidden_dropout_prob
+        self.first_dropout = self.dropout if isinstance(config, RobertaConfig) else 0.0
         self.classifier = nn.Linear(config.hidden_size, labels)
         self.draw_weights()
 
     def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
         """(B, labels) logits."""
-        _, pooled = self.bert(batch, carried)
-        logits: Tensor = self.classifier(F.dropout(pooled, self.dropout, self.training))
-        return logits
-
-
-class RobertaForSequenceClassification(BertForSequenceClassification):
-    """The same with one more dropout, before the dense layer that transformers counts to this head."""
-
-    def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
-        """(B, labels) logits."""
         first = self.bert.encode_seeded(batch, carried).index_select(0, batch.starts())
-        pooled = torch.tanh(self.bert.pooler.dense(F.dropout(first, self.dropout, self.training)))
+        first = F.dropout(first, self.first_dropout, self.training)
+        pooled = torch.tanh(self.bert.pooler.dense(first))
         logits: Tensor = self.classifier(F.dropout(pooled, self.dropout, self.training))
         return logits
 
@@ -117,9 +116,7 @@ def classifier_of(config: ModelConfig, labels: int) -> HeadedBert:
     """The model of its kind for so many labels, or with 1 for a score."""
     if isinstance(config, ModernBertConfig):
         return ModernBertForSequenceClassification(config, labels)
-    is_roberta = isinstance(config, RobertaConfig)
-    kind = RobertaForSequenceClassification if is_roberta else BertForSequenceClassification
-    return kind(config, labels)
+    return BertForSequenceClassification(config, labels)
 
 
 def answerer_of(config: ModelConfig) -> HeadedBert:
@@ -127,3 +124,25 @@ def answerer_of(config: ModelConfig) -> HeadedBert:
     if isinstance(config, ModernBertConfig):
         return ModernBertForQuestionAnswering(config)
     return BertForQuestionAnswering(config)
+
+
+def sequence_rows(tokens: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    """(sequences, longest) true at the tokens of each sequence, and (sequences, longest, ...) its vectors.
+
+    tokens: (tokens, ...) in the batch's order. Behind a sequence's end stand vectors of others.
+    """
+    if isinstance(batch, FlatBatch):
+        lengths = batch.ends.diff()[: len(batch)]
+    else:
+        lengths = _row_lengths(cast("RowBatch", batch))
+    places = torch.arange(batch.most_tokens(), dtype=lengths.dtype, device=lengths.device)
+    rows = (batch.starts()[:, None] + places).clamp(max=len(tokens) - 1)
+    return places < lengths[:, None], tokens[rows]
+
+
+def _row_lengths(batch: "RowBatch") -> Tensor:
+    """The tokens of each sequence of padded rows, whose attention mask numbers those of a row from 1."""
+    positions = batch.next_sentence_positions
+    most = 1 if positions is None else positions.shape[1]
+    numbers = torch.arange(1, most + 1, device=batch.attention_mask.device)
+    return (batch.attention_mask[:, None, :] == numbers[:, None]).sum(2).reshape(-1)

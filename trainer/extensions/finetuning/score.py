@@ -4,8 +4,7 @@ import json
 
 from bertdata.cli.common.parser import Parser
 from bertdata.io.terminal import say, say_error
-from trainer.extensions.finetuning.task_data import find_data
-from trainer.extensions.finetuning.task_flags import add_columns, add_task
+from trainer.extensions.finetuning.task_data import add_columns, add_task, find_data
 from trainer.run.predict_command import refuse
 
 _EXAMPLE = """\

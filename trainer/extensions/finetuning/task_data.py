@@ -1,14 +1,16 @@
-"""The seam between the commands of fine-tuning and a task's files: names, features, scores."""
+"""The seam between the commands of fine-tuning and a task's files: names, flags, features, scores."""
 
 from abc import ABC, abstractmethod
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from bertdata.cli.common.parser import Parser
 from bertdata.config.settings import ExampleSettings
 from bertdata.errors import SettingsError
 from trainer.config.finetuning import FinetuningSection
 from trainer.config.settings import Config
-from trainer.extensions.finetuning.feature_set import FeatureSource, MakeExamples
+from trainer.extensions.finetuning.data_file import DataFile
+from trainer.extensions.finetuning.feature_set import MakeExamples
 from trainer.registry import find
 from trainer.registry.extensions import FINE_TUNED
 
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 FileNames = tuple[str, str, str]
 """Names of the files to train, to evaluate and to predict."""
+
+TABLE_FLAGS = ("text_column", "second_text_column", "label_column", "labels", "scores", "no_heading")
+"""The flags of a table, as ``add_columns`` adds them."""
 
 Making = tuple[ExampleSettings, MakeExamples[Any]]
 """The settings of features, and the function that makes them."""
@@ -57,7 +62,7 @@ class FineTuningData(ABC):
         """Settings and making of the configured features, of so many ids. labelled: labels are read."""
 
     @abstractmethod
-    def asked_for(self, given: Namespace, source: FeatureSource, settings: Any) -> Making:
+    def asked_for(self, given: Namespace, source: DataFile, settings: Any) -> Making:
         """The same by the flags of ``features``. settings: as far as the flags alone tell them."""
 
     @abstractmethod
@@ -87,3 +92,27 @@ def find_name(name: str) -> str:
     if found is None:
         raise SettingsError(f"task {name!r}: no such task; known are {', '.join(FINE_TUNED)}")
     return found
+
+
+def add_task(parser: Parser) -> None:
+    """The task."""
+    parser.add_argument("--task", required=True, metavar="NAME", help=", ".join(FINE_TUNED))
+
+
+def add_columns(parser: Parser) -> None:
+    """Columns and labels of a table."""
+    group = parser.add_argument_group(
+        "tables", "TSV without quoting, .csv, .jsonl; a column is a name of the heading or a number from 0"
+    )
+    group.add_argument(
+        "--text-column", "--first-column", metavar="NAME", help="first text (default: the task's, or text)"
+    )
+    group.add_argument(
+        "--second-text-column", "--second-column", metavar="NAME", help="second text, where there is one"
+    )
+    group.add_argument("--label-column", metavar="NAME", help="label (default: the task's, or label)")
+    group.add_argument(
+        "--labels", metavar="A,B", help="labels in the order of their ids (default: the task's, else sorted)"
+    )
+    group.add_argument("--scores", "--regression", action="store_true", help="labels are numbers")
+    group.add_argument("--no-heading", action="store_true", help="the first line is an example")

@@ -7,11 +7,11 @@ from bertdata.errors import BertDataError, InputError, MissingInputError, Settin
 from bertdata.io import storage
 from trainer.config.finetuning import FinetuningSection
 from trainer.config.settings import Config
+from trainer.extensions.finetuning.data_file import read_file
 from trainer.extensions.finetuning.feature_set import (
     FeatureSet,
     feature_set_name,
     make_feature_set,
-    read_source,
 )
 from trainer.extensions.finetuning.fine_tuning import configured_tokenizer
 from trainer.extensions.finetuning.task_data import FileNames, find_data
@@ -32,11 +32,10 @@ def find_files(config: Config) -> TaskFiles:
 
     SettingsError where neither is given, MissingInputError where a file that is asked for is not there.
     """
-    given = config.section(FinetuningSection)
-    names = _names_there(config)
+    given, trains = config.section(FinetuningSection), config.run.do_train
     paths: list[str | None] = []
-    needed = (config.run.do_train, given.do_eval, given.do_predict)
-    for key, name, asked_for in zip(_KEYS, names, needed, strict=True):
+    needed = (trains, given.do_eval, given.do_predict)
+    for key, name, asked_for in zip(_KEYS, _names_there(given), needed, strict=True):
         path = getattr(given, key)
         if given.task_dir is not None and (path is None or not storage.exists(path)):
             inside = storage.join(given.task_dir, name if path is None else path)
@@ -45,52 +44,46 @@ def find_files(config: Config) -> TaskFiles:
             raise MissingInputError(f"{path}: no such file or directory")
         paths.append(path)
     train, evaluation, prediction = paths
-    if config.run.do_train and train is None:
-        raise _missing(config, 0, f"task {given.task}: no file to train on; give --data-dir or --train-file")
+    if trains and train is None:
+        raise _missing(given, 0, f"task {given.task}: no file to train on; give --data-dir or --train-file")
     if given.do_predict and prediction is None:
-        raise _missing(config, 2, "do_predict: no file to predict; give --predict-file")
+        raise _missing(given, 2, "do_predict: no file to predict; give --predict-file")
     evaluation = evaluation if given.do_eval else None
-    if not config.run.do_train and evaluation is None and prediction is None:
-        raise _missing(config, 1, "nothing to evaluate or to predict: give --eval-file, or --predict-file")
+    if not trains and evaluation is None and prediction is None:
+        raise _missing(given, 1, "nothing to evaluate or to predict: give --eval-file, or --predict-file")
     return TaskFiles(train=train, evaluation=evaluation, prediction=prediction)
 
 
-def _missing(config: Config, kind: int, said: str) -> BertDataError:
+def _missing(given: FinetuningSection, kind: int, said: str) -> BertDataError:
     """The error for a missing file. It lists all names that were looked for in task_dir.
 
     kind: 0 to train on, 1 to evaluate on, 2 to predict. said: the error where there is no task_dir.
     """
-    folder = config.section(FinetuningSection).task_dir
-    if folder is None or (kind == 1 and not config.section(FinetuningSection).do_eval):
+    folder = given.task_dir
+    if folder is None or (kind == 1 and not given.do_eval):
         return SettingsError(said)
     if not storage.is_directory(folder):
         return MissingInputError(f"{folder}: no such directory")
     flag = _KEYS[kind].removeprefix("task_").replace("_", "-")
-    return MissingInputError(f"{folder}: holds no {names_looked_for(config, kind)}; give --{flag}")
+    return MissingInputError(f"{folder}: holds no {names_looked_for(given, kind)}; give --{flag}")
 
 
-def names_looked_for(config: Config, kind: int) -> str:
+def names_looked_for(given: FinetuningSection, kind: int) -> str:
     """All usual names of a file, in words. kind: as of _missing."""
-    return " and no ".join(
-        names[kind] for names in find_data(config.task).usual_names(config.section(FinetuningSection))
-    )
+    return " and no ".join(names[kind] for names in find_data(given.task).usual_names(given))
 
 
-def _names_there(config: Config) -> FileNames:
+def _names_there(given: FinetuningSection) -> FileNames:
     """The usual names that the files in task_dir have.
 
     All are of one distribution, because another's files to evaluate may hold examples to train on: of the
     first whose file to train on is there, else of the first that has any file there.
     """
-    usual, folder = (
-        find_data(config.task).usual_names(config.section(FinetuningSection)),
-        config.section(FinetuningSection).task_dir,
-    )
+    usual, folder = find_data(given.task).usual_names(given), given.task_dir
     if folder is None or len(usual) == 1:
         return usual[0]
-    there = [[storage.exists(storage.join(folder, name)) for name in names] for names in usual]
-    found = [names for names, (train, *_) in zip(usual, there, strict=True) if train]
-    found += [names for names, any_of in zip(usual, there, strict=True) if any(any_of)]
+    there = {names: [storage.exists(storage.join(folder, name)) for name in names] for names in usual}
+    found = [names for names in usual if there[names][0]] + [names for names in usual if any(there[names])]
     return found[0] if found else usual[0]
 
 
@@ -108,7 +101,7 @@ def make_features(
 
     labelled: of a classification, whether its labels are read. tell: gets warnings, and a line.
     """
-    source, tokenizer = read_source(path), configured_tokenizer(config)
+    source, tokenizer = read_file(path), configured_tokenizer(config)
     task, length = find_data(config.task), feature_length(config)
     settings, make = task.configured(config, length, training=training, labelled=labelled)
     name = feature_set_name(source, tokenizer.vocabulary, settings)

@@ -13,7 +13,7 @@ NAMES = ("bert_config.json", "config.json")
 _TANH = "gelu_new"
 _TANH_NAMES = (_TANH, "gelu_pytorch_tanh")
 
-_GOOGLES_KEYS = (
+GOOGLES_KEYS = (
     "attention_probs_dropout_prob",
     "hidden_act",
     "hidden_dropout_prob",
@@ -51,9 +51,7 @@ def write_bert_config(config: ModelConfig, directory: str) -> None:
 
     They know one ``gelu``, the tanh form; where the weights know another, a key of our own keeps it.
     """
-    values: dict[str, Any] = {
-        name: value for name, value in config.as_json().items() if name in _GOOGLES_KEYS
-    }
+    values: dict[str, Any] = {name: value for name, value in config.as_json().items() if name in GOOGLES_KEYS}
     if config.hidden_act in _TANH_NAMES:
         values["hidden_act"] = "gelu"
     elif config.hidden_act == "gelu":

@@ -1,6 +1,5 @@
 """``python -m trainer like PROGRAM ARGUMENTS ... [-- FLAGS]``: another program's command with its meaning."""
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,9 +15,9 @@ from trainer.config.settings import Config
 from trainer.config.task_names import task_flags
 from trainer.devices.choice import AUTO, look_for
 from trainer.extensions.like.machine import with_shapes
-from trainer.extensions.like.program import DOOR, Meaning, programs
-from trainer.extensions.like.registry import find_program
+from trainer.extensions.like.program import DOOR, Meaning, find_program, programs
 from trainer.run.path_check import check_paths
+from trainer.run.pretrain_command import announce_torch
 
 USAGE = f"""\
 Example:
@@ -78,7 +77,10 @@ def run(arguments: Sequence[str]) -> None:
 def _override(
     phases: Sequence[Mapping[str, Any]], arguments: Sequence[str], prog: str
 ) -> list[dict[str, Any]]:
-    """The keys of each phase, where flags of ours win. Of two values each phase has its own."""
+    """The keys of each phase, where flags of ours win. Of two values each phase has its own.
+
+    Other programs' data have no manifest, so that none is expected.
+    """
     flags = read_flags(arguments, prog)
     if flags.pop("config", None) is not None:
         raise SettingsError(
@@ -86,7 +88,7 @@ def _override(
         )
     numbers = [1 if len(phases) == 1 and keys.get("phase2") else number for number, keys in enumerate(phases)]
     return [
-        steps_or_epochs(dict(keys), read_keys(of_phase(flags, number, number)))
+        steps_or_epochs({"unverified": True, **keys}, read_keys(of_phase(flags, number, number)))
         for number, keys in zip(numbers, phases, strict=True)
     ]
 
@@ -120,8 +122,7 @@ def _work(meaning: Meaning, phases: Sequence[Config], arguments: Sequence[str]) 
         check_paths(phases)
     if launched(phases[0], "like", *arguments):
         return
-    if "torch" not in sys.modules and find_rank()[0] == 0:
-        say_error("trainer: importing torch")
+    announce_torch()
     if meaning.evaluate is not None:
         from trainer.run.evaluate import evaluate
 

@@ -3,23 +3,15 @@
 from typing import Any
 
 from bertdata.errors import UsageError
+from trainer.config.model import ModelConfig
+from trainer.extensions.formats.config_file import GOOGLES_KEYS
 
 
 def bert_shape(layers: int, width: int, heads: int) -> dict[str, Any]:
     """The model's keys of an uncased BERT (Devlin et al. 2018)."""
-    return {
-        "vocab_size": 30522,
-        "hidden_size": width,
-        "num_hidden_layers": layers,
-        "num_attention_heads": heads,
-        "intermediate_size": 4 * width,
-        "hidden_act": "gelu",
-        "hidden_dropout_prob": 0.1,
-        "attention_probs_dropout_prob": 0.1,
-        "max_position_embeddings": 512,
-        "type_vocab_size": 2,
-        "initializer_range": 0.02,
-    }
+    others = ModelConfig().as_json()
+    shape = {"hidden_size": width, "num_hidden_layers": layers, "num_attention_heads": heads}
+    return {name: others[name] for name in GOOGLES_KEYS} | shape | {"intermediate_size": 4 * width}
 
 
 BERT_BASE, BERT_LARGE = bert_shape(12, 768, 12), bert_shape(24, 1024, 16)
@@ -53,8 +45,22 @@ TRANSFORMERS_ADAMW: dict[str, Any] = {
 APEX_DECAY_SKIPS = ["bias", "gamma", "beta", "LayerNorm"]
 """Parts of the names of weights that NVIDIA's programs put into the group without decay."""
 
-TENSORFLOW_DECAY_SKIPS = ["LayerNorm", "layer_norm", "bias"]
-"""The same of the programs for TensorFlow."""
+TENSORFLOW: dict[str, Any] = {
+    "gelu": "tanh",
+    **MOMENTS,
+    "decay_skips": ["LayerNorm", "layer_norm", "bias"],
+    "max_grad_norm": 1.0,
+    "eval_every": 0,
+}
+"""Settings of NVIDIA's and Habana's programs for TensorFlow."""
+
+TENSORFLOW_LAMB = TENSORFLOW | {
+    "optimiser": "lamb-habana-tf",
+    "clipping": "per_micro_batch_divided",
+    "lr_schedule": "habana-tf",
+    "keep_checkpoints": 5,
+}
+"""Those of their pre-training. The schedule multiplies the rate of one worker by their number."""
 
 HDF5_DATA = (
     "hdf5_lower_case_1_seq_len_{}_max_pred_{}_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5/"

@@ -6,69 +6,48 @@ from typing import Any
 from bertdata.cli.common.absl_flags import boolean, integer
 from bertdata.cli.common.program_flags import ABSL, Flag, Given
 from bertdata.errors import UsageError
-from trainer.extensions.like.checkpoints import has_checkpoints
 from trainer.extensions.like.constants import MOMENTS
-from trainer.extensions.like.machine import count_gpus
-from trainer.extensions.like.program import (
-    Meaning,
-    Program,
-    phase_keys,
-    require_files,
-    require_flags,
-    require_work,
-)
+from trainer.extensions.like.flag_tables import idle_flags, own_flags, phase_keys
+from trainer.extensions.like.machine import count_gpus, has_checkpoints
+from trainer.extensions.like.program import Meaning, Program, require_files, require_flags, require_work
 
 LOGGED_STEPS = 100
 """Steps between two lines of TensorFlow's log."""
 
-HOST_FLAGS = [
-    Flag("--iterations_per_loop", integer, 1000, idle=True, meaning="steps between two visits of the host"),
-    Flag("--tpu_name", idle=True, meaning="the machine's own devices are used"),
-    Flag("--tpu_zone", idle=True, meaning="as tpu_name"),
-    Flag("--gcp_project", idle=True, meaning="as tpu_name"),
-    Flag("--master", idle=True, meaning="as tpu_name"),
-]
-"""Flags of the machine that a program for TPUs is started from."""
-
-_COMMON = [
+COMMON = [
     Flag("--bert_config_file", key="model_config", meaning="bert_config.json, the model's shape; required"),
     Flag("--vocab_file", key="vocab", meaning="vocabulary of the model; required"),
     Flag("--output_dir", key="output_dir", meaning="directory of checkpoints and predictions; required"),
     Flag("--init_checkpoint", meaning="checkpoint to take the weights from, unless output_dir has one"),
     Flag("--do_lower_case", boolean, True, "lower-case the text", key="lower_case"),
     Flag("--do_train", boolean, False, "train", key="do_train"),
+    *own_flags(float, "--num_train_epochs=3.0"),
     Flag("--train_batch_size", integer, 32, "features of an update over all cores"),
     Flag("--learning_rate", float, 5e-5, "learning rate", key="base_learning_rate"),
-    Flag("--num_train_epochs", float, 3.0, "passes over the training file", key="num_train_epochs"),
     Flag("--warmup_proportion", float, 0.1, "warm-up as a share of the updates", key="warmup"),
-    Flag("--save_checkpoints_steps", integer, 1000, "updates between two checkpoints",
-         key="checkpoint_every"),
+    Flag("--save_checkpoints_steps", integer, 1000, "updates between checkpoints", key="checkpoint_every"),
     Flag("--use_tpu", boolean, False, "train on TPU cores, else on a GPU, if any, or the processor"),
     Flag("--num_tpu_cores", integer, 8, "cores, with --use_tpu"),
-    *HOST_FLAGS,
+    *idle_flags("steps between two visits of the host", integer, "--iterations_per_loop=1000"),
+    *idle_flags("the machine's own devices are used", str, "--tpu_name --tpu_zone --gcp_project --master"),
 ]  # fmt: skip
 _SQUAD_FLAGS = [
-    *_COMMON,
+    *COMMON,
     Flag("--train_file", key="task_train_file", meaning="file to train on, train-v1.1.json"),
     Flag("--predict_file", key="task_predict_file", meaning="file to write predictions of, dev-v1.1.json"),
-    Flag("--max_seq_length", integer, 384, "ids of a feature", key="max_seq_length"),
-    Flag("--doc_stride", integer, 128, "tokens from one span to the next", key="doc_stride"),
-    Flag("--max_query_length", integer, 64, "tokens of a question at most", key="max_query_length"),
+    *own_flags(integer, "--max_seq_length=384 --doc_stride=128 --max_query_length=64 --n_best_size=20 "
+               "--max_answer_length=30"),
+    *own_flags(boolean, "--version_2_with_negative=false"),
+    *own_flags(float, "--null_score_diff_threshold=0.0"),
     Flag("--do_predict", boolean, False, "write predictions of predict_file", key="do_predict"),
     Flag("--predict_batch_size", integer, 8, "features of a batch of predictions over all cores"),
-    Flag("--n_best_size", integer, 20, "answers of a question in nbest_predictions.json", key="n_best_size"),
-    Flag("--max_answer_length", integer, 30, "tokens of an answer at most", key="max_answer_length"),
-    Flag("--version_2_with_negative", boolean, False, "SQuAD 2.0: questions without an answer",
-         key="version_2_with_negative"),
-    Flag("--null_score_diff_threshold", float, 0.0, "SQuAD 2.0: advantage of no answer over the best one",
-         key="null_score_diff_threshold"),
     Flag("--verbose_logging", boolean, False, idle=True, meaning="warnings are not repeated"),
 ]  # fmt: skip
 _CLASSIFIER_FLAGS = [
-    *_COMMON,
+    *COMMON,
     Flag("--data_dir", key="task_dir", meaning="directory of the task's .tsv files; required"),
     Flag("--task_name", meaning="CoLA, MNLI or MRPC; required"),
-    Flag("--max_seq_length", integer, 128, "ids of a feature", key="max_seq_length"),
+    *own_flags(integer, "--max_seq_length=128"),
     Flag("--do_eval", boolean, False, "evaluate at the end", key="do_eval"),
     Flag("--do_predict", boolean, False, "write predictions of the test file", key="do_predict"),
     Flag("--eval_batch_size", integer, 8, "features of an evaluation batch over all cores"),
@@ -122,7 +101,6 @@ def _meaning(given: Given, table: Sequence[Flag], own: Mapping[str, Any], eval_s
         "dist": count > 1,
         "precision": "fp32",
         "gelu": "tanh",
-        "unverified": True,
         "batch_size": of_core(given, "train_batch_size", count),
         "accumulation": 1,
         "start_from_ckpt": (given["init_checkpoint"] or None) if given["do_train"] or not there else None,

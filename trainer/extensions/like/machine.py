@@ -1,4 +1,4 @@
-"""This machine: its GPUs, its files, and the shape of a model whose file is not there.
+"""This machine: its GPUs, its files and checkpoints, and the shape of a model whose file is not there.
 
 The published shape stands for such a file, to print; a run asks for the file.
 """
@@ -11,6 +11,11 @@ from typing import Any
 
 from bertdata.io import storage
 from trainer.extensions.like.constants import BERT_BASE, BERT_LARGE
+
+KEEP_ALL = 1 << 30
+"""A number of checkpoints that no run has."""
+
+_STATE = re.compile(r'^model_checkpoint_path: "([^"\0]*)"', re.MULTILINE)
 
 _NAMED_SHAPES = {
     "BERT-Base": (re.compile(r"L-12_H-768|(?<![a-z])base(?![a-z])", re.IGNORECASE), BERT_BASE),
@@ -52,3 +57,20 @@ def with_shapes(phases: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any
             shape = _NAMED_SHAPES[name][1] if name else {}
         found.append(shape | others)
     return found, missing
+
+
+def has_checkpoints(output_dir: str) -> bool:
+    """True for an output directory of this machine with checkpoints: TensorFlow continues there unasked."""
+    if storage.is_remote(output_dir):
+        return False
+    return any(Path(output_dir.removeprefix("file://"), "checkpoints").glob("step-*"))
+
+
+def find_named_step(output_dir: str) -> int | None:
+    """The step of the checkpoint that TensorFlow's state file in the directory names, or None without it."""
+    state = storage.join(output_dir, "checkpoint")
+    if not is_here(state):
+        return None
+    named = _STATE.search(storage.read_bytes(state).decode(errors="replace"))
+    step = named and re.search(r"-(\d+)$", named[1])
+    return int(step[1]) if step else None

@@ -1,10 +1,15 @@
-"""The form of a program: its tables of flags, and the function from a command line to its meaning."""
+"""Another program: its tables of flags, the meaning of its command lines, and all programs by name.
+
+A program's module is imported when it is asked for.
+"""
 
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -133,18 +138,26 @@ class Program:
         return self.versions[version] if version else self.commands
 
 
-def phase_keys(given: Given, table: Sequence[Flag], phase: int = 0) -> dict[str, Any]:
-    """The keys that flags set as they are, in a phase counted from 0. Values that are None are left out."""
-    keys = {}
-    for flag in table:
-        value = given[flag.name]
-        if flag.key is None or value is None:
-            continue
-        value = flag.of_key(value)
-        if isinstance(value, list) and flag.count == 2:
-            value = value[phase]
-        keys[flag.key] = value
-    return keys
+def find_program(name: str) -> Program:
+    """The program of that name. UsageError names the nearest."""
+    known = programs()
+    if name not in known:
+        last = [one for one in known if one.rpartition("/")[2] == name.rpartition("/")[2]]
+        near = last or get_close_matches(name, known, n=1)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
+        raise UsageError(f"{name!r} is no known program; {hint}")
+    found = vars(import_module(f"trainer.extensions.like.{known[name].module}")).values()
+    return next(one for one in found if isinstance(one, Program) and one.name == name)
+
+
+def programs_with(name: str) -> list[str]:
+    """The programs that have a flag or a key of that name, with hyphens or underscores."""
+    plain = name.lstrip("-").replace("-", "_")
+    return [
+        program
+        for program in programs()
+        if any(plain == flag.name for table in find_program(program).commands.values() for flag in table)
+    ]
 
 
 def work_of(given: Given) -> str:

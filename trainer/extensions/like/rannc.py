@@ -172,7 +172,6 @@ _FIXED: dict[str, Any] = {
     "keep_checkpoints": 3,
     "log_every": 10,
     "seed": 42,
-    "unverified": True,
 }
 """The keys that no variable changes."""
 

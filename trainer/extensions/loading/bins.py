@@ -3,10 +3,10 @@
 The examples of a group of micro-batches (``trainer.data.dealing``) make a unit: of small updates the whole
 update. A window is some whole updates of an epoch: at least 8,192 examples, and two units a bin, where the
 epoch has as many. Its examples are sorted by length (of equal ones the earlier first) and cut into bins of
-whole units, where that leaves the least padding (``trainer.extensions.loading.bin_edges``); within a bin
-they come in an order by key, which makes its units. The units of all bins come in an order by key too, so
-that one is drawn from a bin as likely as it has units left. The update that begins in one epoch and ends in
-the next is a window of its own, and keeps its order.
+whole units, where that leaves the least padding, as each of a bin's rows is padded to about the longest of
+the bin; within a bin they come in an order by key, which makes its units. The units of all bins come in an
+order by key too, so that one is drawn from a bin as likely as it has units left. The update that begins in
+one epoch and ends in the next is a window of its own, and keeps its order.
 
 So the order is a function of the order of the examples, the number of bins, and the micro-batches of an
 update and their size, whatever the workers. A position is the window's first example and the examples of it
@@ -16,20 +16,20 @@ that are consumed.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
 from bertdata.errors import DatasetError, SettingsError
 from bertdata.examples.columns import Array
-from trainer.data.dealing import Dealer, OwnRows, Rows, group_size
+from trainer.data.dealing import Deal, Dealer, OwnRows, Rows
 from trainer.data.order import FileRows, Order, Position, numbers
-from trainer.extensions.loading.bin_edges import bin_edges
+from trainer.extensions.loading.padded_rows import WIDTH_STEP
 from trainer.extensions.loading.windows import Window, lengths_of
 
 LEAST_WINDOW = 8192  # examples
 _UNITS_OF_A_BIN = 2  # so that few units have examples of two padded widths
 _KEPT_WINDOWS = 4
+_NOT_POSSIBLE = 1 << 62
 
 
 def sort_into_bins(lengths: Array, unit_rows: int, bins: int, *key: object) -> Array:
@@ -50,35 +50,52 @@ def sort_into_bins(lengths: Array, unit_rows: int, bins: int, *key: object) -> A
     return order
 
 
-class UpdateShape(NamedTuple):
-    """An update of all workers: its micro-batches and their examples."""
+def bin_edges(longest: Array, bins: int) -> Array:
+    """The units where bins begin, and their number: of all cuts into at most ``bins`` the least padded one.
 
-    micro_batches: int
-    batch_size: int
-
-    @property
-    def group(self) -> int:
-        """The micro-batches of a group."""
-        return group_size(self.micro_batches, self.batch_size)
-
-    @property
-    def rows(self) -> int:
-        return self.micro_batches * self.batch_size
-
-    @property
-    def unit_rows(self) -> int:
-        return self.group * self.batch_size
-
-    def in_units(self, index: Array) -> Array:
-        """The place of each example of some updates when the units of an update lie one behind the other.
-
-        Example i of an update goes to micro-batch i modulo their number.
-        """
-        update, beside = np.divmod(index, self.rows)
-        turn, micro_batch = np.divmod(beside, self.micro_batches)
-        unit, own = np.divmod(micro_batch, self.group)
-        places: Array = update * self.rows + unit * self.unit_rows + turn * self.group + own
+    Edges between units of one padded width change nothing and are left out: of 64 bins at 512 there are as
+    many as widths. By dynamic programming.
+    longest: tokens of the longest example of each unit, ascending; widths are these, rounded up to
+    WIDTH_STEP. Of cuts padded alike the one of fewest bins, then the one whose last bins are longest.
+    """
+    widths = -(-longest.astype(np.int64) // WIDTH_STEP) * WIDTH_STEP
+    stops = np.flatnonzero(np.diff(widths, append=widths[-1:] + 1)) + 1
+    places = np.concatenate([[0], stops])
+    if len(stops) <= bins:
         return places
+    padded, starts = _least_padded(places, widths[stops - 1], bins)
+    edges = [len(stops)]
+    for number in range(int(padded[:, -1].argmin()), 0, -1):
+        edges.append(int(starts[number, edges[-1]]))
+    found: Array = places[edges[::-1]]
+    return found
+
+
+def _least_padded(places: Array, widths: Array, bins: int) -> tuple[Array, Array]:
+    """Widths of all units before each place, in so many bins and added up, and where the last bin begins.
+
+    [bins + 1, places] each; the sum is the least possible.
+    """
+    padded = np.full((bins + 1, len(places)), _NOT_POSSIBLE)
+    starts = np.zeros((bins + 1, len(places)), np.int64)
+    padded[0, 0] = 0
+    for stop in range(1, len(places)):
+        last_bin = widths[stop - 1] * (places[stop] - places[:stop])
+        sums = np.minimum(padded[:-1, :stop] + last_bin, _NOT_POSSIBLE)
+        starts[1:, stop], padded[1:, stop] = sums.argmin(axis=1), sums.min(axis=1)
+    return padded, starts
+
+
+def in_units(index: Array, deal: Deal) -> Array:
+    """The place of each example of some updates when the units of an update lie one behind the other.
+
+    Example i of an update goes to micro-batch i modulo their number.
+    """
+    update, beside = np.divmod(index, deal.update_rows)
+    turn, micro_batch = np.divmod(beside, deal.micro_batches)
+    unit, own = np.divmod(micro_batch, deal.size)
+    places: Array = update * deal.update_rows + unit * deal.size * deal.batch_size + turn * deal.size + own
+    return places
 
 
 class BinnedOrder(Order):
@@ -88,20 +105,21 @@ class BinnedOrder(Order):
     """
 
     def __init__(
-        self, order: Order, *, bins: int, shape: UpdateShape, lengths: Callable[[int], Array], seed: int
+        self, order: Order, *, bins: int, deal: Deal, lengths: Callable[[int], Array], seed: int
     ) -> None:
         self._order, self._lengths, self._seed = order, lengths, seed
         self.examples = order.examples
-        self._bins, self._shape = bins, shape
-        window = max(LEAST_WINDOW, _UNITS_OF_A_BIN * bins * shape.unit_rows)
-        self._most_updates = -(-window // shape.rows)
+        self._bins, self._dealt, self._update_rows = bins, deal, deal.update_rows
+        self._unit_rows = deal.size * deal.batch_size
+        window = max(LEAST_WINDOW, _UNITS_OF_A_BIN * bins * self._unit_rows)
+        self._most_updates = -(-window // self._update_rows)
         self._window = lru_cache(maxsize=_KEPT_WINDOWS)(self._sort)
 
     def size(self, start: int) -> int:
         """The examples of the window that begins at that example of an epoch."""
-        updates = (self._order.examples - start) // self._shape.rows
+        updates = (self._order.examples - start) // self._update_rows
         windows = max(updates // self._most_updates, 1)
-        return max(-(-updates // windows), 1) * self._shape.rows
+        return max(-(-updates // windows), 1) * self._update_rows
 
     def advance(self, position: Position, examples: int) -> Position:
         """The position after that many more examples."""
@@ -121,7 +139,7 @@ class BinnedOrder(Order):
             targets = np.flatnonzero((before <= wanted) & (wanted < before + size))
             if len(targets):
                 window = self._window(start.epoch, start.examples)
-                yield from window.find(self._shape.in_units(wanted[targets] - before), targets)
+                yield from window.find(in_units(wanted[targets] - before, self._dealt), targets)
             before += size
             start = self._order.advance(start, size)
 
@@ -133,7 +151,7 @@ class BinnedOrder(Order):
             return Window(parts, np.arange(size))
         lengths = lengths_of(parts, size, self._lengths)
         key = (self._seed, epoch, "length bins", start)
-        return Window(parts, sort_into_bins(lengths, self._shape.unit_rows, self._bins, *key))
+        return Window(parts, sort_into_bins(lengths, self._unit_rows, self._bins, *key))
 
 
 @dataclass(frozen=True)
@@ -154,10 +172,8 @@ class RowsFromBins(Rows):
         return f"from {self.bins} length bins of least padding, updates of {update}"
 
     def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
-        shape = UpdateShape(dealer.deal.micro_batches, dealer.deal.batch_size)
-        order = BinnedOrder(
-            dealer.order, bins=self.bins, shape=shape, lengths=dealer.lengths, seed=dealer.seed
-        )
-        if start.rows % shape.rows or start.rows >= order.size(start.examples):
+        deal = dealer.deal
+        order = BinnedOrder(dealer.order, bins=self.bins, deal=deal, lengths=dealer.lengths, seed=dealer.seed)
+        if start.rows % deal.update_rows or start.rows >= order.size(start.examples):
             raise DatasetError(f"{self.data.name}: examples from length bins have no position {tuple(start)}")
         return replace(dealer, order=order).find(start)

@@ -1,12 +1,13 @@
 """Datasets whose masks are drawn when examples are loaded."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertdata.dataset.discover import find_datasets
+from bertdata.dataset.discover import FoundDataset, find_datasets
 from bertdata.dataset.masked_data import MaskedData, masked_data, masker_of
 from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import OpenedDataset, Shard
@@ -17,13 +18,38 @@ from bertdata.examples.dynamic_masking.masker import Draws, Masker, unmask
 from bertdata.examples.groups import WORD_STARTS, has_group, only_column
 from bertdata.examples.masking.settings import MASKINGS
 from bertdata.examples.objectives import find_objective
-from bertdata.records import Buffer, ExampleBatch
+from bertdata.records import Buffer, ExampleBatch, Vocabulary
 from bertdata.shards.packed.packs import PackBatch
 from trainer.config.masking import MaskingSection
 from trainer.config.settings import Config
 from trainer.data.dealing import OwnRows, Rows
 from trainer.data.examples import GatheredExamples, Piece
-from trainer.extensions.loading.mask_rate import MaskRate
+
+_DECIMALS = 6  # of a scheduled rate, so that it does not depend on a machine's cosine
+
+
+class MaskRate(NamedTuple):
+    """The configured rate, which may change from the first update to the last of ``updates``."""
+
+    keys: MaskingSection
+    updates: int
+
+    @property
+    def largest(self) -> float:
+        return max(self.keys.masked_lm_prob, self.keys.masked_lm_prob_end or 0)
+
+    def at(self, update: int) -> float:
+        """The rate of update ``update``, counted from 0. After the last one it stays."""
+        start, end = self.keys.masked_lm_prob, self.keys.masked_lm_prob_end
+        if end is None:
+            return start
+        way = min(update / max(self.updates - 1, 1), 1)
+        if self.keys.masked_lm_prob_schedule == "cosine":
+            way = (1 - math.cos(math.pi * way)) / 2
+        elif self.keys.masked_lm_prob_schedule == "steps":  # equal stretches of constant rates
+            last = self.keys.masked_lm_prob_steps - 1
+            way = min(update * (last + 1) // self.updates, last) / last
+        return round(start + (end - start) * way, _DECIMALS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,11 +57,9 @@ class UnmaskedData(OpenedDataset):
     """A dataset to train on: its own masks are taken off, others are drawn for each epoch by the loader.
 
     layout: that of the masks to draw. masked: the same examples with as many masks as the largest rate draws.
-    before: for each shard, the examples of those before it.
     """
 
     masked: MaskedData
-    before: tuple[int, ...]
     rate: MaskRate
 
     @property
@@ -64,13 +88,14 @@ class UnmaskedData(OpenedDataset):
         self, gathered: GatheredExamples, own: OwnRows, pieces: list[Piece], update: int
     ) -> GatheredExamples:
         """The gathered examples with masks. Their ids are changed in place."""
-        masker, (keys, numbers) = self.masked.masker, np.empty((2, len(gathered)), np.uint64)
+        masker, before = self.masked.masker, self.examples_before
+        keys, numbers = np.empty((2, len(gathered)), np.uint64)
         for part, (_, taken, places) in zip(own.parts, pieces, strict=True):
             keys[places], numbers[places] = masker.streams(
                 self.masked.seed,
                 part.epoch + masker.first_epoch,
                 self.shards[part.file].name,
-                self.before[part.file],
+                before[part.file],
                 taken.astype(np.uint64),
             )
         starts = np.arange(len(gathered), dtype=np.int64) * gathered.ids.shape[1]
@@ -105,12 +130,12 @@ class UnmaskedData(OpenedDataset):
 
 def mask_at_load(config: Config, data: OpenedDataset) -> UnmaskedData:
     """The opened training data with masks to be drawn by the loader."""
-    source = data.source if isinstance(data, MaskedData) else data
+    source = unmasked_source(config, data)
     rate = MaskRate(config.section(MaskingSection), config.schedule.steps)
     masker = _configured_masker(config, source, str(config.data.train_data), rate.largest)
     masked = masked_data(source, masker, seed=config.data.seed, rate=rate.largest)
     own: dict[str, Any] = {item.name: getattr(masked, item.name) for item in fields(OpenedDataset)}
-    return UnmaskedData(**own, masked=masked, before=masked.examples_before, rate=rate)
+    return UnmaskedData(**own, masked=masked, rate=rate)
 
 
 def mask_once(config: Config, data: OpenedDataset, paths: str, held_out: bool) -> MaskedData:
@@ -118,30 +143,40 @@ def mask_once(config: Config, data: OpenedDataset, paths: str, held_out: bool) -
 
     held_out: they are masked at the rate of evaluation.
     """
-    rate = (held_out and config.section(MaskingSection).eval_masked_lm_prob) or config.section(
-        MaskingSection
-    ).masked_lm_prob
+    keys = config.section(MaskingSection)
+    rate = (held_out and keys.eval_masked_lm_prob) or keys.masked_lm_prob
     masker = _configured_masker(config, data, paths, rate)
     return masked_data(data, masker, seed=config.data.seed, rate=rate)
 
 
-def _configured_masker(config: Config, data: OpenedDataset, paths: str, rate: float) -> Masker:
-    """The masker of a dataset, by the given vocabulary, else the copy beside the data.
+def unmasked_source(config: Config, data: OpenedDataset) -> OpenedDataset:
+    """The opened training data without masks that were drawn for it when it was opened."""
+    return data.source if isinstance(data, MaskedData) else data
 
-    rate: the largest. SettingsError where there is no vocabulary.
-    """
+
+def _configured_masker(config: Config, data: OpenedDataset, paths: str, rate: float) -> Masker:
+    """The masker of a dataset. rate: the largest."""
     keys = config.section(MaskingSection)
     masking = keys.masking if keys.is_dynamic else MASKINGS[0]  # of data that are masked once
+    dataset, vocabulary = find_vocabulary(config, data, paths, masking)
+    settings = replace(keys.settings(config.data.max_predictions_per_seq or 0), masked_lm_prob=rate)
+    return masker_of(data, dataset, vocabulary, settings, masking)
+
+
+def find_vocabulary(
+    config: Config, data: OpenedDataset, paths: str, masking: str
+) -> tuple[FoundDataset, Vocabulary]:
+    """The dataset at the first of the paths, and the given vocabulary, else the copy beside the data.
+
+    SettingsError where there is none.
+    """
     dataset = find_datasets(split_paths(paths)[0])[0]
     vocabulary = known_vocabulary(config.section(MaskingSection).vocab, dataset)
     if vocabulary is None:
         raise SettingsError(
             f"{data.name}: masking {masking} needs its vocabulary, which is not beside the data; give --vocab"
         )
-    settings = replace(
-        config.section(MaskingSection).settings(config.data.max_predictions_per_seq or 0), masked_lm_prob=rate
-    )
-    return masker_of(data, dataset, vocabulary, settings, masking)
+    return dataset, vocabulary
 
 
 def masked_rows(config: Config, data: OpenedDataset) -> Rows:

@@ -7,6 +7,7 @@ rows of it that are consumed.
 """
 
 import math
+from bisect import bisect_left, insort
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -18,14 +19,12 @@ from bertdata.errors import DatasetError, SettingsError, ShardError
 from bertdata.examples.columns import Array
 from bertdata.records import ShardLayout
 from trainer.config.loading import LoadingSection
-from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes, sample_sizes
 from trainer.data.dealing import Dealer, OwnRows, Rows
 from trainer.data.examples import CompactExamples, Piece
 from trainer.data.order import FileRows, Position, numbers
-from trainer.extensions.loading.best_fit import pack_best_fit
 from trainer.extensions.loading.bins import RowsFromBins
-from trainer.extensions.loading.packs import expand, packed_micro_batches
+from trainer.extensions.loading.packs import FullRows, expand
 from trainer.extensions.loading.windows import Window, lengths_of
 
 ROW_LAYOUT = "load"
@@ -42,7 +41,7 @@ def make_rows(keys: LoadingSection, rows: Rows) -> Rows:
 
 
 @dataclass(frozen=True)
-class RowsPackedAtLoad(Rows):
+class RowsPackedAtLoad(FullRows):
     """Rows of the examples of a window. sequences_per_row: the most examples that a row may hold.
 
     SettingsError where the dataset's rows are packed already.
@@ -66,13 +65,6 @@ class RowsPackedAtLoad(Rows):
     def examples_per_row(self) -> float:
         rows = self.rows_of(sample_sizes(self.data).lengths)
         return len(rows) / int(rows.max() + 1)
-
-    @property
-    def by_lengths(self) -> bool:
-        return False
-
-    def micro_batches(self, config: Config, copies: int, examples_per_row: float) -> tuple[int, int]:
-        return packed_micro_batches(config, copies, examples_per_row)
 
     def describe(self, update: str) -> str:
         return f"packed at load, {self.window} examples together, at most {self.sequences_per_row} a row"
@@ -113,6 +105,40 @@ class RowsPackedAtLoad(Rows):
     def expand(self, own: OwnRows, pieces: list[Piece], count: int) -> tuple[list[Piece], Array]:
         assert own.row_ends is not None
         return pieces, own.row_ends
+
+
+def pack_best_fit(lengths: Array, room: int, most: int) -> Array:
+    """The row of each example: the longest first, each to the row with the least room that holds it.
+
+    room: tokens of a row; no length is larger. most: examples of a row. Of equal lengths the earlier example
+    goes first, of rows with equal room the one that was changed last; a new row where none has room. Rows are
+    numbered as they are begun. (Best-fit decreasing, Johnson 1973.)
+    """
+    tokens = lengths.tolist()
+    rows = [0] * len(tokens)
+    sizes = list[int]()  # examples of each row
+    # The rows with so much room, the one that was changed last at the end.
+    by_room: list[list[int]] = [[] for _ in range(room + 1)]
+    rooms = list[int]()  # those that some row has, ascending
+    for example in np.argsort(-lengths.astype(np.int64), kind="stable").tolist():
+        length = tokens[example]
+        found = bisect_left(rooms, length)
+        if found < len(rooms):
+            left = rooms[found]
+            row = by_room[left].pop()
+            if not by_room[left]:
+                del rooms[found]
+        else:
+            left, row = room, len(sizes)
+            sizes.append(0)
+        rows[example] = row
+        sizes[row] += 1
+        left -= length
+        if left and sizes[row] < most:
+            if not by_room[left]:
+                insort(rooms, left)
+            by_room[left].append(row)
+    return np.array(rows, np.int64)
 
 
 class PackedWindow(Window):

@@ -10,18 +10,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bertdata.dataset.discover import find_datasets
-from bertdata.dataset.masked_data import MaskedData
-from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import OpenedDataset
-from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array
 from bertdata.examples.groups import MASKS
 from bertdata.examples.objectives import find_objective
-from bertdata.loaders.modernbert.epoch import CellIds, ModernBertEpoch
+from bertdata.loaders.modernbert.epoch import CellIds, ModernBertEpoch, PackedBatch
 from bertdata.loaders.modernbert.loader import too_few
-from bertdata.loaders.modernbert.masks import stream_state
+from bertdata.loaders.modernbert.masks import IGNORED, stream_state
 from bertdata.loaders.modernbert.settings import ModernBertSettings
 from bertdata.loaders.sequences import StoredSequences
 from bertdata.records import IDS, IDS_ENDS, ExampleBatch, ShardLayout
@@ -29,10 +25,11 @@ from trainer.config.loading import LoadingSection
 from trainer.config.masking import MaskingSection
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes
-from trainer.data.dealing import Deal, Dealer, OwnRows, Rows
-from trainer.data.examples import CompactExamples, Piece, width_of
+from trainer.data.dealing import Deal, Dealer, OwnRows
+from trainer.data.examples import CompactExamples, GatheredExamples, Piece, width_of
 from trainer.data.order import Position
-from trainer.extensions.loading.modernbert_masks import EpochMaskStream, ModernBertBatch, ModernBertMasks
+from trainer.extensions.loading.dynamic_masks import find_vocabulary
+from trainer.extensions.loading.packs import FullRows
 
 ROW_LAYOUT = "modernbert"
 """The name of these rows in a ShardLayout."""
@@ -62,22 +59,74 @@ class TakenExamples(CompactExamples):
         return found
 
 
-@dataclass(frozen=True)
-class ModernBertRows(Rows):
-    """Rows of ModernBERT's loader. sequences: those of ``data``, not None. ids: not None.
+class CountingEpoch(ModernBertEpoch):
+    """An epoch that counts the integers that its masks drew anew so far."""
+
+    redrawn = 0
+
+    def draw(self, packed: PackedBatch, ids: Array) -> tuple[Array, Array]:
+        """The masked ids and the labels of a batch's ids, without those of padding."""
+        made = self.mask(packed, ids)
+        self.redrawn += made.redrawn
+        cells, labels = np.asarray(made.ids), np.asarray(made.labels)
+        tokens = np.diff(packed.token_ends, prepend=0)
+        real = np.arange(cells.shape[1]) < tokens[:, np.newaxis]
+        return cells[real], labels[real]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class ModernBertBatch(OwnRows):
+    """A worker's rows of one update. epoch: theirs, its masks at the point before this batch."""
+
+    packed: PackedBatch
+    epoch: "CountingEpoch"
+
+
+@dataclass(frozen=True, slots=True)
+class ModernBertMasks:
+    """ModernBERT's masks of the rows that are gathered."""
+
+    masked: OpenedDataset
+    counts_vary = True
+
+    def draw(
+        self, gathered: GatheredExamples, own: OwnRows, pieces: list[Piece], update: int
+    ) -> GatheredExamples:
+        """The gathered examples with masks, their ids changed in place. The position is completed."""
+        assert isinstance(own, ModernBertBatch)
+        used = np.arange(gathered.ids.shape[1]) < gathered.lengths[:, np.newaxis]
+        ids, labels = own.epoch.draw(own.packed, gathered.ids[used].astype(np.uint32))
+        gathered.ids[used] = ids
+        redrawn = own.epoch.redrawn + 1  # 0: not known
+        own.positions[0] = own.positions[0]._replace(
+            examples=redrawn if redrawn < self.masked.examples else 0
+        )
+        chosen = np.zeros(used.shape, bool)
+        chosen[used] = labels != IGNORED
+        counts = chosen.sum(axis=1, dtype=np.int32)
+        example, place = np.nonzero(chosen)
+        number = np.arange(len(place)) - np.repeat(np.cumsum(counts) - counts, counts)
+        positions, originals = np.zeros((2, *gathered.positions.shape), np.int32)
+        positions[example, number], originals[example, number] = place, labels[labels != IGNORED]
+        return replace(gathered, positions=positions, labels=originals, masks=counts, token_targets={})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModernBertRows(FullRows):
+    """Rows of ModernBERT's loader. sequences: those of ``data``.
 
     DatasetError where an epoch does not fill a batch.
     """
 
-    sequences: StoredSequences | None = None
-    ids: CellIds | None = None
-    mask_prob: float = 0.3
+    sequences: StoredSequences
+    ids: CellIds
+    mask_prob: float
 
     @property
     def layout(self) -> ShardLayout:
         """Any token may be masked. A row of S ids holds no more examples than the shortest ones."""
         longest = self.data.layout.max_seq_length
-        shortest = int(self._stored.lengths.min())
+        shortest = int(self.sequences.lengths.min())
         return replace(
             self.data.layout,
             packing=ROW_LAYOUT,
@@ -89,10 +138,6 @@ class ModernBertRows(Rows):
     def _stored(self) -> StoredSequences:
         assert self.sequences is not None
         return self.sequences
-
-    @property
-    def by_lengths(self) -> bool:
-        return False
 
     def describe(self, update: str) -> str:
         return f"ModernBERT's, {update} of full length"
@@ -112,13 +157,13 @@ class ModernBertRows(Rows):
         """The worker's rows of updates, from that number on, that each have so many."""
         settings, batches = self._settings(dealer.deal, dealer.seed), start.rows
         sizes = [size_of(update - batches + number) for number in range(batches)]
-        epoch, stream = self.go_to(settings, start, sizes)
+        epoch = self.go_to(settings, start, sizes)
         while True:
             packed = epoch.pack(size_of(update))
             if packed is None:
                 if not batches:
                     raise too_few(epoch, settings)
-                (epoch, stream), batches = self._begin(settings, epoch.number + 1), 0
+                epoch, batches = CountingEpoch(self.sequences, settings, self.ids, epoch.number + 1), 0
                 continue
             update, batches = update + 1, batches + 1
             yield ModernBertBatch(
@@ -128,7 +173,7 @@ class ModernBertRows(Rows):
                 coming=[],
                 positions=[Position(epoch.number, 0, batches)],
                 packed=packed,
-                stream=stream,
+                epoch=epoch,
             )
 
     def _settings(self, deal: Deal, seed: int) -> ModernBertSettings:
@@ -145,40 +190,28 @@ class ModernBertRows(Rows):
             world=deal.micro_batches // accumulation,
         )
 
-    def _begin(self, settings: ModernBertSettings, number: int) -> tuple[ModernBertEpoch, EpochMaskStream]:
-        assert self.ids is not None
-        epoch = ModernBertEpoch(self._stored, settings, self.ids, number)
-        return epoch, EpochMaskStream(epoch)
-
-    def go_to(
-        self, settings: ModernBertSettings, start: Position, sizes: Sequence[int]
-    ) -> tuple[ModernBertEpoch, EpochMaskStream]:
+    def go_to(self, settings: ModernBertSettings, start: Position, sizes: Sequence[int]) -> CountingEpoch:
         """The epoch of the position, behind its batches of so many rows. Packing depends on lengths alone."""
-        epoch, stream = self._begin(settings, start.epoch)
+        epoch = CountingEpoch(self.sequences, settings, self.ids, start.epoch)
         redrawn = start.examples - 1 if settings.rank == 0 else -1
         for rows in sizes:
             packed = epoch.pack(rows)
             if packed is None:
                 raise SettingsError(f"{self.data.name}: epoch {start.epoch} has no batch {start.rows}")
             if redrawn < 0:
-                stream.draw(packed, epoch.take(packed))
+                epoch.draw(packed, epoch.take(packed))
         if redrawn >= 0:
             cells = sum(sizes) * settings.width
-            seed = settings.mask_seed + start.epoch
-            stream.go_to(stream_state(seed, cells, redrawn), redrawn)
-        return epoch, stream
+            epoch.masks.state = stream_state(settings.mask_seed + start.epoch, cells, redrawn)
+            epoch.redrawn = redrawn
+        return epoch
 
     def expand(self, own: OwnRows, pieces: list[Piece], count: int) -> tuple[list[Piece], Array]:
         assert isinstance(own, ModernBertBatch)
         assert own.row_ends is not None
         kind = find_objective(self.data.layout.objective).batch_type
-        examples, numbers = TakenExamples(self._stored, kind, self.layout), own.packed.numbers
+        examples, numbers = TakenExamples(self.sequences, kind, self.layout), own.packed.numbers
         return [(examples, numbers, np.arange(len(numbers)))], own.row_ends
-
-
-def unmasked_source(config: Config, data: OpenedDataset) -> OpenedDataset:
-    """The opened training data without masks that were drawn for it when it was opened."""
-    return data.source if isinstance(data, MaskedData) else data
 
 
 def modernbert_rows(config: Config, data: OpenedDataset) -> ModernBertRows:
@@ -201,14 +234,7 @@ def modernbert_rows(config: Config, data: OpenedDataset) -> ModernBertRows:
             f"{data.name}: masking modernbert takes ids alone, as of the objective mlm; "
             f"those of {data.layout.objective} have {', '.join(others)}"
         )
-    vocabulary = known_vocabulary(
-        config.section(MaskingSection).vocab, find_datasets(split_paths(str(config.data.train_data))[0])[0]
-    )
-    if vocabulary is None:
-        raise SettingsError(
-            f"{data.name}: masking modernbert needs its vocabulary, which is not beside the data; "
-            "give --vocab"
-        )
+    _, vocabulary = find_vocabulary(config, data, str(config.data.train_data), "modernbert")
     return ModernBertRows(
         data,
         ModernBertMasks(data),

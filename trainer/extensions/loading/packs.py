@@ -33,19 +33,29 @@ class PackedExamples(CompactExamples):
 
 
 @dataclass(frozen=True)
-class PackRows(Rows):
+class FullRows(Rows):
+    """Base of rows of several examples each, which all hold about as many tokens."""
+
+    by_lengths = False
+
+    def micro_batches(self, config: Config, copies: int, examples_per_row: float) -> tuple[int, int]:
+        """Unless packed_accumulation is "rows", the configured numbers count examples: then there are fewer
+        micro-batches, of about as many rows as examples are asked for, or fewer rows.
+        """
+        size, count = super().micro_batches(config, copies, examples_per_row)
+        if config.section(LoadingSection).packed_accumulation == "rows" or examples_per_row <= 1:
+            return size, count
+        packed = max(1, math.ceil(count / examples_per_row - _NEARLY_WHOLE))
+        return max(1, round(size * count / (packed * examples_per_row))), packed
+
+
+@dataclass(frozen=True)
+class PackRows(FullRows):
     """The packed rows of a dataset, dealt in their order."""
 
     @property
     def examples_per_row(self) -> float:
         return self.data.examples / sum(shard.rows or 0 for shard in self.data.shards)
-
-    @property
-    def by_lengths(self) -> bool:
-        return False
-
-    def micro_batches(self, config: Config, copies: int, examples_per_row: float) -> tuple[int, int]:
-        return packed_micro_batches(config, copies, examples_per_row)
 
     def sizes(self) -> ExampleSizes:
         tokens, masks = first_examples(self.masks.masked if self.masks else self.data)
@@ -68,19 +78,6 @@ class PackRows(Rows):
             for of_file, (held, rows, targets) in zip(bounds, pieces, strict=True)
         ]
         return expanded, ends
-
-
-def packed_micro_batches(config: Config, copies: int, examples_per_row: float) -> tuple[int, int]:
-    """(rows of a micro-batch, micro-batches of a copy of the model in an update), for packed rows.
-
-    Unless packed_accumulation is "rows", the numbers given count examples: then there are fewer
-    micro-batches, of about as many rows as examples are asked for, or fewer rows.
-    """
-    size, count = config.update.micro_batches(copies)
-    if config.section(LoadingSection).packed_accumulation == "rows" or examples_per_row <= 1:
-        return size, count
-    packed = max(1, math.ceil(count / examples_per_row - _NEARLY_WHOLE))
-    return max(1, round(size * count / (packed * examples_per_row))), packed
 
 
 def mask_slots(rows: Rows) -> int:

@@ -4,14 +4,15 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 
 from bertdata.errors import SettingsError
 from bertdata.loaders.modernbert.settings import ModernBertSettings, TokenWarmup
 from bertdata.loaders.modernbert.warmup import BatchWarmup
 from trainer.config.recipe import RecipeSection
-from trainer.config.schedule import Schedule
 from trainer.config.section import check
 from trainer.config.settings import Config
+from trainer.config.updates import Schedule
 from trainer.data.dealing import Rows
 
 
@@ -45,7 +46,7 @@ class UpdateCourse:
 
     def next_change(self, update: int) -> int | None:
         """The first update of the next size, None after the last change."""
-        place = bisect_right(self.stretches, update, key=_start)
+        place = bisect_right(self.stretches, update, key=attrgetter("start"))
         return self.stretches[place].start if place < len(self.stretches) else None
 
     def micro_batches_before(self, update: int) -> int:
@@ -59,7 +60,7 @@ class UpdateCourse:
 
     def first_update_after(self, micro_batches: float) -> int:
         """The first update before which so many micro-batches of each copy, or more, are trained."""
-        of = self.stretches[max(0, bisect_right(self.stretches, micro_batches, key=_before) - 1)]
+        of = self.stretches[max(0, bisect_right(self.stretches, micro_batches, key=attrgetter("before")) - 1)]
         return of.start + math.ceil((micro_batches - of.before) / of.micro_batches)
 
     def warmed_up(self, schedule: Schedule) -> Schedule:
@@ -77,7 +78,7 @@ class UpdateCourse:
         return f"they grow from {first.micro_batches} to {last.micro_batches} micro-batches of a copy {until}"
 
     def _of(self, update: int) -> Stretch:
-        return self.stretches[bisect_right(self.stretches, update, key=_start) - 1]
+        return self.stretches[bisect_right(self.stretches, update, key=attrgetter("start")) - 1]
 
 
 def plan_course(config: Config, rows: Rows, copies: int, batch_size: int, accumulation: int) -> UpdateCourse:
@@ -92,10 +93,8 @@ def plan_course(config: Config, rows: Rows, copies: int, batch_size: int, accumu
         one = copies * batch_size
         least, rest = divmod(keys.batch_warmup_from, one)
         wanted = f"expected a multiple of {one} ({copies} x {batch_size} rows: a micro-batch of each copy)"
-        is_whole = not rest and 0 < least <= accumulation
-        check(
-            is_whole, f"batch_warmup_from is {keys.batch_warmup_from}, {wanted}, at most {accumulation * one}"
-        )
+        found = f"batch_warmup_from is {keys.batch_warmup_from}, {wanted}, at most {accumulation * one}"
+        check(not rest and 0 < least <= accumulation, found)
         settings = ModernBertSettings(
             batch_size=batch_size * accumulation,
             micro_batch_size=batch_size,
@@ -121,11 +120,3 @@ def grow(warmup: BatchWarmup, tokens: int, most: int) -> Iterator[Stretch]:
             return
         while warmup.rows(before * tokens) == size:
             update, before = update + 1, before + size
-
-
-def _start(stretch: Stretch) -> int:
-    return stretch.start
-
-
-def _before(stretch: Stretch) -> int:
-    return stretch.before

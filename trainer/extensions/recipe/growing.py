@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from trainer.config.schedule import Schedule
+from trainer.config.updates import Schedule
 from trainer.data.dealing import Deal, Dealer, OwnRows, Rows
 from trainer.data.flat import Form
 from trainer.data.loader import Loader

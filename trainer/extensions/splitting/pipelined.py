@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bertdata.errors import BertDataError
 from trainer.config.run_options import WorkersSection
-from trainer.config.update import Preset
+from trainer.config.updates import Preset
 from trainer.data.batches import Batch
 from trainer.extensions.splitting.held import TIED, is_second
 from trainer.extensions.splitting.split_strategy import SplitInference, SplitStrategy

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from trainer.config.settings import Config
-from trainer.config.update import Preset
+from trainer.config.updates import Preset
 from trainer.devices.device import Device
 from trainer.update.clipping import clip_
 from trainer.update.optimiser import build_optimiser

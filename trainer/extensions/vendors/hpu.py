@@ -16,7 +16,7 @@ from torch.profiler import ProfilerActivity
 
 from bertdata.errors import SettingsError
 from trainer.config.settings import Config
-from trainer.config.update import Preset
+from trainer.config.updates import Preset
 from trainer.data.batches import Batch
 from trainer.devices.choice import Availability
 from trainer.devices.peaks import find_peak

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trainer.config.device_keys import DeviceSection, option
-from trainer.config.section import BY_UPDATE
+from trainer.config.update_options import BY_UPDATE
 
+_STRING = {"type": "string"}
 _CACHE_DIRECTORY = "directory for compiled programs"
 
 
@@ -18,7 +19,7 @@ class HpuSection(DeviceSection):
     mode: str | None = option(
         "execution of operations on the card: lazy, graph or eager (default: graph)",
         ("lazy", "graph", "eager"),
-        keywords={"type": "string"},
+        keywords=_STRING,
     )
 
 
@@ -50,14 +51,20 @@ class IpuSection(DeviceSection):
         "size in bytes from which optimiser state is kept off the chip", least=0
     )
     no_outlining: bool | None = option("same as disable_graph_outlining")
-    partials_type: str | None = option("type in which matrix products are added up: float or half")
-    pipeline_schedule: str | None = option("Grouped or Sequential (default: Grouped)")
+    partials_type: str | None = option(
+        "type in which matrix products are added up: float or half", ("half", "float"), keywords=_STRING
+    )
+    pipeline_schedule: str | None = option(
+        "Grouped or Sequential (default: Grouped)", ("Grouped", "Sequential"), keywords=_STRING
+    )
     pipeline_stages: Sequence[Sequence[str]] | None = option(
         "content of each stage: lists of emb, hid, pool, enc_out, heads"
     )
     reduction_type: str | None = option(
         "reduction over the micro-batches of a worker, on every device: mean or sum (default: mean); "
         "over workers it is the mean",
+        ("mean", "sum"),
+        keywords=_STRING,
         everywhere=True,
     )
     replicated_tensor_sharding: bool | None = option("divide the optimiser's state among the replicas")

@@ -15,7 +15,7 @@ from torch import nn
 
 from bertdata.errors import BertDataError, MissingExtraError, SettingsError
 from trainer.config.settings import Config
-from trainer.config.update import Preset
+from trainer.config.updates import Preset
 from trainer.data.batches import Batch
 from trainer.devices.choice import Availability
 from trainer.extensions.vendors.device_step import SteppingDevice

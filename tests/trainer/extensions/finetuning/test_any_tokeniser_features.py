@@ -14,9 +14,10 @@ from bertdata.tokens.tokenizer_json import find_tokenizer_json
 from tests.support.fine_tuning import evaluations, finetune_words, squad_file, table
 from tests.support.tokenizer_files import TRAINERS
 from tests.support.training_runs import Trainer, refuse, words
+from trainer.extensions.finetuning.data_file import DataFile
 from trainer.extensions.finetuning.squad.features import SquadSettings, make_features
 from trainer.extensions.finetuning.squad.places import text_by_places
-from trainer.extensions.finetuning.squad.reading import parse_squad
+from trainer.extensions.finetuning.squad.reading import read_squad
 
 CONTEXT = (
     "  The café opened in Zürich,\n1897 (or “1898”); its owner was Ada Lovell-Özil's aunt.\nÉtienne paid."
@@ -58,7 +59,7 @@ def test_an_answers_tokens_are_those_of_its_characters(kind: str, files: dict[st
     tokenizer = tokenizer_of(find_tokenizer_json(str(files[kind]), {}))
     library = Tokenizer.from_file(str(files[kind]))
     whole = library.encode(CONTEXT, add_special_tokens=False)
-    found = parse_squad(squad_of(ANSWERS), "questions", training=True, negatives=False)
+    found = read_squad(DataFile("questions", squad_of(ANSWERS)), training=True, negatives=False)
     assert not found.skipped
     settings = SquadSettings(max_seq_length=256, max_query_length=32, training=True)
     features = make_features(found.questions, tokenizer, settings)

@@ -13,20 +13,21 @@ from bertdata.errors import InputError, SettingsError
 from bertdata.shards.example_proto import encode_example
 from bertdata.shards.framing import frame
 from bertdata.tokens.load import load_tokenizer
-from trainer.extensions.finetuning.classification.features import feature_lines, make_features, shorten_pair
+from trainer.extensions.finetuning.classification.features import feature_values, make_features, shorten_pair
 from trainer.extensions.finetuning.classification.metrics import (
-    parse_predictions,
     predictions_text,
+    read_predictions,
     score_labels,
 )
 from trainer.extensions.finetuning.classification.presets import TASKS, TableColumns
 from trainer.extensions.finetuning.classification.reading import (
     label_ids,
-    parse_pairs,
-    parse_rows,
     read_pairs,
+    read_rows,
     with_labels,
 )
+from trainer.extensions.finetuning.data_file import DataFile, read_file
+from trainer.extensions.finetuning.feature_set import json_line
 from trainer.extensions.finetuning.task_data import find_name
 
 MRPC = TASKS["mrpc"]
@@ -35,7 +36,9 @@ OWN = TASKS["classification"]
 
 def mrpc_features(kit, part, dialect):
     file = "train" if part == "train" else "test"
-    found = read_pairs(str(kit / "mrpc" / f"msr_paraphrase_{file}.txt"), MRPC, labelled=part != "test")
+    found = read_pairs(
+        read_file(str(kit / "mrpc" / f"msr_paraphrase_{file}.txt")), MRPC, labelled=part != "test"
+    )
     tokenizer = load_tokenizer(str(kit / "vocab" / "bert-base-uncased.txt"), dialect, True)
     labels = label_ids(found.pairs, MRPC)
     return make_features(found.pairs, labels, tokenizer, 128)
@@ -50,7 +53,7 @@ def test_mrpcs_features_are_the_originals(kit, part, dialect):
         assert (dialect, part) == ("nvidia", "test")  # the same file as dev
         return
     features = mrpc_features(kit, part, dialect)
-    lines = list(feature_lines(features, 128))
+    lines = [json_line(feature_values(one, 128)) for one in features]
     assert len(lines) == oracle["examples"]
     assert hashlib.md5("".join(lines).encode()).hexdigest() == oracle["md5"]
     assert sum(one.label for one in features) == oracle["label_sum"]
@@ -100,7 +103,7 @@ ROWS = [("first text", "it's \"quoted", "yes"), ("x", "y", "no"), ("p", "q", "ma
     ],
 )
 def test_the_three_kinds_of_tables_hold_the_same(tmp_path, name, text):
-    found = read_pairs(write(tmp_path, name, text), PAIR)
+    found = read_pairs(read_file(write(tmp_path, name, text)), PAIR)
     assert [(one.first, one.second, one.label) for one in found.pairs] == ROWS
     task = with_labels(PAIR, found)
     assert task.labels == ("maybe", "no", "yes")
@@ -110,18 +113,18 @@ def test_the_three_kinds_of_tables_hold_the_same(tmp_path, name, text):
 def test_columns_may_be_numbers_and_labels_may_be_missing(tmp_path):
     path = write(tmp_path, "t.tsv", "yes\tone\nno\ttwo\n")
     task = replace(OWN, columns=TableColumns(first="1", label="0"), heading=False)
-    assert [(one.first, one.second, one.label) for one in read_pairs(path, task).pairs] == [
+    assert [(one.first, one.second, one.label) for one in read_pairs(read_file(path), task).pairs] == [
         ("one", None, "yes"),
         ("two", None, "no"),
     ]
-    unlabelled = read_pairs(path, task, labelled=False)
+    unlabelled = read_pairs(read_file(path), task, labelled=False)
     assert [one.label for one in unlabelled.pairs] == [None, None]
     assert label_ids(unlabelled.pairs, replace(task, labels=("no", "yes"))) == [0, 0]
 
 
 def test_numbers_in_json_are_labels_and_scores(tmp_path):
     path = write(tmp_path, "t.jsonl", '{"text": "a", "label": 1}\n{"text": "b", "label": -0.25}\n')
-    assert label_ids(read_pairs(path, OWN).pairs, replace(OWN, regression=True)) == [1.0, -0.25]
+    assert label_ids(read_pairs(read_file(path), OWN).pairs, replace(OWN, regression=True)) == [1.0, -0.25]
 
 
 GLUE = {
@@ -142,7 +145,7 @@ GLUE = {
 def test_each_of_glues_tables_is_read_by_its_columns(tmp_path, name):
     text, expected = GLUE[name]
     task = TASKS[find_name(name.upper().replace("-", "_"))]
-    (pair,) = read_pairs(write(tmp_path, "dev.tsv", text), task).pairs
+    (pair,) = read_pairs(read_file(write(tmp_path, "dev.tsv", text)), task).pairs
     assert (pair.first, pair.second, label_ids([pair], task)[0]) == expected
 
 
@@ -152,14 +155,14 @@ def test_every_preset_is_tested_here():
 
 def test_colas_test_file_has_other_columns(tmp_path):
     path = write(tmp_path, "test.tsv", "index\tsentence\n0\tA text.\n")
-    (pair,) = read_pairs(path, TASKS["cola"], labelled=False).pairs
+    (pair,) = read_pairs(read_file(path), TASKS["cola"], labelled=False).pairs
     assert (pair.first, pair.label) == ("A text.", None)
 
 
 def test_qqps_short_rows_are_left_out_with_a_warning(tmp_path):
     task = TASKS["qqp"]
     text = "id\tquestion1\tquestion2\tis_duplicate\n7\ta\tb\t1\n8\tc\n9\td\n"
-    found = read_pairs(write(tmp_path, "train.tsv", text), task)
+    found = read_pairs(read_file(write(tmp_path, "train.tsv", text)), task)
     assert len(found.pairs) == 1
     (warning,) = found.warnings()
     assert "train.tsv: line 3: lacks columns, and so do 1 other rows; they are left out" in warning
@@ -189,13 +192,13 @@ def test_qqps_short_rows_are_left_out_with_a_warning(tmp_path):
 )
 def test_a_bad_table_is_refused_with_its_line(tmp_path, name, text, message):
     with pytest.raises(InputError, match=message) as refused:
-        read_pairs(write(tmp_path, name, text), OWN)
+        read_pairs(read_file(write(tmp_path, name, text)), OWN)
     assert "\n" not in str(refused.value)
 
 
 def test_a_tsv_may_have_more_values_than_its_heading_has_columns(tmp_path):
     """GLUE's own readers take such rows."""
-    (pair,) = read_pairs(write(tmp_path, "t.tsv", "text\tlabel\na\t1\tc\n"), OWN).pairs
+    (pair,) = read_pairs(read_file(write(tmp_path, "t.tsv", "text\tlabel\na\t1\tc\n")), OWN).pairs
     assert (pair.first, pair.label) == ("a", "1")
 
 
@@ -203,7 +206,7 @@ def test_a_tsv_may_have_more_values_than_its_heading_has_columns(tmp_path):
 def test_any_bytes_are_a_table_or_refused_in_one_line(data, name, labelled):
     message = ""
     try:
-        assert parse_pairs(data, name, PAIR, labelled=labelled).pairs
+        assert read_pairs(DataFile(name, data), PAIR, labelled=labelled).pairs
     except InputError as error:
         message = str(error)
     assert not message or message.startswith(name)
@@ -211,14 +214,14 @@ def test_any_bytes_are_a_table_or_refused_in_one_line(data, name, labelled):
 
 def test_unknown_labels_and_scores_are_refused_with_their_line(tmp_path):
     path = write(tmp_path, "t.tsv", "text\tlabel\na\t1\nb\tperhaps\n")
-    pairs = read_pairs(path, OWN).pairs
+    pairs = read_pairs(read_file(path), OWN).pairs
     with pytest.raises(InputError, match="line 3: has the label 'perhaps', expected one of 0, 1"):
         label_ids(pairs, replace(OWN, labels=("0", "1")))
     with pytest.raises(InputError, match="line 3: has the score 'perhaps', expected a number"):
         label_ids(pairs, replace(OWN, regression=True))
     path = write(tmp_path, "one.tsv", "text\tlabel\na\t1\nb\t1\n")
     with pytest.raises(InputError, match="one.tsv: has the labels '1', expected two or more"):
-        with_labels(OWN, read_pairs(path, OWN))
+        with_labels(OWN, read_pairs(read_file(path), OWN))
 
 
 def test_an_unknown_task_is_refused():
@@ -227,7 +230,7 @@ def test_an_unknown_task_is_refused():
 
 
 def test_rows_know_their_columns_by_name_and_number():
-    rows = list(parse_rows(b"a\tb\n1\t2\n", "t.tsv"))
+    rows = list(read_rows(DataFile("t.tsv", b"a\tb\n1\t2\n")))
     assert rows == [("t.tsv: line 2", {"0": "1", "1": "2", "a": "1", "b": "2"})]
 
 
@@ -273,14 +276,14 @@ def test_correlations_of_scores_worked_out_by_hand():
     ["index\tprediction\n0\t1\n1\t0\n2\t1\n", "1\n0\n1\n", "0.2\t0.8\n9e-1\t0.1\n0.4\t0.6\n"],
 )
 def test_three_forms_of_predictions_are_read(text):
-    assert parse_predictions(text.encode(), "p.tsv", MRPC, 3) == [1, 0, 1]
+    assert read_predictions(DataFile("p.tsv", text.encode()), MRPC, 3) == [1, 0, 1]
 
 
 def test_written_predictions_are_read_back():
-    assert parse_predictions(predictions_text([1, 0], MRPC).encode(), "p", MRPC, 2) == [1, 0]
+    assert read_predictions(DataFile("p", predictions_text([1, 0], MRPC).encode()), MRPC, 2) == [1, 0]
     scores = TASKS["sts-b"]
     assert predictions_text([1.5], scores) == "index\tprediction\n0\t1.500\n"
-    assert parse_predictions(b"index\tprediction\n0\t1.500\n", "p", scores, 1) == [1.5]
+    assert read_predictions(DataFile("p", b"index\tprediction\n0\t1.500\n"), scores, 1) == [1.5]
 
 
 @pytest.mark.parametrize(
@@ -295,4 +298,4 @@ def test_written_predictions_are_read_back():
 )
 def test_bad_predictions_are_refused_with_their_line(text, message):
     with pytest.raises(InputError, match=message):
-        parse_predictions(text.encode(), "p", MRPC, 2)
+        read_predictions(DataFile("p", text.encode()), MRPC, 2)

@@ -16,7 +16,8 @@ from bertdata.tokens.load import load_tokenizer, load_vocabulary
 from trainer.__main__ import main
 from trainer.extensions.finetuning.classification.features import pair_examples, settings_of
 from trainer.extensions.finetuning.classification.presets import TASKS, ClassificationSettings
-from trainer.extensions.finetuning.feature_set import feature_set_name, make_feature_set, read_source
+from trainer.extensions.finetuning.data_file import read_file
+from trainer.extensions.finetuning.feature_set import feature_set_name, make_feature_set
 from trainer.extensions.finetuning.squad.features import SquadSettings, make_features, squad_examples
 from trainer.extensions.finetuning.squad.reading import read_squad
 
@@ -54,9 +55,11 @@ def tokenizer(small_vocabulary_file):
 @pytest.mark.parametrize("format", ["tfrecord", "hdf5", "parquet"])
 def test_a_squad_dataset_holds_the_features(squad_file, tokenizer, tmp_path, format):
     settings = SquadSettings(format=format, **SIZES)
-    found = make_squad_set(str(tmp_path / "set"), read_source(str(squad_file)), tokenizer, settings)
+    found = make_squad_set(str(tmp_path / "set"), read_file(str(squad_file)), tokenizer, settings)
     assert (found.kept, len(found.warnings)) == (False, 1)
-    features = make_features(read_squad(str(squad_file), training=True).questions, tokenizer, settings)
+    features = make_features(
+        read_squad(read_file(str(squad_file)), training=True).questions, tokenizer, settings
+    )
     opened = open_dataset(str(tmp_path / "set"))
     assert opened.layout.objective == "squad"
     examples = [one for shard in opened.shards for batch in opened.batches(shard) for one in batch.examples()]
@@ -71,7 +74,7 @@ def test_a_squad_dataset_holds_the_features(squad_file, tokenizer, tmp_path, for
 
 
 def test_a_dataset_is_made_once_and_mended_where_it_was_damaged(squad_file, tokenizer, tmp_path):
-    directory, source = tmp_path / "set", read_source(str(squad_file))
+    directory, source = tmp_path / "set", read_file(str(squad_file))
     settings = SquadSettings(**SIZES)
     first = make_squad_set(str(directory), source, tokenizer, settings)
 
@@ -98,19 +101,19 @@ def test_a_dataset_is_made_once_and_mended_where_it_was_damaged(squad_file, toke
 
 def test_a_finished_dataset_is_only_read(squad_file, tokenizer, tmp_path, monkeypatch):
     directory, settings = str(tmp_path / "set"), SquadSettings(**SIZES)
-    make_squad_set(directory, read_source(str(squad_file)), tokenizer, settings)
+    make_squad_set(directory, read_file(str(squad_file)), tokenizer, settings)
 
     def refuse(*arguments, **named):
         raise AssertionError("written")
 
     for name in ("open_output", "make_directory", "remove"):
         monkeypatch.setattr(storage, name, refuse)
-    assert make_squad_set(directory, read_source(str(squad_file)), tokenizer, settings).kept
+    assert make_squad_set(directory, read_file(str(squad_file)), tokenizer, settings).kept
 
 
 def test_an_unfinished_dataset_is_finished(squad_file, tokenizer, tmp_path, monkeypatch):
     directory, settings = tmp_path / "set", SquadSettings(**SIZES)
-    source = read_source(str(squad_file))
+    source = read_file(str(squad_file))
 
     def stop(*arguments, **named):
         raise KeyboardInterrupt
@@ -130,7 +133,7 @@ def test_an_unfinished_dataset_is_finished(squad_file, tokenizer, tmp_path, monk
 
 def test_another_file_or_other_settings_are_another_dataset(squad_file, tokenizer, tmp_path):
     directory, settings = str(tmp_path / "set"), SquadSettings(**SIZES)
-    source = read_source(str(squad_file))
+    source = read_file(str(squad_file))
     made = make_squad_set(directory, source, tokenizer, settings)
     with pytest.raises(DatasetError, match="was made with other settings: doc_stride 12, now 13"):
         make_squad_set(directory, source, tokenizer, settings.with_changes(doc_stride=13))
@@ -138,7 +141,7 @@ def test_another_file_or_other_settings_are_another_dataset(squad_file, tokenize
     assert name.startswith("squad-")
     assert name != feature_set_name(source, tokenizer.vocabulary, settings.with_changes(doc_stride=13))
     squad_file.write_text(squad_file.read_text().replace("Who lit", "Who then lit"))
-    changed = read_source(str(squad_file))
+    changed = read_file(str(squad_file))
     assert name != feature_set_name(changed, tokenizer.vocabulary, settings)
     remade = make_squad_set(directory, changed, tokenizer, settings)
     assert remade.kept is False
@@ -159,11 +162,11 @@ def test_labels_and_scores_come_back(tokenizer, tmp_path, task, format):
     sizes = {"dialect": "google", "lower_case": True, "max_seq_length": 16}
     settings = settings_of(preset, ClassificationSettings(format=format, **sizes), labelled=True)
     directory = str(tmp_path / "set")
-    found = make_pair_set(directory, read_source(str(table)), tokenizer, preset, settings)
+    found = make_pair_set(directory, read_file(str(table)), tokenizer, preset, settings)
     opened = open_dataset(directory)
     examples = [one for shard in opened.shards for batch in opened.batches(shard) for one in batch.examples()]
     assert [getattr(one, "score", getattr(one, "label", None)) for one in examples] == expected
-    assert make_pair_set(directory, read_source(str(table)), tokenizer, preset, settings).kept
+    assert make_pair_set(directory, read_file(str(table)), tokenizer, preset, settings).kept
     assert found.manifest.plan.settings.objective["labels"] == list(preset.labels or ())
     assert found.manifest.plan.settings.tokenizer["dialect"] == "google"
     assert found.manifest.as_json()["recipe"] is None

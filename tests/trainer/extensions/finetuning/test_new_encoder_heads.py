@@ -15,8 +15,7 @@ from trainer.checkpoint.filling import fill_model
 from trainer.checkpoint.stored import StoredTensor, unpadded
 from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch
-from trainer.extensions.finetuning.heads import answerer_of, classifier_of
-from trainer.extensions.finetuning.sequence_rows import sequence_rows
+from trainer.extensions.finetuning.heads import answerer_of, classifier_of, sequence_rows
 from trainer.extensions.formats.huggingface import read_huggingface, write_huggingface
 from trainer.extensions.formats.modernbert import to_modernbert
 from trainer.extensions.formats.roberta import to_roberta

@@ -6,7 +6,8 @@ from pathlib import Path
 from bertdata.tokens.load import load_tokenizer
 from tests.support.commands import contents
 from tests.support.paths import ROOT
-from trainer.extensions.finetuning.feature_set import make_feature_set, read_source
+from trainer.extensions.finetuning.data_file import read_file
+from trainer.extensions.finetuning.feature_set import make_feature_set
 from trainer.extensions.finetuning.squad.features import SquadSettings, squad_examples
 
 OLDER = ROOT / "tests" / "bertdata" / "dataset" / "older_manifests"
@@ -18,7 +19,7 @@ def test_features_of_version_2_are_kept(tmp_path):
     tokenizer = load_tokenizer(str(directory / "vocab.txt"), "google", True)
     settings = SquadSettings(max_seq_length=32, doc_stride=12, max_query_length=8, training=True)
     before = contents(directory)
-    source = read_source(str(OLDER / "squad.json"))
+    source = read_file(str(OLDER / "squad.json"))
     found = make_feature_set(str(directory), source, tokenizer, settings, squad_examples)
     assert found.kept
     assert contents(directory) == before

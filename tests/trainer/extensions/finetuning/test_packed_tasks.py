@@ -20,8 +20,7 @@ from trainer.data.examples import CompactExamples, gather
 from trainer.extensions.finetuning.classification.task import Classification
 from trainer.extensions.finetuning.squad.task import Squad, sequence_logits
 from trainer.extensions.loading.load_packing import ROW_LAYOUT
-from trainer.extensions.loading.packed_rows import pack_rows
-from trainer.extensions.loading.padded_rows import pad_rows
+from trainer.extensions.loading.padded_rows import pack_rows, pad_rows
 
 S, V, K = 16, 56, 3
 SHAPE = ModelConfig(

@@ -17,9 +17,10 @@ from tests.support.tokenizer_files import TRAINERS
 from tests.support.training_runs import Trainer, refuse
 from trainer.extensions.finetuning.classification.features import make_features as pair_features
 from trainer.extensions.finetuning.classification.reading import TextPair
-from trainer.extensions.finetuning.feature_set import feature_set_name, read_source
+from trainer.extensions.finetuning.data_file import DataFile, read_file
+from trainer.extensions.finetuning.feature_set import feature_set_name
 from trainer.extensions.finetuning.squad.features import SquadSettings, make_features
-from trainer.extensions.finetuning.squad.reading import parse_squad
+from trainer.extensions.finetuning.squad.reading import read_squad
 
 FIRST, SECOND = "Étienne saw the lamp of the harbour, and left it.", "It was a lamp! " * 5
 ROBERTA = {"sep": ["</s>", 2], "cls": ["<s>", 0], "trim_offsets": True, "add_prefix_space": False}
@@ -112,7 +113,9 @@ def test_windows_of_a_context_have_the_ids_of_transformers(name: str, files: dic
     theirs = PreTrainedTokenizerFast(tokenizer_file=str(files[name]))
     entry = {"id": "0", "question": "lamp ?", "answers": [{"text": "lamp", "answer_start": 9}]}
     data = {"data": [{"paragraphs": [{"context": SECOND.strip(), "qas": [entry]}]}]}
-    asked = parse_squad(json.dumps(data).encode(), "questions", training=True, negatives=False).questions
+    asked = read_squad(
+        DataFile("questions", json.dumps(data).encode()), training=True, negatives=False
+    ).questions
     settings = SquadSettings(max_seq_length=24, doc_stride=5, max_query_length=12, training=True)
     features = make_features(asked, tokenizer, settings)
     query = len(theirs("lamp ?", add_special_tokens=False)["input_ids"])
@@ -132,7 +135,9 @@ def test_windows_of_a_context_have_the_ids_of_transformers(name: str, files: dic
 
 def test_the_longest_question_leaves_room_for_a_token(files: dict[str, Path]) -> None:
     data = {"data": [{"paragraphs": [{"context": "lamp", "qas": [{"id": "0", "question": SECOND}]}]}]}
-    asked = parse_squad(json.dumps(data).encode(), "questions", training=False, negatives=False).questions
+    asked = read_squad(
+        DataFile("questions", json.dumps(data).encode()), training=False, negatives=False
+    ).questions
     settings = SquadSettings(max_seq_length=20, max_query_length=16)
     assert make_features(asked, opened(files["one"]), settings)
     with pytest.raises(
@@ -156,7 +161,7 @@ def test_a_kept_set_with_one_separator_is_not_taken_for_one_with_two(
     refuse(trainer(*given, *sizes), 2, "was made with other settings: pair_separators")
     settings = SquadSettings()
     names = {
-        feature_set_name(read_source(str(source)), opened(files[name]).vocabulary, settings)
+        feature_set_name(read_file(str(source)), opened(files[name]).vocabulary, settings)
         for name in ("one", "two", "three")
     }
     assert len(names) == 3

@@ -25,15 +25,15 @@ from tests.support.squad_kit import (
     tokenizer_of,
 )
 from tests.support.strategies import tries
+from trainer.extensions.finetuning.data_file import DataFile
 from trainer.extensions.finetuning.squad.features import (
-    feature_lines,
     feature_values,
     make_features,
     make_spans,
     shuffled,
     span_bounds,
 )
-from trainer.extensions.finetuning.squad.reading import parse_squad
+from trainer.extensions.finetuning.squad.reading import read_squad
 
 INPUTS = ("xquad.en__s384__d128__q64", "xquad.en__s96__d32__q24", "xquad.de__s256__d96__q40")
 EDGES = (
@@ -99,8 +99,10 @@ def test_features_of_the_same_questions_in_flat_form_are_the_same(kit, name, lin
         assert sum(entry.pop("is_impossible", False) for entry in entries), "the form needs no mark"
     text = "\n".join(map(json.dumps, entries)) if lines else json.dumps({"data": entries})
     settings, tokenizer = case.settings, tokenizer_of(kit, case.settings)
-    found = parse_squad(
-        text.encode(), "flat", training=settings.training, negatives=settings.version_2_with_negative
+    found = read_squad(
+        DataFile("flat", text.encode()),
+        training=settings.training,
+        negatives=settings.version_2_with_negative,
     )
     made = Made(found.questions, make_features(found.questions, tokenizer, settings), tokenizer, settings)
     assert [question.id for question in found.questions] == oracle["questions"]
@@ -114,8 +116,8 @@ def test_google_shuffles_the_questions_before_it_makes_features(kit, name):
     questions = shuffled(read_questions(kit, case).questions)
     tokenizer = tokenizer_of(kit, case.settings)
     features = make_features(questions, tokenizer, case.settings)
-    lines = feature_lines(features, tokenizer.vocabulary, case.settings.max_seq_length)
-    assert md5_of_lines(lines) == oracle["md5"]
+    values = values_of(Made(questions, features, tokenizer, case.settings))
+    assert md5_of_lines(map(line, values)) == oracle["md5"]
     record = oracle["train.tf_record"]
     data = records(
         features, tokenizer.vocabulary, case.settings.max_seq_length, ("start_positions", "end_positions")

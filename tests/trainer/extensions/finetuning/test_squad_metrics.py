@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from trainer.extensions.finetuning.data_file import DataFile, read_file
 from trainer.extensions.finetuning.squad.metrics import (
     exact,
     f1,
@@ -12,11 +13,11 @@ from trainer.extensions.finetuning.squad.metrics import (
     score_answers_or_none,
     score_no_answers,
 )
-from trainer.extensions.finetuning.squad.reading import parse_squad, read_squad
+from trainer.extensions.finetuning.squad.reading import read_squad
 
 
 def test_a_published_models_answers_have_their_published_scores(kit):
-    questions = read_squad(str(kit / "squad" / "xquad.en.json")).questions
+    questions = read_squad(read_file(str(kit / "squad" / "xquad.en.json"))).questions
     predictions = json.loads((kit / "squad" / "predictions.en.json").read_text(encoding="utf-8"))
     found = score_answers(questions, predictions)
     assert found == {"exact_match": 74.87394957983193, "f1": 86.32474793700983}
@@ -40,7 +41,9 @@ def questions_of(*entries):
         for name, golds in entries
     ]
     data = {"data": [{"paragraphs": [{"context": "c", "qas": qas}]}]}
-    return parse_squad(json.dumps(data).encode(), "d.json", training=False, negatives=False).questions
+    return read_squad(
+        DataFile("d.json", json.dumps(data).encode()), training=False, negatives=False
+    ).questions
 
 
 def test_the_best_of_several_answers_counts_and_an_unanswered_question_scores_nothing():

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from bertdata.errors import InputError
 from tests.support.squad_kit import parse_case, read_questions
 from tests.support.strategies import tries
-from trainer.extensions.finetuning.squad.reading import parse_squad, split_context
+from trainer.extensions.finetuning.data_file import DataFile
+from trainer.extensions.finetuning.squad.reading import read_squad, split_context
 
 CONTEXT = "A keeper lit the lamp in\u202f1900."
 
@@ -26,7 +27,7 @@ def document(*questions, context=CONTEXT):
 
 def read(value, training=True, negatives=False):
     data = value if isinstance(value, bytes) else json.dumps(value).encode()
-    return parse_squad(data, "q.json", training=training, negatives=negatives)
+    return read_squad(DataFile("q.json", data), training=training, negatives=negatives)
 
 
 def entry(**changes):

@@ -101,7 +101,7 @@ def test_a_worker_on_one_machine_knows_its_place_and_joins_there(monkeypatch, va
 @pytest.mark.parametrize("variables", LAUNCHERS)
 def test_one_process_is_one_worker(monkeypatch, variables):
     set_environment(monkeypatch, variables(0, 1, 0, 1))
-    assert find_collective(None, find_device(Config())).name == "single"
+    assert find_collective(None, find_device(Config.of())).name == "single"
     assert find_rank() == (0, 1)
 
 
@@ -109,7 +109,7 @@ def test_one_process_is_one_worker(monkeypatch, variables):
 def test_on_several_machines_the_address_of_rank_0_must_be_given(monkeypatch, variables):
     set_environment(monkeypatch, variables(3, 4, 1, 2))
     with pytest.raises(SettingsError, match=r"^mpi\w+: the workers are on several machines and MASTER_ADDR"):
-        find_collective(None, find_device(Config()))
+        find_collective(None, find_device(Config.of()))
     monkeypatch.setenv("MASTER_ADDR", "node07")
     monkeypatch.setenv("MASTER_PORT", "1234")
     join_environment()
@@ -143,7 +143,7 @@ def test_a_batch_script_or_shell_of_slurm_is_one_process(monkeypatch, step):
     values["SLURM_STEP_ID"] = step
     set_environment(monkeypatch, {name: value for name, value in values.items() if value is not None})
     assert find_place() is None
-    assert find_collective(None, find_device(Config())).name == "single"
+    assert find_collective(None, find_device(Config.of())).name == "single"
 
 
 def test_a_launcher_within_srun_or_mpirun_takes_precedence(monkeypatch):
@@ -159,8 +159,8 @@ def test_a_launcher_within_srun_or_mpirun_takes_precedence(monkeypatch):
 def test_a_launcher_that_tells_too_little_is_refused_unless_alone_is_asked_for(monkeypatch, values):
     set_environment(monkeypatch, values)
     with pytest.raises(SettingsError, match="a launcher set PMIX?_RANK, .*--collective single"):
-        find_collective(None, find_device(Config()))
-    assert find_collective("single", find_device(Config())).name == "single"
+        find_collective(None, find_device(Config.of()))
+    assert find_collective("single", find_device(Config.of())).name == "single"
 
 
 def test_jobs_at_the_same_time_on_one_machine_have_ports_of_their_own(monkeypatch):

@@ -12,8 +12,7 @@ from tests.support.published_commands import understood
 from tests.support.training_runs import MODEL, refuse
 from trainer.__main__ import main
 from trainer.checkpoint.reading import choose_checkpoint, read_state
-from trainer.extensions.like.program import programs
-from trainer.extensions.like.registry import find_program
+from trainer.extensions.like.program import find_program, programs
 
 HABANA = ("pretraining", "--model_name_or_path=base", "--data_type=fp32", "--data_dir", "a", "b")
 

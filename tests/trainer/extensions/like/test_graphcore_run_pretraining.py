@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from bertdata.errors import MissingInputError, SettingsError, UsageError
+from tests.support.paths import ROOT
 from tests.support.published_commands import assert_equal, commands, understood
 from trainer.config.settings import Config
 from trainer.extensions.like.graphcore.run_pretraining import PROGRAM
-from trainer.extensions.like.graphcore.values import own_copies
 from trainer.extensions.like.program import Meaning
 
 NAME = "graphcore/run_pretraining.py"
@@ -43,7 +43,7 @@ def written(
     tmp_path: Path, name: str = "mine.json", leave_out: tuple[str, ...] = (), **changes: object
 ) -> str:
     """The path of the tiny configuration with changes."""
-    values = json.loads(Path(own_copies()["pretrain_tiny_128_lamb.json"]).read_text(encoding="utf-8"))
+    values = json.loads((ROOT / "trainer/extensions/like/graphcore" / TINY).read_text(encoding="utf-8"))
     kept = {key: value for key, value in values.items() if key not in leave_out}
     path = tmp_path / name
     path.write_text(json.dumps(kept | changes), encoding="utf-8")

@@ -101,7 +101,7 @@ def test_a_flag_and_a_file_have_the_programs_meaning(words, wanted):
         ((*LARGE, *ALL, "--lr-schedule=polynomial"), "polynomial_decay with lr_power 1 is offered"),
         (
             (*LARGE, *ALL, "--use-cls-layer=maybe"),
-            "argument --use-cls-layer: invalid yes_or_no value: 'maybe'",
+            "argument --use-cls-layer: Truthy value expected: got maybe",
         ),
         ((*LARGE, *ALL, "--batch-size=2"), "unrecognized arguments: --batch-size=2"),
     ],

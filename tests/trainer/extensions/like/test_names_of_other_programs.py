@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.configurations import config_file, refusal
-from trainer.extensions.like.registry import find_program, programs_with
+from trainer.extensions.like.program import find_program, programs_with
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_defaults_are_the_programs():
     assert_equal(found, {"steps": 100000, "warmup": 10000, "base_learning_rate": 5e-5, "precision": "fp32"})
     assert_equal(found, {"batch_size": 32, "accumulation": 1, "max_seq_length": 512, "compile": False})
     assert_equal(found, {"max_predictions_per_seq": 80, "checkpoint_every": 1000, "eval_data": None})
-    assert_equal(found, {"train_data": "a+b", "start_from_ckpt": None, "world_size": 1, "do_train": True})
+    assert_equal(found, {"train_data": "a,b", "start_from_ckpt": None, "world_size": 1, "do_train": True})
 
 
 def test_one_micro_batch_of_several_workers_is_clipped_after_the_all_reduce(eight_workers):
@@ -65,9 +65,9 @@ def test_adam_decays_the_weights_and_corrects_no_bias():
 def test_evaluation_alone_trains_nothing_and_prefers_the_runs_own_checkpoint(tmp_path):
     words = ("--do_eval", "--eval_files_dir=c,d", "--max_eval_steps=5", "--eval_batch_size=4")
     found = phase(*words, "--init_checkpoint=m.ckpt")
-    assert_equal(found, {"do_train": False, "eval_data": "c+d", "eval_examples": 20})
+    assert_equal(found, {"do_train": False, "eval_data": "c,d", "eval_examples": 20})
     assert found["start_from_ckpt"] == "m.ckpt"
-    (tmp_path / "run" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "run" / "checkpoints" / "step-1").mkdir(parents=True)
     assert phase(*words, "--init_checkpoint=m.ckpt")["start_from_ckpt"] is None
 
 

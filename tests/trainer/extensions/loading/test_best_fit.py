@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from bertdata.records import ShardLayout
 from trainer.data.generated import generated_data
-from trainer.extensions.loading.best_fit import pack_best_fit
-from trainer.extensions.loading.load_packing import RowsPackedAtLoad
+from trainer.extensions.loading.load_packing import RowsPackedAtLoad, pack_best_fit
 
 
 def twin(lengths: list[int], room: int, most: int) -> list[int]:

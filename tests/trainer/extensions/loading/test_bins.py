@@ -22,8 +22,7 @@ from trainer.data.flat import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.data.order import Order, Position, numbers
-from trainer.extensions.loading.bin_edges import bin_edges
-from trainer.extensions.loading.bins import BinnedOrder, RowsFromBins, UpdateShape, sort_into_bins
+from trainer.extensions.loading.bins import BinnedOrder, RowsFromBins, bin_edges, in_units, sort_into_bins
 from trainer.extensions.loading.padded_rows import RowForm, width_step
 from trainer.extensions.loading.row_batches import RowBatch
 
@@ -41,8 +40,8 @@ def small(files: int = 5, examples: int = 97) -> OpenedDataset:
 def binned(data: OpenedDataset, update_rows: int, bins: int = BINS) -> BinnedOrder:
     order = Order([(shard.name, shard.examples) for shard in data.shards], seed=7, open_files=3)
     lengths = [np.asarray(data.lengths(shard)) for shard in data.shards]
-    shape = UpdateShape(1, update_rows)
-    return BinnedOrder(order, bins=bins, shape=shape, lengths=lengths.__getitem__, seed=7)
+    deal = Deal(workers=1, rank=0, accumulation=1, batch_size=update_rows, by_lengths=True)
+    return BinnedOrder(order, bins=bins, deal=deal, lengths=lengths.__getitem__, seed=7)
 
 
 def taken(order: BinnedOrder, position: Position, count: int) -> list[tuple[int, int, int]]:
@@ -160,13 +159,12 @@ def test_no_window_is_much_shorter_than_the_others():
 
 @pytest.mark.parametrize(("micro_batches", "batch_size"), [(64, 32), (96, 64), (8, 4), (1, 7)])
 def test_the_units_of_an_update_are_the_groups_that_are_dealt_together(micro_batches, batch_size):
-    shape = UpdateShape(micro_batches, batch_size)
-    places = shape.in_units(np.arange(3 * shape.rows))
-    assert sorted(places) == list(range(3 * shape.rows))
     for rank in range(micro_batches):
         deal = Deal(workers=micro_batches, rank=rank, accumulation=1, batch_size=batch_size, by_lengths=True)
-        (unit,) = np.unique(places[deal.offsets.ravel()] // shape.unit_rows)
-        assert unit == rank // shape.group
+        places = in_units(np.arange(3 * deal.update_rows), deal)
+        assert sorted(places) == list(range(3 * deal.update_rows))
+        (unit,) = np.unique(places[deal.offsets.ravel()] // (deal.size * batch_size))
+        assert unit == rank // deal.size
 
 
 def test_groups_of_a_large_update_come_from_bins_of_their_own():

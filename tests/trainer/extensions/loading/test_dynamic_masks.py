@@ -35,9 +35,8 @@ from trainer.data.flat import make_form
 from trainer.data.loader import Loader
 from trainer.data.opening import describe_phase, for_training, open_configured
 from trainer.extensions.loading.bins import RowsFromBins
-from trainer.extensions.loading.dynamic_masks import UnmaskedData
+from trainer.extensions.loading.dynamic_masks import MaskRate, UnmaskedData
 from trainer.extensions.loading.load_packing import RowsPackedAtLoad
-from trainer.extensions.loading.mask_rate import MaskRate
 from trainer.extensions.loading.packs import PackRows
 from trainer.extensions.loading.padded_rows import RowForm
 from trainer.extensions.loading.row_batches import RowBatch
@@ -247,7 +246,7 @@ def test_rates_go_from_the_first_to_the_last(schedule, expected_rates):
 
 
 def test_packed_rows_have_masks_by_the_number_of_the_sequence(datasets, tmp_path, small_vocabulary_file):
-    source = open_configured(Config(), str(datasets["tfrecord-masked"]))
+    source = open_configured(Config.of(), str(datasets["tfrecord-masked"]))
     layout = replace(source.layout, packing="flat", sequences_per_row=2, max_seq_length=2 * LENGTH)
     batch = next(iter(source.batches(source.shards[0])))
     ends = np.array([*range(1, len(batch), 2), len(batch)], np.uint32)  # the first row has one example
@@ -285,7 +284,7 @@ def test_more_slots_than_the_datasets_hold_more_masks(datasets):
 
 
 def test_budgets_count_the_masks_that_will_be_drawn(datasets):
-    static = sample_sizes(open_configured(Config(), str(datasets["tfrecord-masked"])))
+    static = sample_sizes(open_configured(Config.of(), str(datasets["tfrecord-masked"])))
     dynamic = rows_of(opened(datasets["tfrecord-unmasked"])).sizes()
     assert dynamic.masks_per_token == pytest.approx(static.masks_per_token)
     assert (dynamic.lengths == static.lengths).all()

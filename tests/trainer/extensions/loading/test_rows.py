@@ -48,7 +48,7 @@ def test_only_single_examples_with_lengths_are_dealt_by_length():
     bare = replace(PLAIN, fill=1.0)
     found = {kind: find_rows(Config.of(**keys), data).by_lengths for kind, (data, keys, *_) in KINDS.items()}
     assert found == {"stored": True, "packs": False, "bins": True, "at load": False}
-    assert not find_rows(Config(), bare).by_lengths
+    assert not find_rows(Config.of(), bare).by_lengths
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -10,7 +10,7 @@ import torch
 from tests.support.optimisers import make_optimiser
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.config.update import Preset
+from trainer.config.updates import Preset
 from trainer.devices.cpu import Cpu
 from trainer.extensions.recipe.stable_adamw import StableAdamW
 from trainer.model.bert import BertForPreTraining

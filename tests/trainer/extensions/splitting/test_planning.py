@@ -18,6 +18,7 @@ from trainer.extensions.splitting.plan.plan import Plan
 from trainer.extensions.splitting.plan.planner import Planner, make_plan
 from trainer.extensions.splitting.plan.rates import DeviceRate, ShardingRate
 from trainer.extensions.splitting.plan.request import PlanRequest
+from trainer.model.bert import BertForPreTraining
 from trainer.model.pretraining import MaskedWords, Pretraining
 from trainer.model.task import Task
 from trainer.run.dividing import device_memory
@@ -134,12 +135,12 @@ def test_bandwidths_that_are_not_given_are_measured(monkeypatch, may_shard):
     assert plan is not None
     if may_shard:
         (stage,) = plan.stages
-        moved = 3 / 4 * 4 * SHAPE.parameters()
+        moved = 3 / 4 * 4 * BertForPreTraining(SHAPE).count_weights()
         assert stage.forward == pytest.approx(moved / 2e6, rel=0.1)
         assert stage.backward == pytest.approx(2 * moved / 1e6, rel=0.1)
     asked.clear()
     assert find_plan(runtime(**settings), SHAPE, 64) is not None
-    fits = 16 * SHAPE.parameters() / 0.25 / 1e9  # too little to be certain
+    fits = 16 * BertForPreTraining(SHAPE).count_weights() / 0.25 / 1e9  # too little to be certain
     assert find_plan(runtime(bandwidth=None, device_memory=fits), SHAPE, 64) is None
     assert asked == []
 
@@ -183,7 +184,7 @@ def test_layers_are_timed_with_the_requests_attention_on_every_worker(profiles, 
 
 def test_nothing_is_timed_where_no_profile_is_asked_for_or_the_model_fits(profiles):
     assert find_plan(runtime(strategy="pipelined"), SHAPE, 64) is not None
-    fits = 16 * SHAPE.parameters() / 0.25 / 1e9  # too little to be certain
+    fits = 16 * BertForPreTraining(SHAPE).count_weights() / 0.25 / 1e9  # too little to be certain
     assert find_plan(runtime(device_memory=fits, profile_layers=True), SHAPE, 64) is None
     assert profiles == []
 

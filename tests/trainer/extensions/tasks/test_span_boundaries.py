@@ -21,8 +21,12 @@ from trainer.data.budgets import Budgets, ExampleSizes
 from trainer.data.examples import CompactExamples, gather
 from trainer.data.flat import flatten
 from trainer.extensions.loading.padded_rows import RowForm
-from trainer.extensions.tasks.span_boundaries import SpanBoundaries
-from trainer.extensions.tasks.span_model import PLACES, BertForSpanBoundaries, span_slots
+from trainer.extensions.tasks.span_boundaries import (
+    PLACES,
+    BertForSpanBoundaries,
+    SpanBoundaries,
+    span_slots,
+)
 
 STEPS = 12
 LAYOUT = ShardLayout(objective="span", max_seq_length=32, max_predictions_per_seq=20)

@@ -166,7 +166,7 @@ MUTATIONS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     ),
     "an option is left out": (
         *(options, "shared_options"),
-        lambda plain: lambda poptorch, made, *rest: made.outputMode(poptorch.OutputMode.All),
+        lambda plain: lambda device, made, *rest: made.outputMode(device.poptorch.OutputMode.All),
     ),
     "the rate is set after the update": (programs.IpuPrograms, "update", lambda plain: late_update),
     "moments are kept in 16 bits": (

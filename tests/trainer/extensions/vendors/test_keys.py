@@ -12,8 +12,9 @@ from trainer.config.files import shipped_configs
 from trainer.config.flags import make_config
 from trainer.config.help import read_with_argparse
 from trainer.config.idle import idle_keys
-from trainer.config.keys import device_properties, find_section
+from trainer.config.keys import device_properties
 from trainer.config.settings import Config
+from trainer.registry import find
 
 VENDORS = ("hpu", "ipu", "xla")
 GRAPHCORES = [name for name in shipped_configs() if name.startswith("graphcore")]
@@ -21,13 +22,13 @@ GRAPHCORES = [name for name in shipped_configs() if name.startswith("graphcore")
 
 @pytest.mark.parametrize("name", VENDORS)
 def test_every_field_of_a_section_is_declared(name):
-    assert_declared(find_section(name))
+    assert_declared(find("keys", name))
 
 
 def test_a_key_of_several_devices_is_declared_alike():
     options = device_properties()
     for device in VENDORS:
-        for name, item in schema_of(find_section(device)).items():
+        for name, item in schema_of(find("keys", device)).items():
             assert {**item, "devices": options[name]["devices"]} == options[name]
             assert device in options[name]["devices"]
     assert options["executable_cache_dir"]["devices"] == ["ipu", "xla"]

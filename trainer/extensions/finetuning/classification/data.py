@@ -7,12 +7,10 @@ from functools import partial
 import numpy as np
 
 from bertdata.errors import SettingsError
-from bertdata.io import storage
 from trainer.config.finetuning import FinetuningSection
 from trainer.config.settings import Config
 from trainer.extensions.finetuning.classification.features import pair_examples, settings_of
-from trainer.extensions.finetuning.classification.guessing import Guess
-from trainer.extensions.finetuning.classification.metrics import parse_predictions, score_labels
+from trainer.extensions.finetuning.classification.metrics import Guess, read_predictions, score_labels
 from trainer.extensions.finetuning.classification.presets import (
     TASKS,
     ClassificationSettings,
@@ -21,11 +19,10 @@ from trainer.extensions.finetuning.classification.presets import (
 )
 from trainer.extensions.finetuning.classification.reading import (
     label_ids,
-    parse_pairs,
     read_pairs,
     with_labels,
 )
-from trainer.extensions.finetuning.feature_set import FeatureSource
+from trainer.extensions.finetuning.data_file import DataFile, read_file
 from trainer.extensions.finetuning.task_data import FileNames, FineTuningData, Making, Scores, find_name
 
 
@@ -43,70 +40,65 @@ class TableData(FineTuningData):
         return [task.files] if task.other_files is None else [task.files, task.other_files]
 
     def check_files(self, config: Config, train: str | None, evaluation: str | None) -> list[str] | None:
-        task = configured_task(config)
+        task = chosen_task(config.section(FinetuningSection))
         if task.labels is None and not task.regression:
             if train is None:
                 raise SettingsError(
                     f"task {task.name}: its labels are not known without a training file; give --labels"
                 )
-            task = with_labels(task, read_pairs(train, task))
+            task = with_labels(task, read_pairs(read_file(train), task))
         return None if task.labels is None else list(task.labels)
 
     def configured(self, config: Config, length: int, *, training: bool, labelled: bool) -> Making:
-        task, lower_case = configured_task(config), config.section(FinetuningSection).lower_case is not False
-        sizes = ClassificationSettings(lower_case=lower_case, max_seq_length=length)
+        given = config.section(FinetuningSection)
+        task = chosen_task(given)
+        sizes = ClassificationSettings(lower_case=given.lower_case is not False, max_seq_length=length)
         return settings_of(task, sizes, labelled=labelled), partial(pair_examples, task)
 
-    def asked_for(self, given: Namespace, source: FeatureSource, settings: ClassificationSettings) -> Making:
+    def asked_for(self, given: Namespace, source: DataFile, settings: ClassificationSettings) -> Making:
         """A task without labels takes those of the table, sorted."""
-        task, labelled = classification_of(given), not given.no_labels
+        task, labelled = _task_of_flags(given), not given.no_labels
         if labelled:
-            task = with_labels(task, parse_pairs(source.data, source.path, task))
+            task = with_labels(task, read_pairs(source, task))
         else:
             task = replace(task, labels=task.labels or ())
         return settings_of(task, settings, labelled=labelled), partial(pair_examples, task)
 
     def score(self, given: Namespace) -> Scores:
-        task = classification_of(given)
-        found = read_pairs(given.data, task)
+        task = _task_of_flags(given)
+        found = read_pairs(read_file(given.data), task)
         task = with_labels(task, found)
         gold = label_ids(found.pairs, task)
-        data = storage.read_bytes(given.predictions)
-        predicted = parse_predictions(data, given.predictions, task, len(gold))
+        predicted = read_predictions(read_file(given.predictions), task, len(gold))
         guess = Guess.of_labels(task, gold)
         guessed = ", ".join(f"{name} {value:.4f}" for name, value in guess.scores(np.asarray(gold)).items())
         metrics = score_labels(task.metrics, predicted, gold)
         return Scores(metrics, found.warnings(), f"always {guess.name} scores {guessed}")
 
 
-def configured_task(config: Config) -> ClassificationTask:
-    """The configured task: its preset with the columns and labels that are given."""
-    given = config.section(FinetuningSection)
+def chosen_task(given: FinetuningSection) -> ClassificationTask:
+    """The named task with the columns and labels that are given."""
     task = TASKS[given.task]
-    names = {"first": given.first_column, "second": given.second_column, "label": given.label_column}
-    chosen = {name: value for name, value in names.items() if value is not None}
-    labels = task.labels if given.labels is None else tuple(given.labels)
-    regression = task.regression or given.regression
-    return replace(
-        task,
-        columns=replace(task.columns, **chosen),
-        labels=None if regression else labels,
-        regression=regression,
-        metrics="correlation" if regression else task.metrics,
-    )
-
-
-def classification_of(given: Namespace) -> ClassificationTask:
-    """The named task with the columns and labels of the command line."""
-    task = TASKS[find_name(given.task)]
     columns = TableColumns(
-        first=given.text_column or task.columns.first,
-        second=given.second_text_column or task.columns.second,
+        first=given.first_column or task.columns.first,
+        second=given.second_column or task.columns.second,
         label=given.label_column or task.columns.label,
     )
     task = replace(task, columns=columns, test=None if columns != task.columns else task.test)
-    if given.labels is not None:
-        task = replace(task, labels=tuple(given.labels.split(",")), regression=False)
-    if given.scores:
-        task = replace(task, labels=None, regression=True, metrics="correlation")
+    if task.regression or given.regression:
+        return replace(task, labels=None, regression=True, metrics="correlation")
+    return task if given.labels is None else replace(task, labels=tuple(given.labels))
+
+
+def _task_of_flags(given: Namespace) -> ClassificationTask:
+    """The task that the flags of ``features`` and ``score`` name."""
+    keys = FinetuningSection(
+        task=find_name(given.task),
+        first_column=given.text_column,
+        second_column=given.second_text_column,
+        label_column=given.label_column,
+        labels=given.labels and given.labels.split(","),
+        regression=given.scores,
+    )
+    task = chosen_task(keys)
     return replace(task, heading=False, test=None) if given.no_heading else task

@@ -4,8 +4,9 @@ Between the texts of a pair stand as many separators as the tokeniser has there.
 dataset of the toolkit.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from bertdata.examples.classification.batch import (
     LabelledBatch,
@@ -17,13 +18,9 @@ from bertdata.examples.classification.batch import (
 from bertdata.records import Example
 from bertdata.tokens.tokenizer import Tokenizer
 from trainer.extensions.finetuning.classification.presets import ClassificationSettings, ClassificationTask
-from trainer.extensions.finetuning.classification.reading import TextPair, label_ids, parse_pairs
-from trainer.extensions.finetuning.feature_set import (
-    FeatureSource,
-    MadeExamples,
-    json_line,
-    padded_columns,
-)
+from trainer.extensions.finetuning.classification.reading import TextPair, label_ids, read_pairs
+from trainer.extensions.finetuning.data_file import DataFile
+from trainer.extensions.finetuning.feature_set import MadeExamples, padded_columns
 
 Ids = list[int]
 
@@ -74,11 +71,10 @@ def shorten_pair(first: Ids, second: Ids, limit: int) -> tuple[Ids, Ids]:
     return first[:first_length], second[:second_length]
 
 
-def feature_lines(features: Iterable[PairFeature], length: int, padding_id: int = 0) -> Iterator[str]:
-    """A JSON object a line for each feature, padded to ``length`` ids: keys sorted, no blanks."""
-    for feature in features:
-        columns = padded_columns(feature.ids, feature.first_length, length, padding_id)
-        yield json_line({**columns, "label_id": feature.label})
+def feature_values(feature: PairFeature, length: int, padding_id: int = 0) -> dict[str, Any]:
+    """The feature's fields under the names of the originals, padded to ``length`` ids."""
+    columns = padded_columns(feature.ids, feature.first_length, length, padding_id)
+    return {**columns, "label_id": feature.label}
 
 
 def settings_of(
@@ -99,20 +95,21 @@ def settings_of(
 
 def pair_examples(
     task: ClassificationTask,
-    source: FeatureSource,
+    source: DataFile,
     tokenizer: Tokenizer,
     settings: ClassificationSettings,
 ) -> MadeExamples:
     """The examples of the table's features, in its order. settings: as settings_of returns them."""
-    found = parse_pairs(source.data, source.path, task, labelled=bool(settings.label_column))
+    found = read_pairs(source, task, labelled=bool(settings.label_column))
     features = make_features(found.pairs, label_ids(found.pairs, task), tokenizer, settings.max_seq_length)
+    padding_id = tokenizer.vocabulary.padding_id
     return MadeExamples(
         examples=[_example(one, scored=task.regression) for one in features],
         batch_type=ScoredBatch if task.regression else LabelledBatch,
         documents=len(features),
         sentences=len(features) * (2 if settings.second_column else 1),
         warnings=found.warnings(),
-        lines=feature_lines(features, settings.max_seq_length, tokenizer.vocabulary.padding_id),
+        values=(feature_values(one, settings.max_seq_length, padding_id) for one in features),
         count=f"{len(features)} features",
     )
 

@@ -1,16 +1,18 @@
-"""Metrics of GLUE's tasks, each from 0 or -1 to 1, and the predictions in a file that they score."""
+"""Metrics of GLUE's tasks, each from 0 or -1 to 1, of predictions in a file, and of a guess."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from bertdata.dataset.label_counts import Frequencies, quoted
+from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import InputError
+from bertdata.examples.columns import Array
 from trainer.extensions.finetuning.classification.presets import ClassificationTask
-from trainer.extensions.finetuning.labelled_text import decode_text
+from trainer.extensions.finetuning.data_file import DataFile
 
-Array = npt.NDArray[Any]
 Labels = Sequence[int | float] | Array
 Metric = Callable[[Array, Array], dict[str, float]]
 
@@ -71,6 +73,71 @@ METRICS: dict[str, tuple[Metric, tuple[str, ...]]] = {
 """The function of a task's metrics by their name, and what it gives."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Guess:
+    """The guess that looks at no text: always the most frequent label, or always the mean score.
+
+    counts, mean: of the labels or the scores of a table to learn from. Of a task with labels mean is None, of
+    one with scores counts are empty.
+    """
+
+    task: ClassificationTask
+    counts: Sequence[int] = ()
+    mean: float | None = None
+
+    @classmethod
+    def of_labels(cls, task: ClassificationTask, labels: Labels) -> Self:
+        """The guess by these label numbers, or scores."""
+        found = np.asarray(labels)
+        if task.regression:
+            return cls(task=task, mean=float(found.mean()))
+        return cls(task=task, counts=np.bincount(found, minlength=len(task.labels or ())).tolist())
+
+    def as_json(self) -> dict[str, Any]:
+        """The other arguments beside task."""
+        return {"counts": self.counts, "mean": self.mean}
+
+    @property
+    def name(self) -> str:
+        """The guessed label in quotes, or the score."""
+        if self.mean is not None:
+            return f"{self.mean:.3f}"
+        label = Frequencies(self.counts).most_frequent
+        return quoted(self.task.labels[label] if self.task.labels else str(label))
+
+    @property
+    def told(self) -> str:
+        """The guess in words, for a log."""
+        if self.mean is not None:
+            return f"the mean score is {self.name}"
+        return f"{self.name} is the label of {Frequencies(self.counts).share:.1%}"
+
+    def scores(self, gold: Array) -> dict[str, float]:
+        """The task's metrics where every example is given the guess."""
+        guess = Frequencies(self.counts).most_frequent if self.mean is None else self.mean
+        return score_labels(self.task.metrics, np.full_like(gold, guess), gold)
+
+    def loss(self, gold: Array) -> float:
+        """The mean loss where each label has its share as probability, or each score is the mean."""
+        if self.mean is not None:
+            return float(((gold - self.mean) ** 2).mean())
+        return float(Frequencies(self.counts).losses()[gold.astype(int)].mean())
+
+
+def count_labels(task: ClassificationTask, data: OpenedDataset) -> Guess:
+    """The guess by the labels, or scores, of a dataset of features."""
+    found = np.concatenate([_labels(batch, task) for shard in data.shards for batch in data.batches(shard)])
+    return Guess.of_labels(task, found)
+
+
+def _labels(batch: Any, task: ClassificationTask) -> Array:
+    """The label numbers of a batch, or its scores, whose bits come as two halves."""
+    if not task.regression:
+        return np.asarray(batch.label_ids, np.int64)
+    bits = np.asarray(batch.score_highs, np.uint32) << 16 | np.asarray(batch.score_lows, np.uint32)
+    return bits.view(np.float32).astype(np.float64)
+
+
 _HEADING = "index\tprediction"
 
 
@@ -83,14 +150,14 @@ def predictions_text(predicted: Sequence[int | float], task: ClassificationTask)
     return "\n".join(lines) + "\n"
 
 
-def parse_predictions(data: bytes, name: str, task: ClassificationTask, count: int) -> list[int | float]:
+def read_predictions(file: DataFile, task: ClassificationTask, count: int) -> list[int | float]:
     """The predicted label numbers, or scores, of ``count`` examples in order.
 
     Three forms: a heading ``index prediction`` and such rows (run_glue.py); one label or score a line; a
     probability for each label a line (run_classifier.py), of which the largest counts. InputError names the
     line.
     """
-    lines = decode_text(data, name, "predictions, one a line").splitlines()
+    name, lines = file.path, file.text("predictions, one a line").splitlines()
     indexed = bool(lines) and lines[0] == _HEADING
     rows = [(f"{name}: line {n}", line.split("\t")) for n, line in enumerate(lines, 1) if line][indexed:]
     if len(rows) != count:

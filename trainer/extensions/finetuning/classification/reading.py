@@ -8,22 +8,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from bertdata.errors import InputError
-from bertdata.io import storage
 from trainer.extensions.finetuning.classification.presets import ClassificationTask, TableColumns
-from trainer.extensions.finetuning.labelled_text import decode_text, parse_json
+from trainer.extensions.finetuning.data_file import DataFile, parse_json
 
 Row = Mapping[str, str]
 """The values of a row by column: by the heading's names and, of TSV and CSV, by numbers from 0 too."""
 
 
-def parse_rows(data: bytes, name: str, *, heading: bool = True) -> Iterator[tuple[str, Row]]:
+def read_rows(file: DataFile, *, heading: bool = True) -> Iterator[tuple[str, Row]]:
     """Each row of a table with its place (``FILE: line N``). By its name's ending it is CSV, JSON or TSV.
 
     heading: the first row of TSV and CSV names the columns. A byte-order mark is dropped, an empty line is no
     row. Values are texts; one of JSON that is none is written as JSON. InputError names line, what was found
     and what was expected.
     """
-    text = decode_text(data, name, "a table in UTF-8")
+    name, text = file.path, file.text("a table in UTF-8")
     if name.endswith((".jsonl", ".json")):
         return _objects(text, name)
     is_csv = name.endswith(".csv")
@@ -109,12 +108,7 @@ class Pairs:
         ]
 
 
-def read_pairs(path: str, task: ClassificationTask, *, labelled: bool = True) -> Pairs:
-    """The examples of the table at the path, as from parse_pairs."""
-    return parse_pairs(storage.read_bytes(path), path, task, labelled=labelled)
-
-
-def parse_pairs(data: bytes, name: str, task: ClassificationTask, *, labelled: bool = True) -> Pairs:
+def read_pairs(file: DataFile, task: ClassificationTask, *, labelled: bool = True) -> Pairs:
     """The examples of a table, whose kind is that of the name's ending.
 
     labelled: False for a table without labels, or whose labels are not to be read. InputError names a row
@@ -125,7 +119,7 @@ def parse_pairs(data: bytes, name: str, task: ClassificationTask, *, labelled: b
         columns, heading = task.test, True
     pairs: list[TextPair] = []
     skipped: list[str] = []
-    for where, row in parse_rows(data, name, heading=heading):
+    for where, row in read_rows(file, heading=heading):
         missing = _missing(columns, row, labelled)
         if missing is None:
             second = None if columns.second is None else row[columns.second]
@@ -138,8 +132,8 @@ def parse_pairs(data: bytes, name: str, task: ClassificationTask, *, labelled: b
             name_of_it = getattr(columns, missing)
             raise InputError(f"{where}: lacks the column {name_of_it}; it has {_listed(row)}{hint}")
     if not pairs:
-        raise InputError(f"{name}: holds no examples")
-    return Pairs(name=name, pairs=pairs, skipped=skipped)
+        raise InputError(f"{file.path}: holds no examples")
+    return Pairs(name=file.path, pairs=pairs, skipped=skipped)
 
 
 def _missing(columns: TableColumns, row: Row, labelled: bool) -> str | None:

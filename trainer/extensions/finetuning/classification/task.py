@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -15,14 +14,20 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError, UsageError
 from bertdata.examples.columns import Array
 from bertdata.io.terminal import say
+from trainer.config.finetuning import FinetuningSection
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.single import single_sequence
-from trainer.extensions.finetuning.classification.data import configured_task
+from trainer.extensions.finetuning.classification.data import chosen_task
 from trainer.extensions.finetuning.classification.features import make_features
-from trainer.extensions.finetuning.classification.guessing import Guess, count_labels
-from trainer.extensions.finetuning.classification.metrics import METRICS, predictions_text, score_labels
+from trainer.extensions.finetuning.classification.metrics import (
+    METRICS,
+    Guess,
+    count_labels,
+    predictions_text,
+    score_labels,
+)
 from trainer.extensions.finetuning.classification.presets import ClassificationTask
 from trainer.extensions.finetuning.classification.reading import TextPair
 from trainer.extensions.finetuning.fine_tuning import FineTuning, is_there, outcome_of, target_of
@@ -44,7 +49,7 @@ class Classification(FineTuning):
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
-        self.task = configured_task(config)
+        self.task = chosen_task(config.section(FinetuningSection))
         self.name = self.task.name
         self.objective = "regression" if self.task.regression else "classification"
         _, scores = METRICS[self.task.metrics]
@@ -83,7 +88,7 @@ class Classification(FineTuning):
     def evaluation(
         self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
     ) -> "ClassificationEvaluation":
-        guess = Guess.of_json(self.task, survey)
+        guess = Guess(task=self.task, **survey)
         return ClassificationEvaluation(self.task, data, guess, "training" if training else "evaluation")
 
     def prediction(self, data: OpenedDataset) -> "ClassificationEvaluation":
@@ -112,7 +117,7 @@ class ClassificationEvaluation(TaskEvaluation):
         self._guess = guess
         self._kept: list[list[float]] = []
         _, self._names = METRICS[task.metrics]
-        self._predicted: npt.NDArray[Any] = np.zeros(0)
+        self._predicted: Array = np.zeros(0)
         self.note = f"predicting {data.examples} examples of {data.name}"
         if guess:
             told = f"; in the {source} set {guess.told}"

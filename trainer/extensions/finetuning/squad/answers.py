@@ -2,26 +2,22 @@
 
 import json
 import math
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bertdata.config.dialects import Dialect, find_dialect
+from bertdata.examples.columns import Array
 from bertdata.records import Vocabulary
 from bertdata.tokens.basic import split_words
 from trainer.config.finetuning import FinetuningSection
 from trainer.extensions.finetuning.squad.features import Feature
 from trainer.extensions.finetuning.squad.places import text_by_places
 from trainer.extensions.finetuning.squad.reading import Question
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,29 +203,20 @@ def answer_text(tokens: list[str], words: list[str], dialect: Dialect, lower_cas
     joined = " ".join(tokens).replace(" ##", "").replace("##", "")
     wanted = " ".join(joined.split())
     whole = " ".join(words)
-    normal = [text for word in words if (text := _normal(word, dialect, lower_case))]
-    normalized = " ".join(normal)
+    normalized = " ".join(text for word in words if (text := _normal(word, dialect, lower_case)))
     start = normalized.find(wanted)
-    ends = list(accumulate(map(len, words)))
-    if not wanted or start < 0 or len(normalized) - normalized.count(" ") != ends[-1]:
+    places = [place for place, character in enumerate(whole) if character != " "]
+    if not wanted or start < 0 or len(normalized) - normalized.count(" ") != len(places):
         return whole
-    last = start + len(wanted) - 1
-    return whole[_place(normalized, start, ends) : _place(normalized, last, ends) + 1]
+    first = start - normalized.count(" ", 0, start)
+    last = first + len(wanted) - wanted.count(" ") - 1
+    return whole[places[first] : places[last] + 1]
 
 
 @lru_cache(maxsize=1 << 16)
 def _normal(word: str, dialect: Dialect, lower_case: bool) -> str:
     """The tokeniser's words of one of the context's words, blanks between them."""
     return " ".join(split_words(word, dialect, lower_case))
-
-
-def _place(normalized: str, place: int, ends: list[int]) -> int:
-    """The place in the joined words of the character at a place of the normalized text, blanks left out.
-
-    ends: characters of the words up to each one's end.
-    """
-    number = place - normalized.count(" ", 0, place)
-    return number + bisect_right(ends, number)
 
 
 def prediction_files(predictions: Mapping[str, Prediction], *, negatives: bool) -> dict[str, str]:

@@ -7,11 +7,9 @@ from functools import partial
 from typing import Any
 
 from bertdata.errors import InputError, UsageError
-from bertdata.io import storage
 from trainer.config.finetuning import FinetuningSection
 from trainer.config.settings import Config
-from trainer.extensions.finetuning.feature_set import FeatureSource
-from trainer.extensions.finetuning.labelled_text import decode_text, parse_json
+from trainer.extensions.finetuning.data_file import DataFile, parse_json, read_file
 from trainer.extensions.finetuning.squad.features import SquadSettings, squad_examples
 from trainer.extensions.finetuning.squad.metrics import (
     score_answers,
@@ -19,8 +17,7 @@ from trainer.extensions.finetuning.squad.metrics import (
     score_no_answers,
 )
 from trainer.extensions.finetuning.squad.reading import Question, read_squad
-from trainer.extensions.finetuning.task_data import FileNames, FineTuningData, Making, Scores
-from trainer.extensions.finetuning.task_flags import TABLE_FLAGS
+from trainer.extensions.finetuning.task_data import TABLE_FLAGS, FileNames, FineTuningData, Making, Scores
 
 
 class SquadData(FineTuningData):
@@ -38,7 +35,7 @@ class SquadData(FineTuningData):
         """Each question needs an answer by the rules of SQuAD 1.1, and none by those of 2.0."""
         if evaluation is None or config.section(FinetuningSection).version_2_with_negative:
             return
-        if without := [one.id for one in read_squad(evaluation).questions if not one.golds]:
+        if without := [one.id for one in read_squad(read_file(evaluation)).questions if not one.golds]:
             raise InputError(
                 f"{evaluation}: question {without[0]}: has no answers, expected 1 or more to evaluate on; "
                 "--version-2-with-negative scores questions without any, --no-do-eval leaves evaluation out"
@@ -47,7 +44,7 @@ class SquadData(FineTuningData):
     def configured(self, config: Config, length: int, *, training: bool, labelled: bool) -> Making:
         return squad_settings(config, length, training=training), squad_examples
 
-    def asked_for(self, given: Namespace, source: FeatureSource, settings: SquadSettings) -> Making:
+    def asked_for(self, given: Namespace, source: DataFile, settings: SquadSettings) -> Making:
         return settings, partial(squad_examples, shuffle=given.shuffled)
 
     def score(self, given: Namespace) -> Scores:
@@ -55,7 +52,7 @@ class SquadData(FineTuningData):
         if given.na_prob_thresh is not None and given.na_prob_file is None:
             raise UsageError("--na-prob-thresh goes with --na-prob-file")
         path, predictions = given.data, given.predictions
-        questions, texts = read_squad(path).questions, _read_texts(predictions)
+        questions, texts = read_squad(read_file(path)).questions, _read_texts(predictions)
         if not any(question.golds for question in questions):
             raise InputError(f"{path}: gives no question an answer, so nothing can be compared with it")
         without = [one.id for one in questions if one.id not in texts]
@@ -121,8 +118,7 @@ def _read_texts(path: str) -> dict[str, str]:
 
 
 def _read_object(path: str, expected: str) -> dict[str, Any]:
-    text = decode_text(storage.read_bytes(path), path, f"JSON in UTF-8 with {expected}")
-    value: Any = parse_json(text, path, expected)
+    value: Any = parse_json(read_file(path).text(f"JSON in UTF-8 with {expected}"), path, expected)
     if not isinstance(value, dict):
         raise InputError(f"{path}: is no JSON object, expected {expected}")
     return value

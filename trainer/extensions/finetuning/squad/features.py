@@ -5,8 +5,9 @@ other tokeniser by the places of its tokens (``places``), cls and sep by their r
 span as many sep as the tokeniser has there.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -19,14 +20,10 @@ from bertdata.examples.squad.batch import SquadBatch, SquadExample
 from bertdata.records import Vocabulary
 from bertdata.tokens.tokenizer import Tokenizer
 from bertdata.tokens.wordpiece import WordPieceTokenizer
-from trainer.extensions.finetuning.feature_set import (
-    FeatureSource,
-    MadeExamples,
-    json_line,
-    padded_columns,
-)
+from trainer.extensions.finetuning.data_file import DataFile
+from trainer.extensions.finetuning.feature_set import MadeExamples, padded_columns
 from trainer.extensions.finetuning.squad.places import Places, answer_by_places, tokens_by_places
-from trainer.extensions.finetuning.squad.reading import Answer, Context, Question, parse_squad
+from trainer.extensions.finetuning.squad.reading import Answer, Context, Question, read_squad
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -183,16 +180,14 @@ def make_features(
     contexts = _tokenize_contexts(questions, tokenizer)
     queries = tokenizer.encode_each([one.text for one in questions]).lists()
     answers = tokenizer.encode_each([one.answer.text if one.answer else "" for one in questions]).lists()
-    spans: dict[tuple[Context, int], list[ContextSpan]] = {}
+    spans_of = cache(make_spans)
     features: list[Feature] = []
     for example, (question, query, answer) in enumerate(zip(questions, queries, answers, strict=True)):
         tokens, query = contexts[question.context], query[: settings.max_query_length]
         longest = settings.max_seq_length - len(query) - 2 - between
-        key = question.context, longest
-        if key not in spans:
-            spans[key] = make_spans(len(tokens.ids), longest, settings.doc_stride)
+        spans = spans_of(len(tokens.ids), longest, settings.doc_stride)
         place = _answer_tokens(question.answer, question.context, answer, tokens) if question.answer else None
-        for number, span in enumerate(spans[key]):
+        for number, span in enumerate(spans):
             found: tuple[int | None, int | None] = None, None
             if settings.training:
                 found = _positions(place, span, 1 + len(query) + between)
@@ -253,14 +248,8 @@ def _positions(place: tuple[int, int] | None, span: ContextSpan, document: int) 
     return place[0] - span.first + document, place[1] - span.first + document
 
 
-def feature_lines(features: Iterable[Feature], vocabulary: Vocabulary, length: int) -> Iterator[str]:
-    """A line for each feature, padded to ``length`` ids, its line end included."""
-    for feature in features:
-        yield json_line(feature_values(feature, vocabulary, length))
-
-
 def feature_values(feature: Feature, vocabulary: Vocabulary, length: int) -> dict[str, Any]:
-    """The feature's fields under the names of run_squad.py.
+    """The feature's fields under the names of run_squad.py, padded to ``length`` ids.
 
     token_to_orig_map, token_is_max_context: pairs of a position and its word, or 0 or 1.
     """
@@ -283,22 +272,20 @@ def feature_values(feature: Feature, vocabulary: Vocabulary, length: int) -> dic
 
 
 def squad_examples(
-    source: FeatureSource, tokenizer: Tokenizer, settings: SquadSettings, *, shuffle: bool = False
+    source: DataFile, tokenizer: Tokenizer, settings: SquadSettings, *, shuffle: bool = False
 ) -> MadeExamples:
     """The examples of the file's features, in order: example i has the unique id 1000000000 + i.
 
     What predictions need beside (the words of the context, the features' spans) is made again from the file
-    by ``parse_squad`` and ``make_features``, which takes a second for 10,000 questions. shuffle: the
+    by ``read_squad`` and ``make_features``, which takes a second for 10,000 questions. shuffle: the
     questions in the order of ``shuffled``.
     """
-    found = parse_squad(
-        source.data, source.path, training=settings.training, negatives=settings.version_2_with_negative
-    )
+    found = read_squad(source, training=settings.training, negatives=settings.version_2_with_negative)
     questions = shuffled(found.questions) if shuffle else found.questions
-    features = make_features(questions, tokenizer, settings)
+    features, vocabulary = make_features(questions, tokenizer, settings), tokenizer.vocabulary
     examples = [
         SquadExample(
-            ids=one.ids(tokenizer.vocabulary),
+            ids=one.ids(vocabulary),
             first_length=one.document,
             answer_start=one.start or 0,
             answer_end=one.end or 0,
@@ -312,6 +299,6 @@ def squad_examples(
         documents=found.contexts,
         sentences=len(questions),
         warnings=found.warnings(),
-        lines=feature_lines(features, tokenizer.vocabulary, settings.max_seq_length),
+        values=(feature_values(one, vocabulary, settings.max_seq_length) for one in features),
         count=f"{len(features)} features of {len(questions)} questions",
     )

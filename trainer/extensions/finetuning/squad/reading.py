@@ -12,9 +12,8 @@ from functools import cache
 from typing import Any
 
 from bertdata.errors import InputError
-from bertdata.io import storage
 from bertdata.io.json_text import parse_json_text
-from trainer.extensions.finetuning.labelled_text import decode_text, parse_json
+from trainer.extensions.finetuning.data_file import DataFile, parse_json
 
 _WORD = re.compile("[^ \t\r\n\u202f]+")
 
@@ -97,12 +96,7 @@ class Questions:
         return shown
 
 
-def read_squad(path: str, *, training: bool = False, negatives: bool = False) -> Questions:
-    """The questions of the file at the path, as from parse_squad."""
-    return parse_squad(storage.read_bytes(path), path, training=training, negatives=negatives)
-
-
-def parse_squad(data: bytes, name: str, *, training: bool, negatives: bool) -> Questions:
+def read_squad(file: DataFile, *, training: bool = False, negatives: bool = False) -> Questions:
     """The questions of SQuAD's JSON.
 
     training: each question needs exactly one answer; it is left out, and noted as skipped, where the answer's
@@ -110,12 +104,12 @@ def parse_squad(data: bytes, name: str, *, training: bool, negatives: bool) -> Q
     marked as impossible; when predicting, and without negatives, the mark is not looked at. InputError names
     file, question, what was found and what was expected.
     """
-    questions: list[Question] = []
+    name, questions = file.path, list[Question]()
     skipped: list[str] = []
     contexts: set[Context] = set()
     seen: set[str] = set()
     split = cache(split_context)
-    for place, context, entry in _read_entries(data, name):
+    for place, context, entry in _read_entries(file):
         flat = context is None
         identity: str = _member(entry, "id", str, place if flat else f"{name}: question {len(seen)}")
         where = f"{place}: question {identity}"
@@ -192,12 +186,12 @@ Entry = tuple[str, Context | None, Any]
 """The place of a question in its file, its paragraph's context (flat: None, it has its own), its JSON."""
 
 
-def _read_entries(data: bytes, name: str) -> Iterator[Entry]:
+def _read_entries(file: DataFile) -> Iterator[Entry]:
     """The entries of SQuAD's JSON. The first one decides which form the file has.
 
     Their members are not checked yet. InputError names file or line, what was found and what was expected.
     """
-    text = decode_text(data, name, "SQuAD's JSON in UTF-8")
+    name, text = file.path, file.text("SQuAD's JSON in UTF-8")
     if not text.strip():
         raise InputError(f"{name}: is not JSON: it is empty; expected {_FORMS}")
     try:

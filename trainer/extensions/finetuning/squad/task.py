@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -21,6 +20,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.single import single_sequence
+from trainer.extensions.finetuning.data_file import read_file
 from trainer.extensions.finetuning.fine_tuning import (
     FineTuning,
     configured_tokenizer,
@@ -28,9 +28,7 @@ from trainer.extensions.finetuning.fine_tuning import (
     outcome_of,
     target_of,
 )
-from trainer.extensions.finetuning.heads import answerer_of
-from trainer.extensions.finetuning.labelled_text import decode_text
-from trainer.extensions.finetuning.sequence_rows import sequence_rows
+from trainer.extensions.finetuning.heads import answerer_of, sequence_rows
 from trainer.extensions.finetuning.squad.answers import (
     Prediction,
     best_logits,
@@ -44,7 +42,7 @@ from trainer.extensions.finetuning.squad.metrics import (
     score_answers_or_none,
     score_no_answers,
 )
-from trainer.extensions.finetuning.squad.reading import parse_squad, read_squad
+from trainer.extensions.finetuning.squad.reading import Question, read_squad, split_context
 from trainer.extensions.finetuning.task_files import feature_length
 from trainer.model.bert import HeadedBert
 from trainer.model.evaluation import MetricTotals, TaskEvaluation
@@ -52,7 +50,6 @@ from trainer.model.task import Columns, Outcome
 from trainer.run.predict_command import refuse, single_text
 from trainer.run.trained_model import Trained
 
-Array = npt.NDArray[Any]
 _THE_TEXT = "the text"
 
 
@@ -95,9 +92,8 @@ class Squad(FineTuning):
     def evaluation(
         self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
     ) -> "SquadEvaluation":
-        return SquadEvaluation(
-            self._config, str(self._config.section(FinetuningSection).task_eval_file), data
-        )
+        path = str(self._config.section(FinetuningSection).task_eval_file)
+        return SquadEvaluation(self._config, path, data)
 
     def prediction(self, data: OpenedDataset) -> "SquadEvaluation":
         path = str(self._config.section(FinetuningSection).task_predict_file)
@@ -145,7 +141,7 @@ class SquadEvaluation(TaskEvaluation):
         tokenizer = configured_tokenizer(config)
         settings = squad_settings(config, data.layout.max_seq_length, training=False)
         self._vocabulary: Vocabulary = tokenizer.vocabulary
-        self._questions = read_squad(path, negatives=settings.version_2_with_negative).questions
+        self._questions = read_squad(read_file(path), negatives=settings.version_2_with_negative).questions
         self._features = make_features(self._questions, tokenizer, settings)
         self._scored = scored
         self._best: list[list[list[float]]] = []
@@ -193,7 +189,7 @@ def _find_context(given: str) -> tuple[str, str]:
     MissingInputError for one word that names no file: a misspelt name must not be answered from.
     """
     if storage.exists(given):
-        return given, decode_text(storage.read_bytes(given), given, "a text in UTF-8")
+        return given, read_file(given).text("a text in UTF-8")
     if len(given.split()) > 1:
         return _THE_TEXT, given
     raise MissingInputError(f"{given}: no such file; a text is taken as it is where it has several words")
@@ -208,11 +204,9 @@ def _answer_line(given: Namespace, opened: Trained, question: str, name: str, co
     opened.fill(model, "qa_outputs.", "has no head for answers; fine-tune it with --task squad")
     config = opened.config.changed(task=given.task, lower_case=opened.lower_case)
     length = min(feature_length(config), opened.shape.max_position_embeddings)
-    entry = {"id": "question", "question": question, "answers": []}
-    data = {"data": [{"paragraphs": [{"context": context, "qas": [entry]}]}]}
-    asked = parse_squad(json.dumps(data).encode(), name, training=False, negatives=False)
+    questions = [Question(id="question", text=question, context=split_context(context))]
     settings = squad_settings(config, length, training=False)
-    features = make_features(asked.questions, opened.tokenizer, settings)
+    features = make_features(questions, opened.tokenizer, settings)
     if not features:
         raise InputError(f"{name}: holds no words")
     logits = np.full((len(features), length, 2), np.finfo(np.float32).min, np.float32)
@@ -220,11 +214,9 @@ def _answer_line(given: Namespace, opened: Trained, question: str, name: str, co
         for row, feature in enumerate(features):
             batch = single_sequence(feature.ids(opened.vocabulary), first_length=feature.document)
             logits[row, : feature.length] = model(batch).numpy()
-    best = best_logits(logits, config.section(FinetuningSection).n_best_size)
-    predicted = predict_answers(
-        asked.questions, features, best, opened.vocabulary, config.section(FinetuningSection)
-    )
-    found = predicted["question"]
+    keys = config.section(FinetuningSection)
+    best = best_logits(logits, keys.n_best_size)
+    found = predict_answers(questions, features, best, opened.vocabulary, keys)["question"]
     if not given.json:
         return found.answer
     probability = next(probability for scored, probability in found.n_best if scored.text == found.answer)

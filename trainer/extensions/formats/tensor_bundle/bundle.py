@@ -26,8 +26,6 @@ from trainer.extensions.formats.tensor_bundle.table import read_table, write_tab
 from trainer.extensions.formats.tensor_bundle.wire import (
     WireError,
     bytes_field,
-    expect_bytes,
-    expect_int,
     fixed32_field,
     message_field,
     number_field,
@@ -98,14 +96,14 @@ class BundleEntry:
 
     @classmethod
     def parse(cls, data: bytes) -> "BundleEntry":
-        found = dict(read_fields(data))
-        dtype, shard, offset, size, crc = (expect_int(found.get(number, 0)) for number in (1, 3, 4, 5, 6))
-        shape = _parse_shape(expect_bytes(found.get(2, b"")))
+        dtype, proto, shard, offset, size, crc = read_message(data, int, bytes, int, int, int, int)
+        sizes = (value for number, value in read_fields(proto) if number == 2)
+        shape = tuple(size for one in sizes for size in read_message(one, int))
         if min(dtype, shard, offset, size, crc, *shape) < 0:
             raise WireError("an entry with a negative number")
         if len(shape) > _MOST_DIMENSIONS or math.prod(size or 1 for size in shape) > _LARGEST:
             raise WireError("a shape that no tensor has")
-        return cls(dtype, shape, shard, offset, size, crc, sliced=7 in found)
+        return cls(dtype, shape, shard, offset, size, crc, sliced=7 in dict(read_fields(data)))
 
     def encode(self) -> bytes:
         shape = b"".join(message_field(2, size) for size in self.shape)
@@ -114,15 +112,10 @@ class BundleEntry:
         return number_field(1, self.dtype) + bytes_field(2, shape) + numbers + fixed32_field(6, self.crc)
 
 
-def _parse_shape(data: bytes) -> tuple[int, ...]:
-    """The sizes of a TensorShapeProto."""
-    return tuple(size for number, one in read_fields(data) if number == 2 for size in read_message(one, int))
-
-
 def parse_header(data: bytes) -> tuple[int, bool]:
     """(number of data files, True if their numbers are little-endian)."""
-    found = dict(read_fields(data))
-    return expect_int(found.get(1, 0)), expect_int(found.get(2, 0)) == 0
+    shards, endianness = read_message(data, int, int)
+    return shards, endianness == 0
 
 
 def encode_header(shards: int) -> bytes:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from trainer.extensions.formats.tensor_bundle.wire import (
+    Value,
     WireError,
     bytes_field,
-    expect_bytes,
     message_field,
     read_fields,
     read_message,
@@ -43,7 +43,7 @@ def parse_graph(data: bytes) -> list[Node]:
     """The nodes of an object graph, the root first. WireError for other bytes."""
     if sum(number == 1 for number, _ in read_fields(data)) > _MOST_NODES:
         raise WireError(f"a graph of more than {_MOST_NODES} objects")
-    nodes = [_parse_node(expect_bytes(value)) for number, value in read_fields(data) if number == 1]
+    nodes = [_parse_node(value) for number, value in read_fields(data) if number == 1]
     for node in nodes:
         slots = (number for slot in node.slots for number in (slot.weight, slot.node))
         numbers = [*node.children.values(), *slots]
@@ -54,9 +54,9 @@ def parse_graph(data: bytes) -> list[Node]:
     return nodes
 
 
-def _parse_node(data: bytes) -> Node:
+def _parse_node(message: Value) -> Node:
     node = Node()
-    for number, value in read_fields(data):
+    for number, value in read_fields(message):
         if number == 1:
             child, name = read_message(value, int, str)
             node.children[name] = child

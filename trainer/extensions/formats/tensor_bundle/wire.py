@@ -45,9 +45,9 @@ def read_bytes(data: bytes, start: int, size: int) -> bytes:
     return found
 
 
-def read_fields(data: bytes) -> Iterator[tuple[int, Value]]:
-    """(number, value) of each field, in order."""
-    place = 0
+def read_fields(message: Value) -> Iterator[tuple[int, Value]]:
+    """(number, value) of each field of a message, in order."""
+    data, place = _as(message, bytes), 0
     while place < len(data):
         key, place = read_varint(data, place)
         number, kind = key >> 3, key & 7
@@ -66,33 +66,21 @@ def read_fields(data: bytes) -> Iterator[tuple[int, Value]]:
         place += size
 
 
-def read_message(value: Value, *kinds: type) -> list[Any]:
-    """The fields 1, 2, ... of a message within another one: numbers (int) or texts (str)."""
-    found = dict(read_fields(expect_bytes(value)))  # of equal numbers the last counts
-    return [
-        expect_int(found.get(number, 0)) if kind is int else expect_text(found.get(number, b""))
-        for number, kind in enumerate(kinds, 1)
-    ]
+def read_message(message: Value, *kinds: type[int | bytes | str]) -> list[Any]:
+    """The fields 1, 2, ... of a message: numbers, signed and of 64 bits, bytes, or texts."""
+    found = dict(read_fields(message))  # of equal numbers the last counts
+    return [_as(found.get(number, 0 if kind is int else b""), kind) for number, kind in enumerate(kinds, 1)]
 
 
-def expect_int(value: Value) -> int:
-    """The value as a signed number of 64 bits."""
-    if not isinstance(value, int):
-        raise WireError("bytes in place of a number")
-    return value - (1 << 64) if value >> 63 else value
-
-
-def expect_bytes(value: Value) -> bytes:
-    """The value as bytes."""
+def _as(value: Value, kind: type[int | bytes | str]) -> Any:
+    if kind is int:
+        if not isinstance(value, int):
+            raise WireError("bytes in place of a number")
+        return value - (1 << 64) if value >> 63 else value
     if not isinstance(value, bytes):
         raise WireError("a number in place of bytes")
-    return value
-
-
-def expect_text(value: Value) -> str:
-    """The value as text."""
     try:
-        return expect_bytes(value).decode()
+        return value.decode() if kind is str else value
     except UnicodeDecodeError:
         raise WireError("a text that is not UTF-8") from None
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
+from trainer.extensions.like.flag_tables import phase_keys
 from trainer.extensions.like.graphcore import pretraining_flags as flags
 from trainer.extensions.like.graphcore import values
-from trainer.extensions.like.program import Meaning, Program, phase_keys
+from trainer.extensions.like.program import Meaning, Program
 
 _SOURCE = "graphcore/examples 553b90b5"
 _GENERATED = 10_000_000  # examples that the program counts in generated data
@@ -40,48 +41,29 @@ def resolve(given: Given) -> Meaning:
     if opts["pipeline_depth"] <= 1:
         said = "Single-stage pipeline not supported by BERT pretraining."
         raise UsageError(f"{said} pipeline_depth is {opts['pipeline_depth']}, expected 2 or more")
-    keys = phase_keys(opts, flags.TABLE) | _usual(opts) | _model(opts) | _optimiser(opts)
-    keys |= _schedule(opts) | _data(opts) | _start(opts)
+    keys = phase_keys(opts, flags.TABLE) | values.usual(opts, opts["batches_per_step"])
+    # A string is never equal to 32 in the program, so that "precision": "32" in a file is 16.
+    keys |= {
+        "output_dir": opts["checkpoint_path"],
+        "precision": "fp32" if opts["precision"] == 32 else "fp16",
+    }
+    keys |= _model(opts) | _optimiser(opts) | _schedule(opts) | _data(opts) | _start(opts)
     if opts["compile_only"]:
         opts.warn("--compile-only: on IPUs give a directory too: -- --executable-cache-dir DIR")
-    if opts["seed"] is None:
-        opts.warn(values.NO_SEED)
     length = f"{keys['steps']:,} updates" if "steps" in keys else f"{opts['epochs']:g} epochs"
     summed = ", gradients of micro-batches added up" if opts["reduction_type"] == "sum" else ""
     return Meaning(what=f"{length}{summed}", phases=[keys])
 
 
-def _usual(opts: Given) -> dict[str, Any]:
-    """Keys that no flag sets as it is."""
-    # A string is never equal to 32 in the program, so that "precision": "32" in a file is 16.
-    return {
-        "device": "ipu",
-        "precision": "fp32" if opts["precision"] == 32 else "fp16",
-        "output_dir": opts["checkpoint_path"],
-        "keep_checkpoints": values.KEPT,
-        "unverified": True,
-        **({"wandb_project": "tf-bert"} if opts["wandb"] else {}),
-        "device_options": values.device_options(
-            opts,
-            *("reduction_type", "batches_per_step", "pipeline_schedule", "available_memory_proportion"),
-            *("embeddings_placement", "hidden_layers_per_stage", "disable_graph_outlining"),
-            *("stochastic_rounding", "fp_exceptions", "partials_type"),
-        ),
-    }
-
-
 def _model(opts: Given) -> dict[str, Any]:
-    """Keys of the model: the program has no bias of the word logits, and norms with an epsilon of its own."""
+    """Keys of the model: the program has no bias of the word logits."""
     if opts["hidden_act"] != "gelu":
         if opts["use_cls_layer"]:
             found = f"hidden_act is {opts['hidden_act']!r} before the word logits"
             raise UsageError(f"{found} and gelu in the encoder: this trainer has one for both")
         opts.warn(f"hidden_act {opts['hidden_act']}: the program's encoder has gelu whatever it says")
     return {
-        "hidden_act": "gelu",
-        "gelu": "tanh",
         "intermediate_size": 4 * opts["hidden_size"],
-        "layer_norm_eps": values.NORM_EPSILON,
         "use_prediction_bias": False,
     }
 
@@ -89,10 +71,7 @@ def _model(opts: Given) -> dict[str, Any]:
 def _optimiser(opts: Given) -> dict[str, Any]:
     name = str(opts["optimiser"]).lower()
     if name not in ("lamb", "adamw"):
-        own = {"momentum": {"momentum": opts["momentum"]}, "sgd": {}}
-        if name not in own:
-            raise UsageError(f"Optimizer {opts['optimiser']} not recognised")
-        return {"optimiser": name, "clipping": "none", **own[name]}
+        return values.without_moments(opts, name)
     moments = {
         "beta1": opts["optimiser_beta1"],
         "beta2": opts["optimiser_beta2"],
@@ -113,15 +92,11 @@ def _optimiser(opts: Given) -> dict[str, Any]:
 
 
 def _schedule(opts: Given) -> dict[str, Any]:
-    """Keys of the learning rate and of intervals: the program's steps as updates."""
+    """Keys of the length and of the learning rate: the program's steps as updates."""
     each, name = opts["batches_per_step"], opts["lr_schedule"]
     if each > 1 and name != "custom":
         opts.warn(f"a step has {each} updates: on other devices than IPUs the rate changes within it")
-    keys: dict[str, Any] = {
-        "checkpoint_every": opts["steps_per_ckpts"] * each,
-        "log_every": opts["steps_per_logs"] * each,
-    }
-    updates = _updates(opts)
+    keys, updates = dict[str, Any](), _updates(opts)
     if updates is None:
         keys["num_train_epochs"] = opts["epochs"] / opts["duplication_factor"]
         opts.warn("updates of epochs are counted in the data and rounded up; the program rounds down")

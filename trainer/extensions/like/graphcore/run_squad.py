@@ -4,9 +4,10 @@ from typing import Any
 
 from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
+from trainer.extensions.like.flag_tables import phase_keys
 from trainer.extensions.like.graphcore import values
 from trainer.extensions.like.graphcore.squad_flags import TABLE
-from trainer.extensions.like.program import Meaning, Program, phase_keys
+from trainer.extensions.like.program import Meaning, Program
 
 _SOURCE = "graphcore/examples 09b7c672"
 
@@ -25,50 +26,22 @@ def resolve(given: Given) -> Meaning:
         raise UsageError(
             "One between epochs and num_train_step must be set: give --epochs or --num-train-steps"
         )
-    keys = phase_keys(opts, TABLE) | _usual(opts) | _optimiser(opts)
+    keys = phase_keys(opts, TABLE) | values.usual(opts, opts["device_iterations"]) | _optimiser(opts)
+    keys |= {"task": "squad", "eval_every": 0}
     keys |= _updates(opts) if opts["do_training"] else {}
     keys |= _places(opts)
     if opts["reduction_type"] == "sum":  # over the replicas too: they are micro-batches of one
         keys |= {"accumulation": opts["gradient_accumulation_count"] * opts["replicas"], "replicas": 1}
-    if opts["seed"] is None:
-        opts.warn(values.NO_SEED)
     what = f"{keys['steps']:,} updates" if "steps" in keys else f"{opts['epochs']} epochs"
     if not opts["do_training"]:
         what = f"predictions for {opts['predict_file']}"
     return Meaning(what=f"SQuAD, {what}", phases=[keys])
 
 
-def _usual(opts: Given) -> dict[str, Any]:
-    """Keys that no flag sets as it is."""
-    options = values.device_options(
-        opts,
-        *("reduction_type", "pipeline_schedule", "available_memory_proportion", "partials_type"),
-        *("stochastic_rounding", "fp_exceptions", "no_outlining", "variable_offloading"),
-        *("min_remote_tensor_size", "replicated_tensor_sharding", "enable_recomputation"),
-        "matmul_serialize_factor",
-    )
-    return {
-        "task": "squad",
-        "device": "ipu",
-        "device_options": {"batches_per_step": opts["device_iterations"], **options},
-        "hidden_act": "gelu",
-        "gelu": "tanh",
-        "layer_norm_eps": values.NORM_EPSILON,
-        "keep_checkpoints": values.KEPT,
-        "checkpoint_every": opts["steps_per_ckpts"] * opts["device_iterations"],
-        "log_every": opts["steps_per_logs"] * opts["device_iterations"],
-        "eval_every": 0,
-        **({"wandb_project": "tf-bert"} if opts["wandb"] else {}),
-    }
-
-
 def _optimiser(opts: Given) -> dict[str, Any]:
     name = str(opts["optimizer"]).lower().removeprefix("mp")
-    if name in ("momentum", "sgd"):
-        momentum = {"momentum": opts["momentum"]} if name == "momentum" else {}
-        return {"optimiser": name, "clipping": "none", **momentum}
     if name not in ("adamw", "lamb"):
-        raise UsageError(f"Optimizer {opts['optimizer']} not recognised")
+        return values.without_moments(opts, name)
     keys: dict[str, Any] = {
         "beta1": opts["beta1"],
         "beta2": opts["beta2"],

@@ -4,7 +4,7 @@ That is a JSON file whose values stand between the program's defaults and its fl
 """
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,6 @@ from bertdata.cli.common.program_flags import Flag, Given
 from bertdata.config.value_check import check_names, read_object
 from bertdata.errors import UsageError
 from bertdata.io import storage
-
-NORM_EPSILON = 1e-3
-"""The number that the programs' layer norms add to the variance, whatever the configuration says."""
-
-KEPT = 5
-"""Checkpoints that the programs keep."""
-
-NO_SEED = "no seed is given: the program draws one, here it is 42"
 
 _OWN_COPIES = Path(__file__).parent / "configs"
 
@@ -39,10 +31,10 @@ def layered(
     found: dict[str, Any] = {}
     if path is not None:
         is_published = storage.base_name(storage.parent(path)) == _OWN_COPIES.name
-        copy = own_copies().get(storage.base_name(path))
-        if is_published and copy is not None and not storage.exists(path):
+        copy = _OWN_COPIES / storage.base_name(path)
+        if is_published and copy.is_file() and not storage.exists(path):
             given.warn(f"{path} is not there: taking the values of Graphcore's published file ({source})")
-            found = json.loads(Path(copy).read_text(encoding="utf-8"))
+            found = json.loads(copy.read_text(encoding="utf-8"))
         else:
             found = read_object(path)
     flags = {flag.name: flag for flag in table}
@@ -53,21 +45,6 @@ def layered(
     values = dict.fromkeys(used) | given.values
     values |= {name: value for name, value in found.items() if name not in given and name not in idle}
     return replace(given, values=values)
-
-
-def own_copies() -> Mapping[str, str]:
-    """The paths of our copies of Graphcore's published files, by name."""
-    return {path.name: str(path) for path in sorted(_OWN_COPIES.glob("*.json"))}
-
-
-def yes_or_no(text: str) -> bool:
-    """The value of a flag that takes the words for true and false. ValueError for another word."""
-    word = text.lower()
-    if word in ("true", "t", "1", "yes", "y"):
-        return True
-    if word in ("false", "f", "0", "no", "n"):
-        return False
-    raise ValueError(text)
 
 
 def warmup_of(value: Any, per_step: int) -> int | float:
@@ -93,10 +70,25 @@ def capped(rate: float, warmup: int | float, updates: int) -> tuple[float, int |
     return max(1e-7, rate * shorter / warmup), shorter
 
 
-def device_options(opts: Given, *names: str) -> dict[str, Any]:
-    """The options of these names. A list of one value becomes that value."""
-    values = {name: opts[name] for name in names}
+def usual(opts: Given, each: int) -> dict[str, Any]:
+    """Keys that no flag sets as it is. each: updates of what the program calls a step."""
+    if opts["seed"] is None:
+        opts.warn("no seed is given: the program draws one, here it is 42")
     return {
-        name: value[0] if isinstance(value, list) and len(value) == 1 else value
-        for name, value in values.items()
+        "device": "ipu",
+        "hidden_act": "gelu",
+        "gelu": "tanh",
+        "layer_norm_eps": 1e-3,  # of the programs' norms, whatever the configuration says
+        "keep_checkpoints": 5,
+        "checkpoint_every": opts["steps_per_ckpts"] * each,
+        "log_every": opts["steps_per_logs"] * each,
+        **({"wandb_project": "tf-bert"} if opts["wandb"] else {}),
     }
+
+
+def without_moments(opts: Given, name: str) -> dict[str, Any]:
+    """Keys of an optimiser that is neither LAMB nor AdamW. UsageError for one that the programs lack."""
+    if name not in ("momentum", "sgd"):
+        raise UsageError(f"Optimizer {name} not recognised")
+    momentum = {"momentum": opts["momentum"]} if name == "momentum" else {}
+    return {"optimiser": name, "clipping": "none", **momentum}

@@ -6,11 +6,12 @@ from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.extensions.formats.hub_cache import SIZES
-from trainer.extensions.like.checkpoints import continued, started
 from trainer.extensions.like.constants import BERT_LARGE, HDF5_DATA, TRANSFORMERS_ADAMW, micro_batch
+from trainer.extensions.like.flag_tables import phase_keys
 from trainer.extensions.like.habana.demo_bert_flags import FIRST, LATER
-from trainer.extensions.like.habana.run_pretraining import ALWAYS, count_packs
-from trainer.extensions.like.program import Meaning, Program, phase_keys
+from trainer.extensions.like.habana.run_pretraining import ALWAYS, packed
+from trainer.extensions.like.nvidia.run_pretraining import continued, started
+from trainer.extensions.like.program import Meaning, Program
 
 _MOST_PREDICTIONS = (20, 80)
 _DATA = f"/software/data/pytorch/bert_pretraining/{HDF5_DATA}"
@@ -39,7 +40,6 @@ def _common(given: Given, cards: int) -> dict[str, Any]:
         "device_options": {"mode": _mode(given)} if device == "hpu" else {},
         "world_size": cards,
         "dist": 1 < cards <= on_one_host,
-        "unverified": True,
     }
 
 
@@ -79,8 +79,7 @@ def _phase(given: Given, number: int) -> dict[str, Any]:
     count = update // given["batch_size"][number] if given["accumulate_gradients"] else 1
     keys |= {"batch_size": micro_batch(update, count), "accumulation": count}
     if given.values.get("enable_packed_data_mode"):
-        mean = given["avg_seq_per_pack"][number]
-        keys |= {"accumulation": count_packs(given, count, mean), "packed_accumulation": "rows"}
+        keys |= packed(given, count, given["avg_seq_per_pack"][number])
     until = given["steps_this_run"][number]
     start = given["init_checkpoint"] and given["init_checkpoint"][number]
     if start and start != "None":

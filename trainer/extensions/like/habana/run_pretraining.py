@@ -12,11 +12,11 @@ from bertdata.config.value_check import read_object
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.collectives.launchers import find_rank
-from trainer.extensions.like.checkpoints import start_of_phase
-from trainer.extensions.like.constants import APEX_DECAY_SKIPS, NVLAMB, micro_batch
+from trainer.extensions.like.constants import APEX_DECAY_SKIPS, NVLAMB
+from trainer.extensions.like.flag_tables import idle_flags, with_rows
 from trainer.extensions.like.machine import count_gpus
-from trainer.extensions.like.nvidia.run_pretraining import LARGEST_SCALE
-from trainer.extensions.like.program import Meaning, Program, phase_keys
+from trainer.extensions.like.nvidia.run_pretraining import FLAGS, phase_of
+from trainer.extensions.like.program import Meaning, Program
 
 
 def true(text: str) -> bool:
@@ -24,76 +24,40 @@ def true(text: str) -> bool:
     return text.lower() == "true"
 
 
-_COMMON = [
-    Flag("--input_dir", required=True, key="train_data", meaning="directory of .hdf5 files"),
-    Flag("--config_file", required=True, key="model_config", meaning="bert_config.json of the model"),
-    Flag("--bert_model", default="bert-large-uncased", idle=True, meaning="--config_file is the model"),
-    Flag("--output_dir", required=True, key="output_dir", meaning="directory for checkpoints"),
-    Flag("--init_checkpoint", meaning="with --resume_from_checkpoint: weights and moments to start from"),
-    Flag("--max_seq_length", int, 512, "ids of an example", key="max_seq_length"),
-    Flag("--max_predictions_per_seq", int, 80, "largest number of masked ids", key="max_predictions_per_seq"),
-    Flag("--train_batch_size", int, 32, "examples of an update of one card"),
-    Flag("--learning_rate", float, 5e-5, "learning rate", key="base_learning_rate"),
-    Flag("--num_train_epochs", float, 3.0, idle=True, meaning="the program counts updates"),
-    Flag("--max_steps", float, 1000, "updates"),
-    Flag("--warmup_proportion", float, 0.01, "warm-up as a share of the updates", key="warmup"),
-    Flag("--local_rank", int, idle=True, meaning="the launcher's variables tell it"),
-    Flag("--seed", int, 42, "seed; the program adds a worker's number, -1 when alone. Here it seeds one "
-         "stream for all workers", key="seed"),
-    Flag("--gradient_accumulation_steps", int, 1, "micro-batches of an update; divides train_batch_size"),
-    Flag("--fp16", SWITCH, meaning="16 bits by apex, on CUDA"),
-    Flag("--amp", SWITCH, meaning="as --fp16"),
-    Flag("--loss_scale", float, 0.0, "loss scale of fp16; 0: adjusted", key="loss_scaling"),
-    Flag("--init_loss_scale", int, 2**20, "initial value of an adjusted loss scale", key="init_loss_scale"),
-    Flag("--log_freq", float, 1.0, "updates between two log lines"),
-    Flag("--checkpoint_activations", SWITCH, idle=True, meaning="saves memory, changes no result"),
-    Flag("--resume_from_checkpoint", SWITCH, meaning="continue from output_dir, or from --init_checkpoint"),
-    Flag("--resume_step", int, -1, "checkpoint to continue, counted over both phases; -1: the last"),
-    Flag("--num_steps_per_checkpoint", int, 100, "updates between two checkpoints", key="checkpoint_every"),
-    Flag("--skip_checkpoint", SWITCH, meaning="no checkpoints; here one, at the end"),
-    Flag("--phase2", SWITCH, meaning="with --resume_from_checkpoint: continue phase 1, or phase 2 where it "
-         "has begun"),
-    Flag("--phase1_end_step", int, 7038, "the last checkpoint of phase 1"),
-    Flag("--allreduce_post_accumulation", SWITCH, idle=True, meaning="it is done anyway"),
-    Flag("--allreduce_post_accumulation_fp16", SWITCH, idle=True, meaning="on hpu the program sums in fp32"),
-    Flag("--do_train", SWITCH, meaning="train; must be given"),
-    Flag("--json-summary", default="results/dllogger.json", key="json_summary",
-         meaning="file of dllogger's lines"),
-    Flag("--use_env", SWITCH, idle=True, meaning="the launcher's variables are read anyway"),
-    Flag("--disable_progress_bar", SWITCH, meaning="plain lines even on a terminal", key="no_progress_bar"),
-    Flag("--steps_this_run", int, -1, "stop at this update of the phase; -1: at max_steps"),
+_COMMON = with_rows(
+    FLAGS,
+    *idle_flags("saves memory, changes no result", SWITCH, "--checkpoint_activations"),
+    *idle_flags("it is done anyway", SWITCH, "--allreduce_post_accumulation"),
+    *idle_flags("on hpu the program sums in fp32", SWITCH, "--allreduce_post_accumulation_fp16"),
     Flag("--no_cuda", SWITCH, meaning="train on a processor"),
     Flag("--use_habana", SWITCH, meaning="train on Gaudi"),
     Flag("--use_fused_lamb", SWITCH, meaning="the vendor's LAMB in place of PyTorch operations"),
-]  # fmt: skip
-
+)
 _FIRST = [
     *_COMMON,
-    Flag("--tqdm_smoothing", float, idle=True),
+    *idle_flags("", float, "--tqdm_smoothing"),
     Flag("--use_jit_trace", SWITCH, meaning="graph mode"),
     Flag("--use_lazy_mode", SWITCH, meaning="lazy mode; without it and --use_jit_trace: eager"),
     Flag("--hmp", SWITCH, meaning="bf16"),
-    Flag("--hmp_bf16", default="", idle=True, meaning="the device chooses the operations in bf16"),
-    Flag("--hmp_fp32", default="", idle=True, meaning="the device chooses the operations in fp32"),
-    Flag("--hmp_opt_level", default="O1", idle=True),
-    Flag("--hmp_verbose", SWITCH, idle=True),
-]  # fmt: skip
+    *idle_flags("the device chooses the types", str, "--hmp_bf16= --hmp_fp32= --hmp_opt_level=O1"),
+    *idle_flags("", SWITCH, "--hmp_verbose"),
+]
 """Version 0.15.4."""
 
 _LATER = [
     *_COMMON,
     Flag("--autocast", SWITCH, meaning="bf16"),
     Flag("--use_torch_compile", SWITCH, meaning="compile the model: graph mode"),
-    Flag("--use_lazy_mode", true, True, idle=True, meaning="PT_HPU_LAZY_MODE decides it"),
+    *idle_flags("PT_HPU_LAZY_MODE decides it", true, "--use_lazy_mode=true"),
     Flag("--enable_packed_data_mode", true, True, "the data are packed rows of several sequences; "
          "their mean number, of DIR_metadata.json beside the data, divides the accumulation"),
-    Flag("--use_zero_optimizer", true, False, idle=True, meaning="it saves memory only"),
+    *idle_flags("it saves memory only", true, "--use_zero_optimizer=false"),
     Flag("--profile", bool, False, "record a profile; any value is true", key="profile"),
-    Flag("--profile_steps", default="0", idle=True, meaning="the profile is of four updates"),
-    Flag("--tensorboard_logdir", default="", idle=True, meaning="it is written to output_dir"),
-    Flag("--use-hpu-graphs", bool, False, idle=True),
-    Flag("--no_compiled_autograd", SWITCH, idle=True),
-    Flag("--log_memory_usage", default=False, idle=True),
+    *idle_flags("the profile is of four updates", str, "--profile_steps=0"),
+    *idle_flags("it is written to output_dir", str, "--tensorboard_logdir="),
+    *idle_flags("", bool, "--use-hpu-graphs="),
+    *idle_flags("", SWITCH, "--no_compiled_autograd"),
+    *idle_flags("", str, "--log_memory_usage", default=False),
     Flag("--enable-tensorboard-logging", SWITCH, meaning="TensorBoard's files", key="tensorboard"),
 ]  # fmt: skip
 """Version 1.23."""
@@ -103,7 +67,6 @@ ALWAYS: dict[str, Any] = NVLAMB | {
     "decay_skips": APEX_DECAY_SKIPS,
     "gelu": "exact",
     "keep_checkpoints": 3,
-    "unverified": True,
 }
 """Keys that no flag changes.
 
@@ -117,29 +80,15 @@ _USUAL_MEANS = {128: 1.2, 512: 2.0}
 
 def resolve(given: Given) -> Meaning:
     """The phase that the command line asks for."""
-    keys = ALWAYS | phase_keys(given, PROGRAM.flags(version=given.version).table)
-    count = given["gradient_accumulation_steps"]
-    keys |= _device(given)
-    keys |= {"batch_size": micro_batch(given["train_batch_size"], count), "accumulation": count}
+    keys = phase_of(given, PROGRAM.flags(version=given.version).table) | _device(given)
+    keys |= {"gelu": "exact", "log_every": _whole(given, "log_freq"), "steps": _whole(given, "max_steps")}
     if given.values.get("enable_packed_data_mode"):
-        mean = _read_mean(given)
-        keys |= {"accumulation": count_packs(given, count, mean), "packed_accumulation": "rows"}
-    if not given["do_train"]:
-        raise UsageError(f"{PROGRAM.name}: `do_train` must be True")
-    keys |= start_of_phase(given)
-    is_bf16 = given.values.get("hmp") or given.values.get("autocast")
-    keys |= {
-        "steps": _whole(given, "max_steps"),
-        "log_every": _whole(given, "log_freq"),
-        "precision": "fp16" if given["fp16"] or given["amp"] else "bf16" if is_bf16 else "fp32",
-        "max_loss_scale": max(LARGEST_SCALE, float(given["init_loss_scale"])),
-    }
+        keys |= packed(given, keys["accumulation"], _read_mean(given))
     if keys["precision"] != "fp16":
+        is_bf16 = given.values.get("hmp") or given.values.get("autocast")
         of_fp16 = ("loss_scaling", "init_loss_scale", "max_loss_scale")
         keys = {name: value for name, value in keys.items() if name not in of_fp16}
-    if given["skip_checkpoint"]:
-        keys["checkpoint_every"] = 0
-        given.warn("skip_checkpoint: the last update has a checkpoint here")
+        keys["precision"] = "bf16" if is_bf16 else "fp32"
     return Meaning(what=f"phase {2 if keys['phase2'] else 1}", phases=[keys])
 
 
@@ -174,13 +123,13 @@ def _whole(given: Given, name: str) -> int:
     return max(1, -int(-given[name] // 1))
 
 
-def count_packs(given: Given, count: int, mean: float) -> int:
-    """Micro-batches of packed rows in place of those of single sequences. mean: sequences of a row."""
-    packed = round(count / mean)
-    if packed < 1:
+def packed(given: Given, count: int, mean: float) -> dict[str, Any]:
+    """The keys of micro-batches of packed rows, each of so many sequences, in place of single sequences."""
+    rows = round(count / mean)
+    if rows < 1:
         found = f"{count} micro-batches / {mean:g} sequences a pack"
         given.warn(f"{found} rounds to 0, which ends the program; here 1")
-    return max(1, packed)
+    return {"accumulation": max(1, rows), "packed_accumulation": "rows"}
 
 
 def _read_mean(given: Given) -> float:

@@ -6,10 +6,11 @@ from typing import Any
 from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.extensions.like.habana_tf.pretraining import ALWAYS, SIZES, find_workers
+from trainer.extensions.like.constants import TENSORFLOW
+from trainer.extensions.like.habana_tf.pretraining import SIZES, find_workers
 from trainer.extensions.like.program import Meaning
 
-_FIXED: dict[str, Any] = ALWAYS | {
+_FIXED: dict[str, Any] = TENSORFLOW | {
     "optimiser": "adamw-bert",
     "clipping": "per_update",
     "lr_schedule": "mlperf",
@@ -19,7 +20,6 @@ _FIXED: dict[str, Any] = ALWAYS | {
     "eval_batch_size": 8,
     "checkpoint_every": 1000,
     "do_eval": True,
-    "eval_every": 0,
     "lower_case": True,
 }
 """Keys that no flag changes. The rate is not multiplied by the workers."""

@@ -9,26 +9,8 @@ from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.collectives.launchers import find_rank
-from trainer.extensions.like.constants import MOMENTS, TENSORFLOW_DECAY_SKIPS, bert_shape
+from trainer.extensions.like.constants import TENSORFLOW_LAMB, bert_shape
 from trainer.extensions.like.program import Meaning
-
-ALWAYS: dict[str, Any] = {
-    "gelu": "tanh",
-    **MOMENTS,
-    "decay_skips": TENSORFLOW_DECAY_SKIPS,
-    "max_grad_norm": 1.0,
-    "unverified": True,
-}
-"""Keys that no flag of any of Habana's programs for TensorFlow changes."""
-
-LAMB: dict[str, Any] = ALWAYS | {
-    "optimiser": "lamb-habana-tf",
-    "clipping": "per_micro_batch_divided",
-    "lr_schedule": "habana-tf",
-    "keep_checkpoints": 5,
-    "eval_every": 0,
-}
-"""Those of pre-training. The schedule multiplies the rate of one worker by their number."""
 
 SIZES = {
     "tiny": (2, 128, 2),
@@ -82,7 +64,7 @@ def find_workers(given: Given) -> tuple[int, dict[str, Any]]:
 
 
 def _common(given: Given, workers: dict[str, Any]) -> dict[str, Any]:
-    keys = LAMB | workers | {"precision": given["data_type"]}
+    keys = TENSORFLOW_LAMB | workers | {"precision": given["data_type"]}
     if given["bert_config_dir"]:
         keys["model_config"] = storage.join(given["bert_config_dir"], "bert_config.json")
     else:
@@ -178,7 +160,7 @@ def _overfit(given: Given, counted: int, workers: dict[str, Any]) -> dict[str, A
         "warmup": _pair(given, "warmup", (10, 0))[0],
         "batch_size": size,
         "accumulation": 1,
-        "clipping": "per_update" if workers["world_size"] > 1 else LAMB["clipping"],
+        "clipping": "per_update" if workers["world_size"] > 1 else TENSORFLOW_LAMB["clipping"],
         # Horovod multiplies a rate that has been multiplied already.
         "base_learning_rate": 6e-3 * size * counted / 65536,
         "checkpoint_every": 1000,

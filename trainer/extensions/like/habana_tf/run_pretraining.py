@@ -11,37 +11,34 @@ from bertdata.cli.common.absl_flags import integer
 from bertdata.cli.common.program_flags import ABSL, SWITCH, Flag, Given
 from bertdata.errors import UsageError
 from trainer.collectives.launchers import find_rank
-from trainer.extensions.like.checkpoints import last_checkpoint
-from trainer.extensions.like.habana_tf.pretraining import LAMB
-from trainer.extensions.like.nvidia_tf import CLIPS_EACH, COMMON, check_work
-from trainer.extensions.like.program import Meaning, Program, phase_keys, work_of
+from trainer.extensions.like.flag_tables import idle_flags, with_rows
+from trainer.extensions.like.machine import has_checkpoints
+from trainer.extensions.like.nvidia_tf import FLAGS, phase_of
+from trainer.extensions.like.program import Meaning, Program, work_of
 
-_FLAGS = [
-    Flag("--bert_config_file", required=True, key="model_config", meaning="bert_config.json of the model"),
-    Flag("--input_files_dir", required=True, key="train_data", meaning="directories of TFRecords, by commas"),
-    Flag("--eval_files_dir", meaning="directories of TFRecords to evaluate on, by commas"),
-    Flag("--output_dir", required=True, key="output_dir",
-         meaning="directory for checkpoints, which are continued"),
-    Flag("--dllog_path", default="/results/bert_dllog.json", key="json_summary",
-         meaning="file of dllogger's lines"),
-    Flag("--init_checkpoint", meaning="checkpoint to take the first weights from"),
+_FLAGS = with_rows(
+    FLAGS,
+    Flag(
+        "--dllog_path",
+        default="/results/bert_dllog.json",
+        key="json_summary",
+        meaning="file for the dllogger lines",
+    ),
     Flag("--optimizer_type", default="lamb", meaning="lamb, else AdamWeightDecay"),
-    *COMMON,
-    Flag("--save_summary_steps", integer, 1, idle=True),
     Flag("--manual_fp16", SWITCH, meaning="16 bits by casts, which the program refuses"),
-    Flag("--amp", SWITCH, True, idle=True, meaning="on Gaudi it casts nothing: see TF_BF16_CONVERSION"),
-    Flag("--use_xla", SWITCH, True, idle=True, meaning="the card compiles anyway"),
-    Flag("--init_loss_scale", integer, 2**32, idle=True, meaning="fp32 and bf16 need no loss scale"),
+    *idle_flags("on Gaudi it casts nothing: see TF_BF16_CONVERSION", SWITCH, "--amp", default=True),
+    *idle_flags("the card compiles anyway", SWITCH, "--use_xla", default=True),
+    *idle_flags("fp32 and bf16 need no loss scale", integer, f"--init_loss_scale={2**32}"),
+    *idle_flags("", integer, "--save_summary_steps=1"),
+    *idle_flags("", SWITCH, "--enable_scoped_allocator --horovod_hierarchical_allreduce"),
     Flag("--deterministic_run", SWITCH, meaning="seed 1, no dropout"),
-    Flag("--enable_scoped_allocator", SWITCH, idle=True),
-    Flag("--horovod_hierarchical_allreduce", SWITCH, idle=True),
     Flag("--bf16_config_path", meaning="list of the operations in bf16: bf16"),
-]  # fmt: skip
+)
 
 
 def resolve(given: Given) -> Meaning:
     """The training, the evaluation, or both."""
-    check_work(given)
+    keys = phase_of(given, _FLAGS)
     if given["manual_fp16"]:
         raise UsageError("--manual_fp16: the program has no loss scaling for it in TensorFlow 2")
     if given["num_accumulation_steps"] < 1:
@@ -50,29 +47,15 @@ def resolve(given: Given) -> Meaning:
         raise UsageError(
             f"{find_rank()[1]} workers were started: without --horovod each would train on its own"
         )
-    workers, count = find_rank()[1] if given["horovod"] else 1, given["num_accumulation_steps"]
     variables = ("TF_BF16_CONVERSION", "TF_ENABLE_BF16_CONVERSION")  # by version
     asked = any(os.environ.get(name, "0") not in ("", "0") for name in variables)
-    is_bf16 = asked or given["bf16_config_path"] is not None
-    there = last_checkpoint(given["output_dir"]) > 0
-    keys = LAMB | phase_keys(given, _FLAGS) | _optimiser(given, workers)
-    keys |= {
+    keys |= _optimiser(given, keys["world_size"]) | {
         "device": "hpu",
-        "world_size": workers,
-        "precision": "bf16" if is_bf16 else "fp32",
+        "precision": "bf16" if asked or given["bf16_config_path"] is not None else "fp32",
         "phase2": False,
-        # A checkpoint in output_dir goes before --init_checkpoint and is continued unasked.
-        "resume": there and given["do_train"],
-        "start_from_ckpt": given["init_checkpoint"] if not there or given["do_train"] else None,
+        "resume": given["do_train"] and has_checkpoints(given["output_dir"]),
         "start_moments": False,
     }
-    if count == 1 and workers > 1:
-        keys["clipping"] = "per_update"  # without accumulation Horovod sums before the clipping
-    if count > 1 and workers > 1 and not given["allreduce_post_accumulation"]:
-        given.warn(CLIPS_EACH)
-    if given["do_eval"]:
-        most = given["max_eval_steps"] * given["eval_batch_size"]
-        keys |= {"eval_data": given["eval_files_dir"], "eval_examples": most}
     if given["deterministic_run"]:
         keys |= {"seed": 1, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     return Meaning(what=work_of(given), phases=[keys])

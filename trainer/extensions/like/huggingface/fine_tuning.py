@@ -11,27 +11,24 @@ from bertdata.cli.common.program_flags import Flag, Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.collectives.launchers import find_launcher
-from trainer.extensions.like.checkpoints import KEEP_ALL, has_checkpoints
 from trainer.extensions.like.constants import TRANSFORMERS_ADAMW
-from trainer.extensions.like.huggingface.arguments import COMMON, hf_flag, truth
-from trainer.extensions.like.machine import count_gpus, is_here
-from trainer.extensions.like.program import Meaning, Program, phase_keys
+from trainer.extensions.like.flag_tables import own_flags, phase_keys, truth
+from trainer.extensions.like.huggingface.arguments import COMMON, spelled
+from trainer.extensions.like.machine import KEEP_ALL, count_gpus, has_checkpoints, is_here
+from trainer.extensions.like.program import Meaning, Program
 
-_QA_FLAGS: list[Flag] = [
+_QA_FLAGS = spelled([
     *COMMON,
-    hf_flag("max_seq_length", int, 384, "ids of a feature", key="max_seq_length"),
-    hf_flag("doc_stride", int, 128, "tokens that two spans have in common", key="doc_stride"),
-    hf_flag("n_best_size", int, 20, "answers of a question in nbest_predictions.json", key="n_best_size"),
-    hf_flag("max_answer_length", int, 30, "tokens of an answer at most", key="max_answer_length"),
-    hf_flag("version_2_with_negative", truth, False, "SQuAD 2.0: questions without an answer"),
-    hf_flag("null_score_diff_threshold", float, 0.0, "SQuAD 2.0: advantage of no answer over the best one",
-            key="null_score_diff_threshold"),
-]  # fmt: skip
-_GLUE_FLAGS: list[Flag] = [
+    *own_flags(int, "--max_seq_length=384 --n_best_size=20 --max_answer_length=30"),
+    Flag("--doc_stride", int, 128, "tokens that two spans have in common", key="doc_stride"),
+    *own_flags(float, "--null_score_diff_threshold=0.0"),
+    Flag("--version_2_with_negative", truth, False, "SQuAD 2.0: questions without an answer"),
+])  # fmt: skip
+_GLUE_FLAGS = spelled([
     *COMMON,
-    hf_flag("task_name", meaning="a task of GLUE: cola, mnli, mrpc, qnli, qqp, rte, sst2, stsb or wnli"),
-    hf_flag("max_seq_length", int, 128, "ids of a feature", key="max_seq_length"),
-]
+    Flag("--task_name", meaning="a task of GLUE: cola, mnli, mrpc, qnli, qqp, rte, sst2, stsb or wnli"),
+    *own_flags(int, "--max_seq_length=128"),
+])  # fmt: skip
 
 _DATASETS = ("squad", "squad_v2")
 _TASKS = {"sst2": "sst-2", "stsb": "sts-b"} | {
@@ -149,7 +146,6 @@ def _training_keys(given: Given, table: Sequence[Flag]) -> dict[str, Any]:
     keys = TRANSFORMERS_ADAMW | phase_keys(given, table)
     keys |= {
         **_devices(given),
-        "unverified": True,
         "gelu": "exact",
         "precision": "fp16" if given["fp16"] else "bf16" if given["bf16"] else "fp32",
         "batch_size": given["per_gpu_train_batch_size"] or given["per_device_train_batch_size"],

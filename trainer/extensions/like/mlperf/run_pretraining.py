@@ -8,26 +8,23 @@ from bertdata.cli.common.absl_flags import boolean, integer
 from bertdata.cli.common.program_flags import ABSL_APP, Flag, Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.extensions.like.checkpoints import KEEP_ALL, find_named_step, has_checkpoints
 from trainer.extensions.like.constants import MOMENTS
-from trainer.extensions.like.google import HOST_FLAGS, LOGGED_STEPS, of_core
-from trainer.extensions.like.machine import is_here
-from trainer.extensions.like.program import Meaning, Program, phase_keys, require_flags, require_work
+from trainer.extensions.like.flag_tables import own_flags, phase_keys, rows_of
+from trainer.extensions.like.google import COMMON, LOGGED_STEPS, of_core
+from trainer.extensions.like.machine import KEEP_ALL, find_named_step, has_checkpoints, is_here
+from trainer.extensions.like.program import Meaning, Program, require_flags, require_work
 
 _TABLE = [
-    Flag("--bert_config_file", key="model_config", meaning="bert_config.json, the model's shape; required"),
+    *rows_of(COMMON, "bert_config_file init_checkpoint do_train learning_rate num_tpu_cores "
+             "iterations_per_loop tpu_name tpu_zone gcp_project master"),
     Flag("--input_file", meaning="TFRecord files, patterns separated by commas: the data to train on, or "
          "with --do_eval --nodo_train those to evaluate on; required"),
     Flag("--output_dir", key="output_dir", meaning="directory of checkpoints and results; required"),
-    Flag("--init_checkpoint", meaning="checkpoint to take the weights from, unless output_dir has one"),
-    Flag("--max_seq_length", integer, 128, "ids of an example", key="max_seq_length"),
-    Flag("--max_predictions_per_seq", integer, 20, "masked ids of an example", key="max_predictions_per_seq"),
-    Flag("--do_train", boolean, False, "train"),
+    *own_flags(integer, "--max_seq_length=128 --max_predictions_per_seq=20"),
     Flag("--do_eval", boolean, False, "evaluate, after training or without it"),
     Flag("--train_batch_size", integer, 32, "examples of a micro-step over all GPUs or cores"),
     Flag("--eval_batch_size", integer, 8, "examples of an evaluation step over all GPUs or cores"),
     Flag("--optimizer", default="adamw", values=("adamw", "lamb"), meaning="optimiser"),
-    Flag("--learning_rate", float, 5e-5, "learning rate", key="base_learning_rate"),
     Flag("--poly_power", float, 1.0, "power of the rate's decay", key="power"),
     Flag("--num_train_steps", integer, 100000, "micro-steps; evaluation: the last to wait for"),
     Flag("--num_warmup_steps", integer, 10000, "micro-steps of warm-up"),
@@ -35,7 +32,6 @@ _TABLE = [
     Flag("--save_checkpoints_steps", integer, 1000, "micro-steps between two checkpoints"),
     Flag("--max_eval_steps", integer, 100, "evaluation steps, each of one replica's batch"),
     Flag("--use_tpu", boolean, False, "train on TPU cores"),
-    Flag("--num_tpu_cores", integer, 8, "cores, with --use_tpu"),
     Flag("--num_gpus", integer, 0, "GPUs of this machine; 0: the processor"),
     Flag("--steps_per_update", integer, 1, "micro-steps of an update"),
     Flag("--keep_checkpoint_max", integer, 5, "newest checkpoints that are kept"),
@@ -45,7 +41,6 @@ _TABLE = [
     Flag("--log_epsilon", float, -6.0, "LAMB: epsilon as a power of ten"),
     Flag("--clip_by_global_norm_after_gradient_allreduce", boolean, False,
          "LAMB: clip once an update after the reduction, not each replica's micro-batches"),
-    *HOST_FLAGS,
 ]  # fmt: skip
 
 _OF_LAMB = ("lamb_weight_decay_rate", "lamb_beta_1", "lamb_beta_2", "log_epsilon")
@@ -209,7 +204,6 @@ def _machine_keys(given: Given) -> dict[str, Any]:
         "dist": count > 1,
         "precision": "fp32",
         "compile": compiles is not None,
-        "unverified": True,
         "gelu": "tanh",
     }
 

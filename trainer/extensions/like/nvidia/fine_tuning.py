@@ -12,54 +12,42 @@ from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.collectives.launchers import find_rank
 from trainer.extensions.like.constants import CLIPPED, micro_batch
-from trainer.extensions.like.nvidia.run_pretraining import ONE_GPU
-from trainer.extensions.like.program import Meaning, Program, phase_keys, require_files, require_work, work_of
+from trainer.extensions.like.flag_tables import own_flags, phase_keys, rows_of
+from trainer.extensions.like.nvidia.run_pretraining import FLAGS, ONE_GPU
+from trainer.extensions.like.program import Meaning, Program, require_files, require_work, work_of
 
 _COMMON_FLAGS = [
+    *rows_of(FLAGS, "config_file learning_rate gradient_accumulation_steps local_rank fp16 amp loss_scale "
+             "skip_checkpoint"),
     Flag("--bert_model", required=True, idle=True, meaning="--config_file gives the shape"),
     Flag("--output_dir", required=True, key="output_dir", meaning="directory for model and predictions"),
+    Flag("--do_train", SWITCH, meaning="train", key="do_train"),
+    *own_flags(float, "--num_train_epochs=3.0"),
     Flag("--init_checkpoint", required=True, key="start_from_ckpt", meaning="checkpoint of pre-training"),
-    Flag("--do_train", SWITCH, key="do_train", meaning="train"),
     Flag("--do_lower_case", SWITCH, key="lower_case", meaning="lower-case the text"),
     Flag("--train_batch_size", int, 32, "features of an update of one GPU"),
-    Flag("--learning_rate", float, 5e-5, "learning rate", key="base_learning_rate"),
-    Flag("--num_train_epochs", float, 3.0, "passes over the training file", key="num_train_epochs"),
     Flag("--max_steps", float, -1.0, "stop here; the schedule stays that of the epochs"),
     Flag("--warmup_proportion", float, 0.1, "warm-up as a share of the updates", key="warmup"),
     Flag("--no_cuda", SWITCH, meaning="train on a processor"),
-    Flag("--gradient_accumulation_steps", int, 1, "micro-batches that train_batch_size is divided into"),
-    Flag("--local_rank", int, -1, idle=True, meaning="the launcher's environment tells it"),
-    Flag("--fp16", SWITCH, meaning="16 bits (apex O2), else fp32"),
-    Flag("--amp", SWITCH, meaning="the same as --fp16"),
-    Flag("--loss_scale", float, 0.0, "fixed loss scale; 0: adjusted", key="loss_scaling"),
     Flag("--vocab_file", required=True, key="vocab", meaning="vocabulary"),
-    Flag("--config_file", required=True, key="model_config", meaning="bert_config.json, the model's shape"),
-    Flag("--skip_checkpoint", SWITCH, meaning="do not save the model; here it is saved at the end"),
 ]  # fmt: skip
 """The flags of both programs; run_glue.py's names, types and defaults are run_squad.py's."""
 
 _SQUAD_FLAGS = [
     *_COMMON_FLAGS,
+    *rows_of(FLAGS, "json_summary use_env"),
     Flag("--train_file", key="task_train_file", meaning="SQuAD file to train on"),
     Flag("--predict_file", meaning="SQuAD file to predict, and to evaluate on"),
-    Flag("--max_seq_length", int, 384, "ids of a feature", key="max_seq_length"),
-    Flag("--doc_stride", int, 128, "tokens from one span to the next", key="doc_stride"),
-    Flag("--max_query_length", int, 64, "most tokens of a question", key="max_query_length"),
-    Flag("--do_predict", SWITCH, key="do_predict", meaning="predict predict_file"),
+    *own_flags(int, "--max_seq_length=384 --doc_stride=128 --max_query_length=64 --n_best_size=20 "
+               "--max_answer_length=30 --seed=42"),
+    *own_flags(SWITCH, "--version_2_with_negative"),
+    Flag("--do_predict", SWITCH, meaning="predict predict_file", key="do_predict"),
+    *own_flags(float, "--null_score_diff_threshold=0.0"),
     Flag("--predict_batch_size", int, 8, "features of a batch of predictions", key="eval_batch_size"),
-    Flag("--n_best_size", int, 20, "answers in nbest_predictions.json", key="n_best_size"),
-    Flag("--max_answer_length", int, 30, "most tokens of an answer", key="max_answer_length"),
     Flag("--verbose_logging", SWITCH, idle=True),
-    Flag("--seed", int, 42, "seed of new weights, dropout and order", key="seed"),
-    Flag("--version_2_with_negative", SWITCH, key="version_2_with_negative",
-         meaning="questions may have no answer (SQuAD 2.0)"),
-    Flag("--null_score_diff_threshold", float, 0.0, key="null_score_diff_threshold",
-         meaning="no answer where its score is more than this above the best answer's"),
     Flag("--log_freq", int, 50, "micro-batches between two log lines"),
-    Flag("--json-summary", str, "results/dllogger.json", "file for the dllogger lines", key="json_summary"),
     Flag("--eval_script", default="evaluate.py", idle=True, meaning="the official metrics are built in"),
     Flag("--do_eval", SWITCH, meaning="with --do_predict: score the predictions"),
-    Flag("--use_env", SWITCH, idle=True, meaning="the rank is always the environment's"),
     Flag("--disable-progress-bar", SWITCH, key="no_progress_bar", meaning="print plain lines"),
     Flag("--skip_cache", SWITCH, idle=True, meaning="features are kept in output_dir"),
     Flag("--cache_dir", idle=True, meaning="features are kept in output_dir"),
@@ -69,11 +57,9 @@ _GLUE_FLAGS = [
     Flag("--data_dir", required=True, key="task_dir", meaning="directory of train.tsv and dev.tsv"),
     Flag("--task_name", str.lower, required=True, values=("cola", "mnli", "mrpc", "sst-2"), key="task",
          meaning="task"),
-    Flag("--max_seq_length", int, 128, "ids of a pair", key="max_seq_length"),
-    Flag("--do_eval", SWITCH, key="do_eval", meaning="evaluate on the file for development"),
-    Flag("--do_predict", SWITCH, key="do_predict", meaning="write predictions for that file"),
-    Flag("--eval_batch_size", int, 8, "pairs of an evaluation batch", key="eval_batch_size"),
-    Flag("--seed", int, 1, "seed of new weights, dropout and order", key="seed"),
+    *own_flags(int, "--max_seq_length=128 --eval_batch_size=8 --seed=1"),
+    Flag("--do_eval", SWITCH, meaning="evaluate on the file for development", key="do_eval"),
+    Flag("--do_predict", SWITCH, meaning="write predictions for that file", key="do_predict"),
     Flag("--server_ip", default="", idle=True, meaning="for a debugger"),
     Flag("--server_port", default="", idle=True, meaning="for a debugger"),
 ]  # fmt: skip
@@ -158,7 +144,6 @@ def _tuning_keys(given: Given, size: int) -> dict[str, Any]:
         "eval_every": 0,
         "checkpoint_every": 0,
         "keep_checkpoints": 1,
-        "unverified": True,
     }
     if given["max_steps"] > 0:
         keys["steps_this_run"] = max(1, int(given["max_steps"]))

@@ -45,7 +45,7 @@ def check_split(strategy: str, device: Device, workers: Collective) -> None:
         "give --clipping per_update or none",
     )
     check(
-        not device.config.averages_each,
+        device.config.keys["allreduce_post_accumulation"],
         f"strategy {strategy} averages gradients in its own way: leave out allreduce_post_accumulation",
     )
     if strategy == "sharded":
@@ -114,7 +114,7 @@ def check_fits(
     """SettingsError names the first difference between the plan's run and this one.
 
     sequence_length: the longest of the run, which may be shorter than the plan's. optimiser: may be another
-    with moments of the same size. where: the plan's file. head: of ``plan.HEADS``; None: any.
+    with moments of the same size. where: the plan's file. head: as of a plan; None: any.
     """
 
     def fits(holds: bool, planned: str) -> None:

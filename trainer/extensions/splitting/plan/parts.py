@@ -13,7 +13,7 @@ from trainer.config.modernbert import ModernBertConfig
 from trainer.data.batches import Sequences
 from trainer.devices.counting import host_attention
 from trainer.devices.window_blocks import scored_pairs
-from trainer.extensions.splitting.plan.plan import BOTH, HEADS, SMALL, WORDS
+from trainer.extensions.splitting.plan.plan import BOTH, SMALL, WORDS, Plan
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.model.bert import Heads, Logits
 from trainer.model.layers import Dense, FlatAttention
@@ -129,13 +129,14 @@ def _sequences(shape: Shape) -> Sequences:
 
 
 class HeadsPart(ModelPart):
-    """Everything above the encoder with its loss: the heads of pre-training, or of one's arguments in HEADS.
+    """Everything above the encoder with its loss. head: that of a plan.
 
     A small layer has two outputs a token, in place of the head of a task.
     """
 
-    def __init__(self, config: ModelConfig, shape: Shape, *, words: bool, pairs: bool) -> None:
+    def __init__(self, config: ModelConfig, shape: Shape, head: str) -> None:
         super().__init__(config, shape)
+        words, pairs = head != SMALL, head != WORDS
         width, first = config.hidden_size, torch.arange(shape.rows) * shape.length
         self.pooler = Dense(width, width) if pairs else None
         self.heads: Any = Heads(config, pairs) if words else nn.Linear(width, 2)
@@ -168,7 +169,7 @@ def make_part(name: str, config: ModelConfig, shape: Shape, head: str) -> ModelP
         return EmbeddingsPart(config, shape)
     if name in (layers := layer_names(config)):
         return LayerPart(config, shape, layers.index(name))
-    return HeadsPart(config, shape, **HEADS[head_of(head)])
+    return HeadsPart(config, shape, head_of(head))
 
 
 def layer_names(config: ModelConfig) -> tuple[str, ...]:
@@ -184,8 +185,18 @@ def part_names(config: ModelConfig) -> tuple[str, ...]:
 
 
 def head_of(task: str) -> str:
-    """The head of the task's models, a name of ``plan.HEADS``."""
+    """The head of the task's models, as a plan has it."""
     model = find_kind(task).model_class
     if not model.ties_words:
         return SMALL
     return BOTH if model.pairs else WORDS
+
+
+def count_weights(plan: Plan) -> int:
+    """Trained values of the plan's model, those of its head and of the vocabulary's padding included."""
+    config = ModelConfig.from_dict(plan.model)
+    shape = Shape(rows=1, length=1, masked=1, attention="fused")
+    with torch.device("meta"):
+        layers = [LayerPart(config, shape, number) for number in range(config.num_hidden_layers)]
+        parts = [EmbeddingsPart(config, shape), *layers, HeadsPart(config, shape, plan.head or BOTH)]
+    return sum(one.numel() for part in parts for one in part.parameters() if one is not part.words)

@@ -14,13 +14,7 @@ from trainer.config.model import ModelConfig
 FORMAT = "bertdata plan 1"
 
 BOTH, WORDS, SMALL = "masked words and next sentence", "masked words", "a small layer"
-
-HEADS = {
-    BOTH: {"words": True, "pairs": True},
-    WORDS: {"words": True, "pairs": False},
-    SMALL: {"words": False, "pairs": True},
-}
-"""The arguments of ``ModelConfig.parameters`` by a plan's head, which is everything above the encoder.
+"""A plan's head, which is everything above the encoder.
 
 A small layer has two outputs, for a token or for a sequence; the pooler is below it.
 """
@@ -92,7 +86,7 @@ class Plan:
     batch_size: int  # rows of a micro-batch
     micro_batches: int  # of each copy in an update
     stages: tuple[StagePlan, ...]
-    head: str | None = None  # a name of HEADS; None: an older plan, which does not say it
+    head: str | None = None  # None: an older plan, which does not say it
 
     @property
     def devices(self) -> int:
@@ -109,11 +103,6 @@ class Plan:
         if len(self.stages) > 1:
             return "pipelined"
         return "sharded" if self.stages[0].sharded else "replicated"
-
-    @property
-    def parameters(self) -> int:
-        """Trained values of the model, those of its head and of the vocabulary's padding included."""
-        return ModelConfig.from_dict(self.model).parameters(**HEADS[self.head or BOTH])
 
     @property
     def fullest(self) -> int:

@@ -87,7 +87,7 @@ def attention_of(device: Device) -> str:
     """The kind of the device's attention: as of PlanRequest."""
     if device.torch_device.type != HOST.type:
         return "fused"
-    return "scores" if device.config.has_rows or device.needs_rows else "flat"
+    return "scores" if device.config.keys["rows"] or device.needs_rows else "flat"
 
 
 def measure_updates(request: PlanRequest, device: Device, rows: int, clock: Clock) -> Profile:

@@ -5,12 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from bertdata.errors import SettingsError
-from trainer.config.finetuning import FinetuningSection
+from trainer.config.finetuning import PRETRAINING
 from trainer.config.model import ModelConfig
-from trainer.config.section import PRETRAINING, check
+from trainer.config.section import UpdateSection, check
 from trainer.config.settings import Config
 from trainer.config.split import SplitSection
-from trainer.config.update import UpdateSection
 from trainer.extensions.splitting.plan.rates import DeviceRate, ShardingRate
 
 
@@ -71,8 +70,7 @@ class PlanRequest:
     @property
     def masked_slots(self) -> int:
         """Masked slots of a row, where none are configured 15 % of its positions: at least one."""
-        is_finetuning = self.config.section(FinetuningSection).is_finetuning
-        configured = None if is_finetuning else self.config.data.max_predictions_per_seq
+        configured = None if self.config.is_finetuning else self.config.data.max_predictions_per_seq
         return configured or max(1, -(-self.sequence_length * 15 // 100))
 
     def changed(self, **keys: Any) -> "PlanRequest":

@@ -175,9 +175,11 @@ def _task(config: Config) -> str:
 
 def _as_json(plan: Plan) -> dict[str, Any]:
     """The plan, and what follows from it: seconds, bytes, fractions."""
+    from trainer.extensions.splitting.plan.parts import count_weights  # imports torch
+
     return {
         "strategy": plan.strategy,
-        "parameters": plan.parameters,
+        "parameters": count_weights(plan),
         "devices": plan.devices,
         "examples": plan.examples,
         "seconds": plan.seconds,

@@ -20,9 +20,11 @@ def plan_lines(plan: Plan, memory: int | None, margin: float, source: str) -> li
 
 
 def _heading(plan: Plan) -> str:
+    from trainer.extensions.splitting.plan.parts import count_weights  # imports torch
+
     model = ModelConfig.from_dict(plan.model)
     return (
-        f"{plan.parameters:,} parameters ({model.num_hidden_layers} layers, "
+        f"{count_weights(plan):,} parameters ({model.num_hidden_layers} layers, "
         f"hidden size {model.hidden_size}), {plan.devices} device{'s' * (plan.devices > 1)}: {plan.strategy}"
     )
 

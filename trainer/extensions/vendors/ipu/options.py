@@ -8,26 +8,21 @@ import torch
 from bertdata.errors import SettingsError
 from trainer.config.run_options import WorkersSection
 from trainer.config.settings import Config
-from trainer.config.update import Preset
 from trainer.config.update_options import ScalingSection
+from trainer.config.updates import Preset
+from trainer.extensions.vendors.ipu.device import Ipu
 from trainer.extensions.vendors.ipu.stages import IpuPipeline
 from trainer.extensions.vendors.keys import IpuSection
-
-_CHOICES: dict[str, tuple[str, dict[str, Any]]] = {
-    "reduction_type": ("mean", {"mean": "Mean", "sum": "Sum"}),
-    "partials_type": ("float", {"half": torch.half, "float": torch.float}),
-    "pipeline_schedule": ("Grouped", {"Grouped": "PipelinedExecution", "Sequential": "ShardedExecution"}),
-}
-"""The usual value of a key, and PopTorch's value for each."""
 
 _PIPELINED_RECOMPUTATION = 3  # popart.RecomputationType.Pipeline; PopTorch knows its enumerations by number
 
 
-def check_training(config: Config, pipeline: IpuPipeline, accumulation: int) -> None:
+def check_training(device: Ipu, accumulation: int) -> None:
     """SettingsError, with the remedy, for the first setting that PopTorch cannot train with.
 
     Called early: the options themselves are made at the first update, when output_dir is already in use.
     """
+    config, pipeline = device.config, device.pipeline
     keys, point = config.section(IpuSection), config.update.clipping_point
     refused = [
         (
@@ -59,35 +54,21 @@ def check_training(config: Config, pipeline: IpuPipeline, accumulation: int) -> 
     for applies, message in refused:
         if applies:
             raise SettingsError(f"device 'ipu': {message}")
-    _choose(keys, "reduction_type")
-    _choose(keys, "partials_type")
     _memory_shares(keys, pipeline)
-    strategy = _choose(keys, "pipeline_schedule")
-    if strategy == "PipelinedExecution" and accumulation < pipeline.least_accumulation:
+    if _strategy(keys) == "PipelinedExecution" and accumulation < pipeline.least_accumulation:
         wanted = f"expected {pipeline.least_accumulation} or more to fill a pipeline of IPUs {pipeline.ipus}"
         raise SettingsError(f"device 'ipu': accumulation (pipeline_depth) is {accumulation}, {wanted}")
 
 
-def _choose(keys: IpuSection, key: str) -> Any:
-    """PopTorch's value for the key's value. SettingsError lists the choices."""
-    usual, choices = _CHOICES[key]
-    given = getattr(keys, key)
-    value = usual if given is None else given
-    if value not in choices:
-        raise SettingsError(f"device 'ipu': {key} is {value!r}, expected one of {', '.join(choices)}")
-    return choices[value]
-
-
-def training_options(
-    poptorch: ModuleType, options: Any, config: Config, pipeline: IpuPipeline, *, accumulation: int, seed: int
-) -> Any:
-    """The given fresh options with everything set for training."""
+def training_options(device: Ipu, *, accumulation: int, seed: int) -> Any:
+    """PopTorch's options for training."""
+    config, poptorch, options = device.config, device.poptorch, device.fresh_options()
     keys = config.section(IpuSection)
     options.deviceIterations(keys.batches_per_step or 1)
     options.Training.gradientAccumulation(accumulation)
-    reduction = getattr(poptorch.ReductionType, _choose(keys, "reduction_type"))
-    options.Training.accumulationAndReplicationReductionType(reduction)
-    shared_options(poptorch, options, config, pipeline, _choose(keys, "pipeline_schedule"))
+    reduction = "Sum" if keys.reduction_type == "sum" else "Mean"
+    options.Training.accumulationAndReplicationReductionType(getattr(poptorch.ReductionType, reduction))
+    shared_options(device, options, _strategy(keys))
     # Graphcore's programs round stochastically wherever they train in 16 bits.
     given = keys.stochastic_rounding
     options.Precision.enableStochasticRounding(config.update.precision == "fp16" if given is None else given)
@@ -107,23 +88,26 @@ def training_options(
     return options
 
 
-def shared_options(
-    poptorch: ModuleType, options: Any, config: Config, pipeline: IpuPipeline, strategy: str
-) -> Any:
+def shared_options(device: Ipu, options: Any, strategy: str) -> Any:
     """The given options with everything set for training and evaluation. strategy: of the pipeline."""
-    keys = config.section(IpuSection)
+    keys, poptorch = device.config.section(IpuSection), device.poptorch
     options.autoRoundNumIPUs(True)
     options.outputMode(poptorch.OutputMode.All)
     options.setExecutionStrategy(getattr(poptorch, strategy)(poptorch.AutoStage.AutoIncrement))
-    if shares := _memory_shares(keys, pipeline):
+    if shares := _memory_shares(keys, device.pipeline):
         options.setAvailableMemoryProportion(shares)
     if keys.partials_type is not None:
-        options.Precision.setPartialsType(_choose(keys, "partials_type"))
+        options.Precision.setPartialsType(torch.half if keys.partials_type == "half" else torch.float)
     if keys.disable_graph_outlining or keys.no_outlining:
         options._Popart.set("enableOutlining", False)
     if keys.executable_cache_dir is not None:
         options.enableExecutableCaching(keys.executable_cache_dir)
     return options
+
+
+def _strategy(keys: IpuSection) -> str:
+    """PopTorch's name for the schedule of the pipeline."""
+    return "ShardedExecution" if keys.pipeline_schedule == "Sequential" else "PipelinedExecution"
 
 
 def _memory_shares(keys: IpuSection, pipeline: IpuPipeline) -> dict[str, float]:

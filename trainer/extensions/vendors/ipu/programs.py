@@ -108,17 +108,12 @@ class IpuPrograms(Strategy, Inference):
         return [self._added_up(rows) for rows in values.reshape(len(updates), -1)]
 
     def compile(self, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
-        config, optimiser = self.worker.config, self.step.optimiser
+        # Depends on the updates made, so that a resumed run does not repeat the dropout of the first.
+        seed = self.worker.config.data.seed + first.total
         options = training_options(
-            self._poptorch,
-            self._device.fresh_options(),
-            config,
-            self._device.pipeline,
-            accumulation=len(updates[0]) // self._device.replicas,
-            # Depends on the updates made, so that a resumed run does not repeat the dropout of the first.
-            seed=config.data.seed + first.total,
+            self._device, accumulation=len(updates[0]) // self._device.replicas, seed=seed
         )
-        executor = self._poptorch.trainingModel(self._module, options, optimizer=optimiser)
+        executor = self._poptorch.trainingModel(self._module, options, optimizer=self.step.optimiser)
         executor.compile(*self._joined(updates))
         self._training = executor
         if self._moments:
@@ -180,7 +175,7 @@ class IpuPrograms(Strategy, Inference):
         self._moments, self.step.applied = moments, applied
 
     def check_accumulation(self, accumulation: int) -> None:
-        check_training(self.worker.config, self._device.pipeline, accumulation)
+        check_training(self._device, accumulation)
 
     @contextmanager
     def evaluating(self) -> Iterator[Callable[[Batch], Outcome]]:
@@ -211,8 +206,8 @@ class IpuPrograms(Strategy, Inference):
             tensors = {name: torch.cat([one, padding[name]]) for name, one in tensors.items()}
             tensors["next_sentence_labels"][-missing:] = -1
         if self._inference is None:
-            given = self._device.fresh_options(), self.worker.config, self._device.pipeline
-            options = shared_options(self._poptorch, *given, "ShardedExecution")  # stages take turns
+            options = self._device.fresh_options()
+            shared_options(self._device, options, "ShardedExecution")  # stages take turns
             self._inference = self._poptorch.inferenceModel(self._module, options)
             self._inference.compile(*tensors.values())
         sums = self._added_up(self._inference(*tensors.values()))
