@@ -13,7 +13,7 @@ from trainer.run.usage import COMMANDS
 
 SOURCES = read_sources(ROOT)
 MOST_FILES = 54
-MOST_LINES = 6_467
+MOST_LINES = 6_463
 NEEDED = {
     "finetuning": ("finetune", "--task=mrpc"),
     "formats": ("convert", "a", "b"),

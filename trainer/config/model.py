@@ -91,10 +91,6 @@ class ModelConfig:
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
-    def for_transformers(self) -> dict[str, Any]:
-        """The keys of transformers' config.json."""
-        return self.as_json()
-
 
 @dataclass(frozen=True, kw_only=True)
 class ModelKeys(Section):

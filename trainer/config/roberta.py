@@ -33,8 +33,9 @@ class RobertaConfig(ModelConfig):
         return found
 
     def for_transformers(self) -> dict[str, Any]:
-        values = ModelConfig.for_transformers(self)
-        return values | {"max_position_embeddings": self.max_position_embeddings + self.unread_positions}
+        """The keys of transformers' config.json."""
+        rows = self.max_position_embeddings + self.unread_positions
+        return self.as_json() | {"max_position_embeddings": rows}
 
     @property
     def unread_positions(self) -> int:

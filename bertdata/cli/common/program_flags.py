@@ -26,8 +26,8 @@ class Flag:
     names: every spelling, the one that names the value last. kind: SWITCH, or the reader of a value's text.
     default: the program's; with a count that of all values. meaning: a line of help, with the unit. key: the
     key of our own configuration that has the same value. values: what the program accepts, each with the
-    value that it stands for in the key. count: of values that follow; "+" one or more, "?" at most one.
-    idle: the flag has no effect here, and meaning says why.
+    value that it stands for in the key. count: of values that follow; "+" one or more, "?" at most
+    one, without which it is true. idle: the flag has no effect here, and meaning says why.
     """
 
     names: str
@@ -64,12 +64,14 @@ class Flag:
 class Given:
     """A command line as the program reads it.
 
-    values: of every flag by its name, the program's defaults included. explicit: the names of those on the
-    command line. warnings: what the program ignores without a word, and what it does otherwise than we do.
+    table: the flags that the program has. values: of every one by its name, the program's defaults included.
+    explicit: the names of those on the command line. warnings: what the program ignores without a word, and
+    what is done otherwise than by the program.
     """
 
     command: str
     version: str
+    table: Sequence[Flag]
     values: dict[str, Any]
     explicit: frozenset[str]
     warnings: list[str] = field(default_factory=list)
@@ -121,6 +123,7 @@ class ProgramFlags:
         return Given(
             command=command,
             version=version,
+            table=self.table,
             values=defaults | switches | explicit,
             explicit=frozenset(explicit),
             warnings=warnings,
@@ -179,6 +182,8 @@ def _add(group: argparse._ArgumentGroup, flag: Flag, syntax: str) -> None:
     more["metavar"] = _METAVARS.get(more["type"], "X")
     if flag.count is not None:
         more["nargs"] = flag.count
+    if flag.count == "?":
+        more["const"] = True
     group.add_argument(*flag.spellings, **more)
 
 

@@ -52,6 +52,16 @@ def test_the_sections_are_those_of_the_configuration_in_its_order():
     assert list(Config.of(cuda_graphs=True).as_json()) == [*names, "device_options"]
 
 
+def test_each_section_holds_the_keys_of_the_configuration():
+    config = Config.of(warmup=0.1, bins=4, task="mrpc", cuda_graphs=True)
+    of_device = config.others["cuda"].values()
+    assert {name: value for name, value in of_device.items() if value is not None} == {"cuda_graphs": True}
+    assert config.keys["device_options"] == {"cuda_graphs": True}
+    for name in SECTIONS:
+        section = getattr(config, name, None) or config.others.get(name) or KINDS[name]()
+        assert repr(section.values()) == repr({key: config.keys[key] for key in section_keys(name)})
+
+
 def test_a_configuration_never_changes():
     config = Config.of()
     with pytest.raises(AttributeError, match="cannot assign to field 'steps'"):

@@ -1,7 +1,6 @@
 """Hugging Face's form, and Graphcore's: a directory with config.json and model.safetensors, or a file."""
 
 import json
-from typing import Any
 
 from bertdata.config.value_check import read_object
 from bertdata.io import storage
@@ -83,15 +82,14 @@ def write_huggingface(checkpoint: Checkpoint, directory: str) -> str:
         for beginning, name in _ARCHITECTURES.items()
         if any(weight.startswith(beginning) for weight in weights)
     )
+    keys = config.as_json()
     if isinstance(config, RobertaConfig):
         found, weights = found.replace("Bert", "Roberta"), to_roberta(weights, config)
+        keys = config.for_transformers()
     elif isinstance(config, ModernBertConfig):
         found, weights = f"Modern{found}", to_modernbert(weights, config)
-    values: dict[str, Any] = {
-        "architectures": [checkpoint.architecture or found],
-        **config.for_transformers(),
-        **checkpoint.token_ids,
-    }
+        keys = config.for_transformers()
+    values = {"architectures": [checkpoint.architecture or found], **keys, **checkpoint.token_ids}
     if (classifier := checkpoint.weights.get("classifier.weight")) is not None:
         names = {number: f"LABEL_{number}" for number in range(classifier.shape[0])}
         values |= {"id2label": names, "label2id": {name: number for number, name in names.items()}}

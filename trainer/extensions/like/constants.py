@@ -26,10 +26,16 @@ NVLAMB: dict[str, Any] = {
     "optimiser": "lamb-nvidia",
     **MOMENTS,
     **CLIPPED,
+    "decay_skips": ["bias", "gamma", "beta", "LayerNorm"],
     "lr_schedule": "nvidia-poly",
     "power": 0.5,
+    "keep_checkpoints": 3,
 }
-"""NVIDIA's LAMB and its schedule, which Habana's PyTorch programs have too."""
+"""Settings of NVIDIA's pre-training, of which Habana's and RaNNC's are made.
+
+Habana's FusedLamb is a binary that is given the rate and two groups, of decay 0.01 and 0.0. Its betas,
+epsilon, clipping and trust ratio are taken from NVLAMB, Habana's optimiser without --use_fused_lamb.
+"""
 
 TRANSFORMERS_ADAMW: dict[str, Any] = {
     "optimiser": "adamw",
@@ -41,9 +47,6 @@ TRANSFORMERS_ADAMW: dict[str, Any] = {
     "warmup": 0,
 }
 """The optimiser of transformers' examples: AdamW without decay, a linear rate without warm-up."""
-
-APEX_DECAY_SKIPS = ["bias", "gamma", "beta", "LayerNorm"]
-"""Parts of the names of weights that NVIDIA's programs put into the group without decay."""
 
 TENSORFLOW: dict[str, Any] = {
     "gelu": "tanh",

@@ -57,10 +57,10 @@ def truth(text: str) -> bool:
     return known[text.lower()]
 
 
-def phase_keys(given: Given, table: Sequence[Flag], phase: int = 0) -> dict[str, Any]:
+def phase_keys(given: Given, phase: int = 0) -> dict[str, Any]:
     """The keys that flags set as they are, in a phase counted from 0. Values that are None are left out."""
     keys, options = dict[str, Any](), device_properties()
-    for flag in table:
+    for flag in given.table:
         value = given[flag.name]
         if flag.key is None or value is None:
             continue

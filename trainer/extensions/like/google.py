@@ -1,6 +1,6 @@
 """Google's run_squad.py (SQuAD 1.1 and 2.0) and run_classifier.py (CoLA, MNLI and MRPC), for TensorFlow."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from bertdata.cli.common.absl_flags import boolean, integer
@@ -63,7 +63,7 @@ def _squad(given: Given) -> Meaning:
     length, query = given["max_seq_length"], given["max_query_length"]
     if length <= query + 3:
         raise UsageError(f"The max_seq_length ({length}) must be greater than max_query_length ({query}) + 3")
-    meaning = _meaning(given, _SQUAD_FLAGS, {"task": "squad", "do_eval": False}, "predict_batch_size")
+    meaning = _meaning(given, {"task": "squad", "do_eval": False}, "predict_batch_size")
     if given["do_train"]:
         given.warn(
             "the program counts the questions of its epochs, this trainer the features: some more updates"
@@ -83,10 +83,10 @@ def _classifier(given: Given) -> Meaning:
         raise UsageError(f"task_name {given['task_name']}: the program knows it, this trainer does not")
     if task not in ("cola", "mnli", "mrpc"):
         raise UsageError(f"Task not found: {task}")
-    return _meaning(given, _CLASSIFIER_FLAGS, {"task": task}, "eval_batch_size")
+    return _meaning(given, {"task": task}, "eval_batch_size")
 
 
-def _meaning(given: Given, table: Sequence[Flag], own: Mapping[str, Any], eval_size: str) -> Meaning:
+def _meaning(given: Given, own: Mapping[str, Any], eval_size: str) -> Meaning:
     """The meaning of the flags that both programs have. own: keys of one. eval_size: its flag for that batch.
 
     A checkpoint in output_dir goes before init_checkpoint, and a run there is continued unasked.
@@ -116,8 +116,7 @@ def _meaning(given: Given, table: Sequence[Flag], own: Mapping[str, Any], eval_s
         "eval_every": 0,
         "log_every": LOGGED_STEPS,
     }
-    keys |= phase_keys(given, table)
-    keys |= {**own, "eval_batch_size": of_core(given, eval_size, count)}
+    keys |= phase_keys(given) | {**own, "eval_batch_size": of_core(given, eval_size, count)}
     length = f"{given['num_train_epochs']:g} epochs" if given["do_train"] else "no training"
     return Meaning(what=f"{keys['task']}, {length}", phases=[keys])
 

@@ -5,7 +5,6 @@ is multiplied by the number of workers. Flags of two versions are read: automati
 --use_fp16, and --amp in the later one, whose default is true; here either must be given.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from bertdata.cli.common.absl_flags import integer
@@ -55,7 +54,7 @@ _OWN_FLAGS = [*FLAGS, Flag("--use_fp16", SWITCH, meaning="16 bits by automatic m
 
 def resolve(given: Given) -> Meaning:
     """The training, the evaluation, or both."""
-    keys = phase_of(given, _OWN_FLAGS)
+    keys = phase_of(given)
     scale = float(given["init_loss_scale"])
     keys |= {
         "precision": "fp16" if given["use_fp16"] or given["amp"] or given["manual_fp16"] else "fp32",
@@ -69,7 +68,7 @@ def resolve(given: Given) -> Meaning:
     return Meaning(what=work_of(given), phases=[keys])
 
 
-def phase_of(given: Given, table: Sequence[Flag]) -> dict[str, Any]:
+def phase_of(given: Given) -> dict[str, Any]:
     """The keys that this program and Habana's give a phase by the same flags."""
     require_work(given, "do_train", "do_eval")
     if given["do_eval"]:
@@ -77,7 +76,7 @@ def phase_of(given: Given, table: Sequence[Flag]) -> dict[str, Any]:
     if given["manual_fp16"] and (given["amp"] or given.values.get("use_fp16")):
         raise UsageError("AMP and Manual Mixed Precision Training are both activated! Error")
     workers, count = find_rank()[1] if given["horovod"] else 1, given["num_accumulation_steps"]
-    keys = TENSORFLOW_LAMB | phase_keys(given, table) | {"world_size": workers}
+    keys = TENSORFLOW_LAMB | phase_keys(given) | {"world_size": workers}
     if not given["do_train"] and has_checkpoints(given["output_dir"]):
         keys["start_from_ckpt"] = None  # a checkpoint in output_dir goes before it
     if workers > 1 and count == 1:

@@ -24,14 +24,7 @@ from bertdata.cli.common.program_flags import Given
 from bertdata.config.value_check import read_object
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.extensions.like.constants import (
-    APEX_DECAY_SKIPS,
-    CLIPPED,
-    HDF5_DATA,
-    MOMENTS,
-    bert_shape,
-    micro_batch,
-)
+from trainer.extensions.like.constants import HDF5_DATA, NVLAMB, bert_shape, micro_batch
 from trainer.extensions.like.program import Meaning, Program
 
 _PUBLISHED_SHAPE: dict[str, Any] = bert_shape(96, 2048, 32) | {
@@ -155,21 +148,15 @@ def _phase(settings: dict[str, Any], number: int, *, alone: bool) -> dict[str, A
     return _FIXED | keys
 
 
-_FIXED: dict[str, Any] = {
+_FIXED: dict[str, Any] = NVLAMB | {
     "device": "cuda",
     "strategy": "auto",
     "gelu": "exact",
     "optimiser": "adamw",
-    **MOMENTS,
     "optimiser_epsilon": 1e-8,
-    "decay_skips": APEX_DECAY_SKIPS,
-    **CLIPPED,
-    "lr_schedule": "nvidia-poly",
-    "power": 0.5,
     "warmup": 0.01,
     "init_loss_scale": float(2**20),
     "checkpoint_every": 10000,
-    "keep_checkpoints": 3,
     "log_every": 10,
     "seed": 42,
 }

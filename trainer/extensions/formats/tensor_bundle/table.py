@@ -39,10 +39,6 @@ class _Keys:
     left: int
     last: bytes | None = None
 
-    @classmethod
-    def of(cls, table: bytes) -> "_Keys":
-        return cls(_KEY_RATIO * len(table))
-
 
 def read_table(data: bytes, name: str) -> Iterator[tuple[bytes, bytes]]:
     """(key, value) of each entry, in order. CheckpointError names the file where it is damaged."""
@@ -54,11 +50,11 @@ def read_table(data: bytes, name: str) -> Iterator[tuple[bytes, bytes]]:
         shortest = b"".join(map(varint, places))
         if footer != shortest.ljust(len(footer), b"\0"):  # a longer form of a number has the same value
             raise WireError("its footer is damaged")
-        blocks = data[:-_FOOTER_BYTES]
-        for _ in _read_entries(_read_block(blocks, name, *places[:2]), _Keys.of(data)):  # the metaindex
+        blocks, most, end = data[:-_FOOTER_BYTES], _KEY_RATIO * len(data), 0
+        for _ in _read_entries(_read_block(blocks, name, *places[:2]), _Keys(most)):  # the metaindex
             pass
-        keys, end = _Keys.of(data), 0
-        for _, value in _read_entries(_read_block(blocks, name, *places[2:]), _Keys.of(data)):
+        keys = _Keys(most)
+        for _, value in _read_entries(_read_block(blocks, name, *places[2:]), _Keys(most)):
             (offset, size), _ = read_varints(value, 0, 2)
             if offset < end:
                 raise WireError("its blocks overlap")

@@ -35,13 +35,13 @@ class _Pretraining(Program):
 
 def resolve(given: Given) -> Meaning:
     """The phase that the command line and its file ask for."""
-    opts = values.layered(given, flags.TABLE, _SOURCE, flags.FILE_KEYS, flags.IDLE_FILE_KEYS)
+    opts = values.layered(given, _SOURCE, flags.FILE_KEYS, flags.IDLE_FILE_KEYS)
     if not opts["batch_size"]:
         raise UsageError(f"{opts['config']}: batch_size is missing; give --batch-size")
     if opts["pipeline_depth"] <= 1:
         said = "Single-stage pipeline not supported by BERT pretraining."
         raise UsageError(f"{said} pipeline_depth is {opts['pipeline_depth']}, expected 2 or more")
-    keys = phase_keys(opts, flags.TABLE) | values.usual(opts, opts["batches_per_step"])
+    keys = phase_keys(opts) | values.usual(opts, opts["batches_per_step"])
     # A string is never equal to 32 in the program, so that "precision": "32" in a file is 16.
     keys |= {
         "output_dir": opts["checkpoint_path"],

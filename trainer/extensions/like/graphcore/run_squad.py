@@ -14,7 +14,7 @@ _SOURCE = "graphcore/examples 09b7c672"
 
 def resolve(given: Given) -> Meaning:
     """The fine-tuning, the predictions or both, that the command line and its file ask for."""
-    opts = values.layered(given, TABLE, _SOURCE)
+    opts = values.layered(given, _SOURCE)
     for name in ("micro_batch_size", "gradient_accumulation_count"):
         if not opts[name]:
             raise UsageError(f"{opts['config']}: {name} is missing; give --{name.replace('_', '-')}")
@@ -26,7 +26,7 @@ def resolve(given: Given) -> Meaning:
         raise UsageError(
             "One between epochs and num_train_step must be set: give --epochs or --num-train-steps"
         )
-    keys = phase_keys(opts, TABLE) | values.usual(opts, opts["device_iterations"]) | _optimiser(opts)
+    keys = phase_keys(opts) | values.usual(opts, opts["device_iterations"]) | _optimiser(opts)
     keys |= {"task": "squad", "eval_every": 0}
     keys |= _updates(opts) if opts["do_training"] else {}
     keys |= _places(opts)

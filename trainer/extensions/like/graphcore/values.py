@@ -4,12 +4,12 @@ That is a JSON file whose values stand between the program's defaults and its fl
 """
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bertdata.cli.common.program_flags import Flag, Given
+from bertdata.cli.common.program_flags import Given
 from bertdata.config.value_check import check_names, read_object
 from bertdata.errors import UsageError
 from bertdata.io import storage
@@ -17,9 +17,7 @@ from bertdata.io import storage
 _OWN_COPIES = Path(__file__).parent / "configs"
 
 
-def layered(
-    given: Given, table: Sequence[Flag], source: str, used: Collection[str] = (), idle: Collection[str] = ()
-) -> Given:
+def layered(given: Given, source: str, used: Collection[str] = (), idle: Collection[str] = ()) -> Given:
     """The command line's values with the file's between defaults and flags. Warns of what has no effect.
 
     Our copy stands for a published file, configs/NAME.json, that is not there. source: repository and commit
@@ -37,7 +35,7 @@ def layered(
             found = json.loads(copy.read_text(encoding="utf-8"))
         else:
             found = read_object(path)
-    flags = {flag.name: flag for flag in table}
+    flags = {flag.name: flag for flag in given.table}
     check_names(found, {*flags, *used, *idle}, f"{path}: ")
     without = sorted(name for name in found if name in idle or (name in flags and flags[name].idle))
     if without:

@@ -6,10 +6,10 @@ from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.extensions.formats.hub_cache import SIZES
-from trainer.extensions.like.constants import BERT_LARGE, HDF5_DATA, TRANSFORMERS_ADAMW, micro_batch
+from trainer.extensions.like.constants import BERT_LARGE, HDF5_DATA, NVLAMB, TRANSFORMERS_ADAMW, micro_batch
 from trainer.extensions.like.flag_tables import phase_keys
 from trainer.extensions.like.habana.demo_bert_flags import FIRST, LATER
-from trainer.extensions.like.habana.run_pretraining import ALWAYS, packed
+from trainer.extensions.like.habana.run_pretraining import packed
 from trainer.extensions.like.nvidia.run_pretraining import continued, started
 from trainer.extensions.like.program import Meaning, Program
 
@@ -64,8 +64,8 @@ def _pretraining(given: Given) -> Meaning:
 def _phase(given: Given, number: int) -> dict[str, Any]:
     """The keys of a phase, counted from 0."""
     shape = {"model_config": given["config_file"]} if given["config_file"] else BERT_LARGE
-    keys = shape | ALWAYS | _common(given, given["world_size"])
-    keys |= phase_keys(given, PROGRAM.flags("pretraining", given.version).table, number)
+    keys = shape | NVLAMB | {"gelu": "exact"} | _common(given, given["world_size"])
+    keys |= phase_keys(given, number)
     keys |= {
         "train_data": (given["data_dir"] or _USUAL_DATA)[number],
         "max_predictions_per_seq": _MOST_PREDICTIONS[number],
@@ -93,8 +93,7 @@ def _phase(given: Given, number: int) -> dict[str, Any]:
 def _finetuning(given: Given) -> Meaning:
     cards = 8 if given["dist"] and given["world_size"] == 1 else given["world_size"]
     task, steps = given["task_name"], given["max_steps"] or 0
-    keys = TRANSFORMERS_ADAMW | _common(given, cards)
-    keys |= phase_keys(given, PROGRAM.flags("finetuning", given.version).table) | _files(given)
+    keys = TRANSFORMERS_ADAMW | _common(given, cards) | phase_keys(given) | _files(given)
     keys |= {
         "start_from_ckpt": SIZES[given["model_name_or_path"]],
         "gelu": "exact",

@@ -12,7 +12,6 @@ from bertdata.config.value_check import read_object
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.collectives.launchers import find_rank
-from trainer.extensions.like.constants import APEX_DECAY_SKIPS, NVLAMB
 from trainer.extensions.like.flag_tables import idle_flags, with_rows
 from trainer.extensions.like.machine import count_gpus
 from trainer.extensions.like.nvidia.run_pretraining import FLAGS, phase_of
@@ -63,24 +62,13 @@ _LATER = [
 """Version 1.23."""
 
 
-ALWAYS: dict[str, Any] = NVLAMB | {
-    "decay_skips": APEX_DECAY_SKIPS,
-    "gelu": "exact",
-    "keep_checkpoints": 3,
-}
-"""Keys that no flag changes.
-
-FusedLamb is a binary that is given the rate and two groups, of decay 0.01 and 0.0. Its betas, epsilon,
-clipping and trust ratio are taken from NVLAMB, the program's optimiser without --use_fused_lamb.
-"""
-
 _USUAL_MEANS = {128: 1.2, 512: 2.0}
 """Sequences of a pack by length, where the packer's metadata file is missing."""
 
 
 def resolve(given: Given) -> Meaning:
     """The phase that the command line asks for."""
-    keys = phase_of(given, PROGRAM.flags(version=given.version).table) | _device(given)
+    keys = phase_of(given) | _device(given)
     keys |= {"gelu": "exact", "log_every": _whole(given, "log_freq"), "steps": _whole(given, "max_steps")}
     if given.values.get("enable_packed_data_mode"):
         keys |= packed(given, keys["accumulation"], _read_mean(given))

@@ -6,9 +6,10 @@ together is 6e-3 and 4e-3. The program sets no seed.
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from bertdata.cli.common.program_flags import SWITCH, Flag, Given
+from trainer.extensions.like.flag_tables import idle_flags
 from trainer.extensions.like.habana_tf.finetuning import finetuning
 from trainer.extensions.like.habana_tf.pretraining import SIZES, pretraining
 from trainer.extensions.like.program import Meaning, Program
@@ -50,11 +51,10 @@ _SCRIPT = [
     Flag("--dataset_path", default="./dataset/", meaning="directory of the data"),
     Flag("--init_checkpoint_path", default="", meaning="overfit: directory of VARIANT/model.ckpt-0"),
     Flag("--checkpoint_folder", meaning="fine-tuning: directory of the weights to start from"),
-    Flag("--bf16_config_path", idle=True, meaning="the device chooses the operations in bf16"),
+    *idle_flags("the device chooses the operations in bf16", str, "--bf16_config_path"),
+    *idle_flags("", bool, "--enable_scoped_allocator= --horovod_hierarchical_allreduce="),
     Flag("--kubernetes_run", bool, False, "mpirun starts the command; any value is true"),
     Flag("--run_phase2", bool, False, "Kubernetes: phase 2 of several workers; any value is true"),
-    Flag("--enable_scoped_allocator", bool, False, idle=True),
-    Flag("--horovod_hierarchical_allreduce", bool, False, idle=True),
 ]  # fmt: skip
 """demo_bert.py of 0.15.4."""
 
@@ -92,7 +92,6 @@ _WITH_VALUE = ("-d", "--dtype", "-m", "--model", "-o", "--output-dir")
 _HOROVOD = ("-v", "--use_horovod")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class _DemoBert(Program):
     """The program in both forms: of the shell script where the command line has no --command."""
 
@@ -100,8 +99,8 @@ class _DemoBert(Program):
         """The command line's values, the script's under the later program's names, with its defaults."""
         words = list(arguments)
         if version != _SHELL_VERSION and (version or not _is_of_shell(words)):
-            return Program.read(self, words, version)
-        given = Program.read(self, _ordered(words), _SHELL_VERSION)
+            return super().read(words, version)
+        given = super().read(_ordered(words), _SHELL_VERSION)
         named = {"command": given.command, "data_type": given["dtype"], "model_variant": given["model"]}
         later = {flag.name: flag.default for flag in _SCRIPT}
         return replace(given, values=later | given.values | named)

@@ -38,7 +38,7 @@ _FLAGS = with_rows(
 
 def resolve(given: Given) -> Meaning:
     """The training, the evaluation, or both."""
-    keys = phase_of(given, _FLAGS)
+    keys = phase_of(given)
     if given["manual_fp16"]:
         raise UsageError("--manual_fp16: the program has no loss scaling for it in TensorFlow 2")
     if given["num_accumulation_steps"] < 1:

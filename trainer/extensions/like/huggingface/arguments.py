@@ -37,7 +37,17 @@ _HUB = "nothing is sent to the Hub"
 _LOADING = "data are read in this trainer's own way"
 _KEPT = "checkpoints have this trainer's own form"
 
+REFUSED = [
+    Flag("--max_train_samples", int, meaning="refused"),
+    Flag("--max_predict_samples", int, meaning="refused"),
+    Flag("--adafactor", truth, False, "refused: this trainer has no Adafactor"),
+    Flag("--label_smoothing_factor", float, 0.0, "refused unless 0"),
+    Flag("--neftune_noise_alpha", float, meaning="refused"),
+]
+"""Flags that would change the result in a way that this trainer cannot."""
+
 COMMON: list[Flag] = [
+    *REFUSED,
     Flag("--model_name_or_path", key="start_from_ckpt", required=True,
          meaning="model to start from: a directory, or a name that the cache of the Hub has"),
     Flag("--config_name", meaning="description of the model, where it is not the model's own"),
@@ -51,8 +61,6 @@ COMMON: list[Flag] = [
     Flag("--validation_file", key="task_eval_file", meaning="file to evaluate on"),
     Flag("--test_file", key="task_predict_file", meaning="file to write predictions of"),
     Flag("--max_eval_samples", int, meaning="features to evaluate on at most", key="eval_examples"),
-    Flag("--max_train_samples", int, meaning="refused"),
-    Flag("--max_predict_samples", int, meaning="refused"),
     *idle_flags("features are made again where they differ", truth, "--overwrite_cache", default=False),
     *idle_flags("this trainer computes no padding", truth, "--pad_to_max_length", default=True),
     Flag("--output_dir", key="output_dir", required=True, meaning="directory of checkpoints, predictions"),
@@ -88,9 +96,6 @@ COMMON: list[Flag] = [
     Flag("--bf16", truth, False, "precision bf16"),
     Flag("--eval_steps", float, meaning="updates between two evaluations (default: logging_steps)"),
     Flag("--optim", default="adamw_torch", meaning="optimiser: a form of AdamW, or sgd"),
-    Flag("--adafactor", truth, False, "refused: this trainer has no Adafactor"),
-    Flag("--label_smoothing_factor", float, 0.0, "refused unless 0"),
-    Flag("--neftune_noise_alpha", float, meaning="refused"),
     Flag("--resume_from_checkpoint", meaning="continue from the newest checkpoint in output_dir"),
     Flag("--full_determinism", truth, False, "deterministic operations", key="deterministic"),
     Flag("--torch_compile", truth, False, "compile the model", key="compile"),

@@ -3,8 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 from bertdata.cli.common.program_flags import Flag, Given
@@ -13,7 +12,7 @@ from bertdata.io import storage
 from trainer.collectives.launchers import find_launcher
 from trainer.extensions.like.constants import TRANSFORMERS_ADAMW
 from trainer.extensions.like.flag_tables import own_flags, phase_keys, truth
-from trainer.extensions.like.huggingface.arguments import COMMON, spelled
+from trainer.extensions.like.huggingface.arguments import COMMON, REFUSED, spelled
 from trainer.extensions.like.machine import KEEP_ALL, count_gpus, has_checkpoints, is_here
 from trainer.extensions.like.program import Meaning, Program
 
@@ -38,19 +37,10 @@ _ADAMW = (
     *("adamw_hf", "adamw_torch", "adamw_torch_fused", "adamw_torch_xla", "adamw_torch_npu_fused"),
     "adamw_apex_fused",
 )
-_REFUSED = {
-    "adafactor": False,
-    "label_smoothing_factor": 0.0,
-    "neftune_noise_alpha": None,
-    "max_train_samples": None,
-    "max_predict_samples": None,
-}
-"""Flags that would change the result in a way that this trainer cannot, with their defaults."""
 
 
 def _qa(given: Given) -> Meaning:
     """The fine-tuning, the evaluation and the predictions that the command line asks for."""
-    given = _read_booleans(given, _QA_FLAGS)
     files = (given["train_file"], given["validation_file"], given["test_file"])
     name = given["dataset_name"]
     if name is None and not any(files):
@@ -66,16 +56,15 @@ def _qa(given: Given) -> Meaning:
     else:
         given.warn(f"the dataset {name} is not downloaded: append -- --data-dir DIR, with its files in DIR")
     negative = given["version_2_with_negative"] or dataset == "squad_v2"
-    keys = _training_keys(given, _QA_FLAGS)
+    keys = _training_keys(given)
     keys |= {"task": "squad", "version_2_with_negative": negative}
     return Meaning(what=_work(given, keys), phases=[keys])
 
 
 def _glue(given: Given) -> Meaning:
     """The fine-tuning, the evaluation and the predictions that the command line asks for."""
-    given = _read_booleans(given, _GLUE_FLAGS)
     name = given["task_name"] and given["task_name"].lower()
-    keys = _training_keys(given, _GLUE_FLAGS)
+    keys = _training_keys(given)
     if name is not None:
         if name not in _TASKS:
             raise UsageError(f"Unknown task, you should pick one in {','.join(sorted(_TASKS))}")
@@ -119,23 +108,12 @@ def _columns(path: str) -> list[str]:
     return next(csv.reader(io.StringIO(text)), [])
 
 
-def _read_booleans(given: Given, table: Sequence[Flag]) -> Given:
-    """The command line with booleans that stand alone as true, and those of ``--no_`` forms as false."""
-    values = dict(given.values)
-    for flag in table:
-        if flag.kind is truth and values[flag.name] is None and flag.name in given:
-            values[flag.name] = True
-        if flag.name.startswith("no_") and values[flag.name] and flag.name.removeprefix("no_") in values:
-            values[flag.name.removeprefix("no_")] = False
-    return replace(given, values=values)
-
-
-def _training_keys(given: Given, table: Sequence[Flag]) -> dict[str, Any]:
+def _training_keys(given: Given) -> dict[str, Any]:
     """The keys that the flags of both programs set."""
-    if refused := [name for name, default in _REFUSED.items() if given[name] != default]:
-        raise UsageError(
-            f"{refused[0]} is {given[refused[0]]}: this trainer has nothing like it; leave it out"
-        )
+    for flag in REFUSED:
+        if given[flag.name] != flag.default:
+            found = f"{flag.name} is {given[flag.name]}"
+            raise UsageError(f"{found}: this trainer has nothing like it; leave it out")
     if given["fp16"] and given["bf16"]:
         raise UsageError("At most one of fp16 and bf16 can be True, but not both")
     resumes = given["resume_from_checkpoint"] not in (None, "", "False", "false")
@@ -143,7 +121,7 @@ def _training_keys(given: Given, table: Sequence[Flag]) -> dict[str, Any]:
     if continues and given["do_train"]:
         given.warn(f"{given['output_dir']}: has checkpoints, so that the run continues from the newest")
     reports = given["report_to"] or ()
-    keys = TRANSFORMERS_ADAMW | phase_keys(given, table)
+    keys = TRANSFORMERS_ADAMW | phase_keys(given)
     keys |= {
         **_devices(given),
         "gelu": "exact",

@@ -35,9 +35,9 @@ _TABLE = [
     Flag("--num_gpus", integer, 0, "GPUs of this machine; 0: the processor"),
     Flag("--steps_per_update", integer, 1, "micro-steps of an update"),
     Flag("--keep_checkpoint_max", integer, 5, "newest checkpoints that are kept"),
-    Flag("--lamb_weight_decay_rate", float, 0.01, "LAMB: weight decay"),
-    Flag("--lamb_beta_1", float, 0.9, "LAMB: decay rate of the first moment"),
-    Flag("--lamb_beta_2", float, 0.999, "LAMB: decay rate of the second moment"),
+    Flag("--lamb_weight_decay_rate", float, 0.01, "LAMB: weight decay", key="weight_decay"),
+    Flag("--lamb_beta_1", float, 0.9, "LAMB: decay rate of the first moment", key="beta1"),
+    Flag("--lamb_beta_2", float, 0.999, "LAMB: decay rate of the second moment", key="beta2"),
     Flag("--log_epsilon", float, -6.0, "LAMB: epsilon as a power of ten"),
     Flag("--clip_by_global_norm_after_gradient_allreduce", boolean, False,
          "LAMB: clip once an update after the reduction, not each replica's micro-batches"),
@@ -57,7 +57,7 @@ def _training(given: Given) -> Meaning:
     machine = _machine_keys(given)
     micro_steps = max(1, given["steps_per_update"])
     size = _of_replica(given, "train_batch_size", machine["world_size"])
-    keys = machine | phase_keys(given, _TABLE) | _optimiser(given, machine["world_size"])
+    keys = machine | phase_keys(given) | _optimiser(given, machine["world_size"])
     keys |= {
         "train_data": given["input_file"],
         "batch_size": size,
@@ -65,19 +65,14 @@ def _training(given: Given) -> Meaning:
         "start_from_ckpt": given["init_checkpoint"] or None,
         "start_moments": False,
         "resume": has_checkpoints(given["output_dir"]),
+        "max_grad_norm": 1.0,
         "lr_schedule": "mlperf",
         "keep_checkpoints": given["keep_checkpoint_max"] or KEEP_ALL,
         "log_every": max(1, LOGGED_STEPS // micro_steps),
     }
     keys |= _steps(given, micro_steps)
     if given["do_eval"]:
-        per_pass = _of_replica(given, "eval_batch_size", machine["world_size"])
-        keys |= {
-            "eval_data": given["input_file"],
-            "eval_every": 0,
-            "eval_batch_size": per_pass,
-            "eval_examples": given["max_eval_steps"] * per_pass,
-        }
+        keys |= _evaluated(given, machine["world_size"]) | {"eval_every": 0}
         given.warn("do_eval with do_train: input_file is trained on and then evaluated on")
     if keys["resume"]:
         given.warn(f"{given['output_dir']}: has checkpoints, so that the run continues from the newest")
@@ -92,22 +87,16 @@ def _optimiser(given: Given, replicas: int) -> dict[str, Any]:
             given.warn(f"adamw does not read {', '.join(idle)}")
         if clips_once:
             given.warn("adamw with clip_by_global_norm_after_gradient_allreduce: nothing is clipped")
-        return {
+        return MOMENTS | {
             "optimiser": "adamw-bert",
-            **MOMENTS,
             "clipping": "none" if clips_once else "per_micro_batch",
-            "max_grad_norm": 1.0,
         }
     if clips_once and replicas > 1:
         given.warn("the program clips the sum of the replicas' gradients to 1, this trainer their mean")
     return {
         "optimiser": "lamb-mlperf",
-        "beta1": given["lamb_beta_1"],
-        "beta2": given["lamb_beta_2"],
         "optimiser_epsilon": 10.0 ** given["log_epsilon"],
-        "weight_decay": given["lamb_weight_decay_rate"],
         "clipping": "per_update" if clips_once else "per_micro_batch",
-        "max_grad_norm": 1.0,
     }
 
 
@@ -128,7 +117,7 @@ def _steps(given: Given, micro_steps: int) -> dict[str, Any]:
 def _evaluation(given: Given) -> Meaning:
     """The evaluation that the command line asks for."""
     machine = _machine_keys(given)
-    size = _of_replica(given, "eval_batch_size", machine["world_size"])
+    evaluated = _evaluated(given, machine["world_size"])
     micro_steps = max(1, given["steps_per_update"])
     until = given["num_train_steps"] // micro_steps
     named = find_named_step(given["output_dir"])
@@ -141,19 +130,8 @@ def _evaluation(given: Given) -> Meaning:
         "results": "eval_results.txt in output_dir",
     }
     if given["use_tpu"]:
-        settings["eval_batch_size_per_core"] = size
-    keys = (
-        machine
-        | phase_keys(given, _TABLE)
-        | {
-            "do_train": False,
-            "eval_data": given["input_file"],
-            "eval_batch_size": size,
-            # Each replica reads max_eval_steps of its own batches, and all read the same records.
-            "eval_examples": max(1, given["max_eval_steps"] * size),
-            "steps": max(1, until),
-        }
-    )
+        settings["eval_batch_size_per_core"] = evaluated["eval_batch_size"]
+    keys = machine | phase_keys(given) | evaluated | {"steps": max(1, until)}
     if named is None:
         keys["start_from_ckpt"] = start
         which = f"the newest in output_dir, and each newer one, until one of step >= {until} was evaluated"
@@ -170,9 +148,16 @@ def _evaluation(given: Given) -> Meaning:
         which = f"that of step {step} in output_dir, once: the file checkpoint there names it"
         settings |= {"checkpoint": which, "poll": False, "resume_step": step}
         what = f"the checkpoint of step {step:,}"
-    sizes = f"{machine['world_size']} x {size:,} in a step"
+    sizes = f"{machine['world_size']} x {keys['eval_batch_size']:,} in a step"
     what = f"evaluation of {what}, {keys['eval_examples']:,} examples, {sizes}, {machine['device']}"
     return Meaning(what=what, phases=[keys], evaluate=settings)
+
+
+def _evaluated(given: Given, count: int) -> dict[str, Any]:
+    """The keys of an evaluation. Each replica reads its own batches, and all read the same records."""
+    size = _of_replica(given, "eval_batch_size", count)
+    most = max(1, given["max_eval_steps"] * size)
+    return {"eval_data": given["input_file"], "eval_batch_size": size, "eval_examples": most}
 
 
 def _named_checkpoint(output_dir: str, named: int, step: int, start: str | None) -> dict[str, Any]:

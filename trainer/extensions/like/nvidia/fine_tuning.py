@@ -11,7 +11,7 @@ from bertdata.cli.common.program_flags import SWITCH, Flag, Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.collectives.launchers import find_rank
-from trainer.extensions.like.constants import CLIPPED, micro_batch
+from trainer.extensions.like.constants import CLIPPED, MOMENTS, micro_batch
 from trainer.extensions.like.flag_tables import own_flags, phase_keys, rows_of
 from trainer.extensions.like.nvidia.run_pretraining import FLAGS, ONE_GPU
 from trainer.extensions.like.program import Meaning, Program, require_files, require_work, work_of
@@ -64,11 +64,8 @@ _GLUE_FLAGS = [
     Flag("--server_port", default="", idle=True, meaning="for a debugger"),
 ]  # fmt: skip
 
-_ADAM: dict[str, Any] = {
+_ADAM: dict[str, Any] = MOMENTS | {
     "optimiser": "adamw-bert",  # without bias correction, as apex FusedAdam is called and BertAdam is
-    "beta1": 0.9,
-    "beta2": 0.999,
-    "weight_decay": 0.01,
     "decay_skips": ["bias", "LayerNorm.bias", "LayerNorm.weight"],
     "lr_schedule": "nvidia-linear",
 }
@@ -81,7 +78,7 @@ def _squad(given: Given) -> Meaning:
     require_files(given, {"do_train": "train_file", "do_predict": "predict_file"})
     path = given["predict_file"]
     evaluates = given["do_eval"] and given["do_predict"]
-    keys = phase_keys(given, _SQUAD_FLAGS) | _tuning_keys(given, size)
+    keys = phase_keys(given) | _tuning_keys(given, size)
     keys |= {
         "task": "squad",
         "do_eval": evaluates,
@@ -112,7 +109,7 @@ def _glue(given: Given) -> Meaning:
         )
     folder, task = given["data_dir"], given["task_name"]
     file = storage.join(folder, "dev_matched.tsv" if task == "mnli" else "dev.tsv")
-    keys = phase_keys(given, _GLUE_FLAGS) | _tuning_keys(given, size)
+    keys = phase_keys(given) | _tuning_keys(given, size)
     keys |= {
         "task_train_file": storage.join(folder, "train.tsv"),
         "task_eval_file": file,

@@ -6,14 +6,13 @@ rank, -1 without a launcher, to its seed; here each worker derives its own from 
 """
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from bertdata.cli.common.program_flags import SWITCH, Flag, Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.collectives.launchers import find_rank
-from trainer.extensions.like.constants import APEX_DECAY_SKIPS, NVLAMB, micro_batch
+from trainer.extensions.like.constants import NVLAMB, micro_batch
 from trainer.extensions.like.flag_tables import idle_flags, own_flags, phase_keys
 from trainer.extensions.like.program import Meaning, Program
 
@@ -77,7 +76,7 @@ _LATER_FLAGS = [
 
 def resolve(given: Given) -> Meaning:
     """The phase that the command line trains."""
-    keys = phase_of(given, _LATER_FLAGS if given.version else FLAGS) | {
+    keys = phase_of(given) | {
         "device": "cuda",
         "gelu": "tanh",
         "allreduce_post_accumulation_fp16": given["allreduce_post_accumulation"]
@@ -94,15 +93,14 @@ def resolve(given: Given) -> Meaning:
     return Meaning(what=f"phase {2 if keys['phase2'] else 1}", phases=[keys])
 
 
-def phase_of(given: Given, table: Sequence[Flag]) -> dict[str, Any]:
+def phase_of(given: Given) -> dict[str, Any]:
     """The keys that this program and Habana's give a phase by the same flags."""
     count, scale = given["gradient_accumulation_steps"], float(given["init_loss_scale"])
     size = micro_batch(given["train_batch_size"], count)
     if not given["do_train"]:
         raise UsageError("`do_train` must be True.")
-    keys = NVLAMB | phase_keys(given, table) | _start(given)
+    keys = NVLAMB | phase_keys(given) | _start(given)
     keys |= {
-        "decay_skips": APEX_DECAY_SKIPS,
         "precision": "fp16" if given["fp16"] or given["amp"] else "fp32",
         "init_loss_scale": scale,
         "max_loss_scale": max(LARGEST_SCALE, scale),
@@ -110,7 +108,6 @@ def phase_of(given: Given, table: Sequence[Flag]) -> dict[str, Any]:
         "batch_size": size,
         "accumulation": count,
         "world_size": find_rank()[1],
-        "keep_checkpoints": 3,
     }
     if given["skip_checkpoint"]:
         keys["checkpoint_every"] = 0
