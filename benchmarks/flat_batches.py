@@ -13,9 +13,8 @@ import torch
 
 from benchmarks.training import cpu_seconds, ours
 from bertdata.records import ShardLayout
-from trainer.data.batches import Batch, FlatBatch
-from trainer.data.dealing import Rows
-from trainer.data.flat import make_form
+from trainer.data.batches import Batch, FlatBatch, make_form
+from trainer.data.examples import Rows
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.extensions.loading.padded_rows import RowForm

@@ -25,9 +25,8 @@ from bertdata.packing.methods import plan_packs
 from bertdata.packing.plan import PackPlan
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.packed.packs import PackBatch
-from trainer.data.batches import Batch
-from trainer.data.dealing import Rows
-from trainer.data.flat import make_form
+from trainer.data.batches import Batch, make_form
+from trainer.data.examples import Rows
 from trainer.data.generated import GeneratedData, generated_data
 from trainer.data.loader import Loader
 from trainer.data.order import numbers

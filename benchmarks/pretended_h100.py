@@ -26,9 +26,8 @@ from torch.nn import functional as F
 from benchmarks.pretended_card import backend, native_dropout, pretended_card
 from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
-from trainer.data.batches import FlatBatch
-from trainer.data.dealing import Rows
-from trainer.data.flat import make_form
+from trainer.data.batches import FlatBatch, make_form
+from trainer.data.examples import Rows
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices import cuda_losses

@@ -28,9 +28,8 @@ import torch
 from benchmarks.split_cases import LENGTH, MASKED, MEMORY, TIME, Case
 from bertdata.records import ShardLayout
 from trainer.config.settings import Config
-from trainer.data.batches import Batch
-from trainer.data.dealing import Rows
-from trainer.data.flat import make_form
+from trainer.data.batches import Batch, make_form
+from trainer.data.examples import Rows
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.extensions.splitting.divide import with_bandwidths

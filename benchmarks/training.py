@@ -20,9 +20,8 @@ from bertdata.dataset.reader import open_dataset
 from trainer.checkpoint.state import State
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import Batch
-from trainer.data.dealing import Rows
-from trainer.data.flat import make_form
+from trainer.data.batches import Batch, make_form
+from trainer.data.examples import Rows
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
 from trainer.extensions.loading.padded_rows import RowForm

@@ -17,9 +17,8 @@ from bertdata.dataset.reader import OpenedDataset, open_dataset
 from trainer.checkpoint.source import open_checkpoint
 from trainer.checkpoint.state import new_state
 from trainer.config.settings import Config
-from trainer.data.batches import Batch
-from trainer.data.dealing import Rows
-from trainer.data.flat import make_form
+from trainer.data.batches import Batch, make_form
+from trainer.data.examples import Rows
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
 from trainer.extensions.finetuning.task_files import make_features

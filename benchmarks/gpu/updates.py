@@ -17,8 +17,7 @@ from bertdata.records import DEFAULT_OBJECTIVE, ShardLayout
 from trainer.checkpoint.state import new_state
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import Batch
-from trainer.data.flat import make_form
+from trainer.data.batches import Batch, make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader, Update
 from trainer.model.bert import count

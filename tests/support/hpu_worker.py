@@ -37,7 +37,7 @@ from trainer.__main__ import main  # noqa: E402
 from trainer.config.model import ModelConfig  # noqa: E402
 from trainer.config.settings import Config  # noqa: E402
 from trainer.data.batches import Batch  # noqa: E402
-from trainer.data.dealing import Rows  # noqa: E402
+from trainer.data.examples import Rows  # noqa: E402
 from trainer.data.generated import generated_data  # noqa: E402
 from trainer.data.loader import Loader  # noqa: E402
 from trainer.devices.device import Device, find_device  # noqa: E402

@@ -15,10 +15,9 @@ from tests.support.ordered_sums import PipelinedSums
 from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import Batch
-from trainer.data.dealing import Rows
+from trainer.data.batches import Batch, make_form
 from trainer.data.evaluation import evaluation_batches, make_evaluation_form
-from trainer.data.flat import make_form
+from trainer.data.examples import Rows
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cpu import Cpu

@@ -144,7 +144,11 @@ class Config:
 
     def find_warmup(self, steps: int) -> Warmup:
         """The warm-up of a training of so many updates. SettingsError where it does not end in them."""
-        return self.schedule_kind.find_warmup(self.schedule.warmup, steps)
+        found = Warmup.of(self.schedule.warmup, steps)
+        wanted = f"expected fewer than steps ({steps}); for a short trial run give steps_this_run"
+        ends = found.updates < steps or self.schedule_kind.may_end_in_warmup
+        check(ends, f"warmup is {found.updates} updates, {wanted}")
+        return found
 
     def make_schedule(self, workers: int) -> Schedule:
         """The learning rate as a function of the update, counted from 0."""

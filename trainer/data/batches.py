@@ -1,19 +1,34 @@
-"""Batches of tensors: what the model asks of every batch, and the flat one."""
+"""Batches of tensors: what the model asks of every batch, and flat ones, made of gathered examples."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from bertdata.examples.columns import Array
+from trainer.data.budgets import Budget, Budgets, find_budgets
+from trainer.data.examples import GatheredExamples, Rows, gather
+from trainer.data.order import group_size
+from trainer.registry import find
+
+_MOST_LISTED = 8  # budgets named in the log
 
 Targets = Mapping[str, Tensor]
 """A task's own columns by name, int32, zeros for what is missing.
 
 (B,), of packs (B, K): one value an example, or its number of items under the name of their end offsets.
 (B, most), of packs (B, K, most): its items. A column with an item for each id has the shape of input_ids.
+"""
+
+FlatAttention = Callable[..., Tensor]
+"""Attention of each token to the tokens of its own sequence, as each device implements it.
+
+Called with query, key and value, (T, heads, head size) each; ends: (N + 1,) int32, 0 and then the row after
+each of the N sequences, some of which may be empty; longest: no sequence has more tokens; dropout, scale and
+reach as of ``Sequences.attend``. Returns the attended values, of the same shape.
 """
 
 
@@ -25,7 +40,7 @@ class Sequences:
 
     one_product = True
 
-    def __init__(self, ends: Tensor, longest: int, attention: Callable[..., Tensor]) -> None:
+    def __init__(self, ends: Tensor, longest: int, attention: FlatAttention) -> None:
         self.ends, self.longest, self.attention = ends, longest, attention
 
     def attend(
@@ -37,7 +52,7 @@ class Sequences:
         scale: float | None = None,
         reach: int | None = None,
     ) -> Tensor:
-        """The attended values, (tokens, heads, head size) like query, key and value.
+        """The attended values.
 
         scale: the factor of query times key; None stands for (head size)^-1/2. reach: tokens that a token
         sees on each side; None: its whole sequence.
@@ -64,16 +79,12 @@ class Batch:
     positions: Callable[[], Tensor]  # (tokens,): each token's position in its sequence
     starts: Callable[[], Tensor]  # (sequences,): the row of each sequence's first token
     masked: Callable[[], Tensor]  # (slots,): the row of each masked slot, used or not
-    sequences: Callable[[Callable[..., Tensor]], Sequences]  # of attention without padding
+    sequences: Callable[[FlatAttention], Sequences]  # of attention without padding
     most_tokens: Callable[[], int]  # the length that no sequence exceeds
     lengths: Callable[[], Array]  # real tokens of each sequence of a batch in host memory, int64
 
     def __len__(self) -> int:
         return len(self.next_sentence_labels)
-
-    def there(self) -> Tensor:
-        """(sequences,): True, or False for one that is missing. Of packs (B, K)."""
-        return self.next_sentence_labels >= 0
 
     def tensors(self) -> dict[str, Tensor]:
         """The tensors that are there, by name and in order, without the task's own columns."""
@@ -124,7 +135,7 @@ class FlatBatch(Batch):
     def masked(self) -> Tensor:
         return self.masked_lm_rows
 
-    def sequences(self, attention: Callable[..., Tensor]) -> Sequences:
+    def sequences(self, attention: FlatAttention) -> Sequences:
         return Sequences(self.ends, self.longest, attention)
 
     def most_tokens(self) -> int:
@@ -132,10 +143,122 @@ class FlatBatch(Batch):
 
     def lengths(self) -> Array:
         ends = self.ends.numpy().astype(np.int64)
-        real = int(ends.searchsorted(self.tokens, "right"))  # later ones are padding's
-        found: Array = ends[1:real] - ends[: real - 1]
-        return found
+        return np.diff(ends[: ends.searchsorted(self.tokens, "right")])  # later ones are padding's
 
 
 Prepare = Callable[[Any], Any]
 """The device's preparation of a batch in the loader's thread, as pinning its memory. Returns one like it."""
+
+
+def make_form(
+    rows: Rows,
+    *,
+    batch_size: int,
+    padded: bool = False,
+    token_budget: int | None = None,
+    micro_batches: int = 1,
+    few_widths: bool = False,
+) -> "Form":
+    """The form of a Loader's batches of these rows: flat, with budgets that suit them, or padded rows.
+
+    batch_size: rows of a micro-batch. token_budget: that of ``budgets.find_budgets``. micro_batches: of all
+    workers in an update. few_widths: padded rows from bins have at most as many widths as there are bins.
+    """
+    if padded:
+        form: Form = find("batches", "of padded rows")(rows, few_widths)
+        return form
+    group = group_size(micro_batches, batch_size) if rows.by_lengths else 1
+    sizes, layout = rows.sizes(), rows.layout
+    found = find_budgets(sizes, layout, batch_size, token_budget=token_budget, group=group, bins=rows.bins)
+    return Form(found)
+
+
+class Form:
+    """Batches made of gathered examples: here all tokens in one row, padded to one of the budgets."""
+
+    def __init__(self, budgets: Budgets) -> None:
+        self.budgets = budgets
+
+    def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[Any]:
+        """The gathered examples, ``size`` rows to a batch, of which the last is filled with missing ones.
+
+        None at all make one batch. prepare: called with each, or with many at once.
+        """
+        assert size == self.budgets.batch_size, f"budgets are for {self.budgets.batch_size}, not {size}"
+        for start in range(0, max(gathered.rows, 1), size):
+            yield prepare(flatten(gathered.cut(start, start + size), self.budgets))
+
+    def blanks(self) -> Iterator[Any]:
+        """A batch of missing examples of each usual shape. None where all batches have the same shape."""
+        for budget in reversed(self.budgets.usual):  # the largest first: its memory serves the others
+            yield flatten(gather([], self.budgets.layout, np.arange(0)), self.budgets, budget)
+
+    @property
+    def sizes_vary(self) -> bool:
+        """True if batches are of several sizes, counted in tokens."""
+        return len({budget.tokens for budget in self.budgets.budgets}) > 1
+
+    def describe(self) -> str:
+        """The form in a few words, for the log."""
+        sizes = list(dict.fromkeys(f"{budget.tokens:,}" for budget in self.budgets.budgets))
+        if len(sizes) > _MOST_LISTED:
+            return f"flat, padded to one of {len(sizes)} sizes from {sizes[0]} to {sizes[-1]} tokens"
+        listed = f"{', '.join(sizes[:-1])} or {sizes[-1]}" if len(sizes) > 1 else sizes[0]
+        return f"flat, padded to {listed} tokens"
+
+
+def flatten(gathered: GatheredExamples, budgets: Budgets, budget: Budget | None = None) -> FlatBatch:
+    """A batch of the gathered examples, in at most ``budgets.batch_size`` rows. It does not show the rows.
+
+    budget: by default the smallest that fits. The last sequences of ``ends`` share the padding in near
+    equal parts.
+    """
+    lengths, masks = gathered.lengths, gathered.masks
+    tokens, masked = int(lengths.sum()), int(masks.sum())
+    budget = budget or budgets.find(tokens, masked, len(gathered))
+    ends = _ends(lengths, tokens, budget)
+    sizes, starts = np.diff(ends), ends[:-1]
+    positions = np.arange(budget.tokens, dtype=np.int32) - np.repeat(starts, sizes)
+    segment_lengths = np.full(budget.sequences, gathered.layout.max_seq_length, np.int32)
+    segment_lengths[: len(gathered)] = gathered.segment_lengths
+    first_rows = np.zeros(budgets.examples, np.int32)
+    first_rows[: len(gathered)] = starts[: len(gathered)]
+    labels = np.full(budgets.examples, -1, np.int32)
+    labels[: len(gathered)] = gathered.pair_labels
+    used = np.arange(gathered.ids.shape[1], dtype=np.int32) < lengths[:, np.newaxis]
+    in_use = np.arange(gathered.labels.shape[1], dtype=np.int32) < masks[:, np.newaxis]
+    rows = gathered.positions + starts[: len(gathered), np.newaxis]
+    arrays = {
+        "input_ids": _padded(gathered.ids[used], budget.tokens),
+        "token_type_ids": (positions >= np.repeat(segment_lengths, sizes)).astype(np.int32),
+        "position_ids": positions,
+        "ends": ends,
+        "first_rows": first_rows,
+        "masked_lm_rows": _padded(rows[in_use], budget.masks),
+        "masked_lm_ids": _padded(gathered.labels[in_use], budget.masks),
+        "masked_lm_weights": (np.arange(budget.masks) < masked).astype(np.float32),
+        "next_sentence_labels": labels,
+    }
+    tensors: dict[str, Any] = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    targets = {name: _padded(values, budgets.examples) for name, values in gathered.targets.items()}
+    targets |= {name: _padded(one[used], budget.tokens) for name, one in gathered.token_targets.items()}
+    longest = gathered.layout.max_seq_length
+    own = {name: torch.from_numpy(values) for name, values in targets.items()}
+    return FlatBatch(**tensors, longest=longest, tokens=tokens, targets=own)
+
+
+def _ends(lengths: Array, tokens: int, budget: Budget) -> Array:
+    """0, then the row after each sequence: the examples, then those of padding."""
+    count = len(lengths)
+    ends = np.zeros(budget.sequences + 1, np.int32)
+    np.cumsum(lengths, out=ends[1 : count + 1])
+    parts = budget.sequences - count
+    padding = budget.tokens - tokens
+    ends[count + 1 :] = tokens + padding * np.arange(1, parts + 1) // max(parts, 1)
+    return ends
+
+
+def _padded(values: Array, size: int) -> Array:
+    padded = np.zeros((size, *values.shape[1:]), np.int32)
+    padded[: len(values)] = values
+    return padded

@@ -9,10 +9,9 @@ import numpy as np
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.examples import columns
 from bertdata.records import ShardLayout
-from trainer.data.batches import Batch
+from trainer.data.batches import Batch, Form
 from trainer.data.budgets import find_budgets, sample_sizes
 from trainer.data.examples import CompactExamples, gather
-from trainer.data.flat import Form
 from trainer.data.loader import Prefetcher
 from trainer.registry import find
 

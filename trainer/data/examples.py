@@ -1,22 +1,22 @@
-"""Decoded examples without padding, their decoding in threads, and examples gathered for batches."""
+"""The examples of a training: decoded without padding, in rows that are dealt, and gathered for batches."""
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from bertdata.dataset.reader import OpenedDataset, Shard
-from bertdata.errors import ShardError
 from bertdata.examples import columns, groups
 from bertdata.examples.columns import Array
 from bertdata.examples.objectives import find_objective
 from bertdata.records import IDS_ENDS, ColumnGroup, ExampleBatch, ShardLayout
+from trainer.config.settings import Config
+from trainer.data.budgets import ExampleSizes, sample_sizes
+from trainer.data.order import Dealer, OwnRows, Position
+from trainer.registry import find
 
-_THREADS = 2
 _COLUMNS = ("ids", "positions", "labels", "lengths", "segment_lengths", "masks", "pair_labels")
 
 
@@ -97,44 +97,38 @@ class GatheredExamples:
         """A view of the examples of rows ``start`` to ``stop``."""
         first, last = (int(self.row_ends[row - 1]) if row else 0 for row in (start, min(stop, self.rows)))
         own: dict[str, Any] = {name: getattr(self, name)[first:last] for name in _COLUMNS}
-        both = [self.targets, self.token_targets]
-        targets, of_tokens = ({name: one[first:last] for name, one in each.items()} for each in both)
-        ends = self.row_ends[start:stop] - first
-        return replace(self, **own, row_ends=ends, targets=targets, token_targets=of_tokens)
+        for name in ("targets", "token_targets"):
+            own[name] = {column: values[first:last] for column, values in getattr(self, name).items()}
+        return replace(self, **own, row_ends=self.row_ends[start:stop] - first)
 
 
 def gather(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Array) -> GatheredExamples:
-    """The examples of some rows, whose places the pieces fill. row_ends: the example after each row."""
+    """The examples of some rows, whose places the pieces fill. row_ends: the example after each row.
+
+    Without masks they have none, without a segment all ids are in one.
+    """
     kind = find_objective(layout.objective).batch_type
     count = int(row_ends[-1]) if len(row_ends) else 0
-    shapes = {
-        item.name: count if item.ends is None else (count, width_of(kind, item.ends, layout))
-        for item in kind.columns()
-    }
-    made: dict[str, Any] = {name: np.empty(shape, np.int32) for name, shape in shapes.items()}
+    made: dict[str, Any] = {}
+    for item in kind.columns():
+        shape = count if item.ends is None else (count, width_of(kind, item.ends, layout))
+        made[item.name] = np.empty(shape, np.int32)
     for held, numbers, places in pieces:
         for name, values in held.take(numbers).items():
             made[name][places] = values
-    return gathered_of(made, kind, layout, row_ends)
-
-
-def gathered_of(
-    made: dict[str, Array], kind: type[ExampleBatch], layout: ShardLayout, row_ends: Array
-) -> GatheredExamples:
-    """The examples of these columns. Without masks they have none, without a segment all ids are in one."""
-    lengths = made[IDS_ENDS]
-    none = np.zeros((len(lengths), layout.max_predictions_per_seq), np.int32)
-    masks = groups.Masks(none, none, np.zeros_like(lengths))
-    if groups.has_group(kind, groups.MASKS):
-        masks = groups.Masks(*(made[name] for name in groups.mask_names(kind)))
-
-    def column_of(group: ColumnGroup, without: Array) -> Array:
-        return made[groups.only_column(kind, group).name] if groups.has_group(kind, group) else without
-
     own = [item for item in kind.columns() if item.group not in groups.PAIRS]
     for item in own:
         if item.ends not in (None, IDS_ENDS):  # behind an example's items stand those of others
             made[item.name] *= np.arange(made[item.name].shape[1]) < made[item.ends][:, np.newaxis]
+
+    def column_of(group: ColumnGroup, without: Array) -> Array:
+        return made[groups.only_column(kind, group).name] if groups.has_group(kind, group) else without
+
+    lengths, none = made[IDS_ENDS], np.zeros(count, np.int32)
+    no_slots = np.zeros((count, layout.max_predictions_per_seq), np.int32)
+    masks = groups.Masks(no_slots, no_slots, none)
+    if groups.has_group(kind, groups.MASKS):
+        masks = groups.Masks(*(made[name] for name in groups.mask_names(kind)))
     return GatheredExamples(
         layout=layout,
         ids=made["ids"],
@@ -143,62 +137,72 @@ def gathered_of(
         lengths=lengths,
         segment_lengths=column_of(groups.SEGMENT, lengths),
         masks=masks.ends,
-        pair_labels=column_of(groups.PAIR_LABEL, np.zeros_like(lengths)),
+        pair_labels=column_of(groups.PAIR_LABEL, none),
         row_ends=row_ends,
         targets={item.name: made[item.name] for item in own if item.ends != IDS_ENDS},
         token_targets={item.name: made[item.name] for item in own if item.ends == IDS_ENDS},
     )
 
 
-class Decoder:
-    """The files that are in use or will be soon, decoded in threads, and the lengths of files' examples.
+@dataclass(frozen=True)
+class Rows:
+    """The rows that the order of a training deals: here the stored examples, each in a row of its own.
 
-    decode: makes the examples of a file. kept_lengths: files whose lengths are remembered.
+    ``trainer.extensions.loading`` has the others. masks: those drawn when examples are gathered, None for
+    stored ones. bins: length bins that a micro-batch's rows are drawn from.
     """
 
-    def __init__(
-        self, data: OpenedDataset, decode: Callable[[Shard], CompactExamples], kept_lengths: int
-    ) -> None:
-        self._data, self._decode = data, decode
-        self._files: dict[int, Future[CompactExamples]] = {}
-        self._in_use: set[int] = set()
-        self._threads = ThreadPoolExecutor(_THREADS)
-        self.lengths = lru_cache(maxsize=kept_lengths)(self._find_lengths)
+    data: OpenedDataset
+    masks: Any = None
+    bins = 1
 
-    def start(self, now: Iterable[int], coming: Iterable[int]) -> None:
-        """Start decoding the files of both. Drop files that were used and are in neither."""
-        used = list(now)
-        needed = dict.fromkeys([*used, *coming])  # a set that keeps this order
-        for file in self._in_use - needed.keys():
-            del self._files[file]
-        for file in needed:
-            self._submit(file)
-        self._in_use = set(used)
+    @property
+    def layout(self) -> ShardLayout:
+        return self.data.layout
 
-    def file(self, number: int) -> CompactExamples:
-        """The examples of a file that ``start`` was asked for."""
-        return self._files[number].result()
+    @property
+    def examples_per_row(self) -> float:
+        """The examples of a row on average."""
+        return 1.0
 
-    def close(self) -> None:
-        """End the threads."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+    @property
+    def by_lengths(self) -> bool:
+        """True if rows are dealt such that micro-batches have near equal tokens."""
+        return self.data.has_lengths
 
-    def _find_lengths(self, number: int) -> Array:
-        """The tokens of a file's examples, from the file itself where the dataset has no lengths.
+    def micro_batches(self, config: Config, copies: int, examples_per_row: float) -> tuple[int, int]:
+        """(rows of a micro-batch, micro-batches of a copy of the model in an update)."""
+        return config.update.micro_batches(copies)
 
-        ShardError names the first example that is longer than the layout allows.
+    def describe(self, update: str) -> str:
+        """The rows in words, for checkpoints: a position in the order belongs to one kind of rows.
+
+        update: its micro-batches in words.
         """
-        shard, most = self._data.shards[number], self._data.layout.max_seq_length
-        if not self._data.has_lengths:
-            self._submit(number)
-            self._in_use.add(number)
-            return self.file(number).lengths
-        found = np.asarray(self._data.lengths(shard))
-        if len(wrong := np.flatnonzero((found > most) | (found == 0))):
-            record = f"{shard.lengths_path}: record {wrong[0]}"
-            raise ShardError(f"{record}: {found[wrong[0]]} tokens, expected 1 to {most}")
-        return found
+        return "as stored"
 
-    def _submit(self, number: int) -> None:
-        if number not in self._files:
-            self._files[number] = self._threads.submit(self._decode, self._data.shards[number])
+    def sizes(self) -> ExampleSizes:
+        """The sizes of a sample of the rows."""
+        return sample_sizes(self.data, self.masks.masked if self.masks else None)
+
+    def decode(self, shard: Shard) -> CompactExamples:
+        return CompactExamples(self.data.batches(shard), self.data.layout)
+
+    def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
+        """A worker's rows from the position on, without end. DatasetError where there is no such position."""
+        return dealer.find(start)
+
+    def expand(self, own: OwnRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
+        """The examples of a worker's rows, a piece for each of the parts, and the example after each row."""
+        return pieces, np.arange(sum(len(part.rows) for part in own.parts)) + 1
+
+
+def find_rows(config: Config, data: OpenedDataset) -> Rows:
+    """The configured rows of a dataset. SettingsError where it cannot have them."""
+    masking = config.masking_at_load
+    rows: Rows = find("rows", masking)(config, data) if masking else Rows(data)
+    if config.keys["bins"] or config.keys["pack_on_load"]:
+        rows = find("rows", "made at load")(config.others["loading"], rows)
+    elif data.layout.packing is not None:
+        rows = find("rows", "of packs")(data, rows.masks)
+    return rows

@@ -1,29 +1,30 @@
-"""Batches for training, made in a thread before they are asked for."""
+"""Batches for training, made in a thread before they are asked for, of files decoded in others."""
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from bertdata.errors import DatasetError
-from trainer.data.batches import Prepare
-from trainer.data.dealing import Deal, Dealer, OwnRows, Rows
-from trainer.data.examples import Decoder, GatheredExamples, gather
-from trainer.data.flat import Form
-from trainer.data.order import Order, Position
+import numpy as np
+
+from bertdata.errors import DatasetError, ShardError
+from bertdata.examples.columns import Array
+from trainer.data.batches import Form, Prepare
+from trainer.data.examples import CompactExamples, GatheredExamples, Rows, gather
+from trainer.data.order import Dealer, Order, OwnRows, Position
 from trainer.registry import find
 
 _ROWS_AT_ONCE = 1024  # small updates are gathered several at a time: a NumPy call costs a microsecond
 _PREFETCHED_UPDATES = 2
+_DECODERS = 2  # threads
 
 Item = TypeVar("Item")
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(NamedTuple):
     """One worker's micro-batches for one update, and the position in the order after it."""
 
     batches: Sequence[Any]
@@ -64,7 +65,7 @@ class Loader(Prefetcher[Update]):
     """An endless iterator of updates, from ``position`` on.
 
     An update is workers x accumulation x batch_size consecutive rows of the order. They are dealt to its
-    micro-batches as ``trainer.data.dealing`` says; worker q mod workers computes micro-batch q. An epoch's
+    micro-batches as ``trainer.data.order`` says; worker q mod workers computes micro-batch q. An epoch's
     last update continues in the next epoch.
 
     Each worker decodes the files of the examples among which its own are dealt. In a dataset without
@@ -104,25 +105,20 @@ class Loader(Prefetcher[Update]):
         if files < workers and rank == 0:
             warn(f"{data.name}: {files} files for {workers} workers, so each file is read by several")
         self._rows, self._form, self._prepare = rows, form, prepare
-        self._batch_size, self._accumulation = batch_size, accumulation
-        self._decoder = Decoder(data, rows.decode, kept_lengths=2 * open_files + 2)
-        deal = Deal(
+        self._decoder = Decoder(rows, kept_lengths=2 * open_files + 2)
+        self._dealer = Dealer(
+            order=order,
+            lengths=self._decoder.lengths,
+            by_lengths=rows.by_lengths,
             workers=workers,
             rank=rank,
-            accumulation=accumulation,
+            micro_batches=workers * accumulation,
             batch_size=batch_size,
-            by_lengths=rows.by_lengths,
-        )
-        most_rows = min(max(_ROWS_AT_ONCE, 2 * open_files), total // workers)
-        dealer = Dealer(
-            order=order,
-            deal=deal,
-            lengths=self._decoder.lengths,
             seed=seed,
-            updates=max(1, most_rows // deal.offsets.size),
+            most_rows=min(max(_ROWS_AT_ONCE, 2 * open_files), total // workers),
             ahead=min(open_files, files) * (total // files) // 4,
         )
-        found = self.find_rows(dealer, start, first_update)
+        found = self.find_rows(self._dealer, start, first_update)
         super().__init__(self._updates(found, first_update), _PREFETCHED_UPDATES)
 
     def find_rows(self, dealer: Dealer, start: Position, update: int) -> Iterator[OwnRows]:
@@ -131,7 +127,7 @@ class Loader(Prefetcher[Update]):
 
     def micro_batches(self, update: int) -> int:
         """This worker's micro-batches of the update."""
-        return self._accumulation
+        return self._dealer.micro_batches // self._dealer.workers
 
     def close(self) -> None:
         """End the threads."""
@@ -141,15 +137,66 @@ class Loader(Prefetcher[Update]):
     def _updates(self, found: Iterator[OwnRows], update: int) -> Iterator[Update]:
         for own in found:
             self._decoder.start(own.now, own.coming)
-            batches = self._form.batches(self._gather(own, update), self._batch_size, self._prepare)
+            batches = self._form.batches(self._gather(own, update), self._dealer.batch_size, self._prepare)
             for position in own.positions:
                 yield Update(list(islice(batches, self.micro_batches(update))), position)
             update += len(own.positions)
 
     def _gather(self, own: OwnRows, update: int) -> GatheredExamples:
         """The examples of this worker's rows. update: number of the first one."""
-        rows, count = self._rows, len(own.positions) * self.micro_batches(update) * self._batch_size
         pieces = [(self._decoder.file(part.file), part.rows, part.targets) for part in own.parts]
-        pieces, ends = rows.expand(own, pieces, count)
-        gathered = gather(pieces, rows.layout, ends)
-        return gathered if rows.masks is None else rows.masks.draw(gathered, own, pieces, update)
+        pieces, ends = self._rows.expand(own, pieces)
+        gathered, masks = gather(pieces, self._rows.layout, ends), self._rows.masks
+        return gathered if masks is None else masks.draw(gathered, own, pieces, update)
+
+
+class Decoder:
+    """The files that are in use or will be soon, decoded in threads, and the lengths of files' examples.
+
+    kept_lengths: files whose lengths are remembered.
+    """
+
+    def __init__(self, rows: Rows, kept_lengths: int) -> None:
+        self._data, self._decode = rows.data, rows.decode
+        self._files: dict[int, Future[CompactExamples]] = {}
+        self._in_use: set[int] = set()
+        self._threads = ThreadPoolExecutor(_DECODERS)
+        self.lengths = lru_cache(maxsize=kept_lengths)(self._find_lengths)
+
+    def start(self, now: Iterable[int], coming: Iterable[int]) -> None:
+        """Start decoding the files of both. Drop files that were used and are in neither."""
+        used = list(now)
+        needed = dict.fromkeys([*used, *coming])  # a set that keeps this order
+        for file in self._in_use - needed.keys():
+            del self._files[file]
+        for file in needed:
+            self._submit(file)
+        self._in_use = set(used)
+
+    def file(self, number: int) -> CompactExamples:
+        """The examples of a file that ``start`` was asked for."""
+        return self._files[number].result()
+
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _find_lengths(self, number: int) -> Array:
+        """The tokens of a file's examples, from the file itself where the dataset has no lengths.
+
+        ShardError names the first example that is longer than the layout allows.
+        """
+        shard, most = self._data.shards[number], self._data.layout.max_seq_length
+        if not self._data.has_lengths:
+            self._submit(number)
+            self._in_use.add(number)
+            return self.file(number).lengths
+        found = np.asarray(self._data.lengths(shard))
+        if len(wrong := np.flatnonzero((found > most) | (found == 0))):
+            record = f"{shard.lengths_path}: record {wrong[0]}"
+            raise ShardError(f"{record}: {found[wrong[0]]} tokens, expected 1 to {most}")
+        return found
+
+    def _submit(self, number: int) -> None:
+        if number not in self._files:
+            self._files[number] = self._threads.submit(self._decode, self._data.shards[number])

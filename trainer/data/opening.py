@@ -8,10 +8,10 @@ from bertdata.dataset.mixture.opening import open_weighted
 from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import OpenedDataset, Split
 from bertdata.dataset.vocabulary import fit_warnings
-from bertdata.errors import SettingsError
 from bertdata.examples.groups import MASKS, count_masks, has_group
 from bertdata.examples.objectives import find_objective
 from trainer.config.model import kind_of
+from trainer.config.section import DataSection, check
 from trainer.config.settings import Config
 from trainer.registry import find
 
@@ -33,31 +33,25 @@ def open_configured(
     directory of training and test files the latter, to evaluate on; else the former. task: the one that
     learns it; None: any of pre-training.
     """
-    model = config.model_settings
-    longest = model.get("max_position_embeddings", kind_of(model)().max_position_embeddings)
     if paths is None:
         generated: OpenedDataset = find("examples", "generated")(config)
         return generated
-    is_dynamic = config.masking_at_load is not None
+    model, is_dynamic = config.model_settings, config.masking_at_load is not None
     data = open_for_training(
         paths,
-        unverified=config.data.unverified,
-        max_seq_length=config.data.max_seq_length,
-        max_predictions_per_seq=None if is_dynamic else config.data.max_predictions_per_seq,
-        max_position_embeddings=longest,
+        replace(config.data, max_predictions_per_seq=None) if is_dynamic else config.data,
+        longest=model.get("max_position_embeddings", kind_of(model)().max_position_embeddings),
         vocabulary_size=model.get("vocab_size", model_vocabulary_size),
-        objective=config.data.objective,
         split="test" if held_out else "training",
         task=task,
     )
     name = data.layout.objective
     may_have_masks = has_group(find_objective(name).batch_type, MASKS)
-    if is_dynamic and not may_have_masks:
-        raise SettingsError(f"{data.name}: the examples of the objective {name} have no masked words to draw")
+    no_words = f"{data.name}: the examples of the objective {name} have no masked words to draw"
+    check(may_have_masks or not is_dynamic, no_words)
     if has_masks(data) or not may_have_masks:
         return data
-    if not is_dynamic:
-        raise SettingsError(f"{data.name}: its examples have no masks; --masking dynamic draws them")
+    check(is_dynamic, f"{data.name}: its examples have no masks; --masking dynamic draws them")
     masked: OpenedDataset = find("masks", "drawn once")(config, data, paths, held_out)
     return masked
 
@@ -126,39 +120,35 @@ def find_verified(config: Config, paths: str | None) -> list[FoundDataset]:
 
 def open_for_training(
     paths: str | Sequence[str],
+    keys: DataSection,
     *,
-    unverified: bool = False,
-    max_seq_length: int | None = None,
-    max_predictions_per_seq: int | None = None,
-    max_position_embeddings: int | None = None,
+    longest: int | None = None,
     vocabulary_size: int | None = None,
-    objective: str | None = None,
     task: str | None = None,
     split: Split | None = None,
 ) -> OpenedDataset:
     """The dataset at the paths, with the model's vocabulary size, if given, in place of its own.
 
-    objective: that of its examples; task: the one that learns them; None: any. paths, split, errors about
-    the data: as of ``open_weighted``. SettingsError for a size other than a given one; test text: longer.
+    longest: the model's max_position_embeddings. task: the one that learns the examples; None: any. paths,
+    split, errors about the data: as of ``open_weighted``. SettingsError for a size other than a given one;
+    test text: longer.
     """
-    data = open_weighted(paths, unverified=unverified, split=split)
+    data = open_weighted(paths, unverified=keys.unverified, split=split)
     layout, tokens, size = data.layout, data.vocabulary_size, vocabulary_size
-    own = find_objective(layout.objective).task
-    ids, masks, longest = layout.max_seq_length, layout.max_predictions_per_seq, max_position_embeddings
-    has, most_masks = f"has the objective {layout.objective}", max_predictions_per_seq
-    made, asked = "was made with", "the configuration says"
-    length = max(ids, max_seq_length or 0) if split == "test" else ids
-    equal = (
-        (objective, layout.objective, f"{has}, the trainer needs {objective}"),
-        (task, own, f"{has}, learned by the task {own}; here it is {task}"),
-        (max_seq_length, length, f"{made} max_seq_length {ids}, {asked} {max_seq_length}"),
-        (most_masks, masks, f"{made} max_predictions_per_seq {masks}, {asked} {most_masks}"),
-    )
-    problems = [problem for given, found, problem in equal if given not in (None, found)]
-    if longest is not None and ids > longest:
-        problems.append(f"sequences of {ids} ids, the model has max_position_embeddings {longest}")
-    if tokens and size is not None and not tokens <= size <= tokens + PADDING_TOKENS:
-        problems.append(f"was made with a vocabulary of {tokens} tokens, the model has vocab_size {size}")
-    if problems:
-        raise SettingsError(f"{data.name}: {problems[0]}")
+    ids, masks, own = layout.max_seq_length, layout.max_predictions_per_seq, find_objective(layout.objective)
+    has, made, asked = f"has the objective {layout.objective}", "was made with", "the configuration says"
+    length, most = keys.max_seq_length, keys.max_predictions_per_seq
+    reached = max(ids, length or 0) if split == "test" else ids
+    for given, found, problem in (
+        (keys.objective, layout.objective, f"{has}, the trainer needs {keys.objective}"),
+        (task, own.task, f"{has}, learned by the task {own.task}; here it is {task}"),
+        (length, reached, f"{made} max_seq_length {ids}, {asked} {length}"),
+        (most, masks, f"{made} max_predictions_per_seq {masks}, {asked} {most}"),
+    ):
+        check(given in (None, found), f"{data.name}: {problem}")
+    problem = f"sequences of {ids} ids, the model has max_position_embeddings {longest}"
+    check(longest is None or ids <= longest, f"{data.name}: {problem}")
+    if tokens and size is not None:
+        problem = f"{made} a vocabulary of {tokens} tokens, the model has vocab_size {size}"
+        check(tokens <= size <= tokens + PADDING_TOKENS, f"{data.name}: {problem}")
     return data if size is None else replace(data, vocabulary_size=size)

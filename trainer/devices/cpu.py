@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from trainer.devices.device import Device
-from trainer.model.layers import EVERY, FlatAttention
+from trainer.model.layers import EVERY
 from trainer.registry import find
 
 _LEVELS = 1 << 16
@@ -27,27 +27,6 @@ Part = tuple[slice, slice]
 """Rows and heads."""
 
 
-class Cpu(Device):
-    """A processor."""
-
-    name = "cpu"
-    process_group = "gloo"
-    bucket_mb = 25
-    fused_step = True
-
-    def seed(self, seed: int) -> None:
-        torch.default_generator.manual_seed(seed)  # torch.manual_seed takes 50 times as long
-
-    @property
-    def attention(self) -> FlatAttention:
-        return cpu_attention
-
-    def describe(self) -> str:
-        compiled = ", compiled" if self.compiles else ""
-        threads = torch.get_num_threads()
-        return f"cpu: {platform.machine()}, {threads} thread{'s' * (threads != 1)}{compiled}"
-
-
 def cpu_attention(
     query: Tensor,
     key: Tensor,
@@ -58,7 +37,7 @@ def cpu_attention(
     scale: float | None = None,
     reach: int | None = None,
 ) -> Tensor:
-    """Attention within each sequence. See ``trainer.model.layers.FlatAttention``.
+    """Attention within each sequence. See ``trainer.data.batches.FlatAttention``.
 
     With dropout, torch's generator gives one seed a call, and the mask follows from it.
     """
@@ -71,6 +50,24 @@ def cpu_attention(
         seed = torch.randint(1 << 62, (1,))
         attended = attend(query, key, value, ends, seed, dropout, scale, reach or EVERY)
     return attended
+
+
+class Cpu(Device):
+    """A processor."""
+
+    name = "cpu"
+    process_group = "gloo"
+    bucket_mb = 25
+    fused_step = True
+    attention = staticmethod(cpu_attention)
+
+    def seed(self, seed: int) -> None:
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed takes 50 times as long
+
+    def describe(self) -> str:
+        compiled = ", compiled" if self.compiles else ""
+        threads = torch.get_num_threads()
+        return f"cpu: {platform.machine()}, {threads} thread{'s' * (threads != 1)}{compiled}"
 
 
 @torch.library.custom_op("bertdata::flat_attention", mutates_args=(), device_types="cpu")

@@ -21,7 +21,6 @@ from trainer.devices.cuda_losses import cross_entropy
 from trainer.devices.device import Device, Result
 from trainer.devices.peaks import find_peak
 from trainer.model.bert import HeadedBert
-from trainer.model.layers import FlatAttention
 from trainer.model.padded_attention import padded_attention
 
 _DETERMINISTIC = (":4096:8", ":16:8")
@@ -81,6 +80,7 @@ class Cuda(Device):
 
     def place(self, model: HeadedBert) -> HeadedBert:
         self._kernel = self._find_kernel(model)
+        self.attention = KERNELS[self._kernel]
         model = super().place(model)
         if self._graphs:  # the next run of a graph overwrites the gradients of this one
             for weight in model.parameters():
@@ -99,10 +99,6 @@ class Cuda(Device):
             # Lets the graphs reuse the memory of the previous run.
             torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
         return super().forward(learner, batch)
-
-    @property
-    def attention(self) -> FlatAttention:
-        return KERNELS[self._kernel]
 
     def _find_kernel(self, model: HeadedBert) -> str:
         """The attention kernel to use. SettingsError where the configured one cannot be used.

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from trainer.model.layers import FlatAttention
+from trainer.data.batches import FlatAttention
 from trainer.model.padded_attention import padded_attention
 
 _NO_BIAS, _NO_CAUSAL_MASK = None, 0

@@ -10,9 +10,8 @@ from torch.profiler import ProfilerActivity
 
 from bertdata.errors import SettingsError
 from trainer.config.settings import Config
-from trainer.data.batches import Batch
-from trainer.model.bert import Bert, HeadedBert, host_memory
-from trainer.model.layers import FlatAttention
+from trainer.data.batches import Batch, FlatAttention
+from trainer.model.bert import Bert, HeadedBert, attend_anywhere, host_memory
 from trainer.model.task import RowLosses
 from trainer.registry import find
 
@@ -37,17 +36,16 @@ class Device:
     needs_rows = False  # batches are padded rows, not flat
     replicas = 1  # copies of the model that one worker drives
     strategy = "replicated"  # the name of the strategy that makes its updates
+    attention: FlatAttention = staticmethod(attend_anywhere)
     row_losses: RowLosses | None = None  # its own classification loss
     updates_per_call = 1  # made by the strategy at a time
     updates_to_compile = 1  # until every graph has been seen
-    averages_in_backward = True  # over the workers, while the backward pass runs
-    own_step = False  # an update ends in a way of its own, which the registry knows
+    own_step = False  # graphs of its own: it averages, and ends an update, after the last backward pass
     fused_step = False  # an update ends in PyTorch's fused kernels, else in plain operations
     step_chunk = 2**22  # about as many weights change at a time, each with 4 more bytes
     casts_once = False  # weights are copied in 16 bits once an update, not in each micro-batch
     compile_mode: str | None = None  # torch.compile's, where it is used
     compiles_always = False  # whatever it runs, without torch.compile
-    seeds_parts = True  # each part of a model that is not compiled may seed its dropout
     idle: tuple[str, ...] = ()  # configuration keys that have no effect on it
     why_chosen = ""  # the reason for which "auto" is this device
 
@@ -91,13 +89,6 @@ class Device:
             # Beyond the limit, 8 by default, graphs of further token budgets would run uncompiled.
             torch._dynamo.config.cache_size_limit = _MOST_GRAPHS
             learner.compile(mode=self.compile_mode, dynamic=False)
-
-    @property
-    def attention(self) -> FlatAttention:
-        """Attention of each token to its own sequence. Called as trainer.model.layers.FlatAttention is."""
-        from trainer.model.padded_attention import padded_attention
-
-        return padded_attention
 
     def prepare(self, batch: Batch) -> Batch:
         """The batch ready for the move to the device, for example pinned. Called in the loader's thread."""

@@ -21,15 +21,13 @@ from torch.utils.checkpoint import checkpoint
 from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig
-from trainer.data.batches import Batch
+from trainer.config.section import check
+from trainer.data.batches import Batch, FlatAttention
 from trainer.model.layers import (
     ACTIVATIONS,
-    Absent,
     Carried,
     Dense,
     Embeddings,
-    Encoder,
-    FlatAttention,
     Layer,
     NormedDense,
 )
@@ -56,12 +54,13 @@ class Bert(nn.Module):
     def __init__(self, config: ModelConfig, pools: bool = True) -> None:
         super().__init__()
         self.embeddings: Any = self.new_embeddings(config)
-        self.encoder = Encoder(self.new_layer(config, number) for number in range(config.num_hidden_layers))
+        layers = (self.new_layer(config, number) for number in range(config.num_hidden_layers))
+        self.encoder: Any = nn.ModuleDict({"layer": nn.ModuleList(layers)})
         self.pooler: Any = Dense(config.hidden_size, config.hidden_size) if pools else None
         self.dropout = config.hidden_dropout_prob
         self.norm_first = config.megatron_residual_connection
         self.longest = config.max_position_embeddings
-        self.attention: FlatAttention = _attend_on_no_device
+        self.attention: FlatAttention = attend_anywhere
         self.seeds: Callable[[int], None] | None = None
         self.recomputes = False
 
@@ -91,13 +90,22 @@ class Bert(nn.Module):
         return normed
 
     def encode(self, batch: Batch, carried: Carried | None = None) -> Carried:
-        """The tokens after this model's last layer. carried: as for ``forward``."""
-        carried = self.embed(batch) if carried is None else carried
+        """The tokens after this model's last layer. carried: as for ``forward``.
+
+        SettingsError for a sequence that is too long.
+        """
+        if (length := batch.most_tokens()) > self.longest:
+            raise SettingsError(
+                f"sequences of {length} ids, at most max_position_embeddings ({self.longest})"
+            )
+        if carried is None:
+            if self.seeds is not None:
+                self.seeds(0)
+            carried = self.embed(batch)
         sequences = self.sequences(batch)
         run = partial(checkpoint, self._run, use_reentrant=False) if self.recomputes else self._run
-        for number, layer in enumerate(self.encoder.layer):
-            if not isinstance(layer, Absent):
-                carried = run(self.seeds, number, carried, sequences)
+        for number in range(len(self.encoder.layer)):
+            carried = run(self.seeds, number, carried, sequences)
         return carried
 
     def _run(
@@ -112,16 +120,6 @@ class Bert(nn.Module):
         return batch.sequences(self.attention)
 
     def embed(self, batch: Batch) -> Carried:
-        """The tokens before the first layer. SettingsError for a sequence that is too long."""
-        if self.seeds is not None:
-            self.seeds(0)
-        if (length := batch.most_tokens()) > self.longest:
-            raise SettingsError(
-                f"sequences of {length} ids, at most max_position_embeddings ({self.longest})"
-            )
-        return self.embedded(batch)
-
-    def embedded(self, batch: Batch) -> Carried:
         """The tokens before the first layer."""
         types = batch.token_type_ids.reshape(-1)
         if self.embeddings.token_type_embeddings.num_embeddings == 1:  # that of both texts of a pair
@@ -153,8 +151,8 @@ def deviation(path: str, config: ModelConfig, deep: tuple[str, ...] = ("output.d
     return config.initializer_range
 
 
-def _attend_on_no_device(*given: Any) -> Tensor:
-    """Attention of a model that no device has placed."""
+def attend_anywhere(*given: Any) -> Tensor:
+    """Attention by PyTorch's own function, for any device."""
     from trainer.model.padded_attention import padded_attention
 
     return padded_attention(*given)
@@ -167,13 +165,10 @@ def host_memory() -> int:
 
 def check_memory(parameters: int) -> None:
     """SettingsError where this machine's memory cannot hold a model of so many weights."""
-    needed = 4 * parameters
-    there = host_memory()
-    if needed > there:
-        raise SettingsError(
-            f"a model of {parameters:,} parameters takes {needed / 2**30:,.1f} GiB, this machine has "
-            f"{there / 2**30:,.1f} GiB; choose a smaller hidden_size, intermediate_size or num_hidden_layers"
-        )
+    needed, there = 4 * parameters, host_memory()
+    sizes = f"takes {needed / 2**30:,.1f} GiB, this machine has {there / 2**30:,.1f} GiB"
+    remedy = "choose a smaller hidden_size, intermediate_size or num_hidden_layers"
+    check(needed <= there, f"a model of {parameters:,} parameters {sizes}; {remedy}")
 
 
 class HeadedBert(nn.Module):
@@ -222,12 +217,10 @@ class HeadedBert(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class Logits:
-    """The output of the heads, and the labels of its rows. M: masked slots. V: the padded vocabulary."""
+    """The output of the heads. M: masked slots. V: the padded vocabulary."""
 
     masked_lm: Tensor  # (M, V); minus infinity for padding of the vocabulary
     next_sentence: Tensor | None  # (B, 2); None: the model has no such head
-    masked_lm_ids: Tensor  # (M,) int64
-    masked_lm_weights: Tensor  # (M,) float32
 
 
 class Predictions(nn.Module):
@@ -259,15 +252,6 @@ class Predictions(nn.Module):
         return self.project(rows, words, F.pad(bias, padding, value=-math.inf))
 
 
-class Heads(nn.Module):
-    """The masked-word head and, with ``pairs``, the next-sentence head, under Hugging Face's names."""
-
-    def __init__(self, config: ModelConfig, pairs: bool = True) -> None:
-        super().__init__()
-        self.predictions = Predictions(config)
-        self.seq_relationship: Any = nn.Linear(config.hidden_size, 2) if pairs else None
-
-
 class BertForMaskedLM(HeadedBert):
     """The encoder with the masked-word head, and random weights. It has no pooler."""
 
@@ -275,11 +259,15 @@ class BertForMaskedLM(HeadedBert):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config, pools=self.pairs)
-        self.cls = Heads(config, self.pairs)
+        self.cls: Any = nn.ModuleDict({"predictions": Predictions(config)})
+        if self.pairs:
+            self.cls["seq_relationship"] = nn.Linear(config.hidden_size, 2)
         self.draw_weights()
 
     def forward(self, batch: Batch, carried: Carried | None = None) -> Logits:
-        """Logits of all masked slots, used or not."""
+        """Logits of all masked slots, used or not, and of all next-sentence pairs, where they are learned."""
+        if self.pairs:
+            return self._logits(batch, *self.bert(batch, carried))
         return self._logits(batch, self.bert.encode(batch, carried).normed)
 
     def _logits(self, batch: Batch, rows: Tensor, pooled: Tensor | None = None) -> Logits:
@@ -288,8 +276,6 @@ class BertForMaskedLM(HeadedBert):
         return Logits(
             masked_lm=self.cls.predictions(masked, self.bert.embeddings.word_embeddings.weight),
             next_sentence=None if pooled is None else self.cls.seq_relationship(pooled),
-            masked_lm_ids=batch.masked_lm_ids.reshape(-1).long(),
-            masked_lm_weights=batch.masked_lm_weights.reshape(-1),
         )
 
 
@@ -297,10 +283,6 @@ class BertForPreTraining(BertForMaskedLM):
     """The encoder with both heads, and random weights."""
 
     pairs = True
-
-    def forward(self, batch: Batch, carried: Carried | None = None) -> Logits:
-        """Logits of all masked slots, used or not, and of all next-sentence pairs."""
-        return self._logits(batch, *self.bert(batch, carried))
 
 
 class Counted(NamedTuple):

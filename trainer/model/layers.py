@@ -1,6 +1,6 @@
 """The layers of the encoder. Their parameters have Hugging Face's names. Sequences have no padding."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -29,10 +29,6 @@ class Carried(NamedTuple):
 
     rows: Tensor
     normed: Tensor
-
-
-class Absent(nn.Module):
-    """In place of a module whose weights another process has."""
 
 
 class Norm(nn.LayerNorm):
@@ -96,15 +92,6 @@ class NormedDense(Dense):
 EVERY = -1
 """The reach of a token that sees its whole sequence, which custom operations take in place of None."""
 
-FlatAttention = Callable[..., Tensor]
-"""Attention of each token to the tokens of its own sequence, as each device implements it.
-
-Called with query, key and value, (T, heads, head size) each; ends: (N + 1,) int32, 0 and then the row after
-each of the N sequences, some of which may be empty; longest: no sequence has more tokens; dropout; and scale:
-the factor of query times key, None for (head size)^-1/2; reach: tokens that a token sees on each side, None
-for its whole sequence. Returns the attended values, of the same shape.
-"""
-
 
 class SelfAttention(nn.Module):
     """Attention with separate query, key and value, each of which has its own LAMB trust ratio.
@@ -165,11 +152,3 @@ class Layer(nn.Module):
         """From this layer's residual and attention input to those of the next layer."""
         rows, normed = self.attention.output.add(self.attention.self(normed, sequences), rows)
         return self.output.add(self.activation(self.intermediate.dense(normed)), rows)
-
-
-class Encoder(nn.Module):
-    """The layers, for Hugging Face's names. Bert runs them."""
-
-    def __init__(self, layers: Iterable[nn.Module]) -> None:
-        super().__init__()
-        self.layer = nn.ModuleList(layers)

@@ -130,7 +130,7 @@ class ModernBert(Bert):
     def sequences(self, batch: Batch) -> RotarySequences:
         return RotarySequences.of(batch.sequences(self.attention), batch.positions(), self.rotary)
 
-    def embedded(self, batch: Batch) -> Carried:
+    def embed(self, batch: Batch) -> Carried:
         rows = self.embeddings(batch.input_ids.reshape(-1))
         return Carried(rows, rows)
 

@@ -17,6 +17,23 @@ if TYPE_CHECKING:
     from trainer.model.evaluation import PretrainingEvaluation
 
 
+def columns_of(metrics: tuple[str, ...], second: str = "") -> Columns:
+    """The columns of masked words, and of a second loss where one is learned beside theirs.
+
+    metrics: loss and accuracy of each. second: the beginning of its names in an evaluation's results.
+    """
+    own = (f"{second}_accuracy", f"{second}_loss") if second else ()
+    return Columns(
+        training={name.replace("accuracy", "acc"): name for name in (*metrics[::2], *metrics[1::2])},
+        evaluation=(
+            *("loss", "masked_lm_accuracy", "masked_lm_loss", *own),
+            *("most_frequent_accuracy", "guess_masked_lm_loss", *(f"guess_{name}" for name in own)),
+        ),
+        shown="mlm_accuracy",
+        target="masked_lm_accuracy",
+    )
+
+
 class MaskedWords(Task):
     """Weighted mean of the masked-word losses.
 
@@ -26,15 +43,7 @@ class MaskedWords(Task):
     name = "masked_words"
     model_class: type[HeadedBert] = BertForMaskedLM
     metrics: tuple[str, ...] = ("mlm_loss", "mlm_accuracy")
-    columns = Columns(
-        training={"mlm_loss": "mlm_loss", "mlm_acc": "mlm_accuracy"},
-        evaluation=(
-            *("loss", "masked_lm_accuracy", "masked_lm_loss"),
-            *("most_frequent_accuracy", "guess_masked_lm_loss"),
-        ),
-        shown="mlm_accuracy",
-        target="masked_lm_accuracy",
-    )
+    columns = columns_of(metrics)
 
     def __init__(self, row_losses: RowLosses | None = None) -> None:
         self._row_losses = row_losses or cross_entropy
@@ -44,7 +53,7 @@ class MaskedWords(Task):
         return cls(row_losses)
 
     def outcome(self, model: Any, batch: Batch) -> Outcome:
-        loss, sums = words_loss(model(batch), self._row_losses)
+        loss, sums = words_loss(model(batch), batch, self._row_losses)
         return Outcome(loss, torch.stack(sums))
 
     def survey(self, data: OpenedDataset) -> dict[str, Any]:
@@ -66,21 +75,7 @@ class Pretraining(MaskedWords):
     name = "pretraining"
     model_class = BertForPreTraining
     metrics = ("mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy")
-    columns = Columns(
-        training={
-            "mlm_loss": "mlm_loss",
-            "nsp_loss": "nsp_loss",
-            "mlm_acc": "mlm_accuracy",
-            "nsp_acc": "nsp_accuracy",
-        },
-        evaluation=(
-            *("loss", "masked_lm_accuracy", "masked_lm_loss"),
-            *("next_sentence_accuracy", "next_sentence_loss", "most_frequent_accuracy"),
-            *("guess_masked_lm_loss", "guess_next_sentence_accuracy", "guess_next_sentence_loss"),
-        ),
-        shown="mlm_accuracy",
-        target="masked_lm_accuracy",
-    )
+    columns = columns_of(metrics, "next_sentence")
 
     def outcome(self, model: Any, batch: Batch) -> Outcome:
         return pretraining_loss(model(batch), batch, self._row_losses)
@@ -136,15 +131,16 @@ def pretraining_loss(logits: Logits, batch: Batch, row_losses: RowLosses = cross
     """
     assert logits.next_sentence is not None
     labels = batch.next_sentence_labels.reshape(-1).long()
-    of_words, words_sums = words_loss(logits, row_losses)
+    of_words, words_sums = words_loss(logits, batch, row_losses)
     pairs = row_losses(logits.next_sentence, labels.clamp(min=0))
     of_pairs, pairs_sums = mean_and_sums(*pairs, labels >= 0)
     return Outcome(of_words + of_pairs, torch.stack([*words_sums, *pairs_sums]))
 
 
-def words_loss(logits: Logits, row_losses: RowLosses) -> tuple[Tensor, list[Tensor]]:
+def words_loss(logits: Logits, batch: Batch, row_losses: RowLosses) -> tuple[Tensor, list[Tensor]]:
     """The loss and the sums of MaskedWords.metrics. Without any masked word the loss is 0."""
-    return mean_and_sums(*row_losses(logits.masked_lm, logits.masked_lm_ids), logits.masked_lm_weights)
+    losses = row_losses(logits.masked_lm, batch.masked_lm_ids.reshape(-1).long())
+    return mean_and_sums(*losses, batch.masked_lm_weights.reshape(-1))
 
 
 def mean_and_sums(losses: Tensor, right: Tensor, weights: Tensor) -> tuple[Tensor, list[Tensor]]:

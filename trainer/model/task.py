@@ -11,6 +11,7 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DataError, SettingsError
 from bertdata.examples.objectives import find_objective, load_own
 from trainer.config.model import ModelConfig
+from trainer.config.section import check
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.opening import open_configured
@@ -117,10 +118,6 @@ class Task(ABC):
     def survey(self, data: OpenedDataset) -> Any:
         """JSON about the dataset, for ``evaluation``. Called on one worker only."""
 
-    def prediction(self, data: OpenedDataset) -> "TaskEvaluation":
-        """The predictions of a dataset without answers. SettingsError where the task makes none."""
-        raise SettingsError(f"task {self.name}: has no predictions of a file")
-
     @abstractmethod
     def evaluation(
         self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
@@ -131,9 +128,8 @@ class Task(ABC):
 def task_of(data: Sequence[OpenedDataset]) -> str:
     """The task of pre-training that learns all of these datasets. SettingsError where there is none."""
     tasks = {task_of_objective(one.layout.objective, f"{one.name}: has the objective"): one for one in data}
-    if len(tasks) > 1:
-        found = " and ".join(f"{one.name} by {name}" for name, one in tasks.items())
-        raise SettingsError(f"one run learns one task, expected data for the same in both phases: {found}")
+    found = " and ".join(f"{one.name} by {name}" for name, one in tasks.items())
+    check(len(tasks) == 1, f"one run learns one task, expected data for the same in both phases: {found}")
     return next(iter(tasks))
 
 
@@ -143,10 +139,9 @@ def task_of_objective(objective: str, found: str) -> str:
     found: the beginning of a SettingsError where there is none.
     """
     name = find_objective(objective).task
-    if not name:
-        raise SettingsError(f"{found} {objective}, which no task of the trainer learns")
-    if find_kind(name).is_fine_tuned:
-        raise SettingsError(f"{found} {objective}: that is learned by python -m trainer finetune")
+    check(bool(name), f"{found} {objective}, which no task of the trainer learns")
+    is_pretraining = not find_kind(name).is_fine_tuned
+    check(is_pretraining, f"{found} {objective}: that is learned by python -m trainer finetune")
     return name
 
 

@@ -13,7 +13,7 @@ from trainer.checkpoint.writing import clean_up
 from trainer.collectives.collective import stop_signals
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.flat import Form
+from trainer.data.batches import Form
 from trainer.data.loader import Loader
 from trainer.errors import StopRequested
 from trainer.report.reporter import Reporter, make_reporter

@@ -6,8 +6,8 @@ from bertdata.errors import SettingsError
 from trainer.checkpoint.state import State
 from trainer.config.settings import Config
 from trainer.config.updates import Schedule
-from trainer.data.dealing import Rows
-from trainer.data.flat import Form, make_form
+from trainer.data.batches import Form, make_form
+from trainer.data.examples import Rows
 from trainer.data.loader import Loader
 from trainer.devices.device import Device
 from trainer.registry import find

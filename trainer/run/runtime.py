@@ -15,7 +15,7 @@ from trainer.collectives.collective import Collective, find_collective
 from trainer.collectives.launchers import find_local_rank, find_rank
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.dealing import Rows, find_rows
+from trainer.data.examples import Rows, find_rows
 from trainer.devices.device import Device, find_device, on_device
 from trainer.errors import ReportedError
 from trainer.model.bert import HeadedBert

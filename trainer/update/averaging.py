@@ -28,7 +28,7 @@ class WorkerAverages:
         self._buckets: GradientBuckets | None = None
         # Not in the backward pass where each micro-batch is averaged or clipped on its own.
         is_once = keys.allreduce_post_accumulation and not worker.config.update.clips_micro_batches
-        if is_once and worker.device.averages_in_backward:
+        if is_once and not worker.device.own_step:
             self._averages_sums = False
             self._buckets = GradientBuckets(weights, workers, worker.device.bucket_mb, self._type, leaves)
 

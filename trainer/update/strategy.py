@@ -83,7 +83,7 @@ def seed_micro_batch(worker: Worker, at: UpdateNumber, number: int) -> None:
     division, device, bert = worker.division, worker.device, worker.model.bert
     micro_batch = division.copy + division.copies * number
     seeds = part_seeds(worker.config.data.seed, at, micro_batch, len(bert.encoder.layer) + 2)
-    if device.seeds_parts and not device.compiles:
+    if not (device.own_step or device.compiles):
         bert.seeds = lambda part: device.seed(seeds[part])
     else:
         device.seed(seeds[0])

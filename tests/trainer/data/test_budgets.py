@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from bertdata.errors import SettingsError
 from bertdata.examples.columns import lengths
 from bertdata.records import ShardLayout
-from trainer.data.batches import FlatBatch
+from trainer.data.batches import FlatBatch, Form
 from trainer.data.budgets import Budgets, ExampleSizes, find_budgets, sample_sizes
-from trainer.data.dealing import Rows
-from trainer.data.flat import Form
+from trainer.data.examples import Rows
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 

@@ -32,9 +32,10 @@ from bertdata.shards.rows import RecordCheck, check_batch
 from tests.support.padded_examples import PaddedExamples, PaddedForm
 from tests.support.plain_objective import NAME as PLAIN
 from tests.support.sample_sets import create, create_mixed
+from trainer.config.section import DataSection
 from trainer.config.settings import Config
-from trainer.data.dealing import Rows
 from trainer.data.evaluation import evaluation_batches
+from trainer.data.examples import Rows
 from trainer.data.generated import GeneratedData, generated_data
 from trainer.data.loader import Loader, Prefetcher
 from trainer.data.opening import describe_phase, open_for_training
@@ -351,7 +352,9 @@ def test_nvidias_hdf5_files_are_read_unverified(kit):
     path = next((kit / "outputs").glob("nvidia__*.hdf5"))
     with pytest.raises(DatasetError, match=r"no manifest.json lists it.*unverified takes files as they are"):
         open_dataset(str(path))
-    data = open_for_training(str(path), unverified=True, max_seq_length=128, vocabulary_size=30522)
+    data = open_for_training(
+        str(path), DataSection(unverified=True, max_seq_length=128), vocabulary_size=30522
+    )
     with h5py.File(path) as file:
         batch = next(evaluation_batches(data, form=PaddedForm(), batch_size=50))
         np.testing.assert_array_equal(batch.input_ids, file["input_ids"][:50])
@@ -363,7 +366,7 @@ def test_mlperfs_files_without_ending_are_read_unverified(kit, tmp_path):
     name = "mlperf__eval.txt__s128__p20__d5__seed12345.tfrecord"
     for number in (0, 1):
         unpacked(kit, name, tmp_path / f"part-0000{number}-of-00500")
-    data = open_for_training(str(tmp_path), unverified=True, max_predictions_per_seq=20)
+    data = open_for_training(str(tmp_path), DataSection(unverified=True, max_predictions_per_seq=20))
     assert data.examples == 2 * json.loads((kit / "expected.json").read_text())[name]["examples"]
     assert [shard.name for shard in data.shards] == ["part-00000-of-00500", "part-00001-of-00500"]
     with open(tmp_path / "part-00000-of-00500", "rb") as file:
@@ -459,39 +462,42 @@ def test_a_shard_that_is_cut_later_is_refused_unverified(dataset):
 
 
 @pytest.mark.parametrize(
-    ("wanted", "message"),
+    ("keys", "wanted", "message"),
     [
-        ({"max_seq_length": 128}, "was made with max_seq_length 64, the configuration says 128"),
-        ({"max_predictions_per_seq": 20}, "made with max_predictions_per_seq 10, the configuration says 20"),
-        ({"max_position_embeddings": 32}, "sequences of 64 ids, the model has max_position_embeddings 32"),
-        ({"vocabulary_size": 1999}, "a vocabulary of 2000 tokens, the model has vocab_size 1999"),
-        ({"vocabulary_size": 30522}, "a vocabulary of 2000 tokens, the model has vocab_size 30522"),
+        ({"max_seq_length": 128}, {}, "was made with max_seq_length 64, the configuration says 128"),
+        (
+            {"max_predictions_per_seq": 20},
+            {},
+            "made with max_predictions_per_seq 10, the configuration says 20",
+        ),
+        ({}, {"longest": 32}, "sequences of 64 ids, the model has max_position_embeddings 32"),
+        ({}, {"vocabulary_size": 1999}, "a vocabulary of 2000 tokens, the model has vocab_size 1999"),
+        ({}, {"vocabulary_size": 30522}, "a vocabulary of 2000 tokens, the model has vocab_size 30522"),
     ],
 )
-def test_a_dataset_that_does_not_suit_the_model_is_refused(datasets, wanted, message):
+def test_a_dataset_that_does_not_suit_the_model_is_refused(datasets, keys, wanted, message):
     with pytest.raises(SettingsError, match=message):
-        open_for_training(str(datasets["hdf5"]), **wanted)
-    suits = {"max_seq_length": 64, "max_predictions_per_seq": 10, "vocabulary_size": 2048}
-    assert (
-        open_for_training(str(datasets["hdf5"]), max_position_embeddings=512, **suits).vocabulary_size == 2048
-    )
+        open_for_training(str(datasets["hdf5"]), DataSection(**keys), **wanted)
+    suits = DataSection(max_seq_length=64, max_predictions_per_seq=10)
+    data = open_for_training(str(datasets["hdf5"]), suits, longest=512, vocabulary_size=2048)
+    assert data.vocabulary_size == 2048
     assert open_dataset(str(datasets["hdf5"])).vocabulary_size == 2000
 
 
 def test_a_dataset_of_another_objective_is_refused(tmp_path, corpus, small_vocabulary_file):
     words = ["create", str(corpus[0]), "--output", str(tmp_path / "set"), "--objective", PLAIN]
     assert main([*words, "--vocab", str(small_vocabulary_file), "--max-seq-length=48", "--workers=1"]) == 0
-    data = open_for_training(str(tmp_path / "set"))
+    data = open_for_training(str(tmp_path / "set"), DataSection())
     with pytest.raises(
         SettingsError, match=r"set: has the objective .*, which no task of the trainer learns"
     ):
         task_of([data])
     with pytest.raises(SettingsError, match=r"set: has the objective .*, learned by the task .*; here it is"):
-        open_for_training(str(tmp_path / "set"), task="pretraining")
+        open_for_training(str(tmp_path / "set"), DataSection(), task="pretraining")
 
 
 def test_ids_beyond_the_models_vocabulary_are_refused_unverified(datasets):
-    data = open_for_training(str(datasets["hdf5"]), unverified=True, vocabulary_size=1000)
+    data = open_for_training(str(datasets["hdf5"]), DataSection(unverified=True), vocabulary_size=1000)
     with pytest.raises(ShardError, match=r"part-00000.*record \d+: id \d+, expected less than 1000"):
         list(evaluation_batches(data, form=PaddedForm(), batch_size=10))
 
@@ -626,13 +632,13 @@ def test_a_plus_in_the_name_of_an_existing_directory_separates_nothing(tmp_path)
 
 
 def test_a_phase_is_described_by_its_datasets_their_examples_and_lengths(datasets):
-    data = open_for_training([str(datasets["hdf5"]), str(datasets["parquet"])], unverified=True)
+    data = open_for_training([str(datasets["hdf5"]), str(datasets["parquet"])], DataSection(unverified=True))
     layout = data.layout
     line = describe_phase(Config.of(phase2=True), data)
     assert line == (
         f"phase 2: trains on {datasets['hdf5']}, {datasets['parquet']}: {data.examples} examples of "
         f"{layout.max_seq_length} ids, {layout.max_predictions_per_seq} masked"
     )
-    held_out = open_for_training(str(datasets["hdf5"]), unverified=True)
+    held_out = open_for_training(str(datasets["hdf5"]), DataSection(unverified=True))
     end = f"; evaluates on {datasets['hdf5']}: {held_out.examples} examples"
     assert describe_phase(Config.of(phase2=True), data, held_out) == line + end

@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import ShardLayout
+from tests.support.dealers import dealer_by_lengths, first_rows
 from tests.support.padded_examples import PaddedExamples, PaddedForm
 from trainer.config.settings import Config
-from trainer.data.dealing import Deal, Rows, deal_evenly, find_rows, group_size
+from trainer.data.examples import Rows, find_rows
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
+from trainer.data.order import deal_evenly, group_size
 
 REAL = ShardLayout(max_seq_length=512, max_predictions_per_seq=80)
 SMALL = ShardLayout(max_seq_length=24, max_predictions_per_seq=3)
@@ -85,11 +87,8 @@ def test_a_micro_batch_has_the_same_examples_for_every_number_of_workers(
     def update(workers: int, accumulation: int) -> list[list[int]]:
         found = {}
         for rank in range(workers):
-            deal = Deal(
-                workers=workers, rank=rank, accumulation=accumulation, batch_size=batch_size, by_lengths=True
-            )
-            own = deal.own(lengths[deal.offsets][np.newaxis])
-            examples = deal.offsets.ravel()[own].reshape(accumulation, batch_size)
+            examples = first_rows(dealer_by_lengths(workers, rank, workers * accumulation, lengths))
+            assert examples.shape == (accumulation, batch_size)
             found |= {rank + workers * turn: row.tolist() for turn, row in enumerate(examples)}
         return [found[number] for number in range(total)]
 

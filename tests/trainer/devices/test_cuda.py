@@ -18,7 +18,7 @@ from tests.support.padded_examples import PaddedForm
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import FlatBatch
-from trainer.data.dealing import Rows
+from trainer.data.examples import Rows
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cuda import _NAMES, Cuda

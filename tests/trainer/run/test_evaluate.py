@@ -22,7 +22,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.run_options import EvaluationSection
 from trainer.config.settings import Config
 from trainer.data.batches import FlatBatch
-from trainer.data.dealing import Rows
+from trainer.data.examples import Rows
 from trainer.data.loader import Loader
 from trainer.devices.device import find_device
 from trainer.model.bert import BertForPreTraining

@@ -32,7 +32,7 @@ from trainer.collectives.launchers import find_rank
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import FlatBatch
-from trainer.data.dealing import Rows
+from trainer.data.examples import Rows
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
 from trainer.devices.cpu import Cpu

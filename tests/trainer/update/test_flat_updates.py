@@ -20,9 +20,8 @@ from tests.support.operations import Operations
 from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import Batch, FlatBatch
-from trainer.data.dealing import Rows
-from trainer.data.flat import Form, make_form
+from trainer.data.batches import Batch, FlatBatch, Form, make_form
+from trainer.data.examples import Rows
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices import counting  # noqa: F401 - the formulas of the counted operations

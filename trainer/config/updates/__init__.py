@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import Any
 
-from trainer.config.section import check
-
 Schedule = Callable[[int], float]
 """The learning rate as a function of the update, counted from 0."""
 
@@ -87,14 +85,6 @@ class ScheduleKind:
         """The keys that the formula reads with their defaults, ``Parameter.empty`` where it has none."""
         parameters = signature(self.formula).parameters.values()
         return {each.name: each.default for each in parameters if each.kind is Parameter.KEYWORD_ONLY}
-
-    def find_warmup(self, warmup: int | float, steps: int) -> Warmup:
-        """The warm-up. SettingsError unless it ends before the schedule does."""
-        found = Warmup.of(warmup, steps)
-        wanted = f"expected fewer than steps ({steps}); for a short trial run give steps_this_run"
-        ends = found.updates < steps or self.may_end_in_warmup
-        check(ends, f"warmup is {found.updates} updates, {wanted}")
-        return found
 
 
 def warmed_up(rate: float, rising: int, after: Schedule, start: int = 0) -> Schedule:

@@ -12,9 +12,11 @@ from bertdata.tokens.load import tokenizer_of
 from bertdata.tokens.tokenizer import Tokenizer
 from trainer.config.finetuning import FinetuningSection
 from trainer.config.masking import MaskingSection
+from trainer.config.section import DataSection
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.opening import open_for_training
+from trainer.model.evaluation import TaskEvaluation
 from trainer.model.task import Outcome, RowLosses, Task
 from trainer.run.given_tokenizer import given_tokenizer, with_casing
 from trainer.run.trained_model import Trained
@@ -40,10 +42,14 @@ class FineTuning(Task):
         """The features in one directory. SettingsError where they are another task's."""
         return open_for_training(
             paths,
-            objective=self.objective,
-            max_position_embeddings=config.model.values()["max_position_embeddings"],
+            DataSection(objective=self.objective),
+            longest=config.model.values()["max_position_embeddings"],
             vocabulary_size=model_vocabulary_size,
         )
+
+    @abstractmethod
+    def prediction(self, data: OpenedDataset) -> TaskEvaluation:
+        """The predictions of a dataset without answers."""
 
     @classmethod
     @abstractmethod
@@ -57,7 +63,7 @@ class FineTuning(Task):
 
 def is_there(batch: Batch) -> Tensor:
     """(examples,) float32: 1 for an example, 0 for a missing one that fills the batch, or a pack."""
-    return batch.there().float().reshape(-1)
+    return (batch.next_sentence_labels >= 0).float().reshape(-1)
 
 
 def target_of(batch: Batch, name: str) -> Tensor:

@@ -15,6 +15,7 @@ from trainer.config.masking import MaskingSection
 from trainer.config.model import ModelConfig
 from trainer.config.run_options import EvaluationSection, StartSection
 from trainer.config.settings import Config
+from trainer.extensions.finetuning.fine_tuning import FineTuning
 from trainer.extensions.finetuning.task_data import find_data
 from trainer.extensions.finetuning.task_files import (
     feature_length,
@@ -165,6 +166,7 @@ def _predict(runtime: Runtime, shape: ModelConfig, features: str) -> None:
     inference = find_inference(runtime.worker(model))
     give_weights(runtime, model, inference, path)
     folder = storage.join(output_dir, "predict")
+    assert isinstance(runtime.task, FineTuning)
     prediction = Evaluation(runtime, data, runtime.task.prediction(data), folder)
     prediction.measure(inference, step=0, trained=0)
     runtime.log(f"predictions by {path}: {folder}")

@@ -117,8 +117,7 @@ def _meaning(given: Given, own: Mapping[str, Any], eval_size: str) -> Meaning:
         "log_every": LOGGED_STEPS,
     }
     keys |= phase_keys(given) | {**own, "eval_batch_size": of_core(given, eval_size, count)}
-    length = f"{given['num_train_epochs']:g} epochs" if given["do_train"] else "no training"
-    return Meaning(what=f"{keys['task']}, {length}", phases=[keys])
+    return Meaning(what=keys["task"], phases=[keys])
 
 
 def of_core(given: Given, name: str, count: int) -> int:

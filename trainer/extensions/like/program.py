@@ -34,26 +34,31 @@ class Meaning:
 
     @property
     def summary(self) -> str:
-        """One line for a person: the work, the size of an update, precision, optimiser and device."""
+        """One line for a person: the work, its length, an update's size, precision, optimiser, device."""
         if not self.phases or self.evaluate is not None:
             return self.what
         first = self.phases[0]
+        if not first.get("do_train", True):
+            return f"{self.what}, no training, {first['precision']}, {first['device']}"
         unit = "features" if first.get("task") else "examples"
         unit = "packed rows" if first.get("packed_accumulation") else unit
-        words = [self.what, first["precision"], first["device"]]
-        if first.get("do_train", True):
-            words[1:2] = [f"{sizes_of(self.phases)} {unit} an update", first["precision"], first["optimiser"]]
-        return ", ".join(words)
+        lengths, sizes = (", then ".join(map(told, self.phases)) for told in (_length_of, _size_of))
+        kinds = (first[name] for name in ("precision", "optimiser", "device"))
+        return ", ".join([self.what, lengths, f"{sizes} {unit} an update", *kinds])
 
 
-def sizes_of(phases: Sequence[Mapping[str, Any]]) -> str:
-    """The product of workers, micro-batch and micro-batches of each phase's update: 8 x 64 x 128 = 65,536."""
-    found = []
-    for keys in phases:
-        workers = keys.get("world_size") or keys.get("replicas") or 1
-        factors = (workers, keys["batch_size"], keys["accumulation"])
-        found.append(f"{' x '.join(f'{factor:,}' for factor in factors)} = {math.prod(factors):,}")
-    return ", then ".join(found)
+def _length_of(keys: Mapping[str, Any]) -> str:
+    if keys.get("steps"):
+        return f"{keys['steps']:,} updates"
+    epochs = keys["num_train_epochs"]
+    return "1 epoch" if epochs == 1 else f"{epochs:g} epochs"
+
+
+def _size_of(keys: Mapping[str, Any]) -> str:
+    """The product of workers, micro-batch and micro-batches: 8 x 64 x 128 = 65,536."""
+    workers = keys.get("world_size") or keys.get("replicas") or 1
+    factors = (workers, keys["batch_size"], keys["accumulation"])
+    return f"{' x '.join(f'{factor:,}' for factor in factors)} = {math.prod(factors):,}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,6 +1,6 @@
 """Length bins: an order of the examples in which neighbouring micro-batches have near equal lengths.
 
-The examples of a group of micro-batches (``trainer.data.dealing``) make a unit: of small updates the whole
+The examples of a group of micro-batches (``trainer.data.order``) make a unit: of small updates the whole
 update. A window is some whole updates of an epoch: at least 8,192 examples, and two units a bin, where the
 epoch has as many. Its examples are sorted by length (of equal ones the earlier first) and cut into bins of
 whole units, where that leaves the least padding, as each of a bin's rows is padded to about the longest of
@@ -13,7 +13,7 @@ update and their size, whatever the workers. A position is the window's first ex
 that are consumed.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -21,8 +21,8 @@ import numpy as np
 
 from bertdata.errors import DatasetError, SettingsError
 from bertdata.examples.columns import Array
-from trainer.data.dealing import Deal, Dealer, OwnRows, Rows
-from trainer.data.order import FileRows, Order, Position, numbers
+from trainer.data.examples import Rows
+from trainer.data.order import Dealer, FileRows, Order, OwnRows, Position, numbers
 from trainer.extensions.loading.padded_rows import WIDTH_STEP
 from trainer.extensions.loading.windows import Window, lengths_of
 
@@ -86,31 +86,26 @@ def _least_padded(places: Array, widths: Array, bins: int) -> tuple[Array, Array
     return padded, starts
 
 
-def in_units(index: Array, deal: Deal) -> Array:
+def in_units(index: Array, dealer: Dealer) -> Array:
     """The place of each example of some updates when the units of an update lie one behind the other.
 
     Example i of an update goes to micro-batch i modulo their number.
     """
-    update, beside = np.divmod(index, deal.update_rows)
-    turn, micro_batch = np.divmod(beside, deal.micro_batches)
-    unit, own = np.divmod(micro_batch, deal.size)
-    places: Array = update * deal.update_rows + unit * deal.size * deal.batch_size + turn * deal.size + own
+    group, update_rows = dealer.group, dealer.update_rows
+    update, beside = np.divmod(index, update_rows)
+    turn, micro_batch = np.divmod(beside, dealer.micro_batches)
+    unit, own = np.divmod(micro_batch, group)
+    places: Array = update * update_rows + unit * group * dealer.batch_size + turn * group + own
     return places
 
 
 class BinnedOrder(Order):
-    """The order of the examples with the units of each window drawn from bins.
+    """The order of a dealer's examples with the units of each window drawn from bins."""
 
-    lengths: from a file to the tokens of its examples.
-    """
-
-    def __init__(
-        self, order: Order, *, bins: int, deal: Deal, lengths: Callable[[int], Array], seed: int
-    ) -> None:
-        self._order, self._lengths, self._seed = order, lengths, seed
-        self.examples = order.examples
-        self._bins, self._dealt, self._update_rows = bins, deal, deal.update_rows
-        self._unit_rows = deal.size * deal.batch_size
+    def __init__(self, dealer: Dealer, bins: int) -> None:
+        self._dealer, self._order, self._bins = dealer, dealer.order, bins
+        self.examples = dealer.order.examples
+        self._update_rows, self._unit_rows = dealer.update_rows, dealer.group * dealer.batch_size
         window = max(LEAST_WINDOW, _UNITS_OF_A_BIN * bins * self._unit_rows)
         self._most_updates = -(-window // self._update_rows)
         self._window = lru_cache(maxsize=_KEPT_WINDOWS)(self._sort)
@@ -139,7 +134,7 @@ class BinnedOrder(Order):
             targets = np.flatnonzero((before <= wanted) & (wanted < before + size))
             if len(targets):
                 window = self._window(start.epoch, start.examples)
-                yield from window.find(in_units(wanted[targets] - before, self._dealt), targets)
+                yield from window.find(in_units(wanted[targets] - before, self._dealer), targets)
             before += size
             start = self._order.advance(start, size)
 
@@ -149,8 +144,8 @@ class BinnedOrder(Order):
         parts = list(self._order.find(Position(epoch, start), np.arange(size)))
         if start + size > self._order.examples:
             return Window(parts, np.arange(size))
-        lengths = lengths_of(parts, size, self._lengths)
-        key = (self._seed, epoch, "length bins", start)
+        lengths = lengths_of(parts, size, self._dealer.lengths)
+        key = (self._dealer.seed, epoch, "length bins", start)
         return Window(parts, sort_into_bins(lengths, self._unit_rows, self._bins, *key))
 
 
@@ -172,8 +167,7 @@ class RowsFromBins(Rows):
         return f"from {self.bins} length bins of least padding, updates of {update}"
 
     def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
-        deal = dealer.deal
-        order = BinnedOrder(dealer.order, bins=self.bins, deal=deal, lengths=dealer.lengths, seed=dealer.seed)
-        if start.rows % deal.update_rows or start.rows >= order.size(start.examples):
+        order = BinnedOrder(dealer, self.bins)
+        if start.rows % dealer.update_rows or start.rows >= order.size(start.examples):
             raise DatasetError(f"{self.data.name}: examples from length bins have no position {tuple(start)}")
         return replace(dealer, order=order).find(start)

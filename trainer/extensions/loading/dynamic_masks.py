@@ -22,8 +22,8 @@ from bertdata.records import Buffer, ExampleBatch, Vocabulary
 from bertdata.shards.packed.packs import PackBatch
 from trainer.config.masking import MaskingSection
 from trainer.config.settings import Config
-from trainer.data.dealing import OwnRows, Rows
-from trainer.data.examples import GatheredExamples, Piece
+from trainer.data.examples import GatheredExamples, Piece, Rows
+from trainer.data.order import OwnRows
 
 _DECIMALS = 6  # of a scheduled rate, so that it does not depend on a machine's cosine
 

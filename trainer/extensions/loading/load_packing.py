@@ -20,9 +20,8 @@ from bertdata.examples.columns import Array
 from bertdata.records import ShardLayout
 from trainer.config.loading import LoadingSection
 from trainer.data.budgets import ExampleSizes, sample_sizes
-from trainer.data.dealing import Dealer, OwnRows, Rows
-from trainer.data.examples import CompactExamples, Piece
-from trainer.data.order import FileRows, Position, numbers
+from trainer.data.examples import CompactExamples, Piece, Rows
+from trainer.data.order import Dealer, FileRows, OwnRows, Position, numbers
 from trainer.extensions.loading.bins import RowsFromBins
 from trainer.extensions.loading.packs import FullRows, expand
 from trainer.extensions.loading.windows import Window, lengths_of
@@ -102,7 +101,7 @@ class RowsPackedAtLoad(FullRows):
     def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
         return PackedOrder(self, dealer).find(start)
 
-    def expand(self, own: OwnRows, pieces: list[Piece], count: int) -> tuple[list[Piece], Array]:
+    def expand(self, own: OwnRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
         assert own.row_ends is not None
         return pieces, own.row_ends
 
@@ -171,7 +170,7 @@ class PackedOrder:
 
     def __init__(self, rows: RowsPackedAtLoad, dealer: Dealer) -> None:
         self._rows, self._dealer, self._order = rows, dealer, dealer.order
-        self._offsets = dealer.deal.offsets.ravel()
+        self._offsets = dealer.offsets.ravel()
         self._window = lru_cache(maxsize=2)(self._pack)
 
     def find(self, position: Position) -> Iterator[OwnRows]:
@@ -180,7 +179,7 @@ class PackedOrder:
             raise DatasetError(
                 f"{self._rows.data.name}: rows packed at load have no position {tuple(position)}"
             )
-        count, update_rows = self._dealer.updates, self._dealer.deal.update_rows
+        count, update_rows = self._dealer.updates, self._dealer.update_rows
         starts = np.arange(count) * update_rows
         offsets, ends = np.add.outer(starts, self._offsets).ravel(), starts + update_rows
         while True:

@@ -25,9 +25,8 @@ from trainer.config.loading import LoadingSection
 from trainer.config.masking import MaskingSection
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes
-from trainer.data.dealing import Deal, Dealer, OwnRows
 from trainer.data.examples import CompactExamples, GatheredExamples, Piece, width_of
-from trainer.data.order import Position
+from trainer.data.order import Dealer, OwnRows, Position
 from trainer.extensions.loading.dynamic_masks import find_vocabulary
 from trainer.extensions.loading.packs import FullRows
 
@@ -149,13 +148,14 @@ class ModernBertRows(FullRows):
         return ExampleSizes(lengths=np.full(_SAMPLE, longest), masks_per_token=rate, deviation=deviation)
 
     def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
-        return self.find_sized(dealer, start, start.rows, lambda update: len(dealer.deal.offsets))
+        size = dealer.micro_batches // dealer.workers
+        return self.find_sized(dealer, start, start.rows, lambda update: size)
 
     def find_sized(
         self, dealer: Dealer, start: Position, update: int, size_of: Callable[[int], int]
     ) -> Iterator[OwnRows]:
         """The worker's rows of updates, from that number on, that each have so many."""
-        settings, batches = self._settings(dealer.deal, dealer.seed), start.rows
+        settings, batches = self._settings(dealer), start.rows
         sizes = [size_of(update - batches + number) for number in range(batches)]
         epoch = self.go_to(settings, start, sizes)
         while True:
@@ -176,18 +176,17 @@ class ModernBertRows(FullRows):
                 epoch=epoch,
             )
 
-    def _settings(self, deal: Deal, seed: int) -> ModernBertSettings:
+    def _settings(self, dealer: Dealer) -> ModernBertSettings:
         """The loader's settings of a worker."""
-        accumulation = len(deal.offsets)
         return ModernBertSettings(
-            batch_size=deal.batch_size * accumulation,
-            micro_batch_size=deal.batch_size,
+            batch_size=dealer.batch_size * dealer.micro_batches // dealer.workers,
+            micro_batch_size=dealer.batch_size,
             max_seq_len=self.data.layout.max_seq_length,
             mask_prob=self.mask_prob,
-            order_seed=seed,
-            mask_seed=seed,
-            rank=int(deal.offsets[0, 0]),
-            world=deal.micro_batches // accumulation,
+            order_seed=dealer.seed,
+            mask_seed=dealer.seed,
+            rank=dealer.rank,
+            world=dealer.workers,
         )
 
     def go_to(self, settings: ModernBertSettings, start: Position, sizes: Sequence[int]) -> CountingEpoch:
@@ -206,7 +205,7 @@ class ModernBertRows(FullRows):
             epoch.redrawn = redrawn
         return epoch
 
-    def expand(self, own: OwnRows, pieces: list[Piece], count: int) -> tuple[list[Piece], Array]:
+    def expand(self, own: OwnRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
         assert isinstance(own, ModernBertBatch)
         assert own.row_ends is not None
         kind = find_objective(self.data.layout.objective).batch_type

@@ -15,8 +15,8 @@ from bertdata.shards.packed.packs import PackBatch
 from trainer.config.loading import LoadingSection
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes, first_examples
-from trainer.data.dealing import OwnRows, Rows
-from trainer.data.examples import CompactExamples, Piece
+from trainer.data.examples import CompactExamples, Piece, Rows
+from trainer.data.order import OwnRows
 
 _NEARLY_WHOLE = 0.05  # of a micro-batch: rows that are spread over the others
 _DEVIATIONS = 8  # from the mean number of drawn masks: never seen
@@ -65,9 +65,9 @@ class PackRows(FullRows):
     def decode(self, shard: Shard) -> CompactExamples:
         return PackedExamples(self.data.packs(shard), self.data.layout)
 
-    def expand(self, own: OwnRows, pieces: list[Piece], count: int) -> tuple[list[Piece], Array]:
-        """The examples of ``count`` packed rows, whose pieces hold rows, and the example after each row."""
-        sizes, bounds = np.zeros(count, np.int64), list[Array]()
+    def expand(self, own: OwnRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
+        """The examples of packed rows, whose pieces hold rows, and the example after each row."""
+        sizes, bounds = np.zeros(sum(len(part.rows) for part in own.parts), np.int64), list[Array]()
         for held, rows, targets in pieces:
             assert isinstance(held, PackedExamples)
             bounds.append(held.row_bounds)

@@ -7,10 +7,8 @@ import numpy as np
 
 from bertdata.errors import SettingsError, ShardError
 from bertdata.examples.columns import Array
-from trainer.data.batches import Prepare
-from trainer.data.dealing import Rows
-from trainer.data.examples import GatheredExamples
-from trainer.data.flat import Form
+from trainer.data.batches import Form, Prepare
+from trainer.data.examples import GatheredExamples, Rows
 from trainer.extensions.loading.modernbert_rows import ROW_LAYOUT
 from trainer.extensions.loading.packs import mask_slots
 from trainer.extensions.loading.row_batches import RowBatch

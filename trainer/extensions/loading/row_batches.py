@@ -1,6 +1,6 @@
 """Batches of padded rows, for devices that need rows, and attention within the rows."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from bertdata.examples.columns import Array
-from trainer.data.batches import Batch, Sequences, Targets
+from trainer.data.batches import Batch, FlatAttention, Sequences, Targets
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -60,7 +60,7 @@ class RowBatch(Batch):
     def masked(self) -> Tensor:
         return (self.masked_lm_positions + self._row_starts()[:, None]).reshape(-1)
 
-    def sequences(self, attention: Callable[..., Tensor]) -> "PaddedSequences":
+    def sequences(self, attention: FlatAttention) -> "PaddedSequences":
         return PaddedSequences(self.attention_mask, packed=self.next_sentence_positions is not None)
 
     def most_tokens(self) -> int:

@@ -13,7 +13,7 @@ from trainer.config.recipe import RecipeSection
 from trainer.config.section import check
 from trainer.config.settings import Config
 from trainer.config.updates import Schedule
-from trainer.data.dealing import Rows
+from trainer.data.examples import Rows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

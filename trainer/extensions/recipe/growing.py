@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any
 
 from trainer.config.updates import Schedule
-from trainer.data.dealing import Deal, Dealer, OwnRows, Rows
-from trainer.data.flat import Form
+from trainer.data.batches import Form
+from trainer.data.examples import Rows
 from trainer.data.loader import Loader
-from trainer.data.order import Position
+from trainer.data.order import Dealer, OwnRows, Position
 from trainer.extensions.recipe.course import UpdateCourse, plan_course
 from trainer.run.planned_updates import PlannedUpdates
 from trainer.run.runtime import Runtime
@@ -55,18 +55,12 @@ class GrowingLoader(Loader):
 
     def _in_stretches(self, dealer: Dealer, start: Position, update: int) -> Iterator[OwnRows]:
         """The rows of updates of one size, then those of the next one."""
-        deal = dealer.deal
         while True:
             until = self._course.next_change(update)
-            sized = Deal(
-                workers=deal.workers,
-                rank=deal.rank,
-                accumulation=self._course.micro_batches(update),
-                batch_size=deal.batch_size,
-                by_lengths=deal.by_lengths,
-            )
-            updates = dealer.updates if until is None else 1  # at a time
-            for own in self._rows.find(replace(dealer, deal=sized, updates=updates), start):
+            most_rows = dealer.most_rows if until is None else 0  # 0: one update at a time
+            count = dealer.workers * self._course.micro_batches(update)
+            sized = replace(dealer, micro_batches=count, most_rows=most_rows)
+            for own in self._rows.find(sized, start):
                 yield own
                 update, start = update + len(own.positions), own.positions[-1]
                 if update == until:

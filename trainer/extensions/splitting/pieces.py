@@ -9,9 +9,8 @@ from trainer.collectives.collective import Collective
 from trainer.devices.device import Device
 from trainer.extensions.splitting.held import Held
 from trainer.extensions.splitting.plan.plan import Plan
-from trainer.extensions.splitting.sharding import copies_mesh, shard_
+from trainer.extensions.splitting.sharding import Absent, copies_mesh, shard_
 from trainer.model.bert import HeadedBert
-from trainer.model.layers import Absent
 from trainer.update.averaging import sum_type
 from trainer.update.strategy import Division
 

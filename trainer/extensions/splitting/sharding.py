@@ -9,17 +9,24 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from trainer.collectives.collective import Collective
 from trainer.devices.device import HALVES, Device
 from trainer.extensions.splitting.subgroups import Subgroup
 from trainer.model.bert import HeadedBert
-from trainer.model.layers import Absent, Norm
+from trainer.model.layers import Norm
 from trainer.update.strategy import Division
 
 Mesh = Any
 """torch.distributed.DeviceMesh of one dimension; imported only where it is used."""
+
+
+class Absent(nn.Module):
+    """In place of a module whose weights another process has. A layer hands on what it is given."""
+
+    def forward(self, rows: Tensor, normed: Tensor, sequences: object) -> tuple[Tensor, Tensor]:
+        return rows, normed
 
 
 def copies_mesh(device: Device, workers: Collective, division: Division) -> Mesh:
@@ -51,7 +58,7 @@ def shard_(model: HeadedBert, mesh: Mesh, precision: str, sum_type: torch.dtype 
     for layer in model.bert.encoder.layer:
         if isinstance(layer, Absent):
             continue
-        layer.attention.self.joins = False  # type: ignore[union-attr]
+        layer.attention.self.joins = False
         norms: list[nn.Module] = [module for module in layer.modules() if isinstance(module, Norm)]
         if half is not None:
             fully_shard(norms, mesh=mesh, mp_policy=policy(None), reshard_after_forward=False)

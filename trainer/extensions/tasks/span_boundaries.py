@@ -13,8 +13,8 @@ from trainer.data.batches import Batch
 from trainer.model.bert import BertForMaskedLM, Logits
 from trainer.model.evaluation import MetricTotals, PretrainingEvaluation, sums_of_guess
 from trainer.model.layers import ACTIVATIONS, Carried, NormedDense
-from trainer.model.pretraining import MaskedWords, mean_and_sums, words_loss
-from trainer.model.task import Columns, Outcome
+from trainer.model.pretraining import MaskedWords, columns_of, mean_and_sums, words_loss
+from trainer.model.task import Outcome
 
 PLACES = 15
 """Ids of a span that are predicted from its boundaries: the first ones, as in SpanBERT's program."""
@@ -120,8 +120,6 @@ class BertForSpanBoundaries(BertForMaskedLM):
         return SpanLogits(
             masked_lm=of_words.masked_lm,
             next_sentence=None,
-            masked_lm_ids=of_words.masked_lm_ids,
-            masked_lm_weights=of_words.masked_lm_weights,
             boundary=self.cls.predictions.logits(self.boundary(rows, slots), words),
             boundary_weights=slots.weights,
         )
@@ -133,32 +131,12 @@ class SpanBoundaries(MaskedWords):
     name = "span_boundaries"
     model_class = BertForSpanBoundaries
     metrics = ("mlm_loss", "mlm_accuracy", "boundary_loss", "boundary_accuracy")
-    columns = Columns(
-        training={
-            "mlm_loss": "mlm_loss",
-            "boundary_loss": "boundary_loss",
-            "mlm_acc": "mlm_accuracy",
-            "boundary_acc": "boundary_accuracy",
-        },
-        evaluation=(
-            "loss",
-            "masked_lm_accuracy",
-            "masked_lm_loss",
-            "boundary_accuracy",
-            "boundary_loss",
-            "most_frequent_accuracy",
-            "guess_masked_lm_loss",
-            "guess_boundary_accuracy",
-            "guess_boundary_loss",
-        ),
-        shown="mlm_accuracy",
-        target="masked_lm_accuracy",
-    )
+    columns = columns_of(metrics, "boundary")
 
     def outcome(self, model: Any, batch: Batch) -> Outcome:
         logits = model(batch)
-        of_words, sums = words_loss(logits, self._row_losses)
-        losses = self._row_losses(logits.boundary, logits.masked_lm_ids)
+        of_words, sums = words_loss(logits, batch, self._row_losses)
+        losses = self._row_losses(logits.boundary, batch.masked_lm_ids.reshape(-1).long())
         of_boundaries, more = mean_and_sums(*losses, logits.boundary_weights)
         return Outcome(of_words + of_boundaries, torch.stack([*sums, *more]))
 

@@ -23,9 +23,7 @@ class SteppingDevice(Device):
 
     collectives = ("single", "torch_distributed")
     needs_rows = True
-    averages_in_backward = False
-    seeds_parts = False  # one graph would become several
-    own_step = True
+    own_step = True  # seeds between the parts of a model would make several graphs of one
     clips_in_step = False
 
     def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:

@@ -16,9 +16,9 @@ from bertdata.examples.squad.batch import SquadBatch, SquadExample
 from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
+from trainer.data.batches import flatten
 from trainer.data.budgets import Budgets, ExampleSizes
 from trainer.data.examples import CompactExamples, gather
-from trainer.data.flat import flatten
 from trainer.extensions.finetuning.classification.task import Classification
 from trainer.extensions.finetuning.squad.answers import best_logits
 from trainer.extensions.finetuning.squad.task import Squad, sequence_logits

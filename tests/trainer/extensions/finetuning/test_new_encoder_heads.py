@@ -1,6 +1,7 @@
 """Heads of RoBERTa and ModernBERT are those of transformers, and go out and come in tensor for tensor."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -125,7 +126,8 @@ def test_a_modernberts_classifier_begins_with_the_head_of_its_masked_words():
 
 def test_a_missing_sequence_has_finite_logits():
     model, whole = classifier_of(shape_of("mean"), 2).eval(), batches(0)["flat"]
-    some = whole.changed(
+    some = replace(
+        whole,
         first_rows=torch.cat((whole.first_rows, torch.zeros(1).int())),
         ends=torch.cat((whole.ends, whole.ends[-1:])),
         next_sentence_labels=torch.cat((whole.next_sentence_labels, torch.tensor([-1]).int())),

@@ -113,8 +113,8 @@ def test_a_line_says_what_was_understood(capsys):
     assert main(["like", "habana/demo_bert.py", *HABANA, "--accumulate_gradients", "--print-config"]) == 0
     said = capsys.readouterr().err
     assert said == (
-        "Habana demo_bert.py: both phases, 1 x 64 x 128 = 8,192, then 1 x 8 x 512 = 4,096 examples "
-        "an update, fp32, lamb-nvidia, hpu\n"
+        "Habana demo_bert.py: both phases, 7,038 updates, then 1,563 updates, 1 x 64 x 128 = 8,192, then "
+        "1 x 8 x 512 = 4,096 examples an update, fp32, lamb-nvidia, hpu\n"
     )
 
 

@@ -15,10 +15,11 @@ from bertdata.cli.main import main
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError, SettingsError
 from bertdata.records import ShardLayout
+from tests.support.dealers import dealer_by_lengths
 from tests.support.training_runs import Trainer, losses, refuse, tensors, words
 from trainer.config.settings import Config
-from trainer.data.dealing import Deal, Rows
-from trainer.data.flat import make_form
+from trainer.data.batches import make_form
+from trainer.data.examples import Rows
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.data.order import Order, Position, numbers
@@ -40,8 +41,8 @@ def small(files: int = 5, examples: int = 97) -> OpenedDataset:
 def binned(data: OpenedDataset, update_rows: int, bins: int = BINS) -> BinnedOrder:
     order = Order([(shard.name, shard.examples) for shard in data.shards], seed=7, open_files=3)
     lengths = [np.asarray(data.lengths(shard)) for shard in data.shards]
-    deal = Deal(workers=1, rank=0, accumulation=1, batch_size=update_rows, by_lengths=True)
-    return BinnedOrder(order, bins=bins, deal=deal, lengths=lengths.__getitem__, seed=7)
+    dealer = dealer_by_lengths(1, 0, 1, np.ones(update_rows))
+    return BinnedOrder(replace(dealer, order=order, lengths=lengths.__getitem__, seed=7), bins)
 
 
 def taken(order: BinnedOrder, position: Position, count: int) -> list[tuple[int, int, int]]:
@@ -160,11 +161,11 @@ def test_no_window_is_much_shorter_than_the_others():
 @pytest.mark.parametrize(("micro_batches", "batch_size"), [(64, 32), (96, 64), (8, 4), (1, 7)])
 def test_the_units_of_an_update_are_the_groups_that_are_dealt_together(micro_batches, batch_size):
     for rank in range(micro_batches):
-        deal = Deal(workers=micro_batches, rank=rank, accumulation=1, batch_size=batch_size, by_lengths=True)
-        places = in_units(np.arange(3 * deal.update_rows), deal)
-        assert sorted(places) == list(range(3 * deal.update_rows))
-        (unit,) = np.unique(places[deal.offsets.ravel()] // (deal.size * batch_size))
-        assert unit == rank // deal.size
+        dealer = dealer_by_lengths(micro_batches, rank, micro_batches, np.ones(micro_batches * batch_size))
+        places = in_units(np.arange(3 * dealer.update_rows), dealer)
+        assert sorted(places) == list(range(3 * dealer.update_rows))
+        (unit,) = np.unique(places[dealer.offsets.ravel()] // (dealer.group * batch_size))
+        assert unit == rank // dealer.group
 
 
 def test_groups_of_a_large_update_come_from_bins_of_their_own():

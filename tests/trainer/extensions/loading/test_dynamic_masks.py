@@ -27,11 +27,10 @@ from tests.support.training_runs import Trainer, errors, losses, tensors, words
 from trainer.checkpoint.state import find_checkpoints
 from trainer.config.masking import MaskingSection
 from trainer.config.settings import Config
-from trainer.data.batches import FlatBatch
+from trainer.data.batches import FlatBatch, make_form
 from trainer.data.budgets import sample_sizes
-from trainer.data.dealing import Rows
 from trainer.data.evaluation import evaluation_batches
-from trainer.data.flat import make_form
+from trainer.data.examples import Rows
 from trainer.data.loader import Loader
 from trainer.data.opening import describe_phase, for_training, open_configured
 from trainer.extensions.loading.bins import RowsFromBins

@@ -20,8 +20,8 @@ from bertdata.examples.fairseq.streams import RELEASES, STREAMS
 from bertdata.examples.fairseq.words import word_begins
 from tests.support.training_runs import losses, refuse, tensors, words
 from trainer.config.settings import Config
-from trainer.data.dealing import Rows
-from trainer.data.flat import make_form
+from trainer.data.batches import make_form
+from trainer.data.examples import Rows
 from trainer.data.loader import Loader
 from trainer.data.opening import for_training, open_configured
 from trainer.extensions.loading.dynamic_masks import UnmaskedData

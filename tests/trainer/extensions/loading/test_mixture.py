@@ -15,8 +15,8 @@ from bertdata.dataset.mixture.turns import Turns
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import ShardLayout
 from tests.support.packed_data import pack_in_turn
-from trainer.data.dealing import Rows
-from trainer.data.flat import make_form
+from trainer.data.batches import make_form
+from trainer.data.examples import Rows
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.data.order import Order, Position

@@ -15,8 +15,8 @@ from tests.support.sample_sets import create
 from tests.support.training_runs import Trainer, errors, losses, refuse, start_workers, tensors, words
 from trainer.checkpoint.state import find_checkpoints
 from trainer.config.settings import Config
-from trainer.data.dealing import find_rows
-from trainer.data.flat import make_form
+from trainer.data.batches import make_form
+from trainer.data.examples import find_rows
 from trainer.data.loader import Loader
 from trainer.data.opening import for_training, open_configured
 from trainer.data.order import Position

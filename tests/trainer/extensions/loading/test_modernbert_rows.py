@@ -14,9 +14,8 @@ from bertdata.loaders.modernbert.settings import ModernBertSettings
 from bertdata.loaders.sequences import StoredSequences
 from tests.support.training_runs import losses, refuse, start_workers, tensors, words
 from trainer.config.settings import Config
-from trainer.data.batches import FlatBatch
-from trainer.data.dealing import find_rows
-from trainer.data.flat import make_form
+from trainer.data.batches import FlatBatch, make_form
+from trainer.data.examples import find_rows
 from trainer.data.loader import Loader
 from trainer.data.opening import for_training, open_configured
 from trainer.extensions.loading.modernbert_rows import ModernBertRows

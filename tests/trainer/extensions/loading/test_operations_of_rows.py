@@ -5,8 +5,8 @@ import torch
 
 from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
-from trainer.data.dealing import Rows
-from trainer.data.flat import make_form
+from trainer.data.batches import make_form
+from trainer.data.examples import Rows
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.extensions.loading.row_batches import RowBatch

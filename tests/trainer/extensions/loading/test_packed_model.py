@@ -12,9 +12,8 @@ from bertdata.records import ShardLayout
 from tests.support.packed_data import pack_in_turn
 from trainer.checkpoint.source import read_weights_into
 from trainer.config.model import ModelConfig
-from trainer.data.batches import Batch, FlatBatch
+from trainer.data.batches import Batch, FlatBatch, make_form
 from trainer.data.evaluation import evaluation_batches, make_evaluation_form
-from trainer.data.flat import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cpu import cpu_attention

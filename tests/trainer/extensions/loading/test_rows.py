@@ -8,7 +8,7 @@ from bertdata.errors import SettingsError
 from bertdata.records import ShardLayout
 from tests.support.packed_data import pack_in_turn
 from trainer.config.settings import Config
-from trainer.data.dealing import Rows, find_rows
+from trainer.data.examples import Rows, find_rows
 from trainer.data.generated import generated_data
 from trainer.extensions.loading.bins import RowsFromBins
 from trainer.extensions.loading.load_packing import RowsPackedAtLoad

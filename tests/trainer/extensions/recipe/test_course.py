@@ -10,8 +10,8 @@ from bertdata.errors import SettingsError
 from bertdata.loaders.modernbert.settings import ModernBertSettings, TokenWarmup
 from bertdata.loaders.modernbert.warmup import BatchWarmup
 from trainer.config.settings import Config
-from trainer.data.dealing import Rows, find_rows
-from trainer.data.flat import make_form
+from trainer.data.batches import make_form
+from trainer.data.examples import Rows, find_rows
 from trainer.data.loader import Loader
 from trainer.data.opening import for_training, open_configured
 from trainer.extensions.recipe.course import UpdateCourse, grow, plan_course

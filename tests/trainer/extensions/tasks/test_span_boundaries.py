@@ -17,9 +17,9 @@ from bertdata.records import ShardLayout
 from tests.support.training_runs import refuse, tensors, words
 from trainer.checkpoint.safetensors_files import read_safetensors
 from trainer.config.model import ModelConfig
+from trainer.data.batches import flatten
 from trainer.data.budgets import Budgets, ExampleSizes
 from trainer.data.examples import CompactExamples, gather
-from trainer.data.flat import flatten
 from trainer.extensions.loading.padded_rows import RowForm
 from trainer.extensions.tasks.span_boundaries import (
     PLACES,

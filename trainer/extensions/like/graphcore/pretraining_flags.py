@@ -8,10 +8,11 @@ TABLE = [
     Flag("--config", required=True, meaning="JSON file with values for flags; the command line goes first"),
     Flag("--restore_path", meaning="continue from this checkpoint, or the newest in this directory"),
     *own_flags(str, "--start-from-ckpt"),
-    *own_flags(int, "--batch-size --replicas=1 --vocab_size=31528 --num_hidden_layers=12 "
+    *own_flags(int, "--batch-size --vocab_size=31528 --num_hidden_layers=12 "
                "--num_attention_heads=12 --max_position_embeddings=512 --type_vocab_size=16"),
     *own_flags(float, "--hidden_dropout_prob=0.1 --attention_probs_dropout_prob=0.1 "
                "--initializer_range=0.02"),
+    Flag("--replicas", int, 1, "copies of the model", key="replicas"),
     Flag("--loss-scaling", float, 1.0, "fixed loss scale", key="loss_scaling"),
     *own_flags(SWITCH, "--wandb --compile-only"),
     # data

@@ -50,9 +50,8 @@ def resolve(given: Given) -> Meaning:
     keys |= _model(opts) | _optimiser(opts) | _schedule(opts) | _data(opts) | _start(opts)
     if opts["compile_only"]:
         opts.warn("--compile-only: on IPUs give a directory too: -- --executable-cache-dir DIR")
-    length = f"{keys['steps']:,} updates" if "steps" in keys else f"{opts['epochs']:g} epochs"
     summed = ", gradients of micro-batches added up" if opts["reduction_type"] == "sum" else ""
-    return Meaning(what=f"{length}{summed}", phases=[keys])
+    return Meaning(what=f"one phase{summed}", phases=[keys])
 
 
 def _model(opts: Given) -> dict[str, Any]:

@@ -32,10 +32,8 @@ def resolve(given: Given) -> Meaning:
     keys |= _places(opts)
     if opts["reduction_type"] == "sum":  # over the replicas too: they are micro-batches of one
         keys |= {"accumulation": opts["gradient_accumulation_count"] * opts["replicas"], "replicas": 1}
-    what = f"{keys['steps']:,} updates" if "steps" in keys else f"{opts['epochs']} epochs"
-    if not opts["do_training"]:
-        what = f"predictions for {opts['predict_file']}"
-    return Meaning(what=f"SQuAD, {what}", phases=[keys])
+    predictions = "" if opts["do_training"] else f", predictions for {opts['predict_file']}"
+    return Meaning(what=f"SQuAD{predictions}", phases=[keys])
 
 
 def _optimiser(opts: Given) -> dict[str, Any]:

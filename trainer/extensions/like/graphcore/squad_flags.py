@@ -17,10 +17,11 @@ TABLE = [
     Flag("--micro-batch-size", int, meaning="features of a micro-batch of one replica", key="batch_size"),
     Flag("--gradient-accumulation-count", int, meaning="micro-batches of a replica in an update",
          key="accumulation"),
-    *own_flags(int, "--replicas=1 --vocab-size --hidden-size --num-hidden-layers --num-attention-heads "
+    *own_flags(int, "--vocab-size --hidden-size --num-hidden-layers --num-attention-heads "
                "--intermediate-size --max-position-embeddings --type-vocab-size --doc-stride=128 "
                "--max-query-length=64 --n-best-size=20 --max-answer-length=30"),
     *own_flags(float, "--hidden-dropout-prob --attention-probs-dropout-prob --null-score-diff-threshold=0.0"),
+    Flag("--replicas", int, 1, "copies of the model", key="replicas"),
     Flag("--loss-scaling", float, 1.0, "fixed loss scale", key="loss_scaling"),
     Flag("--do-predict", SWITCH, meaning="predict", key="do_predict"),
     *own_flags(SWITCH, "--wandb --use-qkv-bias --version-2-with-negative --compile-only"),

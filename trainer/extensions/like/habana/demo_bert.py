@@ -105,8 +105,6 @@ def _finetuning(given: Given) -> Meaning:
     }
     if steps > 0:  # the program makes one update more, whose rate is 0
         keys |= {"steps": steps, "num_train_epochs": None}
-    epochs = given["num_train_epochs"]
-    length = f"{steps} updates" if steps > 0 else "1 epoch" if epochs == 1 else f"{epochs} epochs"
     is_lazy = _mode(given) == "lazy" and given["device"] == "hpu"
     if task == "mrpc" and not given.version and is_lazy:
         given.warn("MRPC in lazy mode: the original stops here, as its run_glue.py has no --use_lazy_mode")
@@ -114,7 +112,7 @@ def _finetuning(given: Given) -> Meaning:
         given.warn("the original drops the last partial batch of an epoch, here the next epoch fills it")
     if given.values.get("model_type", "bert") != "bert":
         given.warn(f"model_type {given['model_type']}: the model trained here is BERT")
-    return Meaning(what=f"{task}, {length}", phases=[keys])
+    return Meaning(what=task, phases=[keys])
 
 
 def _files(given: Given) -> dict[str, Any]:

@@ -79,10 +79,10 @@ _SHELL = {
         *_GLOBAL,
         Flag("-t --test-set", required=True, values=("mrpc", "squad"), meaning="task"),
         Flag("-e --epochs", float, meaning="passes over the training file (default: mrpc 3, squad 2)"),
-        Flag("-b --batch_size", int,
+        Flag("-b --batch_size",
              meaning="features of an update of one worker (default, bf16 and fp32: mrpc 64 and 32; squad 24 "
              "and 10)"),
-        Flag("-s --max_seq_length", int, meaning="ids of a feature (default: mrpc 128, squad 384)"),
+        Flag("-s --max_seq_length", meaning="ids of a feature (default: mrpc 128, squad 384)"),
     ],
 }  # fmt: skip
 """The shell script demo_bert of 0.13, whose first own word is a sub-command."""

@@ -7,7 +7,7 @@ from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.extensions.like.constants import TENSORFLOW
-from trainer.extensions.like.habana_tf.pretraining import SIZES, find_workers
+from trainer.extensions.like.habana_tf.pretraining import SIZES, find_workers, numbers_of
 from trainer.extensions.like.program import Meaning
 
 _FIXED: dict[str, Any] = TENSORFLOW | {
@@ -37,8 +37,6 @@ def finetuning(given: Given) -> Meaning:
     task, precision = given["test_set"], given["data_type"]
     if task not in _FILES:
         raise UsageError(f"Incorrect test set passed to -t option: {task}; fine-tuning takes mrpc or squad")
-    size = _whole(given, "batch_size", _BATCH_SIZES[task, precision])
-    epochs = given["epochs"] or _EPOCHS[task]
     data = _find_data(given, task)
     variant = given["model_variant"]
     layers, width, heads = SIZES[variant]
@@ -52,28 +50,19 @@ def finetuning(given: Given) -> Meaning:
         "task_train_file": storage.join(data, _FILES[task][0]),
         "task_eval_file": storage.join(data, _FILES[task][1]),
         "start_from_ckpt": storage.join(weights, "bert_model.ckpt"),
-        "num_train_epochs": epochs,
-        "batch_size": size,
-        "max_seq_length": _whole(given, "max_seq_length", _LENGTHS[task]),
+        "num_train_epochs": given["epochs"] or _EPOCHS[task],
+        "batch_size": numbers_of(given, "batch_size", [_BATCH_SIZES[task, precision]])[0],
+        "max_seq_length": numbers_of(given, "max_seq_length", [_LENGTHS[task]])[0],
         "base_learning_rate": _SHELL_RATES[task] if given.version else given["learning_rate"],
         "keep_checkpoints": 1 if task == "squad" else 5,
         "output_dir": given["output_dir"] or os.path.expanduser(f"~/tmp/{folder}/"),
     }  # fmt: skip
     if task == "squad":
         keys["doc_stride"] = 128
-    length = "1 epoch" if epochs == 1 else f"{epochs:g} epochs"
     given.warn(
         "the program makes the updates of its questions or pairs, this trainer those of their features"
     )
-    return Meaning(what=f"{task}, {length}", phases=[keys])
-
-
-def _whole(given: Given, name: str, usual: int) -> int:
-    value = given[name]
-    try:
-        return usual if value is None else int(value)
-    except ValueError:
-        raise UsageError(f"--{name} {value}: expected a number") from None
+    return Meaning(what=task, phases=[keys])
 
 
 def _find_data(given: Given, task: str) -> str:

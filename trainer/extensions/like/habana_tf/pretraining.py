@@ -90,12 +90,12 @@ def _bookswiki(given: Given, counted: int, workers: dict[str, Any]) -> list[dict
 
 def _phase(given: Given, counted: int, workers: dict[str, Any], number: int) -> dict[str, Any]:
     """The keys of a phase, counted from 0. Phase 2's steps are still those of updates of phase 1's size."""
-    size = _pair(given, "batch_size", (64 if given["data_type"] == "bf16" else 32, 8))[number]
-    length = _pair(given, "max_seq_length", (128, 512))[number]
+    size = numbers_of(given, "batch_size", (64 if given["data_type"] == "bf16" else 32, 8))[number]
+    length = numbers_of(given, "max_seq_length", (128, 512))[number]
     is_fast = given["fast_perf_only"] == 1 and given["no_steps_accumulation"] != 1
     update = ((1600, 200) if is_fast else _UPDATES)[number]
-    steps = _pair(given, "iters", (7038, 782))[number]
-    warmup = _pair(given, "warmup", (2000, 200))[number]
+    steps = numbers_of(given, "iters", (7038, 782))[number]
+    warmup = numbers_of(given, "warmup", (2000, 200))[number]
     count = int(update / counted / size)  # a remainder is dropped, as by the program
     if count < 1:
         raise UsageError(
@@ -127,8 +127,8 @@ def _phase(given: Given, counted: int, workers: dict[str, Any], number: int) -> 
     return keys
 
 
-def _pair(given: Given, name: str, usual: Sequence[int]) -> Sequence[int]:
-    """The values of both phases: A,B of demo_bert.py, A B of the shell script. Phase 2's may be left out."""
+def numbers_of(given: Given, name: str, usual: Sequence[int]) -> Sequence[int]:
+    """The value of each phase: A,B of demo_bert.py, A B of the shell script. Phase 2's may be left out."""
     value = given[name]
     if value is None:
         return usual
@@ -137,13 +137,13 @@ def _pair(given: Given, name: str, usual: Sequence[int]) -> Sequence[int]:
         found = [int(word) for word in words]
     except ValueError:
         raise UsageError(f"--{name} {value}: expected a number, or two with a comma between them") from None
-    return found if len(found) > 1 else [found[0], usual[1]]
+    return [*found, *usual[len(found) :]]
 
 
 def _overfit(given: Given, counted: int, workers: dict[str, Any]) -> dict[str, Any]:
     """A few updates on a small file, then an evaluation on the same."""
-    size = _pair(given, "batch_size", (32, 0))[0]
-    length = _pair(given, "max_seq_length", (128, 0))[0]
+    size = numbers_of(given, "batch_size", [32])[0]
+    length = numbers_of(given, "max_seq_length", [128])[0]
     data, starts, folder = given["dataset_path"], given["init_checkpoint_path"], given["output_dir"]
     if given.version:
         data = os.path.expanduser("~/tmp/bert-pretraining-overfit-dataset")
@@ -156,8 +156,8 @@ def _overfit(given: Given, counted: int, workers: dict[str, Any]) -> dict[str, A
         "eval_examples": 800,
         "max_seq_length": length,
         "max_predictions_per_seq": {128: 20, 512: 80}.get(length, math.floor(0.15 * length)),
-        "steps": _pair(given, "iters", (200, 0))[0],
-        "warmup": _pair(given, "warmup", (10, 0))[0],
+        "steps": numbers_of(given, "iters", [200])[0],
+        "warmup": numbers_of(given, "warmup", [10])[0],
         "batch_size": size,
         "accumulation": 1,
         "clipping": "per_update" if workers["world_size"] > 1 else TENSORFLOW_LAMB["clipping"],

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from bertdata.cli.common.program_flags import Flag, Given
@@ -58,7 +57,7 @@ def _qa(given: Given) -> Meaning:
     negative = given["version_2_with_negative"] or dataset == "squad_v2"
     keys = _training_keys(given)
     keys |= {"task": "squad", "version_2_with_negative": negative}
-    return Meaning(what=_work(given, keys), phases=[keys])
+    return Meaning(what=keys["task"], phases=[keys])
 
 
 def _glue(given: Given) -> Meaning:
@@ -74,7 +73,7 @@ def _glue(given: Given) -> Meaning:
             keys["labels"] = ["entailment", "neutral", "contradiction"]
     else:
         keys |= _own_table(given)
-    return Meaning(what=_work(given, keys), phases=[keys])
+    return Meaning(what=keys["task"], phases=[keys])
 
 
 def _own_table(given: Given) -> dict[str, Any]:
@@ -190,13 +189,6 @@ def _count(given: Given, name: str) -> int:
     if value != int(value):
         raise UsageError(f"{name} is {value}: a share of the updates; give their number")
     return int(value)
-
-
-def _work(given: Given, keys: Mapping[str, Any]) -> str:
-    """The task and the length of its training."""
-    steps, epochs = given["max_steps"], given["num_train_epochs"]
-    length = f"{steps} updates" if steps > 0 else f"{epochs:g} epochs"
-    return f"{keys['task']}, {length if given['do_train'] else 'no training'}"
 
 
 def _check_files(given: Given) -> None:

@@ -76,7 +76,7 @@ def _training(given: Given) -> Meaning:
         given.warn("do_eval with do_train: input_file is trained on and then evaluated on")
     if keys["resume"]:
         given.warn(f"{given['output_dir']}: has checkpoints, so that the run continues from the newest")
-    return Meaning(what=f"training, {keys['steps']:,} updates", phases=[keys])
+    return Meaning(what="training", phases=[keys])
 
 
 def _optimiser(given: Given, replicas: int) -> dict[str, Any]:

@@ -73,12 +73,11 @@ _ADAM: dict[str, Any] = MOMENTS | {
 
 def _squad(given: Given) -> Meaning:
     """The training, prediction and evaluation that a command line of run_squad.py asks for."""
-    size = micro_batch(given["train_batch_size"], given["gradient_accumulation_steps"], divides=False)
     require_work(given, "do_train", "do_predict")
     require_files(given, {"do_train": "train_file", "do_predict": "predict_file"})
     path = given["predict_file"]
     evaluates = given["do_eval"] and given["do_predict"]
-    keys = phase_keys(given) | _tuning_keys(given, size)
+    keys = phase_keys(given) | _tuning_keys(given)
     keys |= {
         "task": "squad",
         "do_eval": evaluates,
@@ -101,7 +100,6 @@ def _glue(given: Given) -> Meaning:
     """The training, evaluation and prediction that a command line of run_glue.py asks for."""
     require_work(given, "do_train", "do_eval", "do_predict")
     count, update = given["gradient_accumulation_steps"], given["train_batch_size"]
-    size = micro_batch(update, count, divides=False)
     if count > update:
         raise UsageError(
             f"gradient_accumulation_steps ({count}) cannot be larger train_batch_size ({update}) - "
@@ -109,7 +107,7 @@ def _glue(given: Given) -> Meaning:
         )
     folder, task = given["data_dir"], given["task_name"]
     file = storage.join(folder, "dev_matched.tsv" if task == "mnli" else "dev.tsv")
-    keys = phase_keys(given) | _tuning_keys(given, size)
+    keys = phase_keys(given) | _tuning_keys(given)
     keys |= {
         "task_train_file": storage.join(folder, "train.tsv"),
         "task_eval_file": file,
@@ -127,16 +125,17 @@ def _glue(given: Given) -> Meaning:
     return Meaning(what=f"{task} ({work_of(given)})", phases=[keys])
 
 
-def _tuning_keys(given: Given, size: int) -> dict[str, Any]:
+def _tuning_keys(given: Given) -> dict[str, Any]:
     """The keys that follow from several flags: optimiser, update, device, checkpoints."""
+    count = given["gradient_accumulation_steps"]
     precision = "fp16" if given["fp16"] or given["amp"] else "fp32"
     keys = _ADAM | {
         "optimiser_epsilon": 1e-8 if precision == "fp16" else 1e-6,  # of FusedAdam, of BertAdam
         "precision": precision,
         "device": "cpu" if given["no_cuda"] else "cuda",
         "gelu": "tanh",
-        "batch_size": size,
-        "accumulation": given["gradient_accumulation_steps"],
+        "batch_size": micro_batch(given["train_batch_size"], count, divides=False),
+        "accumulation": count,
         "world_size": find_rank()[1],
         "eval_every": 0,
         "checkpoint_every": 0,

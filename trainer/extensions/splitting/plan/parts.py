@@ -10,13 +10,13 @@ from torch.nn import functional as F
 
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
-from trainer.data.batches import Sequences
+from trainer.data.batches import FlatAttention, Sequences
 from trainer.devices.counting import host_attention
 from trainer.devices.window_blocks import scored_pairs
 from trainer.extensions.splitting.plan.plan import BOTH, SMALL, WORDS, Plan
 from trainer.extensions.splitting.plan.request import PlanRequest
-from trainer.model.bert import Heads, Logits
-from trainer.model.layers import Dense, FlatAttention
+from trainer.model.bert import Logits, Predictions
+from trainer.model.layers import Dense
 from trainer.model.pretraining import cross_entropy, pretraining_loss, words_loss
 from trainer.model.task import find_kind
 from trainer.registry import find
@@ -136,30 +136,30 @@ class HeadsPart(ModelPart):
 
     def __init__(self, config: ModelConfig, shape: Shape, head: str) -> None:
         super().__init__(config, shape)
-        words, pairs = head != SMALL, head != WORDS
         width, first = config.hidden_size, torch.arange(shape.rows) * shape.length
-        self.pooler = Dense(width, width) if pairs else None
-        self.heads: Any = Heads(config, pairs) if words else nn.Linear(width, 2)
-        if words:
+        self.pooler: Any = None if head == WORDS else Dense(width, width)
+        self.small: Any = None if head == WORDS else nn.Linear(width, 2)
+        if head != SMALL:
+            self.predictions = Predictions(config)
             self.words = nn.Parameter(torch.zeros(config.padded_vocab_size, width))
         self._first, self._masked = first, (first[:, None] + torch.arange(shape.masked)).reshape(-1)
-        self._labels = torch.zeros(len(self._masked), dtype=torch.int64)
-        self._weights = torch.ones(len(self._masked))
         # The batch, of which the loss reads nothing else.
-        self._batch: Any = SimpleNamespace(next_sentence_labels=torch.zeros(shape.rows, dtype=torch.int32))
+        self._batch: Any = SimpleNamespace(
+            masked_lm_ids=torch.zeros(len(self._masked), dtype=torch.int64),
+            masked_lm_weights=torch.ones(len(self._masked)),
+            next_sentence_labels=torch.zeros(shape.rows, dtype=torch.int32),
+        )
 
     def forward(self, *given: Tensor) -> Tensors:
-        normed = given[-1]
+        normed, pooled = given[-1], None
         if self.words is None:
-            return (self.heads(normed).float().logsumexp(-1).mean(),)
-        pooled = None
+            return (self.small(normed).float().logsumexp(-1).mean(),)
         if self.pooler is not None:
             pooled = torch.tanh(self.pooler.dense(normed.index_select(0, self._first)))
-        words = self.heads.predictions(normed.index_select(0, self._masked), self.words)
-        logits = Logits(words, None, self._labels, self._weights)
+        logits = Logits(self.predictions(normed.index_select(0, self._masked), self.words), None)
         if pooled is None:
-            return (words_loss(logits, cross_entropy)[0],)
-        logits = replace(logits, next_sentence=self.heads.seq_relationship(pooled))
+            return (words_loss(logits, self._batch, cross_entropy)[0],)
+        logits = replace(logits, next_sentence=self.small(pooled))
         return (pretraining_loss(logits, self._batch).loss,)
 
 
