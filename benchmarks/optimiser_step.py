@@ -18,9 +18,8 @@ from trainer.devices.cpu import Cpu
 from trainer.model.bert import BertForPreTraining
 from trainer.registry import find
 from trainer.update.clipping import clip_
-from trainer.update.optimiser import group_parameters
+from trainer.update.optimiser import group_parameters, make_step
 from trainer.update.skipping import SkippingStep, clip_and_step
-from trainer.update.step import make_step
 
 ROUNDS = 10
 SMALL = {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 1024}

@@ -25,7 +25,7 @@ from trainer.extensions.finetuning.task_files import make_features
 from trainer.extensions.loading.padded_rows import RowForm
 from trainer.extensions.loading.row_batches import RowBatch
 from trainer.run import runtime
-from trainer.run.phase import start_training
+from trainer.run.start_point import load_from
 from trainer.run.training import Training
 
 STEPS = 20
@@ -80,7 +80,7 @@ def own_step(config: Config, data: TaskData) -> Step:
     shape = open_checkpoint(str(data.weights), with_moments=False).expect_config()
     fresh = new_state(config, shape, "", "")
     training = Training(begun, runtime.make_model(begun, shape), fresh)
-    start_training(training, "weights", str(data.weights), config.update.examples(1))
+    load_from("weights", str(data.weights), training, config.update.examples(1))
     return lambda batch: training.update([Update([batch], Position(0, 0))])
 
 

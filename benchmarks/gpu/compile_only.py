@@ -5,10 +5,10 @@ from benchmarks.gpu.figures import Figures
 from benchmarks.gpu.sizes import Sizes
 from benchmarks.gpu.updates import phase_data
 from trainer.checkpoint.state import new_state
+from trainer.data.examples import find_rows
 from trainer.run.compiling import compile_shapes
-from trainer.run.planned_updates import PlannedUpdates
 from trainer.run.runtime import begin, find_model_config, make_model
-from trainer.run.training import Training
+from trainer.run.training import PlannedUpdates, Training
 
 
 def compile_only(figures: Figures, sizes: Sizes, phase: str) -> None:
@@ -17,7 +17,7 @@ def compile_only(figures: Figures, sizes: Sizes, phase: str) -> None:
     data = phase_data(config, sizes.phases[phase].fill)
     runtime, shape = begin(config), find_model_config(config, data)
     training = Training(runtime, make_model(runtime, shape), new_state(config, shape, data.digest))
-    planned = PlannedUpdates(runtime, runtime.rows(data))
+    planned = PlannedUpdates(runtime, find_rows(config, data))
     seconds = seconds_of(lambda: compile_shapes(training, planned), sizes.device)
     figures.add("compile-only", seconds, "s")
     add_peak_memory(figures, sizes.device)

@@ -18,6 +18,7 @@ from trainer.checkpoint.state import new_state
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, make_form
+from trainer.data.examples import find_rows
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader, Update
 from trainer.model.bert import count
@@ -100,7 +101,7 @@ def phase_data(config: Config, fill: float) -> OpenedDataset:
 
 def draw(data: OpenedDataset, runtime: Runtime, size: int, accumulation: int, count: int) -> list[Update]:
     """So many updates of the data, ready for the device."""
-    rows, device = runtime.rows(data), runtime.device
+    rows, device = find_rows(runtime.config, data), runtime.device
     form = make_form(
         rows,
         batch_size=size,

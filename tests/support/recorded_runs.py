@@ -28,7 +28,7 @@ def make_run(
         clock.now += 0.5
         reporter.step(record(step, loss=8 / step))
         if step in evaluated:
-            reporter.evaluation(evaluation(step))
+            reporter.evaluation(*evaluation(step))
     reporter.close(status)
     state = folder / "checkpoints" / f"step-{phase:04d}{steps[-1]:04d}"
     state.mkdir(parents=True, exist_ok=True)

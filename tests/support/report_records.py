@@ -9,7 +9,6 @@ from trainer.config.settings import Config
 from trainer.model.evaluation import PretrainingEvaluation
 from trainer.model.pretraining import Pretraining
 from trainer.report.reporter import (
-    EvaluationRecord,
     Logger,
     Reporter,
     StepRecord,
@@ -40,8 +39,8 @@ class Recorder(Logger):
     def row(self, row, time):
         self.rows.append(row)
 
-    def evaluation(self, record, time):
-        self.events.append(("evaluation", record.step))
+    def evaluation(self, values, text, time):
+        self.events.append(("evaluation", values["step"]))
 
     def event(self, name, value, time):
         self.events.append((name, value))
@@ -65,7 +64,7 @@ def record(step: int, **changes) -> StepRecord:
     return StepRecord(step=step, **values | changes)
 
 
-def evaluation(step: int) -> EvaluationRecord:
+def evaluation(step: int) -> tuple[Values, str]:
     results = {
         "loss": 6.5,
         "masked_lm_accuracy": 0.25,
@@ -80,7 +79,7 @@ def evaluation(step: int) -> EvaluationRecord:
     data = SimpleNamespace(examples=100, name="evaluation set", left_out=0)
     survey = LabelSurvey(Frequencies([0, 3, 2]), '"the"', Frequencies([1, 2]), ("is next", "is random"))
     text = PretrainingEvaluation(data, survey.as_json(), "training").describe(results)
-    return EvaluationRecord(step=step, trained=32 * step, examples=100, results=results, text=text)
+    return {"step": step, "trained": 32 * step, "examples": 100, **results}, text
 
 
 def train(reporter: Reporter, steps: range, clock: Clock | None = None) -> Values:

@@ -150,28 +150,25 @@ class CheckpointWriter:
 
     def __init__(self, on_failure: Callable[[], None]) -> None:
         self._on_failure = on_failure
-        self._thread: threading.Thread | None = None
-        self._failure: Exception | None = None
+        self._thread = threading.Thread()
+        self._failures: list[Exception] = []
 
     def start(self, write: Callable[[], object]) -> None:
         """Start a write. The one before must have ended (``wait``)."""
-        assert self._thread is None
         self._thread = threading.Thread(target=self._run, args=[write], daemon=True)
         self._thread.start()
 
     def wait(self, seconds: float | None = None) -> Exception | None:
         """Wait at most so many seconds for the write under way to end. Returns its failure."""
-        if self._thread is not None:
+        if self._thread.is_alive():
             self._thread.join(seconds)
-            self._thread = None
-        failure, self._failure = self._failure, None
-        return failure
+        return self._failures.pop() if self._failures else None
 
     def _run(self, write: Callable[[], object]) -> None:
         try:
             write()
         except Exception as error:
-            self._failure = error
+            self._failures.append(error)
             self._on_failure()
 
 

@@ -57,14 +57,6 @@ def choose_device(config: Config) -> ChosenDevice:
     return ChosenDevice(PROCESSOR, f"no accelerator is there: {'; '.join(reasons)}")
 
 
-def describe_choice(name: str, reason: str, description: str) -> str:
-    """The chosen device in words: why it is the processor, or the accelerator's own description."""
-    if reason:
-        return f"{name}, since {reason}"
-    name, _, about = description.partition(": ")
-    return f"{name} ({about})"
-
-
 def look_for(name: str, config: Config) -> Availability:
     """The accelerator as a run of this configuration finds it. One whose packages fail counts as missing.
 

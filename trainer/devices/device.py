@@ -47,7 +47,6 @@ class Device:
     compile_mode: str | None = None  # torch.compile's, where it is used
     compiles_always = False  # whatever it runs, without torch.compile
     idle: tuple[str, ...] = ()  # configuration keys that have no effect on it
-    why_chosen = ""  # the reason for which "auto" is this device
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         """local_rank: the number of the device on this machine. SettingsError where it is not there."""
@@ -111,6 +110,9 @@ class Device:
         """The tensor in host memory, detached from autograd."""
         return tensor.detach().cpu()
 
+    def check_updates(self, updates: int) -> None:
+        """SettingsError for a number of updates that it cannot make."""
+
     def release(self) -> None:
         """Free compiled programs. Called between two phases, each of which has its own device object."""
         if self.compiles:
@@ -142,20 +144,16 @@ def find_device(config: Config, local_rank: int = 0) -> Device:
 
     Its configuration names it, where the given one says "auto". SettingsError where it is not there.
     """
-    reason = ""
     if config.run.device == "auto":
         from trainer.devices.choice import choose_device
 
-        name, reason = choose_device(config)
-        config = on_device(config, name)
+        config = on_device(config, choose_device(config).name)
     try:
-        kind = find("device", config.run.device)
+        device: Device = find("device", config.run.device)(config, local_rank)
     except (ImportError, AttributeError) as error:  # a vendor's packages are imported later
         from trainer.devices.choice import too_old
 
         raise too_old(config.run.device, error) from error
-    device: Device = kind(config, local_rank)
-    device.why_chosen = reason
     return device
 
 

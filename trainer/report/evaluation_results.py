@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bertdata.io import storage
-from trainer.report.reporter import EvaluationRecord, Logger
+from trainer.report.reporter import Logger, Values
 from trainer.report.table_rows import read_table
 
 
@@ -13,9 +13,8 @@ class EvaluationResults(Logger):
     def __init__(self, folder: Path) -> None:
         self._path = folder / "eval_results.txt"
 
-    def evaluation(self, record: EvaluationRecord, time: float) -> None:
-        values = record.values().items()
-        named = {"global_step" if name == "step" else name: value for name, value in values}
+    def evaluation(self, values: Values, text: str, time: float) -> None:
+        named = {"global_step" if name == "step" else name: value for name, value in values.items()}
         lines = [f"{name} = {value}\n" for name, value in sorted(named.items()) if name != "trained"]
         with storage.open_output(str(self._path)) as file:
             file.write("".join(lines).encode())

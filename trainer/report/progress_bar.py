@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
 from trainer.model.task import Columns
+from trainer.report.logs import Terminal
 from trainer.report.reporter import Values
-from trainer.report.terminal import Terminal
 
 _BAR_WIDTH = 10
 _TIME_WIDTH = 8

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
-from functools import reduce
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -51,24 +50,6 @@ class StepRecord:
     memory_gib: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EvaluationRecord:
-    """One evaluation after update ``step``, on ``examples`` examples, after training on ``trained``.
-
-    text: the results in one line for a person.
-    """
-
-    step: int
-    trained: int
-    examples: int
-    results: dict[str, float]
-    text: str
-
-    def values(self) -> Values:
-        """The numbers, in the order of a table's columns."""
-        return {"step": self.step, "trained": self.trained, "examples": self.examples, **self.results}
-
-
 class Logger:
     """Base of a log. Subclasses override the methods that they need.
 
@@ -77,12 +58,12 @@ class Logger:
     known are left out. It also has ``step_loss`` (the last update's), ``total_time`` (seconds in all updates
     so far) and, if any of its updates were timed, ``seconds_per_update`` and the rates of
     ``Reporter._rates``.
-    The keys of a summary are dllogger's.
+    An evaluation has the values of ``EvaluationRecord``, and its text. The keys of a summary are dllogger's.
     """
 
     def row(self, row: Values, time: float) -> None: ...
 
-    def evaluation(self, record: EvaluationRecord, time: float) -> None: ...
+    def evaluation(self, values: Values, text: str, time: float) -> None: ...
 
     def event(self, name: str, value: Any, time: float) -> None: ...
 
@@ -91,7 +72,7 @@ class Logger:
     def close(self, summary: Values, status: str, time: float) -> None: ...
 
 
-_SUMMED = ("seconds", "sequences", "tokens", "operations", "slots", "data_wait")
+_SUMMED = ("seconds", "sequences", "tokens", "operations", "slots", "data_wait", "is_timed")
 """Numbers of a StepRecord whose sums over timed updates give the rates."""
 
 SETTLING_UPDATES = 6
@@ -118,8 +99,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._devices, self._peak = devices, peak
         self._start = clock()
         self._waiting: list[StepRecord] = []
-        self._timed: list[StepRecord] = []  # of the waiting updates, those that are not settling
-        self._sums = dict.fromkeys(_SUMMED, 0.0)  # over all timed updates
+        self._row_sums, self._sums = _no_sums(), _no_sums()  # over timed updates: the row's, and all
         self._settling = SETTLING_UPDATES
         self._summary = {"raw_train_time": 0.0}
         self._phase = "init"
@@ -135,8 +115,9 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._summary["final_loss"] = record.loss
         self._summary["raw_train_time"] += record.seconds
         if self._settling <= 0 and record.is_timed:
-            self._timed.append(record)
-            self._sums = _added(self._sums, record)
+            for sums in (self._row_sums, self._sums):
+                for name in sums:
+                    sums[name] += getattr(record, name)
         self._settling -= 1
         if record.step % self._log_every == 0:
             self._write_row()
@@ -144,9 +125,9 @@ class Reporter(AbstractContextManager["Reporter"]):
     def begin_evaluation(self) -> None:
         self._enter("eval")
 
-    def evaluation(self, record: EvaluationRecord) -> None:
-        """Write the result of the evaluation. Training continues."""
-        self._each("evaluation", record)
+    def evaluation(self, values: Values, text: str) -> None:
+        """Write the results of the evaluation. Training continues. text: they in one line for a person."""
+        self._each("evaluation", values, text)
         self._enter("block")
 
     def saved(self, step: int) -> None:
@@ -191,12 +172,11 @@ class Reporter(AbstractContextManager["Reporter"]):
         means = ("loss", *self._waiting[0].metrics, "seconds", "data_wait")
         row = rows[-1] | {name: fmean(row[name] for row in rows) for name in means}
         row |= {"step_loss": rows[-1]["loss"], "total_time": self._summary["raw_train_time"]}
-        sums = reduce(_added, self._timed, dict.fromkeys(_SUMMED, 0.0))
-        if sums["seconds"] > 0:
-            row |= {"seconds_per_update": sums["seconds"] / len(self._timed), **self._rates(sums)}
+        if updates := self._row_sums["is_timed"]:
+            row |= {"seconds_per_update": self._row_sums["seconds"] / updates, **self._rates(self._row_sums)}
         if "memory_gib" in row:
             self._summary["peak_memory_gib"] = row["memory_gib"]
-        self._waiting, self._timed = [], []
+        self._waiting, self._row_sums = [], _no_sums()
         self._each("row", row)
 
     def _rates(self, sums: Mapping[str, float]) -> Values:
@@ -206,7 +186,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         share of what it could make at most. data_wait_share: the share of the time spent waiting for data.
         fill: the share of tokens in the micro-batches that is no padding.
         """
-        seconds, sequences, tokens, operations, slots, data_wait = sums.values()
+        seconds, sequences, tokens, operations, slots, data_wait, _ = sums.values()
         if seconds <= 0:
             return {}
         found = {"sequences_per_second": sequences / seconds}
@@ -232,9 +212,8 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._phase = phase
 
 
-def _added(sums: Mapping[str, float], record: StepRecord) -> dict[str, float]:
-    """The sums with those of one more update."""
-    return {name: total + getattr(record, name) for name, total in sums.items()}
+def _no_sums() -> dict[str, float]:
+    return dict.fromkeys(_SUMMED, 0.0)
 
 
 def _flat(record: StepRecord) -> Values:

@@ -7,8 +7,7 @@ from typing import TypeVar
 
 from trainer.data.batches import Batch
 from trainer.data.loader import Update
-from trainer.run.planned_updates import PlannedUpdates
-from trainer.run.training import Training
+from trainer.run.training import PlannedUpdates, Training
 
 Made = TypeVar("Made")
 

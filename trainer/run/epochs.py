@@ -6,8 +6,8 @@ from dataclasses import replace
 from bertdata.dataset.reader import OpenedDataset
 from trainer.config.section import check
 from trainer.config.settings import Config
-from trainer.run.planned_updates import PlannedUpdates, plan_updates
 from trainer.run.runtime import Runtime
+from trainer.run.training import PlannedUpdates, plan_updates
 
 
 def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Config:
@@ -25,7 +25,7 @@ def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Conf
         f"{key} needs batch_size or global_batch_size: a plan may choose the size of an update",
     )
     runtime = replace(runtime, config=config)
-    planned = plan_updates(runtime, runtime.rows(data))
+    planned = plan_updates(runtime, data)
     asked, updates = _asked(config, planned)
     steps = max(1, math.ceil(updates))
     last = "each" if type(planned) is PlannedUpdates else "the last"

@@ -24,8 +24,8 @@ from trainer.model.bert import HeadedBert
 from trainer.registry import find
 from trainer.registry.extensions import FINE_TUNED
 from trainer.report.evaluation_results import EvaluationResults
+from trainer.report.logs import Terminal
 from trainer.report.reporter import Logger, Reporter
-from trainer.report.terminal import Terminal
 from trainer.run.evaluation import Evaluation
 from trainer.run.evaluation_warnings import warnings_of_model
 from trainer.run.runtime import Runtime, begin, connect, divide, find_model_config, make_model
@@ -132,7 +132,7 @@ def evaluate_checkpoints(
                 continue
             report.begin_evaluation()
             record = evaluation.measure(inference, step=step, trained=trained)
-            report.evaluation(record)
+            report.evaluation(record.values(), record.text)
             if is_last or evaluation.reached(record):
                 break
         report.close()

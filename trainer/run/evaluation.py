@@ -1,6 +1,8 @@
 """Evaluation over all workers, each example once."""
 
 from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -12,11 +14,29 @@ from trainer.data.evaluation import evaluation_batches, make_evaluation_form
 from trainer.errors import StopRequested
 from trainer.model.evaluation import TaskEvaluation
 from trainer.report.evaluation_results import is_evaluated
-from trainer.report.reporter import EvaluationRecord, Reporter
-from trainer.run.planned_updates import PlannedUpdates, passes
+from trainer.report.reporter import Reporter
 from trainer.run.runtime import Runtime
+from trainer.run.training import PlannedUpdates, passes
 from trainer.update.inference import Inference, find_inference
 from trainer.update.strategy import Strategy
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvaluationRecord:
+    """One evaluation after update ``step``, on ``examples`` examples, after training on ``trained``.
+
+    text: the results in one line for a person.
+    """
+
+    step: int
+    trained: int
+    examples: int
+    results: dict[str, float]
+    text: str
+
+    def values(self) -> dict[str, Any]:
+        """The numbers, in the order of a table's columns."""
+        return {"step": self.step, "trained": self.trained, "examples": self.examples, **self.results}
 
 
 class Evaluation:
@@ -94,7 +114,7 @@ class Evaluation:
         report.describe(evaluation=self.note)
         report.begin_evaluation()
         record = self.measure(strategy, step=state.step, trained=state.trained)
-        report.evaluation(record)
+        report.evaluation(record.values(), record.text)
         if not self.reached(record):
             return False
         target = self._runtime.config.section(EvaluationSection).target_accuracy

@@ -55,16 +55,17 @@ def find_used(output_dir: str) -> list[str]:
     return [name for name in _RUN if storage.exists(storage.join(output_dir, name))]
 
 
-def in_use(output_dir: str, used: str) -> DatasetError:
-    """The error for a new run in a directory that has a run. used: a name from find_used."""
-    found = f"is in use: holds {used}"
-    return DatasetError(f"{output_dir}: {found}; give --resume to continue there, or another --output-dir")
+def check_free(output_dir: str) -> None:
+    """DatasetError for a new run in a directory that has a run."""
+    for used in find_used(output_dir):
+        remedy = "give --resume to continue there, or another --output-dir"
+        raise DatasetError(f"{output_dir}: is in use: holds {used}; {remedy}")
 
 
 def _check_output(output_dir: str, config: Config) -> None:
     continues = "start" in config.others and config.others["start"].continues_here
-    if config.run.do_train and not continues and (used := find_used(output_dir)):
-        raise in_use(output_dir, used[0])
+    if config.run.do_train and not continues:
+        check_free(output_dir)
     folder = storage.join(output_dir, UNFINISHED)
     if storage.exists(storage.join(folder, LOCK_NAME)):
         with lock_directory(folder):

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -25,9 +25,10 @@ _FLUSH_SECONDS = 1.0  # longest time between two flushes, unless one update take
 
 
 class Pending(NamedTuple):
-    """One update: its sums on the device, and what the host knows of it."""
+    """One update: its sums on the device, and what the host knows of it. sequences: over all workers."""
 
     values: Tensor
+    sequences: int
     counted: Counted
     learning_rate: float
     epoch: int
@@ -37,12 +38,9 @@ class Pending(NamedTuple):
 class PendingUpdates:
     """Updates whose losses are not yet reported."""
 
-    def __init__(
-        self, training: Training, report: Reporter, loader: Loader, examples_of: Callable[[int], int]
-    ) -> None:
+    def __init__(self, training: Training, report: Reporter, loader: Loader) -> None:
         self._training, self._report, self._loader = training, report, loader
         self._runtime = training.runtime
-        self._examples_of = examples_of
         self._is_warned = False
         self._skipped = 0
         self._reported = training.state.step
@@ -55,15 +53,15 @@ class PendingUpdates:
         self._since = time.perf_counter()
         self._waited_before = self._loader.waited
 
-    def add(self, update: Update, values: Tensor, compile_seconds: float) -> None:
+    def add(self, update: Update, values: Tensor, sequences: int, compile_seconds: float) -> None:
         """Add an update that was made. values: its sums as Training.update returns them.
 
-        compile_seconds: those that it took because it compiled the model, else 0.
+        sequences: over all workers. compile_seconds: its own if the model was compiled in it, else 0.
         """
         is_counted = self._runtime.division.stage == 0  # the stages of a copy have the same examples
         counted = count(update.batches, self._training.model.config) if is_counted else Counted(0, 0.0, 0)
         rate, epoch = self._training.learning_rate, update.position.epoch
-        self._waiting.append(Pending(values, counted, rate, epoch, compile_seconds))
+        self._waiting.append(Pending(values, sequences, counted, rate, epoch, compile_seconds))
 
     def is_due(self, step: int, log_every: int) -> bool:
         """True after log_every updates, or about a second."""
@@ -103,7 +101,7 @@ class PendingUpdates:
                 learning_rate=one.learning_rate,
                 seconds=compile_seconds or seconds,
                 is_timed=not compile_seconds,
-                sequences=self._examples_of(self._reported - 1),
+                sequences=one.sequences,
                 tokens=tokens,
                 operations=operations,
                 slots=slots,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bertdata.dataset.label_counts import tell_guess
 from bertdata.dataset.reader import OpenedDataset
-from trainer.checkpoint.state import State, new_state
+from trainer.checkpoint.state import new_state
 from trainer.checkpoint.writing import clean_up
 from trainer.collectives.collective import stop_signals
 from trainer.config.model import ModelConfig
@@ -18,11 +18,10 @@ from trainer.data.loader import Loader
 from trainer.errors import StopRequested
 from trainer.report.reporter import Reporter, make_reporter
 from trainer.run.kept_tokenizer import keep_tokenizer
-from trainer.run.path_check import find_used
+from trainer.run.path_check import check_free
 from trainer.run.pending_updates import PendingUpdates
-from trainer.run.planned_updates import PlannedUpdates, count_calls, passes, plan_updates
 from trainer.run.runtime import Runtime, divide, find_model_config, make_model
-from trainer.run.training import Training
+from trainer.run.training import PlannedUpdates, Training, passes, plan_updates
 
 if TYPE_CHECKING:
     from trainer.run.evaluation import Evaluation
@@ -33,25 +32,23 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
 
     shape: the model's; None: the configured one.
     """
-    shape = shape or find_configured_shape(runtime, data)
+    shape = shape or find_shape(runtime, data)
     runtime = divide(runtime, shape, data.layout.max_seq_length)
     config, device = runtime.config, runtime.device
-    rows = runtime.rows(data)
+    planned = plan_updates(runtime, data)
     runtime.log("building the model")
-    planned = plan_updates(runtime, rows)
-    order = rows.describe(f"{runtime.copies * planned.accumulation} x {planned.batch_size} examples")
+    order = planned.rows.describe(f"{runtime.copies * planned.accumulation} x {planned.batch_size} examples")
     fresh = replace(new_state(config, shape, data.digest, order), task=runtime.task.name)
     training = Training(runtime, make_model(runtime, shape), fresh)
     if config.run.compile_only:
         from trainer.run.compiling import compile_shapes
 
         return compile_shapes(training, planned)
-    kind, path = runtime.on_rank_0(lambda: find_start(config, fresh))
-    start_training(training, kind, path, planned.examples)
+    start_training(training, planned.examples)
     training.schedule = planned.warmed_up(training.schedule)
     planned.start = training.state.step
     training.strategy.check_accumulation(planned.accumulation)
-    calls = count_calls(config, planned.start, device)
+    device.check_updates(planned.last - planned.start)
     evaluation = make_evaluation(runtime, data, shape)
     form = planned.form()
     loader = planned.loader(form, training.state)
@@ -64,20 +61,17 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
         devices=runtime.workers.size * device.replicas,
         peak=device.find_peak(described),
     )
-    signals, profile = stop_signals(runtime.workers.stopping), profile_updates(runtime, calls)
+    signals = stop_signals(runtime.workers.stopping)
+    profile: AbstractContextManager[Callable[[], object]] = nullcontext(lambda: None)
+    if config.run.profile:
+        from trainer.run.profiling import profiled
+
+        profile = profiled(runtime, planned.last - planned.start)
     with closing(loader), report, signals, training, profile as count_update:
-        announce(training, planned, form, described)
-        report.describe(
-            start_point=training.start_point,
-            updates=planned.describe(),
-            micro_batches=form.describe(),
-            weights=runtime.empty_model(shape).count_weights(),
-            workers=runtime.workers.size,
-            device=described,
-        )
+        announce(training, planned, form, described, report)
         report.begin()
         stopped = make_updates(training, loader, evaluation, report, planned, count_update)
-        training.finish_save(together=stopped)
+        training.finish_save()
         if stopped:
             runtime.log(f"stopped after update {training.state.step} as requested; --resume continues")
         report.close("stopped" if stopped else "success")
@@ -85,7 +79,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     return training
 
 
-def find_configured_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
+def find_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
     """The configured model's shape. Keys that are not configured come from the checkpoint to start from."""
     if not is_continued(runtime.config):
         return find_model_config(runtime.config, data)
@@ -99,30 +93,23 @@ def is_continued(config: Config) -> bool:
     return "start" in config.others and bool(config.others["start"].is_continued)
 
 
-def find_start(config: Config, fresh: State) -> tuple[str, str]:
-    """(kind, path) of the start, as ``find_start_point`` says. A new run needs a free directory."""
-    if not is_continued(config) and not find_used(str(config.run.output_dir)):
-        return "new", ""
-    from trainer.run.start_point import find_start_point
-
-    return find_start_point(config, fresh)
-
-
-def start_training(training: Training, kind: str, path: str, update_examples: int) -> None:
-    """Load weights, moments and state on all workers. kind, path: find_start's result.
+def start_training(training: Training, update_examples: int) -> None:
+    """Load weights, moments and state on all workers. A new run needs a free directory.
 
     update_examples: those of this run's updates, over all workers.
     """
-    later_than = None
-    training.start_point = f"{kind} {path}".strip()
-    if kind != "new":
+    runtime, later_than = training.runtime, None
+    output_dir = str(runtime.config.run.output_dir)
+    if is_continued(runtime.config):
         from trainer.run.start_point import load
 
-        training.state, later_than = load(kind, path, training, update_examples)
+        later_than = load(training, update_examples)
+    else:
+        runtime.on_rank_0(lambda: check_free(output_dir))
     training.tensors.broadcast()
-    if training.runtime.workers.local_rank == 0:
-        clean_up(str(training.runtime.config.run.output_dir), after=later_than)
-        keep_tokenizer(training.runtime.config)
+    if runtime.workers.local_rank == 0:
+        clean_up(output_dir, after=later_than)
+        keep_tokenizer(runtime.config)
 
 
 def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -> "Evaluation | None":
@@ -136,28 +123,29 @@ def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -
     return Evaluation.of(runtime, held_out, data)
 
 
-def profile_updates(runtime: Runtime, calls: int) -> AbstractContextManager[Callable[[], object]]:
-    """A context with a function to call after each of ``calls`` updates, which profiles some if asked to."""
-    if not runtime.config.run.profile:
-        return nullcontext(lambda: None)
-    from trainer.run.profiling import profiled
-
-    return profiled(runtime, calls)
-
-
-def announce(training: Training, planned: PlannedUpdates, form: Form, described: str) -> None:
-    """Log the start point, the planned updates, the micro-batches' sizes, the model and the device."""
+def announce(
+    training: Training, planned: PlannedUpdates, form: Form, described: str, report: Reporter
+) -> None:
+    """Tell and report the start point, the planned updates, the micro-batches' sizes, model and device."""
     runtime, device = planned.runtime, planned.runtime.device
     runtime.log(f"{training.start_point}: {planned.describe()} out of {planned.rows.data.examples}")
     planned.tell_epochs(training.state)
     runtime.log(f"micro-batches: {form.describe()}")
     if runtime.division.stages > 1 and form.sizes_vary:
         runtime.log("sequence lengths vary: micro-batches of an update are padded to the longest of them")
-    whole = runtime.empty_model(training.model.config)
-    runtime.log(f"{whole.count_weights():,} weights; {described}")
+    weights = runtime.empty_model(training.model.config).count_weights()
+    runtime.log(f"{weights:,} weights; {described}")
     compiling = ", which compiles the model, as does the first micro-batch of each other size"
     compiling *= device.compiles or device.compiles_always
     runtime.log(f"reading the first examples, making the first update{compiling}")
+    report.describe(
+        start_point=training.start_point,
+        updates=planned.describe(),
+        micro_batches=form.describe(),
+        weights=weights,
+        workers=runtime.workers.size,
+        device=described,
+    )
 
 
 def make_updates(
@@ -171,13 +159,13 @@ def make_updates(
     """Make the planned updates, with their reports, checkpoints and evaluations. True if asked to stop."""
     runtime = planned.runtime
     config, device, stopping = runtime.config, runtime.device, runtime.workers.stopping
-    pending = PendingUpdates(training, report, loader, planned.examples_of)
+    pending = PendingUpdates(training, report, loader)
     compile_times = None
     if device.compiles:
         from trainer.run.compiling import CompileTimes
 
         compile_times = CompileTimes(runtime.log)
-    saved, last, stopped = planned.start, planned.last, False
+    last, stopped = planned.last, False
     try:
         if evaluation and training.is_resumed and evaluation.is_owed(training.state, planned):
             runtime.log(f"update {planned.start} has a checkpoint, but was not evaluated; evaluating it now")
@@ -191,8 +179,9 @@ def make_updates(
             make = partial(training.update, updates)
             made, compile_seconds = compile_times.measure(updates, make) if compile_times else (make(), 0.0)
             for update, sums in zip(updates, made, strict=True):
-                pending.add(update, sums, compile_seconds / len(updates))
-                training.advance(update.position, planned.examples_of(training.state.step))
+                examples = planned.examples_of(training.state.step)
+                pending.add(update, sums, examples, compile_seconds / len(updates))
+                training.advance(update.position, examples)
             count_update()
             step, trained = training.state.step, training.state.trained
             is_last = step == last
@@ -203,7 +192,6 @@ def make_updates(
             if saves:
                 training.save()
                 report.saved(step)
-                saved = step
             if evaluation and evaluates and evaluation.evaluate(training.strategy, training.state, report):
                 last = step
             if saves or evaluates:
@@ -213,7 +201,7 @@ def make_updates(
     except StopRequested:
         stopped = True
         pending.flush()
-    if saved != training.state.step:
+    if training.saved_step != training.state.step:
         training.save()
         planned.tell_epochs(training.state)
     return stopped

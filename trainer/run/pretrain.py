@@ -10,13 +10,13 @@ from bertdata.io import storage
 from bertdata.io.commit import UNFINISHED
 from bertdata.io.directory_lock import lock_directory
 from trainer.config.settings import Config
+from trainer.data.examples import find_rows
 from trainer.data.opening import data_warnings, describe_phase, for_training, open_configured, training_paths
 from trainer.devices.device import find_device, on_device
 from trainer.run.path_check import require_paths
 from trainer.run.phase import train_phase
-from trainer.run.planned_updates import count_calls
 from trainer.run.runtime import Runtime, begin
-from trainer.run.training import Training
+from trainer.run.training import Training, last_update
 
 
 def pretrain(phases: Sequence[Config]) -> None:
@@ -65,7 +65,7 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
     for config, data in zip(phases, datasets, strict=True):
         if config.keys["plan"] is None and config.run.strategy in ("auto", "replicated"):
             config.update.micro_batches(runtime.copies)  # fails before the first phase is trained, not after
-        replace(runtime, config=config).rows(data)  # fails here, not after the first phase
+        find_rows(config, data)  # fails here, not after the first phase
         held_out = config.data.eval_data and runtime.task.open(config, config.data.eval_data, held_out=True)
         about.append(describe_phase(config, data, held_out or None))
     skips_first = False
@@ -74,14 +74,15 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
 
         skips_first = runtime.on_rank_0(partial(is_phase_over, phases[0]))
         for config in [] if skips_first else phases[1:]:  # they start at update 0
-            count_calls(config, 0, runtime.device)
+            runtime.device.check_updates(last_update(config, 0))
     for line in dict.fromkeys([*(config.reports.description for config in phases), *about[skips_first:]]):
         if line:
             runtime.log(line)
     training: Training | None = None
     for config, data in list(zip(phases, datasets, strict=True))[skips_first:]:
         if training:
-            training.release()
+            training.strategy.release()
+            training.runtime.device.release()
         if config is not phases[0]:
             config = config if skips_first else config.changed(resume_step=None, resume_from=None)
             runtime = replace(runtime, config=config, device=find_device(config, runtime.workers.local_rank))

@@ -9,13 +9,13 @@ from trainer.run.runtime import Runtime
 
 
 @contextmanager
-def profiled(runtime: Runtime, calls: int) -> Iterator[Callable[[], None]]:
-    """A function to call after each of ``calls`` updates. On rank 0 it records four of them.
+def profiled(runtime: Runtime, updates: int) -> Iterator[Callable[[], None]]:
+    """A function to call after each call of the device for the updates. On rank 0 it records four of them.
 
-    The recorded updates follow the first four, or the first half of a shorter run. The trace is written
+    The recorded calls follow the first four, or the first half of a shorter run. The trace is written
     to output_dir.
     """
-    config = runtime.config
+    config, calls = runtime.config, updates // runtime.device.updates_per_call
     activities = runtime.device.profile_activities()
     if runtime.workers.rank != 0:
         yield lambda: None

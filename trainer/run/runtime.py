@@ -15,7 +15,6 @@ from trainer.collectives.collective import Collective, find_collective
 from trainer.collectives.launchers import find_local_rank, find_rank
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.examples import Rows, find_rows
 from trainer.devices.device import Device, find_device, on_device
 from trainer.errors import ReportedError
 from trainer.model.bert import HeadedBert
@@ -47,13 +46,6 @@ class Runtime:
         """The whole model without values, on the meta device."""
         with torch.device("meta"):
             return self.task.new_model(shape)
-
-    def rows(self, data: OpenedDataset) -> Rows:
-        """The rows to train on. SettingsError where the data or the device cannot have such rows."""
-        rows = find_rows(self.config, data)
-        if rows.bins > 1 and self.device.strategy == "whole_updates":
-            raise SettingsError(f"bins make rows of several widths; device {self.device.name} takes one")
-        return rows
 
     @property
     def has_rows(self) -> bool:
@@ -115,14 +107,13 @@ def begin(config: Config) -> Runtime:
 
 def connect(config: Config) -> Runtime:
     """The runtime of this process, connected with the other workers. Its configuration names the device."""
-    device = find_device(config, find_local_rank())
-    rank, size = find_rank()
-    if rank == 0 and config.run.device != device.name:
-        from trainer.devices.choice import describe_choice
+    if config.run.device == "auto":
+        from trainer.run.chosen_device import find_chosen
 
-        say_error(
-            f"trainer: device auto: {describe_choice(device.name, device.why_chosen, device.describe())}"
-        )
+        device = find_chosen(config)
+    else:
+        device = find_device(config, find_local_rank())
+    rank, size = find_rank()
     config = device.config
     torch.use_deterministic_algorithms(config.run.deterministic)
     if rank == 0 and size > 1:

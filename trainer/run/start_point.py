@@ -21,7 +21,7 @@ from trainer.config.run_options import StartSection
 from trainer.config.settings import Config
 from trainer.data.order import Position
 from trainer.errors import CheckpointError
-from trainer.run.path_check import find_used, in_use
+from trainer.run.path_check import check_free, find_used
 from trainer.run.runtime import Runtime, find_model_config
 from trainer.run.training import Training
 
@@ -57,9 +57,8 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
     follows = bool(start.phase2 and there) and read_state(there[max(there)]).phase == 1
     if follows and start.start_from_ckpt:
         return "weights", start.start_from_ckpt
-    used = find_used(output_dir)
-    if there or (used and not resuming):
-        raise in_use(output_dir, used[0])
+    if there or not resuming:
+        check_free(output_dir)
     return ("weights", start.start_from_ckpt) if start.start_from_ckpt else ("new", "")
 
 
@@ -75,11 +74,25 @@ def _find_resumed(config: Config) -> Path | None:
     return found
 
 
-def load(kind: str, path: str, training: Training, update_examples: int) -> tuple[State, int | None]:
+def load(training: Training, update_examples: int) -> int | None:
+    """Find the start point and load it on all workers. Returns the number after which checkpoints go.
+
+    update_examples: those of this run's updates, over all workers.
+    """
+    runtime, fresh = training.runtime, training.state
+    kind, path = runtime.on_rank_0(lambda: find_start_point(runtime.config, fresh))
+    training.start_point = f"{kind} {path}".strip()
+    if kind == "new":
+        return None
+    training.state, later_than = load_from(kind, path, training, update_examples)
+    training.saved_step = training.state.step
+    return later_than
+
+
+def load_from(kind: str, path: str, training: Training, update_examples: int) -> tuple[State, int | None]:
     """Load a start point on all workers: the state, and the number after which checkpoints are removed.
 
-    kind and path: as of ``find_start_point``, another than "new". update_examples: those of this run's
-    updates, over all workers.
+    kind and path: as of ``find_start_point``, another than "new".
     """
     runtime, fresh, config = training.runtime, training.state, training.runtime.config
     reader = training.tensors if runtime.division.is_split else WholeModelReader(training)

@@ -1,23 +1,140 @@
-"""One worker's training: its start, its updates, its checkpoints."""
+"""One worker's training in a phase: the planned updates, then its model, its state and its checkpoints."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
 
+from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import BertDataError, StorageError
 from bertdata.io.terminal import say_error
 from trainer.checkpoint.state import State
 from trainer.checkpoint.writing import CheckpointWriter, WholeTensors
-from trainer.data.loader import Update
+from trainer.config.settings import Config
+from trainer.config.updates import Schedule
+from trainer.data.batches import Form, make_form
+from trainer.data.examples import Rows, find_rows
+from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
 from trainer.errors import NotFiniteError, WorkerLost
 from trainer.model.bert import HeadedBert
 from trainer.registry import find
 from trainer.run.runtime import Runtime
 from trainer.update.strategy import find_strategy
+
+
+def plan_updates(runtime: Runtime, data: OpenedDataset) -> "PlannedUpdates":
+    """The configured updates of a phase. SettingsError where the data cannot have the configured rows."""
+    rows = find_rows(runtime.config, data)
+    keys = runtime.config.keys
+    grow = keys["batch_warmup_from"] or keys["train_tokens"] or keys["warmup_tokens"]
+    planned: PlannedUpdates = (
+        find("update", "counted in tokens")(runtime, rows) if grow else PlannedUpdates(runtime, rows)
+    )
+    return planned
+
+
+class PlannedUpdates:
+    """The updates of a phase that this run makes, numbered from ``start`` to ``last``.
+
+    batch_size: rows of a micro-batch, each an example or a pack. accumulation: micro-batches of each copy of
+    the model. examples_per_row: on average. examples: those of an update over all workers. interval:
+    examples trained between two evaluations, 0 without any but the last.
+    """
+
+    loader_kind: Callable[..., Loader] = Loader
+
+    def __init__(self, runtime: Runtime, rows: Rows) -> None:
+        config, copies = runtime.config, runtime.copies
+        self.runtime, self.rows, self.start = runtime, rows, 0
+        self.examples_per_row = rows.examples_per_row
+        self.batch_size, self.accumulation = rows.micro_batches(config, copies, self.examples_per_row)
+        self.examples = round(copies * self.batch_size * self.accumulation * self.examples_per_row)
+        self.interval = 0
+        if config.data.eval_data is not None:
+            self.interval = config.section(find("keys", "evaluation")).interval(self.examples)
+
+    @property
+    def last(self) -> int:
+        return last_update(self.runtime.config, self.start)
+
+    def form(self, accumulation: int | None = None) -> Form:
+        """The form of the micro-batches. accumulation: None: that of the last updates."""
+        runtime, device = self.runtime, self.runtime.device
+        return make_form(
+            self.rows,
+            batch_size=self.batch_size,
+            padded=runtime.has_rows,
+            token_budget=runtime.config.data.token_budget,
+            micro_batches=runtime.copies * (accumulation or self.accumulation),
+            few_widths=device.compiles or device.needs_rows,
+        )
+
+    def examples_of(self, update: int) -> int:
+        """Examples of the update over all workers."""
+        return self.examples
+
+    def warmed_up(self, schedule: Schedule) -> Schedule:
+        """The schedule with a warm-up of its own."""
+        return schedule
+
+    def loader(self, form: Form, state: State) -> Loader:
+        """The loader of this worker's micro-batches, from the state's position on."""
+        config, division, device = self.runtime.config, self.runtime.division, self.runtime.device
+
+        def warn(message: str) -> None:
+            if not config.is_finetuning:  # features are one file for any number of workers
+                self.runtime.log(f"warning: {message}")
+
+        return self.loader_kind(
+            self.rows,
+            form=form,
+            batch_size=self.batch_size,
+            accumulation=self.accumulation * device.replicas,
+            workers=division.copies,
+            rank=division.copy,
+            seed=config.data.seed,
+            open_files=config.data.open_files,
+            position=state.position,
+            first_update=state.step,
+            prepare=device.prepare,
+            warn=warn,
+        )
+
+    def tell_epochs(self, state: State) -> None:
+        """Log the epochs of a mixture's sources."""
+        if self.rows.data.sources:
+            find("mixture", "epochs")(self, state)
+
+    def describe(self) -> str:
+        """The numbers of the updates, and the micro-batches of each."""
+        runtime = self.runtime
+        kind = ("cop", "ies", "y") if runtime.division.stages > 1 else ("worker",)
+        parts = f"{_counted(runtime.copies, *kind)} x {_counted(self.accumulation, 'micro-batch', 'es')}"
+        rows = f"{self.batch_size}"
+        if self.examples_per_row > 1:
+            rows += f" packed rows x {self.examples_per_row:.3f} (on average)"
+        each = f"{parts} x {rows} = {self.examples} examples"
+        return f"updates {self.start} to {self.last} of {runtime.config.schedule.steps}, each of {each}"
+
+
+def last_update(config: Config, start: int) -> int:
+    """The update that a run ends with, which begins after update ``start`` of its phase."""
+    steps = config.schedule.steps
+    return min(steps, start + (config.run.steps_this_run or steps))
+
+
+def passes(interval: int, before: int, now: int) -> bool:
+    """True if a multiple of the interval lies in (before, now]. Never for interval 0."""
+    return interval > 0 and now // interval > before // interval
+
+
+def _counted(number: int, noun: str, ending: str = "s", of_one: str = "") -> str:
+    """The number with its noun, which has the ending, or the second one if the number is 1."""
+    return f"{number} {noun}{of_one if number == 1 else ending}"
+
 
 _LOST_SECONDS = 3.0  # for a save after a worker was lost: the launcher will soon end this one
 
@@ -26,7 +143,8 @@ class Training(AbstractContextManager["Training"]):
     """The model, its strategy and its state, from the start point on.
 
     Weights and moments have the same bits on all workers. is_over: all updates of the phase are made.
-    tensors: ``WholeTensors``, or the like as the strategy divides them.
+    tensors: ``WholeTensors``, or the like as the strategy divides them. saved_step: the update of the last
+    checkpoint.
     As a context it waits for the last save.
     """
 
@@ -34,6 +152,7 @@ class Training(AbstractContextManager["Training"]):
         self.state = fresh
         self.is_over = False
         self.start_point = "new"
+        self.saved_step = 0
         self.learning_rate = 0.0
         self.runtime, self.model = runtime, model
         self.schedule = runtime.config.make_schedule(runtime.copies)
@@ -63,11 +182,6 @@ class Training(AbstractContextManager["Training"]):
         """True if the run goes on with the same phase after a checkpoint of it."""
         return self.start_point.startswith("resumed")
 
-    def release(self) -> None:
-        """Free the device for the next phase."""
-        self.strategy.release()
-        self.runtime.device.release()
-
     def save(self) -> None:
         """Copy the state to host memory and start writing it, as a checkpoint on each machine.
 
@@ -84,17 +198,11 @@ class Training(AbstractContextManager["Training"]):
             state = replace(self.state, applied=strategy.step.applied, loss_scale=scale)
             self.tensors.save(state, self._writer)
         self._share_failure(failure)
+        self.saved_step = self.state.step
 
-    def finish_save(self, *, together: bool) -> None:
-        """Wait until the last save is on this machine's disk. Raises its error.
-
-        together: all workers call this, so that an error on one machine is told once and ends them all.
-        """
-        failure = self._writer.wait()
-        if together:
-            self._share_failure(failure)
-        elif failure is not None:
-            raise failure
+    def finish_save(self) -> None:
+        """Wait until the last save is on each machine's disk. An error of one ends all workers."""
+        self._share_failure(self._writer.wait())
 
     def _share_failure(self, failure: Exception | None) -> None:
         """End all workers if a save failed on any machine."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from trainer.config.settings import Config
 from trainer.config.update_options import ScalingSection
-from trainer.update.step import LossScale
+from trainer.update.optimiser import LossScale
 
 _GROWTH_INTERVAL = 2000
 """Finite updates in a row after which the scale is doubled."""

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from trainer.config.section import UpdateSection
 from trainer.update.clipping import clip_
-from trainer.update.step import WeightStep
+from trainer.update.optimiser import WeightStep
 from trainer.update.strategy import Worker
 
 

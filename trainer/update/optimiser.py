@@ -1,4 +1,4 @@
-"""The optimisers' base, and how one is made: one function over tensors, which the host never waits for."""
+"""Optimisers, and the end of an update: one function over tensors, which the host never waits for."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -186,3 +186,106 @@ def build_optimiser(preset: Preset, groups: list[dict[str, Any]]) -> Optimiser:
     """The preset's optimiser over the groups."""
     optimiser: Optimiser = find("optimiser", preset.kind)(groups, preset)
     return optimiser
+
+
+Groups = Sequence[tuple[Tensors, Any]]
+"""The tensors of parameter groups, or of parts of them, each with the group's settings."""
+
+
+class LossScale:
+    """The factor of the loss that keeps small fp16 gradients from underflow: always 1 in fp32 and bf16."""
+
+    is_one = True
+    value: Tensor | float = 1.0
+    _good = 0.0  # of a checkpoint in fp16, and kept for the next one
+
+    def scale(self, loss: Tensor) -> Tensor:
+        """The scaled loss, to be differentiated."""
+        return loss
+
+    def state_dict(self) -> dict[str, float]:
+        """The state for a checkpoint. Waits for the device."""
+        return {"value": 1.0, "good": int(self._good)}
+
+    def load_state_dict(self, state: dict[str, float]) -> None:
+        """Continue from a checkpoint's state, within the bounds of this scale."""
+        self._good = state["good"]
+
+
+class WeightStep:
+    """Clipping and the optimiser as one function over tensors. In fp32 no update is skipped.
+
+    optimiser: ours, or one of the device's own step. applied: the updates of the phase that changed the
+    weights, which can be set; may wait for the device.
+    own_clip: the device's function in the place of ``trainer.update.clipping.clip_``, if it has one.
+    gradient_norm: the global norm of the last update's gradients before clipping, 0-dim on the device; None
+    where the step computes none.
+    """
+
+    optimiser: Any
+    own_clip: Callable[[Sequence[Tensor], float | Tensor], Tensor] | None = None
+    gradient_norm: Tensor | None = None
+
+    def __init__(self, config: Config, device: Device, optimiser: Optimiser) -> None:
+        self.optimiser: Any = optimiser
+        self.scale = LossScale()
+        self._to_host = device.to_host
+        self._chunk = optimiser.chunk if optimiser.fuses else None
+        self._rule = optimiser.fused if optimiser.fuses else optimiser.rule
+        clips = config.update.clipping_point == "per_update"
+        self._max_norm = config.update.max_grad_norm if clips else None
+        zeros = (torch.zeros((), device=device.torch_device) for _ in range(3))
+        self._applied, self._norm, self._rate = zeros
+
+    @torch.no_grad()
+    def take(self, gradients: list[Tensor], rate: float, number: int) -> None:
+        """Change the weights by the averaged gradients, still multiplied by the loss scale.
+
+        number: the update's in its phase, from 1; one more than that of the update before.
+        """
+        self._rate.fill_(rate)
+        self._change(self.optimiser.tensors(self._chunk))
+
+    def _change(self, groups: Groups) -> None:
+        divisor = None
+        if self._max_norm is not None:
+            norm = self.optimiser.norms.all([one for tensors, _ in groups for one in tensors.gradients])
+            self._norm.copy_(norm)
+            self.gradient_norm = self._norm
+            divisor = (norm / self._max_norm).clamp(min=1.0)
+        self._applied.add_(1)
+        numbers = Numbers(self._rate, self._applied.clamp(min=1.0), divisor)
+        for tensors, settings in groups:
+            self._rule(tensors, numbers, settings)
+
+    @property
+    def applied(self) -> int:
+        return int(self._to_host(self._applied))
+
+    @applied.setter
+    def applied(self, count: int) -> None:
+        self._applied.fill_(count)
+
+    def read_skipped(self) -> int:
+        """Updates skipped since the start because a gradient was not finite. Waits for the device.
+
+        NotFiniteError names the update at which the training diverged, on every worker.
+        """
+        return 0
+
+
+def make_step(
+    config: Config, device: Device, named_parameters: Iterable[tuple[str, nn.Parameter]]
+) -> WeightStep:
+    """The end of the device's updates of these weights, by the configured optimiser."""
+    preset = configured_preset(config)
+    groups = group_parameters(preset, named_parameters)
+    if device.own_step:
+        own: WeightStep = find("end of an update", "by the device")(config, device, preset, groups)
+        return own
+    optimiser = build_optimiser(preset, groups)
+    optimiser.fuses, optimiser.chunk = device.fused_step, device.step_chunk
+    if config.update.precision == "fp32":
+        return WeightStep(config, device, optimiser)
+    skipping: WeightStep = find("end of an update", "in 16 bits")(config, device, optimiser)
+    return skipping

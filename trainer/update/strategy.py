@@ -17,7 +17,7 @@ from trainer.errors import StopRequested
 from trainer.model.bert import HeadedBert, check_memory
 from trainer.model.task import Outcome, Task
 from trainer.registry import find
-from trainer.update.step import WeightStep, make_step
+from trainer.update.optimiser import WeightStep, make_step
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

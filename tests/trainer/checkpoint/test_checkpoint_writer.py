@@ -45,7 +45,7 @@ class HeldDisk:
         wait = CheckpointWriter.wait
 
         def release_and_wait(writer, seconds=None):
-            if writer._thread is not None and not self.release.is_set():
+            if writer._thread.is_alive() and not self.release.is_set():
                 assert self.begun.wait(SECONDS)
                 look()
                 self.release.set()

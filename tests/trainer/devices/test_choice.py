@@ -13,6 +13,7 @@ from trainer.config.settings import Config
 from trainer.devices import choice
 from trainer.devices.choice import ACCELERATORS, DEVICES, Availability, choose_device
 from trainer.devices.device import find_device
+from trainer.run import chosen_device
 
 
 @pytest.fixture
@@ -117,7 +118,8 @@ def test_the_device_of_a_later_phase_is_that_of_the_first(trainer, training_set,
         calls.append(config.run.device)
         return original(config)
 
-    monkeypatch.setattr(choice, "choose_device", counted)
+    for module in (choice, chosen_device):
+        monkeypatch.setattr(module, "choose_device", counted)
     data = (f"--train-data-phase1={training_set}", f"--train-data-phase2={training_set}")
     outcome = trainer(*words(None, tmp_path / "run", *data, "--steps", 1, 1, "--warmup=0"))
     assert outcome.status == 0, outcome.err

@@ -14,11 +14,11 @@ from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT
 from tests.support.report_records import COLUMNS, Clock, Recorder, evaluation, record, report, train
 from trainer.config.settings import Config
+from trainer.report.logs import in_words
 from trainer.report.reporter import (
     Reporter,
     make_reporter,
 )
-from trainer.report.terminal import in_words
 
 
 def dllogger_lines(folder: Path) -> list[dict]:
@@ -165,7 +165,7 @@ def test_events_are_nested_as_mlperf_asks():
     reporter.begin()
     reporter.step(record(1))
     reporter.begin_evaluation()
-    reporter.evaluation(evaluation(1))
+    reporter.evaluation(*evaluation(1))
     reporter.close("aborted")
     assert recorder.events == [
         ("init_start", True),
@@ -264,7 +264,7 @@ def test_evaluations_are_key_value_lines_and_a_table(tmp_path):
     reporter = make_reporter(Config.of(output_dir=str(tmp_path)), COLUMNS, rank=0, clock=Clock())
     for step in (10, 20):
         reporter.begin_evaluation()
-        reporter.evaluation(evaluation(step))
+        reporter.evaluation(*evaluation(step))
     reporter.close()
     assert (tmp_path / "eval_results.txt").read_text(encoding="utf-8") == (
         "examples = 100\n"
@@ -336,7 +336,7 @@ def test_plain_lines_are_printed_where_there_is_no_terminal(tmp_path, capsys):
     reporter.begin()
     for step in range(1, 8):
         reporter.step(record(step, loss=4.0))
-    reporter.evaluation(evaluation(7))
+    reporter.evaluation(*evaluation(7))
     reporter.close()
     assert capsys.readouterr().err.splitlines() == [
         "step 7/7  loss 4.0000  mlm accuracy 0.2500  lr 7.00e-03  gradient norm 0.750  "
@@ -356,7 +356,7 @@ reporter = Reporter([ProgressBar(COLUMNS, 8, 0)], clock=Clock())
 reporter.begin()
 for step in range(1, 9):
     reporter.step(record(step))
-reporter.evaluation(evaluation(8))
+reporter.evaluation(*evaluation(8))
 reporter.close()
 """
 

@@ -27,9 +27,8 @@ from trainer.data.loader import Loader
 from trainer.devices.device import find_device
 from trainer.model.bert import BertForPreTraining
 from trainer.model.pretraining import Pretraining
-from trainer.report.reporter import EvaluationRecord
 from trainer.run import evaluate
-from trainer.run.evaluation import Evaluation
+from trainer.run.evaluation import Evaluation, EvaluationRecord
 from trainer.run.runtime import Runtime, make_model
 from trainer.update.inference import find_inference
 from trainer.update.strategy import Division

@@ -14,8 +14,8 @@ from trainer.devices.cpu import Cpu
 from trainer.devices.device import Device
 from trainer.errors import NotFiniteError
 from trainer.update.clipping import clip_
+from trainer.update.optimiser import make_step
 from trainer.update.skipping import MOST_IN_A_ROW
-from trainer.update.step import make_step
 
 SHAPES = {
     "layer.weight": (4, 5),

@@ -29,7 +29,7 @@ class FineTuning(Task):
     objective: str
 
     def __init__(self, config: Config) -> None:
-        self._config = config
+        self._config, self.keys = config, config.section(FinetuningSection)
 
     @classmethod
     def configured(cls, config: Config, row_losses: RowLosses | None) -> Self:

@@ -15,6 +15,7 @@ from trainer.config.masking import MaskingSection
 from trainer.config.model import ModelConfig
 from trainer.config.run_options import EvaluationSection, StartSection
 from trainer.config.settings import Config
+from trainer.data.examples import find_rows
 from trainer.extensions.finetuning.fine_tuning import FineTuning
 from trainer.extensions.finetuning.task_data import find_data
 from trainer.extensions.finetuning.task_files import (
@@ -27,10 +28,10 @@ from trainer.extensions.formats.hub_cache import find_pretrained
 from trainer.run.evaluate import evaluate_checkpoints, give_weights
 from trainer.run.evaluation import Evaluation
 from trainer.run.phase import train_phase
-from trainer.run.planned_updates import plan_updates
 from trainer.run.pretrain import lock_outputs
 from trainer.run.runtime import Runtime, begin, divide, make_model
 from trainer.run.tokenizer import find_tokenizer
+from trainer.run.training import plan_updates
 from trainer.update.inference import find_inference
 
 
@@ -63,7 +64,7 @@ def run_task(runtime: Runtime, *, poll: bool = False, timeout: float = math.inf)
     config, shape = runtime.config, ModelConfig.from_dict(model)
     if config.run.do_train:
         data = runtime.task.open(config, str(config.data.train_data), shape.vocab_size)
-        runtime.rows(data)  # fails before the model is divided
+        find_rows(config, data)  # fails before the model is divided
         if not train_phase(runtime, data, shape).is_over:
             return
     elif config.data.eval_data is not None:
@@ -98,13 +99,13 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
     files = find_files(config)
     if files.evaluation is None and given.do_eval and given.task_dir is not None:
         runtime.log(f"{given.task_dir}: holds no {names_looked_for(given, 1)}: nothing is evaluated")
-    labels = find_data(config.task).check_files(config, files.train, files.evaluation)
+    labels = find_data(config.task).check_files(given, files.train, files.evaluation)
     keys |= {"vocab": found.path, "lower_case": lower_case, "labels": labels}
     config = config.changed(**keys)
     if files.train is not None and config.run.do_train:
         made = make_features(config, files.train, training=True, labelled=True, tell=runtime.log)
         keys["train_data"] = made.directory
-        planned = plan_updates(runtime, runtime.rows(runtime.task.open(config, made.directory)))
+        planned = plan_updates(runtime, runtime.task.open(config, made.directory))
         keys |= _schedule(config, made.examples, planned.examples)
     if files.evaluation is not None:
         made = make_features(config, files.evaluation, training=False, labelled=True, tell=runtime.log)

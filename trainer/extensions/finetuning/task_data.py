@@ -8,7 +8,6 @@ from bertdata.cli.common.parser import Parser
 from bertdata.config.settings import ExampleSettings
 from bertdata.errors import SettingsError
 from trainer.config.finetuning import FinetuningSection
-from trainer.config.settings import Config
 from trainer.extensions.finetuning.data_file import DataFile
 from trainer.extensions.finetuning.feature_set import MakeExamples
 from trainer.registry import find
@@ -51,14 +50,16 @@ class FineTuningData(ABC):
         """The usual names of the task's files, of each distribution."""
 
     @abstractmethod
-    def check_files(self, config: Config, train: str | None, evaluation: str | None) -> list[str] | None:
+    def check_files(
+        self, given: FinetuningSection, train: str | None, evaluation: str | None
+    ) -> list[str] | None:
         """The labels, if it has any, in the order of their numbers: given, the task's, or the file's.
 
         InputError for a file to evaluate on that cannot be scored. Nothing has been written yet.
         """
 
     @abstractmethod
-    def configured(self, config: Config, length: int, *, training: bool, labelled: bool) -> Making:
+    def configured(self, given: FinetuningSection, length: int, *, training: bool, labelled: bool) -> Making:
         """Settings and making of the configured features, of so many ids. labelled: labels are read."""
 
     @abstractmethod

@@ -103,7 +103,9 @@ def make_features(
     """
     source, tokenizer = read_file(path), configured_tokenizer(config)
     task, length = find_data(config.task), feature_length(config)
-    settings, make = task.configured(config, length, training=training, labelled=labelled)
+    settings, make = task.configured(
+        config.section(FinetuningSection), length, training=training, labelled=labelled
+    )
     name = feature_set_name(source, tokenizer.vocabulary, settings)
     directory = storage.join(str(config.run.output_dir), f"features/{name}")
     made = make_feature_set(directory, source, tokenizer, settings, make)

@@ -93,7 +93,7 @@ def find_place() -> JobPlace | None:
     """This worker's place where mpirun or srun started several, or None for one process alone."""
     for launcher in JOB_LAUNCHERS:
         found = [_first(launcher.rank), _first(*launcher.size), _first(launcher.local_rank)]
-        if None in found or (launcher.needs and not _is_step(os.environ.get(launcher.needs))):
+        if None in found or (launcher.needs and int(_first(launcher.needs) or _NO_STEP) >= _NO_STEP):
             continue
         rank, size, local_rank = (int(value or 0) for value in found)
         return JobPlace(launcher, rank, size, local_rank) if size > 1 else None
@@ -138,10 +138,6 @@ def refuse_unknown_launchers() -> None:
 
 def _first(*names: str) -> str | None:
     return next((os.environ[name] for name in names if os.environ.get(name, "").isdecimal()), None)
-
-
-def _is_step(number: str | None) -> bool:
-    return number is not None and number.isdecimal() and int(number) < _NO_STEP
 
 
 def _find_address(place: JobPlace) -> str | None:

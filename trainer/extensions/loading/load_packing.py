@@ -195,7 +195,7 @@ class PackedOrder:
                     for part in window.find_rows(rows, row_ends[places])
                 ],
                 row_ends=row_ends,
-                now=[file for window, _, _ in stretches for file in window.files],
+                now=[part.file for window, _, _ in stretches for part in window.parts],
                 coming=stretches[-1][0].coming,
                 positions=positions,
             )

@@ -17,7 +17,7 @@ from bertdata.dataset.reader import SourceShare
 from bertdata.examples.columns import Array
 from trainer.checkpoint.state import State
 from trainer.data.order import FileRows, Order, Position
-from trainer.run.planned_updates import PlannedUpdates
+from trainer.run.training import PlannedUpdates
 
 
 class MixedOrder(Order):

@@ -107,14 +107,12 @@ class PaddedSequences(Sequences):
         if reach is not None:
             from trainer.model.windows import window_attention
 
-            return window_attention(query, key, value, self.numbers(), reach, dropout, scale)
+            # The number of each position's sequence over all rows, or of its row's padding.
+            firsts = torch.arange(len(self.real), device=self.real.device)[:, None] * (self.length + 1)
+            numbers = (firsts + self.real).reshape(-1)
+            return window_attention(query, key, value, numbers, reach, dropout, scale)
         rows = (part.view(-1, self.length, *part.shape[1:]).transpose(1, 2) for part in (query, key, value))
         query, key, value = rows
         options: dict[str, Any] = {} if scale is None else {"scale": scale}  # PopTorch's torch 2.0 lacks it
         attended = F.scaled_dot_product_attention(query, key, value, self.mask, dropout, **options)
         return attended.transpose(1, 2).flatten(0, 1)
-
-    def numbers(self) -> Tensor:
-        """(B S,): the number of each position's sequence over all rows, or of its row's padding."""
-        rows = torch.arange(len(self.real), device=self.real.device)[:, None]
-        return (rows * (self.length + 1) + self.real).reshape(-1)

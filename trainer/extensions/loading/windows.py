@@ -15,18 +15,13 @@ class Window:
         part, place = np.empty((2, len(order)), np.int64)
         for number, one in enumerate(parts):
             part[one.targets], place[one.targets] = number, one.rows
-        self._parts = parts
+        self.parts = parts
         self._part, self._place = part[order], place[order]
-
-    @property
-    def files(self) -> list[int]:
-        """The files that hold the examples."""
-        return [part.file for part in self._parts]
 
     def find(self, index: Array, targets: Array) -> Iterator[FileRows]:
         """The examples at the index, for the targets. None of a file too, as others of it are needed soon."""
         own, place = self._part[index], self._place[index]
-        for number, part in enumerate(self._parts):
+        for number, part in enumerate(self.parts):
             here = np.flatnonzero(own == number)
             yield FileRows(part.file, place[here], targets[here], part.epoch)
 

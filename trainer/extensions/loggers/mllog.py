@@ -6,7 +6,7 @@ from typing import Any
 
 from trainer.errors import naming_extra
 from trainer.model.task import Columns
-from trainer.report.reporter import EvaluationRecord, Logger, Values
+from trainer.report.reporter import Logger, Values
 
 
 class Mllog(Logger):
@@ -27,8 +27,8 @@ class Mllog(Logger):
         more = {"value": None if write else value, "metadata": metadata, "time_ms": int(time * 1000)}
         (write or self._mllog.event)(key=name, **more)
 
-    def evaluation(self, record: EvaluationRecord, time: float) -> None:
-        self.event("eval_accuracy", record.results[self._target], time, epoch_num=record.trained)
+    def evaluation(self, values: Values, text: str, time: float) -> None:
+        self.event("eval_accuracy", values[self._target], time, epoch_num=values["trained"])
 
     def close(self, summary: Values, status: str, time: float) -> None:
         self._file.close()

@@ -9,7 +9,7 @@ from bertdata.errors import SettingsError
 from trainer.config.run_options import LoggersSection
 from trainer.config.settings import Config
 from trainer.errors import naming_extra
-from trainer.report.reporter import EvaluationRecord, Logger, Values
+from trainer.report.reporter import Logger, Values
 
 _NO_TENSORFLOW = "tensorboard.compat.notf"
 
@@ -20,8 +20,8 @@ class ScalarLogger(Logger):
     def row(self, row: Values, time: float) -> None:
         self.add("train", row, time)
 
-    def evaluation(self, record: EvaluationRecord, time: float) -> None:
-        self.add("eval", record.values(), time)
+    def evaluation(self, values: Values, text: str, time: float) -> None:
+        self.add("eval", values, time)
 
     def add(self, kind: str, values: Values, time: float) -> None:
         """Write one value of each scalar. kind: "train" or "eval"."""

@@ -49,14 +49,10 @@ class UpdateCourse:
         place = bisect_right(self.stretches, update, key=attrgetter("start"))
         return self.stretches[place].start if place < len(self.stretches) else None
 
-    def micro_batches_before(self, update: int) -> int:
-        """The micro-batches of each copy in all updates before."""
-        of = self._of(update)
-        return of.before + (update - of.start) * of.micro_batches
-
     def tokens_before(self, update: int) -> int:
         """The tokens of all updates before."""
-        return self.micro_batches_before(update) * self.tokens
+        of = self._of(update)
+        return (of.before + (update - of.start) * of.micro_batches) * self.tokens
 
     def first_update_after(self, micro_batches: float) -> int:
         """The first update before which so many micro-batches of each copy, or more, are trained."""

@@ -11,8 +11,8 @@ from trainer.data.examples import Rows
 from trainer.data.loader import Loader
 from trainer.data.order import Dealer, OwnRows, Position
 from trainer.extensions.recipe.course import UpdateCourse, plan_course
-from trainer.run.planned_updates import PlannedUpdates
 from trainer.run.runtime import Runtime
+from trainer.run.training import PlannedUpdates
 
 
 class GrowingUpdates(PlannedUpdates):
@@ -23,8 +23,8 @@ class GrowingUpdates(PlannedUpdates):
         self.course = plan_course(runtime.config, rows, runtime.copies, self.batch_size, self.accumulation)
         self.loader_kind = partial(GrowingLoader, self.course)
 
-    def form(self) -> Form:
-        return self.form_of(self.course.micro_batches(0))
+    def form(self, accumulation: int | None = None) -> Form:
+        return super().form(accumulation or self.course.micro_batches(0))
 
     def examples_of(self, update: int) -> int:
         return self.examples * self.course.micro_batches(update) // self.accumulation

@@ -12,8 +12,7 @@ from trainer.extensions.splitting.pieces import build_piece
 from trainer.extensions.splitting.sharding import gather_no_more
 from trainer.model.task import Outcome
 from trainer.update.inference import Inference
-from trainer.update.optimiser import Optimiser
-from trainer.update.step import make_step
+from trainer.update.optimiser import Optimiser, make_step
 from trainer.update.strategy import Learner, Strategy, UpdateNumber, Worker
 
 

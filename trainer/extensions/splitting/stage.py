@@ -14,7 +14,7 @@ from trainer.extensions.splitting.subgroups import Subgroup
 from trainer.model.bert import HeadedBert
 from trainer.model.layers import Carried
 from trainer.model.task import Outcome
-from trainer.update.step import LossScale
+from trainer.update.optimiser import LossScale
 from trainer.update.strategy import UpdateNumber, Worker, loss_and_sums, loss_divisor, seed_micro_batch
 
 _OF_TOKENS = ("input_ids", "token_type_ids", "attention_mask", "position_ids")

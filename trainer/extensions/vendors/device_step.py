@@ -10,8 +10,7 @@ from trainer.config.settings import Config
 from trainer.config.updates import Preset
 from trainer.devices.device import Device
 from trainer.update.clipping import clip_
-from trainer.update.optimiser import build_optimiser
-from trainer.update.step import LossScale, WeightStep
+from trainer.update.optimiser import LossScale, WeightStep, build_optimiser
 
 
 class SteppingDevice(Device):
@@ -48,7 +47,6 @@ class DeviceStep(WeightStep):
     """Clipping by the device, then the optimiser's ``step``. No update is skipped."""
 
     applied = 0
-    gradient_norm: Tensor | None = None
 
     def __init__(
         self, config: Config, device: SteppingDevice, preset: Preset, groups: list[dict[str, Any]]

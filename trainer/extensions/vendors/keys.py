@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from bertdata.config.declared import setting_of
 from trainer.config.device_keys import DeviceSection, option
 from trainer.config.update_options import BY_UPDATE
 
 _STRING = {"type": "string"}
-_CACHE_DIRECTORY = "directory for compiled programs"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,11 +71,11 @@ class IpuSection(DeviceSection):
     stochastic_rounding: bool | None = option("round stochastically in 16 bits (default: with fp16)")
     synthetic_data: bool | None = option("generate data on the IPU; losses are then 0")
     variable_offloading: bool | None = option("keep the optimiser's state off the chip")
-    executable_cache_dir: str | None = option(_CACHE_DIRECTORY)
+    executable_cache_dir: str | None = option("directory for compiled programs")
 
 
 @dataclass(frozen=True, kw_only=True)
 class XlaSection(DeviceSection):
     """Keys of TPUs."""
 
-    executable_cache_dir: str | None = option(_CACHE_DIRECTORY)
+    executable_cache_dir: str | None = setting_of(IpuSection, "executable_cache_dir")

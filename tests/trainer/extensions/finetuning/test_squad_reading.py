@@ -47,7 +47,7 @@ def told(found):
         (one.id, one.text, contexts.index(one.context), one.answer, one.is_impossible, one.golds)
         for one in found.questions
     ]
-    places = [(one.words, one.starts, one.length) for one in contexts]
+    places = [(one.words, one.starts, len(one.text)) for one in contexts]
     return questions, places, found.skipped, found.contexts
 
 

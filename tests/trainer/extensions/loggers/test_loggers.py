@@ -28,7 +28,7 @@ def test_mllog_lines_are_mlperfs(tmp_path):
     clock.now += 1.5
     reporter.step(record(1))
     reporter.begin_evaluation()
-    reporter.evaluation(evaluation(1))
+    reporter.evaluation(*evaluation(1))
     reporter.close()
     lines = (tmp_path / "mllog.txt").read_text(encoding="utf-8").splitlines()
     assert all(line.startswith(":::MLLOG {") for line in lines)
@@ -63,7 +63,7 @@ def test_tensorboard_reads_the_event_files(tmp_path, monkeypatch):
     )
     for step in range(1, 9):
         reporter.step(record(step))
-    reporter.evaluation(evaluation(8))
+    reporter.evaluation(*evaluation(8))
     reporter.close()
     events = EventAccumulator(str(tmp_path / "tensorboard"))
     events.Reload()

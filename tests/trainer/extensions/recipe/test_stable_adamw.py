@@ -15,7 +15,7 @@ from trainer.devices.cpu import Cpu
 from trainer.extensions.recipe.stable_adamw import StableAdamW
 from trainer.model.bert import BertForPreTraining
 from trainer.registry import find
-from trainer.update.step import make_step
+from trainer.update.optimiser import make_step
 
 RATES = [1e-3, 2e-3, 2e-3, 5e-4]
 SHAPES = {"one.weight": (4, 6), "one.bias": (6,), "one.norm.weight": (6,)}

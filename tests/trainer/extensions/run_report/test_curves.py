@@ -17,7 +17,7 @@ def test_the_picture_is_drawn_at_the_end_and_again_from_the_tables(tmp_path):
     reporter = make_reporter(config, COLUMNS, rank=0, clock=Clock())
     for step in range(1, 9):
         reporter.step(record(step))
-    reporter.evaluation(evaluation(8))
+    reporter.evaluation(*evaluation(8))
     reporter.close()
     svg, png = tmp_path / "curves.svg", tmp_path / "curves.png"
     assert ElementTree.parse(svg).getroot().tag.endswith("svg")

@@ -582,6 +582,7 @@ def test_layers_that_do_not_divide_as_asked_are_refused(keys, said):
     ("more", "said"),
     [
         (["--precision=bf16"], "precision bf16: IPUs have fp16; give --precision fp16"),
+        (["--bins=4"], "device 'ipu': bins make rows of several widths, its programs take one"),
         (["--precision=fp16", "--loss-scaling=0"], r"loss_scaling 0 \(adaptive\): .* give a fixed one"),
         (["--optimiser=lamb-nvidia"], "PopTorch's LAMB has no clipping; give --clipping none"),
         (["--optimiser=lamb-mlperf"], "clipping per_micro_batch: .* give --clipping none"),

@@ -8,7 +8,6 @@ import numpy as np
 
 from bertdata.errors import SettingsError
 from trainer.config.finetuning import FinetuningSection
-from trainer.config.settings import Config
 from trainer.extensions.finetuning.classification.features import pair_examples, settings_of
 from trainer.extensions.finetuning.classification.metrics import Guess, read_predictions, score_labels
 from trainer.extensions.finetuning.classification.presets import (
@@ -37,10 +36,12 @@ class TableData(FineTuningData):
 
     def usual_names(self, given: FinetuningSection) -> list[FileNames]:
         task = TASKS[given.task]
-        return [task.files] if task.other_files is None else [task.files, task.other_files]
+        return [task.files, *task.other_files]
 
-    def check_files(self, config: Config, train: str | None, evaluation: str | None) -> list[str] | None:
-        task = chosen_task(config.section(FinetuningSection))
+    def check_files(
+        self, given: FinetuningSection, train: str | None, evaluation: str | None
+    ) -> list[str] | None:
+        task = chosen_task(given)
         if task.labels is None and not task.regression:
             if train is None:
                 raise SettingsError(
@@ -49,8 +50,7 @@ class TableData(FineTuningData):
             task = with_labels(task, read_pairs(read_file(train), task))
         return None if task.labels is None else list(task.labels)
 
-    def configured(self, config: Config, length: int, *, training: bool, labelled: bool) -> Making:
-        given = config.section(FinetuningSection)
+    def configured(self, given: FinetuningSection, length: int, *, training: bool, labelled: bool) -> Making:
         task = chosen_task(given)
         sizes = ClassificationSettings(lower_case=given.lower_case is not False, max_seq_length=length)
         return settings_of(task, sizes, labelled=labelled), partial(pair_examples, task)
@@ -85,9 +85,9 @@ def chosen_task(given: FinetuningSection) -> ClassificationTask:
         label=given.label_column or task.columns.label,
     )
     task = replace(task, columns=columns, test=None if columns != task.columns else task.test)
-    if task.regression or given.regression:
+    if given.regression:
         return replace(task, labels=None, regression=True, metrics="correlation")
-    return task if given.labels is None else replace(task, labels=tuple(given.labels))
+    return task if given.labels is None else replace(task, labels=tuple(given.labels), regression=False)
 
 
 def _task_of_flags(given: Namespace) -> ClassificationTask:

@@ -24,7 +24,7 @@ class ClassificationTask:
     is a score. metrics: a name of ``metrics.METRICS``. heading: the table begins with the columns' names.
     test: columns of files without labels, where they are others; these have a heading. skips_short: rows with
     too few columns are left out (QQP has some). files: names of the training, development and test tables;
-    other_files: those of another distribution of the same data. is_known: False for a table of one's own.
+    other_files: those of other distributions of the same data. is_known: False for a table of one's own.
     """
 
     name: str
@@ -36,7 +36,7 @@ class ClassificationTask:
     test: TableColumns | None = None
     skips_short: bool = False
     files: FileNames = ("train.tsv", "dev.tsv", "test.tsv")
-    other_files: FileNames | None = None
+    other_files: tuple[FileNames, ...] = ()
     is_known: bool = True
 
 
@@ -58,7 +58,7 @@ TASKS = {
             columns=TableColumns(first="3", second="4", label="0"),
             labels=_BINARY,
             metrics="accuracy_and_f1",
-            other_files=("msr_paraphrase_train.txt", "msr_paraphrase_test.txt", "msr_paraphrase_test.txt"),
+            other_files=(("msr_paraphrase_train.txt", "msr_paraphrase_test.txt", "msr_paraphrase_test.txt"),),
         ),
         ClassificationTask(
             name="cola",

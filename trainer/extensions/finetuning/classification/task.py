@@ -14,7 +14,6 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError, UsageError
 from bertdata.examples.columns import Array
 from bertdata.io.terminal import say
-from trainer.config.finetuning import FinetuningSection
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
@@ -49,7 +48,7 @@ class Classification(FineTuning):
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
-        self.task = chosen_task(config.section(FinetuningSection))
+        self.task = chosen_task(self.keys)
         self.name = self.task.name
         self.objective = "regression" if self.task.regression else "classification"
         _, scores = METRICS[self.task.metrics]
@@ -171,8 +170,8 @@ def _label_line(given: Namespace, opened: Trained) -> str:
     if given.labels:
         config = config.changed(labels=given.labels.split(","))
     learned = Classification(config)
-    of_its_own = opened.config.is_finetuning or learned.task.is_known
-    pair = _as_pair(given.text, learned.task, is_known=of_its_own)
+    is_known = opened.config.is_finetuning or learned.task.is_known
+    pair = _as_pair(given.text, learned.task, is_known=is_known)
     model = learned.new_model(opened.shape).eval()
     opened.fill(model, learned.head, f"has no head for labels; fine-tune it with --task {given.task}")
     length = min(feature_length(config), opened.shape.max_position_embeddings)

@@ -58,7 +58,7 @@ def predict_answers(
     than null_score_diff_threshold above the best answer's.
     """
     is_nvidia = dialect == "nvidia"
-    search = _Search(questions, features, best, vocabulary, settings, find_dialect(dialect), is_nvidia)
+    search = _Search(features, best, vocabulary, settings, find_dialect(dialect), is_nvidia)
     groups: list[list[int]] = [[] for _ in questions]
     for row, feature in enumerate(features):
         groups[feature.example].append(row)
@@ -90,7 +90,6 @@ def best_logits(logits: Array, count: int) -> Array:
 class _Search:
     """The features of a file and the best logits of each. A row is a feature."""
 
-    questions: Sequence[Question]
     features: Sequence[Feature]
     logits: Array
     vocabulary: Vocabulary
@@ -158,10 +157,9 @@ class _Search:
         feature = self.features[row]
         offset, places = feature.span.first - feature.document, feature.context.places
         if places is not None:
-            context = self.questions[feature.example].context
-            return text_by_places(context, places, start + offset, end + offset)
+            return text_by_places(feature.question.context, places, start + offset, end + offset)
         ids = feature.context.ids[start + offset : end + offset + 1]
-        words = self.questions[feature.example].context.words
+        words = feature.question.context.words
         return answer_text(
             [self.vocabulary.words[token] for token in ids],
             words[feature.word(start) : feature.word(end) + 1],

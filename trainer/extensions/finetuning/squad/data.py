@@ -8,7 +8,6 @@ from typing import Any
 
 from bertdata.errors import InputError, UsageError
 from trainer.config.finetuning import FinetuningSection
-from trainer.config.settings import Config
 from trainer.extensions.finetuning.data_file import DataFile, parse_json, read_file
 from trainer.extensions.finetuning.squad.features import SquadSettings, squad_examples
 from trainer.extensions.finetuning.squad.metrics import (
@@ -31,9 +30,9 @@ class SquadData(FineTuningData):
         version = "v2.0" if given.version_2_with_negative else "v1.1"
         return [(f"train-{version}.json", f"dev-{version}.json", f"dev-{version}.json")]
 
-    def check_files(self, config: Config, train: str | None, evaluation: str | None) -> None:
+    def check_files(self, given: FinetuningSection, train: str | None, evaluation: str | None) -> None:
         """Each question needs an answer by the rules of SQuAD 1.1, and none by those of 2.0."""
-        if evaluation is None or config.section(FinetuningSection).version_2_with_negative:
+        if evaluation is None or given.version_2_with_negative:
             return
         if without := [one.id for one in read_squad(read_file(evaluation)).questions if not one.golds]:
             raise InputError(
@@ -41,8 +40,8 @@ class SquadData(FineTuningData):
                 "--version-2-with-negative scores questions without any, --no-do-eval leaves evaluation out"
             )
 
-    def configured(self, config: Config, length: int, *, training: bool, labelled: bool) -> Making:
-        return squad_settings(config, length, training=training), squad_examples
+    def configured(self, given: FinetuningSection, length: int, *, training: bool, labelled: bool) -> Making:
+        return squad_settings(given, length, training=training), squad_examples
 
     def asked_for(self, given: Namespace, source: DataFile, settings: SquadSettings) -> Making:
         return settings, partial(squad_examples, shuffle=given.shuffled)
@@ -66,20 +65,18 @@ class SquadData(FineTuningData):
             )
         if len(unknown) == len(texts):
             raise InputError(f"{predictions}: answers no question of {path}")
+        numbers = None
         if given.na_prob_file is not None:
             numbers = _read_numbers(given.na_prob_file, [one.id for one in questions if one.id in texts])
-            threshold = 1.0 if given.na_prob_thresh is None else given.na_prob_thresh
-            metrics = score_answers_or_none(questions, texts, numbers, threshold)
-            return Scores(metrics, warnings, _guess_words(questions))
-        negatives = given.version_2_with_negative or not all(question.golds for question in questions)
-        if negatives:
-            return Scores(score_answers_or_none(questions, texts), warnings, _guess_words(questions))
-        return Scores(score_answers(questions, texts), warnings)
+        elif not given.version_2_with_negative and all(question.golds for question in questions):
+            return Scores(score_answers(questions, texts), warnings)
+        threshold = 1.0 if given.na_prob_thresh is None else given.na_prob_thresh
+        metrics = score_answers_or_none(questions, texts, numbers, threshold)
+        return Scores(metrics, warnings, _guess_words(questions))
 
 
-def squad_settings(config: Config, length: int, *, training: bool) -> SquadSettings:
+def squad_settings(given: FinetuningSection, length: int, *, training: bool) -> SquadSettings:
     """The settings of the features, of so many ids, that the configuration asks for."""
-    given = config.section(FinetuningSection)
     return SquadSettings(
         max_seq_length=length,
         lower_case=given.lower_case is not False,

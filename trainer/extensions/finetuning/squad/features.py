@@ -111,14 +111,10 @@ Ids = list[int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContextTokens:
-    """A context's token ids. words: the word of each token.
-
-    starts: the first token of each word, of WordPiece. places: of other tokenisers, None of WordPiece.
-    """
+    """A context's token ids. words: the word of each. places: theirs, None of WordPiece."""
 
     ids: Ids
     words: npt.NDArray[Any]
-    starts: npt.NDArray[Any]
     places: Places | None = None
 
 
@@ -134,23 +130,18 @@ class Feature:
     unique_id: int
     example: int
     number: int
+    question: Question
     query: Ids
     separators: int
     context: ContextTokens
     span: ContextSpan
     start: int | None
     end: int | None
-    is_impossible: bool
 
     @property
     def document(self) -> int:
         """The position of the span's first token, which is also the length of the first segment."""
         return 1 + len(self.query) + self.separators
-
-    @property
-    def length(self) -> int:
-        """Ids without padding."""
-        return self.document + self.span.length + 1
 
     def ids(self, vocabulary: Vocabulary) -> Ids:
         """The ids without padding."""
@@ -192,11 +183,8 @@ def make_features(
             if settings.training:
                 found = _positions(place, span, 1 + len(query) + between)
             unique_id = FIRST_UNIQUE_ID + len(features)
-            features.append(
-                Feature(
-                    unique_id, example, number, query, between, tokens, span, *found, question.is_impossible
-                )
-            )
+            made = Feature(unique_id, example, number, question, query, between, tokens, span, *found)
+            features.append(made)
     return features
 
 
@@ -205,10 +193,7 @@ def _tokenize_contexts(questions: Sequence[Question], tokenizer: Tokenizer) -> d
     contexts = dict.fromkeys(question.context for question in questions)
     if not isinstance(tokenizer, WordPieceTokenizer):
         by_places = tokens_by_places(list(contexts), tokenizer)
-        return {
-            context: ContextTokens(ids, words, words[:0], places)
-            for context, (ids, words, places) in zip(contexts, by_places, strict=True)
-        }
+        return {context: ContextTokens(*one) for context, one in zip(contexts, by_places, strict=True)}
     found = tokenizer.encode_each([word for context in contexts for word in context.words])
     ids, ends = list(found.ids), np.concatenate(([0], np.asarray(found.ends, np.int64)))
     tokens: dict[Context, ContextTokens] = {}
@@ -217,7 +202,7 @@ def _tokenize_contexts(questions: Sequence[Question], tokenizer: Tokenizer) -> d
         bounds = ends[first : first + len(context.words) + 1]
         first += len(context.words)
         words = np.repeat(np.arange(len(context.words)), np.diff(bounds))
-        tokens[context] = ContextTokens(ids[bounds[0] : bounds[-1]], words, bounds[:-1] - bounds[0])
+        tokens[context] = ContextTokens(ids[bounds[0] : bounds[-1]], words)
     return tokens
 
 
@@ -232,13 +217,11 @@ def _answer_tokens(
     """
     if tokens.places is not None:
         return answer_by_places(answer, context, tokens.places)
-    first = int(tokens.starts[answer.first_word])
-    next_word = answer.last_word + 1
-    last = int(tokens.starts[next_word]) - 1 if next_word < len(tokens.starts) else len(tokens.ids) - 1
-    for start in range(first, last + 2 - len(ids)) if ids else ():
+    first, stop = np.searchsorted(tokens.words, (answer.first_word, answer.last_word + 1)).tolist()
+    for start in range(first, stop + 1 - len(ids)) if ids else ():
         if tokens.ids[start : start + len(ids)] == ids:
             return start, start + len(ids) - 1
-    return first, last
+    return first, stop - 1
 
 
 def _positions(place: tuple[int, int] | None, span: ContextSpan, document: int) -> tuple[int, int]:
@@ -267,7 +250,7 @@ def feature_values(feature: Feature, vocabulary: Vocabulary, length: int) -> dic
         **padded_columns(ids, document, length, vocabulary.padding_id),
         "start_position": feature.start,
         "end_position": feature.end,
-        "is_impossible": feature.is_impossible,
+        "is_impossible": feature.question.is_impossible,
     }
 
 
@@ -289,7 +272,7 @@ def squad_examples(
             first_length=one.document,
             answer_start=one.start or 0,
             answer_end=one.end or 0,
-            impossible=int(one.is_impossible),
+            impossible=int(one.question.is_impossible),
         )
         for one in features
     ]

@@ -7,6 +7,7 @@ reads it: ``{"data": [entry, ...]}``, or one entry a line; each has its context,
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -28,10 +29,6 @@ class Context:
     text: str
     words: list[str]
     starts: list[int]
-
-    @property
-    def length(self) -> int:
-        return len(self.text)
 
     def word_at(self, place: int) -> int:
         """The word that holds the character, or the last one before it, or -1 before the first word."""
@@ -172,7 +169,7 @@ def _find_answer(
         raise InputError(f"{where}: has {len(answers)} answers, expected exactly 1 for training{hint}")
     ((text, start),) = answers
     stop = start + len(text)
-    if not text or start < 0 or stop > context.length:
+    if not text or start < 0 or stop > len(context.text):
         return None
     first, last = context.word_at(start), context.word_at(stop - 1)
     if " ".join(text.split()) not in " ".join(context.words[first : last + 1]):
@@ -194,27 +191,17 @@ def _read_entries(file: DataFile) -> Iterator[Entry]:
     name, text = file.path, file.text("SQuAD's JSON in UTF-8")
     if not text.strip():
         raise InputError(f"{name}: is not JSON: it is empty; expected {_FORMS}")
-    try:
-        value = parse_json(text, name, _FORMS)
-    except InputError:
-        if not _has_entry_lines(text):
-            raise
+    line, _, others = text.strip().partition("\n")
+    first = None
+    with suppress(ValueError):
+        first = parse_json_text(line)
+    if isinstance(first, dict) and "data" not in first and (others or _is_flat(first)):
         return _lines(text, name)
-    if _is_flat(value):  # one line only
-        return _lines(text, name)
+    value = parse_json(text, name, _FORMS) if others or first is None else first
     entries = _member(value, "data", list, name)
     if entries and _is_flat(entries[0]):
         return ((f"{name}: data {number}", None, entry) for number, entry in enumerate(entries))
     return _nested(entries, name)
-
-
-def _has_entry_lines(text: str) -> bool:
-    """True where the first line that is not empty is a JSON object by itself, and no whole file."""
-    try:
-        value = parse_json_text(text.lstrip().partition("\n")[0])
-    except ValueError:
-        return False
-    return isinstance(value, dict) and "data" not in value
 
 
 def _is_flat(value: Any) -> bool:

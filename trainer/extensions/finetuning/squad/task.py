@@ -73,7 +73,7 @@ class Squad(FineTuning):
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
-        if config.section(FinetuningSection).version_2_with_negative:
+        if self.keys.version_2_with_negative:
             names = self.columns.evaluation
             of_guess = (f"guess_{name}" for name in names)
             self.columns = replace(self.columns, evaluation=(*names, *of_guess))
@@ -92,12 +92,10 @@ class Squad(FineTuning):
     def evaluation(
         self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
     ) -> "SquadEvaluation":
-        path = str(self._config.section(FinetuningSection).task_eval_file)
-        return SquadEvaluation(self._config, path, data)
+        return SquadEvaluation(self._config, str(self.keys.task_eval_file), data)
 
     def prediction(self, data: OpenedDataset) -> "SquadEvaluation":
-        path = str(self._config.section(FinetuningSection).task_predict_file)
-        return SquadEvaluation(self._config, path, data, scored=False)
+        return SquadEvaluation(self._config, str(self.keys.task_predict_file), data, scored=False)
 
     @classmethod
     def print_prediction(cls, given: Namespace, opened: Trained) -> None:
@@ -139,7 +137,7 @@ class SquadEvaluation(TaskEvaluation):
         """scored: False for a file without answers, which has predictions only."""
         self._settings = config.section(FinetuningSection)
         tokenizer = configured_tokenizer(config)
-        settings = squad_settings(config, data.layout.max_seq_length, training=False)
+        settings = squad_settings(self._settings, data.layout.max_seq_length, training=False)
         self._vocabulary: Vocabulary = tokenizer.vocabulary
         self._questions = read_squad(read_file(path), negatives=settings.version_2_with_negative).questions
         self._features = make_features(self._questions, tokenizer, settings)
@@ -205,16 +203,16 @@ def _answer_line(given: Namespace, opened: Trained, question: str, name: str, co
     config = opened.config.changed(task=given.task, lower_case=opened.lower_case)
     length = min(feature_length(config), opened.shape.max_position_embeddings)
     questions = [Question(id="question", text=question, context=split_context(context))]
-    settings = squad_settings(config, length, training=False)
+    keys = config.section(FinetuningSection)
+    settings = squad_settings(keys, length, training=False)
     features = make_features(questions, opened.tokenizer, settings)
     if not features:
         raise InputError(f"{name}: holds no words")
     logits = np.full((len(features), length, 2), np.finfo(np.float32).min, np.float32)
     with torch.no_grad():
         for row, feature in enumerate(features):
-            batch = single_sequence(feature.ids(opened.vocabulary), first_length=feature.document)
-            logits[row, : feature.length] = model(batch).numpy()
-    keys = config.section(FinetuningSection)
+            ids = feature.ids(opened.vocabulary)
+            logits[row, : len(ids)] = model(single_sequence(ids, first_length=feature.document)).numpy()
     best = best_logits(logits, keys.n_best_size)
     found = predict_answers(questions, features, best, opened.vocabulary, keys)["question"]
     if not given.json:

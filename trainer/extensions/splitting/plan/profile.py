@@ -23,7 +23,7 @@ from trainer.extensions.splitting.plan.parts import (
     shape_of,
 )
 from trainer.extensions.splitting.plan.request import PlanRequest, meshes_of
-from trainer.update.step import make_step
+from trainer.update.optimiser import make_step
 from trainer.update.strategy import UpdateNumber, part_seeds
 
 MOST_TOKENS = 8192

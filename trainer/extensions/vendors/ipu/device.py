@@ -61,6 +61,8 @@ class Ipu(Device):
         if config.update.precision == "bf16":
             remedy = "give --precision fp16 --loss-scaling 1024"
             raise SettingsError(f"device 'ipu': precision bf16: IPUs have fp16; {remedy}")
+        if config.keys["bins"]:
+            raise SettingsError("device 'ipu': bins make rows of several widths, its programs take one")
         self.torch_device = torch.device("cpu")
         try:
             self.poptorch = import_module("poptorch")
@@ -97,6 +99,11 @@ class Ipu(Device):
 
     def compile(self, learner: nn.Module) -> None:
         """Nothing: PopTorch compiles whole programs."""
+
+    def check_updates(self, updates: int) -> None:
+        if updates % self.updates_per_call:
+            wanted = f"expected a multiple of the {self.updates_per_call} that the device makes at a time"
+            raise SettingsError(f"{updates} updates to make, {wanted}")
 
     def check_workers(self, workers: int) -> None:
         """SettingsError for processes that poprun did not start."""

@@ -23,8 +23,7 @@ from trainer.extensions.vendors.keys import IpuSection
 from trainer.model.task import Outcome
 from trainer.update.adaptive_scale import AdaptiveScale
 from trainer.update.inference import Inference
-from trainer.update.optimiser import configured_preset, group_parameters
-from trainer.update.step import WeightStep
+from trainer.update.optimiser import WeightStep, configured_preset, group_parameters
 from trainer.update.strategy import Strategy, UpdateNumber, Worker, loss_and_sums
 
 _STEP = "Step"
@@ -62,7 +61,6 @@ class IpuStep(WeightStep):
     """The end of an update within the program: the optimiser's settings, and the count of updates."""
 
     applied = 0
-    gradient_norm: Tensor | None = None
 
     def __init__(self, config: Config, optimiser: Any) -> None:
         self.optimiser = optimiser
@@ -128,38 +126,34 @@ class IpuPrograms(Strategy, Inference):
 
     def _restore(self) -> None:
         """Fill PopTorch's state from the checkpoint. PopTorch names its tensors when it compiles."""
-        optimiser, moments, kinds = self.step.optimiser, self._moments, self._kinds()
+        optimiser, moments = self.step.optimiser, self._moments
         state = optimiser.state_dict()
-        held = self._held(state)
-        targets = {f"{kinds[kind]}/{name}": one for (kind, name), one in held.items() if kind in kinds}
+        targets = self._moments_of(state)
         if foreign := sorted(moments.keys() ^ targets.keys()):
             whose = f"checkpoint and PopTorch's {type(optimiser).__name__} differ in {foreign[0]}"
             raise CheckpointError(f"{whose}; continue with the checkpoint's optimiser, or --start-from-ckpt")
         for key, target in targets.items():
             target.copy_(moments[key])
-        for (kind, _), target in held.items():
-            if kind == _STEP:
+        for key, target in state["ipu_state"].items():
+            if key.partition("___")[0] == _STEP:
                 target.fill_(self.step.applied)
         optimiser.load_state_dict(state)
 
-    def _held(self, state: dict[str, Any]) -> dict[tuple[str, str], Tensor]:
-        """PopTorch's tensors by kind and our name.
+    def _moments_of(self, state: dict[str, Any]) -> dict[str, Tensor]:
+        """The moments among PopTorch's tensors, as KIND/NAME.
 
         PopTorch's name is "Accl1___", the names of wrapping modules, our name.
         """
+        is_adaptive = "betas" in self.step.optimiser.defaults
+        kinds = {"Accl1": "exp_avg", "Accl2": "exp_avg_sq"} if is_adaptive else {"Accl1": "momentum_buffer"}
         found = {}
         for key, value in state["ipu_state"].items():
             kind, _, name = key.partition("___")
             while name not in self._names and name:
                 name = name.partition(".")[2]
-            found[kind, name] = value
+            if kind in kinds:
+                found[f"{kinds[kind]}/{name}"] = value
         return found
-
-    def _kinds(self) -> dict[str, str]:
-        """PyTorch's name of each kind of PopTorch's moments, for the optimiser."""
-        if "betas" in self.step.optimiser.defaults:
-            return {"Accl1": "exp_avg", "Accl2": "exp_avg_sq"}
-        return {"Accl1": "momentum_buffer"}
 
     def fetch(self) -> None:
         if self._training is not None:
@@ -168,8 +162,7 @@ class IpuPrograms(Strategy, Inference):
     def moments(self) -> dict[str, Tensor]:
         if self._training is None:
             return self._moments
-        kinds, held = self._kinds(), self._held(self.step.optimiser.state_dict())
-        return {f"{kinds[kind]}/{name}": value for (kind, name), value in held.items() if kind in kinds}
+        return self._moments_of(self.step.optimiser.state_dict())
 
     def load_moments(self, moments: dict[str, Tensor], applied: int) -> None:
         self._moments, self.step.applied = moments, applied

@@ -1,0 +1,18 @@
+"""The device that "auto" is, with a line about the choice."""
+
+from bertdata.io.terminal import say_error
+from trainer.collectives.launchers import find_local_rank, find_rank
+from trainer.config.settings import Config
+from trainer.devices.choice import choose_device
+from trainer.devices.device import Device, find_device, on_device
+
+
+def find_chosen(config: Config) -> Device:
+    """The device. Rank 0 says why it is the processor, or what accelerator it is."""
+    chosen, reason = choose_device(config)
+    device = find_device(on_device(config, chosen), find_local_rank())
+    if find_rank()[0] == 0:
+        name, _, about = device.describe().partition(": ")
+        words = f"{chosen}, since {reason}" if reason else f"{name} ({about})"
+        say_error(f"trainer: device auto: {words}")
+    return device
