@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trainer.config.model import ModelConfig
+from trainer.config.settings import Config
 from trainer.extensions.splitting.plan.rates import DeviceRate
 from trainer.extensions.splitting.plan.request import PlanRequest
 
@@ -35,21 +36,22 @@ class Case:
         given = {
             "precision": "fp32",
             "optimiser": "lamb-mlperf",
-            "devices": 1,
+            "clipping": "per_update",
             "batch_size": 8,
             "recompute": "never",
+            "max_predictions_per_seq": MASKED,
         } | self.changes
-        count = given.pop("micro_batches", 2)
+        count, devices = given.pop("micro_batches", 2), given.pop("devices", 1)
         return PlanRequest(
+            memory=given.pop("memory", 64 * 10**9),
+            config=Config.of(**given),
             model=self.model,
             sequence_length=LENGTH,
             examples=given["batch_size"] * count * given.get("copies", 1),
-            memory=given.pop("memory", 64 * 10**9),
+            devices=devices,
             bandwidth=1e9,
             rate=DeviceRate(flops=5e10, bytes=1e10),
-            masked=MASKED,
             attention="flat",
-            **given,
         )
 
 
@@ -62,7 +64,7 @@ MEMORY = (
     _memory_case("post-norm, fp32"),
     _memory_case("one micro-batch", micro_batches=1),
     _memory_case("AdamW", optimiser="adamw"),
-    _memory_case("clipped by micro-batch", clips_micro_batches=True),
+    _memory_case("clipped by micro-batch", clipping="per_micro_batch"),
     _memory_case("recomputed", recompute="always"),
     _memory_case("post-norm, bf16", precision="bf16"),
     _memory_case("pre-norm, fp32", pre_norm=True),

@@ -32,13 +32,13 @@ from trainer.data.batches import Batch, make_form
 from trainer.data.examples import Rows
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
+from trainer.extensions.splitting.divide import with_bandwidths
 from trainer.extensions.splitting.pieces import by_plan
 from trainer.extensions.splitting.plan.footprint import LiveBytes
 from trainer.extensions.splitting.plan.plan import Plan, parse_plan
 from trainer.extensions.splitting.plan.planner import make_plan
 from trainer.extensions.splitting.plan.profile import profiled_costs
 from trainer.extensions.splitting.plan.request import PlanRequest
-from trainer.extensions.splitting.planning import with_bandwidths
 from trainer.run.runtime import Runtime, begin, make_model
 from trainer.update.strategy import UpdateNumber, find_strategy
 
@@ -110,12 +110,8 @@ def work(kind: str, number: int, folder: Path) -> None:
     torch.set_num_threads(1)
     case = {"memory": MEMORY, "time": TIME}[kind][number]
     request = case.request
-    config = Config.of(
-        optimiser=request.optimiser,
-        batch_size=request.batch_size,
-        precision=request.precision,
-        clipping="per_micro_batch" if request.clips_micro_batches else "per_update",
-    )
+    keys = ("optimiser", "batch_size", "precision", "clipping")
+    config = Config.of(**{name: getattr(request.update, name) for name in keys})
     runtime = begin(config)
     rank = runtime.workers.rank
     measure = measure_memory if kind == "memory" else measure_time
@@ -177,11 +173,11 @@ def updates(plan: Plan, request: PlanRequest, runtime: Runtime) -> Callable[[], 
 
 def micro_batches(request: PlanRequest, count: int) -> list[Batch]:
     """Full sequences, flat."""
-    assert request.batch_size is not None
+    assert request.update.batch_size is not None
     layout = ShardLayout(max_seq_length=LENGTH, max_predictions_per_seq=MASKED)
     data = generated_data(layout, vocabulary_size=request.model.vocab_size, seed=1)
-    form = make_form(Rows(data), batch_size=request.batch_size)
-    loader = Loader(Rows(data), form=form, batch_size=request.batch_size)
+    form = make_form(Rows(data), batch_size=request.update.batch_size)
+    loader = Loader(Rows(data), form=form, batch_size=request.update.batch_size)
     found = [update.batches[0] for update in islice(loader, count)]
     loader.close()
     return found

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from trainer.data.batches import Batch
 from trainer.extensions.splitting.held import TIED
-from trainer.extensions.splitting.same_length import with_same_length
+from trainer.extensions.splitting.stage import with_same_length
 from trainer.update.optimiser import Norms
 from trainer.update.strategy import Strategy, UpdateNumber, Worker, loss_and_sums, seed_micro_batch
 

@@ -1,9 +1,13 @@
 """Plans for tests, made by hand."""
 
 from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
 
 from trainer.config.model import ModelConfig
+from trainer.config.settings import Config
 from trainer.extensions.splitting.plan.plan import Memory, Plan, StagePlan
+from trainer.extensions.splitting.plan.request import PlanRequest
 
 MEMORY = Memory(weights=4_000_000, gradients=4_000_000, moments=8_000_000, activations=1_000_000)
 
@@ -45,3 +49,21 @@ def make_plan(stages: int | Sequence[StagePlan] = 4, *, copies: int = 2, micro_b
         micro_batches=micro_batches,
         stages=tuple(made),
     )
+
+
+def make_request(**given: Any) -> PlanRequest:
+    """A request with these values. Those that are no field of it are keys of its configuration."""
+    own, keys = _divided(given)
+    return PlanRequest(config=Config.of(clipping="per_update", **keys), **own)
+
+
+def changed(request: PlanRequest, **given: Any) -> PlanRequest:
+    """The request with other values, as for ``make_request``."""
+    own, keys = _divided(given)
+    return replace(request.changed(**keys) if keys else request, **own)
+
+
+def _divided(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    names = {field.name for field in fields(PlanRequest)}
+    own = {name: value for name, value in given.items() if name in names}
+    return own, {name: value for name, value in given.items() if name not in names}

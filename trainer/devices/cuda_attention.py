@@ -27,7 +27,7 @@ def flash_attention(
     scale: float | None = None,
     reach: int | None = None,
 ) -> Tensor:
-    """Flash attention, for bf16 and fp16. See ``trainer.model.layers.FlatAttention``."""
+    """Flash attention, for bf16 and fp16. See ``trainer.data.batches.FlatAttention``."""
     size = query.shape[-1]
     scale = size**-0.5 if scale is None else scale
     sides = ("window_size_left", "window_size_right")
@@ -49,7 +49,7 @@ def efficient_attention(
     scale: float | None = None,
     reach: int | None = None,
 ) -> Tensor:
-    """Memory-efficient attention, for every type. See ``trainer.model.layers.FlatAttention``.
+    """Memory-efficient attention, for every type. See ``trainer.data.batches.FlatAttention``.
 
     It has no window on both sides, so that one is cut into blocks, which take a mask.
     """

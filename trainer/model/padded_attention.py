@@ -17,7 +17,7 @@ def padded_attention(
 ) -> Tensor:
     """Attention over sequences padded to the longest, with work for the padding.
 
-    See ``trainer.model.layers.FlatAttention``.
+    See ``trainer.data.batches.FlatAttention``.
     """
     tokens = len(query)
     if reach is not None:

@@ -52,7 +52,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "strategy": {
         "pipelined": f"{_SPLITTING}.pipelined:Pipelined",
-        "sharded": f"{_SPLITTING}.sharded:Sharded",
+        "sharded": f"{_SPLITTING}.split_strategy:Sharded",
         "whole_updates": f"{_VENDORS}.ipu.programs:IpuTraining",
     },
     "split model": {

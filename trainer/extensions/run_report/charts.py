@@ -142,7 +142,7 @@ def _guess_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Line]:
     """The level of a guess that reads nothing: one line where it is the same for all, else one a phase."""
     lines, column = [], guess_column(measure.evaluated)
     for run in runs if measure.evaluated else ():
-        is_told = column in run.columns("evaluations")
+        is_told = column in columns_of([run], "evaluations")
         of_data = None if is_told else guesses_of_data(run).get(measure.in_training)
         for phase in run.phases:
             found = phase.points(phase.evaluations, column)[1]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,11 +41,10 @@ def read_dllogger(path: str) -> LoggedRun:
     """The lines of NVIDIA's dllogger. A line that a crash cut off is left out, as are those of others."""
     found = LoggedRun()
     times: list[float] = []
-    for line in storage.read_bytes(path).decode(errors="replace").splitlines():
-        record = _record(line)
-        if record is None:
-            continue
-        times += _time(record)
+    lines = storage.read_bytes(path).decode(errors="replace").splitlines()
+    for record in filter(None, map(_record, lines)):
+        with suppress(KeyError, TypeError, ValueError):
+            times.append(float(record["timestamp"]))
         step, data = record.get("step"), record["data"]
         if step == "PARAMETER" and "start_point" in data:
             found.starts.append(data)
@@ -95,14 +95,6 @@ def _record(line: str) -> dict[str, Any] | None:
     except ValueError:
         return None
     return record if isinstance(record, dict) and isinstance(record.get("data"), dict) else None
-
-
-def _time(record: Mapping[str, Any]) -> list[float]:
-    """The record's time, if it has one."""
-    try:
-        return [float(record["timestamp"])]
-    except (KeyError, TypeError, ValueError):
-        return []
 
 
 def _numbers(data: Mapping[str, Any]) -> dict[str, float]:

@@ -5,6 +5,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -78,15 +79,11 @@ class RecordedRun:
         """The last update that is reported, counted over all phases."""
         return int(max((phase.span[1] for phase in self.phases if phase.span), default=0))
 
-    def columns(self, table: str) -> list[str]:
-        """The columns that have a number, in their order. table: training or evaluations."""
-        rows = (row for phase in self.phases for row in getattr(phase, table))
-        return list(dict.fromkeys(name for row in rows for name in row))
-
 
 def columns_of(runs: Sequence[RecordedRun], table: str) -> list[str]:
-    """The columns of all the runs, as of ``RecordedRun.columns``."""
-    return list(dict.fromkeys(name for run in runs for name in run.columns(table)))
+    """The columns in which a run has a number, in their order. table: training or evaluations."""
+    rows = (row for run in runs for phase in run.phases for row in getattr(phase, table))
+    return list(dict.fromkeys(name for row in rows for name in row))
 
 
 def read_runs(paths: Sequence[str]) -> list[RecordedRun]:
@@ -115,9 +112,9 @@ def short_names(paths: Sequence[str]) -> list[str]:
 def read_run(path: str) -> RecordedRun:
     """The run in a directory, or that of another program's log. InputError where nothing tells of one."""
     path = path.removeprefix("file://")
-    if not storage.exists(path) and not storage.is_directory(path):
-        raise MissingInputError(f"{path}: no such directory")
     if not storage.is_directory(path):
+        if not storage.exists(path):
+            raise MissingInputError(f"{path}: no such directory")
         return _of_log(path, path)
     folder = Path(path)
     log = folder / DLLOGGER
@@ -188,10 +185,8 @@ def _numbers(row: Mapping[str, str], where: str) -> Row:
 def _last_state(folder: Path) -> dict[str, Any]:
     """The JSON of the newest checkpoint's state, empty where there is none that can be read."""
     for path in sorted(folder.glob("checkpoints/step-*/state.json"), reverse=True):
-        try:
+        with suppress(OSError, ValueError):  # gone or damaged: an older one tells nearly the same
             found = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):  # removed meanwhile, or damaged: an older one tells nearly the same
-            continue
-        if isinstance(found, dict):
-            return found
+            if isinstance(found, dict):
+                return found
     return {}

@@ -1,11 +1,12 @@
 """The weights that a worker holds of a split model, or the rows of them."""
 
+from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Any, NamedTuple
 
+import torch.distributed as dist
 from torch import Tensor, nn
 
-from trainer.extensions.splitting.norms import ShardNorms
 from trainer.model.bert import HeadedBert
 from trainer.update.optimiser import LOCAL_NORMS, Norms, Optimiser
 from trainer.update.strategy import Division
@@ -101,3 +102,26 @@ def first_row(weight: Any) -> int:
 def is_second(name: str, division: Division) -> bool:
     """True for the tied weight where it is the last stage's."""
     return name == TIED and division.stage > 0
+
+
+class ShardNorms(Norms):
+    """Norms of weights and gradients whose rows are divided among the processes of a group."""
+
+    def __init__(self, group: dist.ProcessGroup, sizes: Mapping[Tensor, int]) -> None:
+        """sizes: elements of the whole of each weight."""
+        self._group, self._sizes = group, sizes
+
+    def size(self, weight: Tensor) -> int:
+        return self._sizes[weight]
+
+    def each(self, tensors: Sequence[Tensor]) -> Tensor:
+        return self._of(LOCAL_NORMS.each(tensors))
+
+    def all(self, tensors: Sequence[Tensor]) -> Tensor:
+        return self._of(LOCAL_NORMS.all(tensors))
+
+    def _of(self, norms: Tensor) -> Tensor:
+        """The norms of the whole, of which these are those of the own rows."""
+        squares = norms.square()
+        dist.all_reduce(squares, group=self._group)
+        return squares.sqrt_()

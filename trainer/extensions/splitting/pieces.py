@@ -45,8 +45,7 @@ def build_piece(model: HeadedBert, device: Device, workers: Collective, division
     whole, stage = deepcopy(model), division.plan.stages[division.stage]
     keep_layers(model, stage.layers)
     if any(one.sharded for one in division.plan.stages):
-        with workers.naming_lost_workers():
-            mesh = copies_mesh(device, division)
+        mesh = copies_mesh(device, workers, division)
         if stage.sharded:
             shard_(model, mesh, device.config.update.precision, sum_type(device.config))
     model.to_empty(device=device.torch_device)

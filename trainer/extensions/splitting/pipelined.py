@@ -11,10 +11,8 @@ from trainer.config.run_options import WorkersSection
 from trainer.config.updates import Preset
 from trainer.data.batches import Batch
 from trainer.extensions.splitting.held import TIED, is_second
-from trainer.extensions.splitting.norms import StageNorms
-from trainer.extensions.splitting.same_length import token_rows, with_same_length
 from trainer.extensions.splitting.split_strategy import SplitInference, SplitStrategy
-from trainer.extensions.splitting.stage import WorkerStage, make_schedule
+from trainer.extensions.splitting.stage import WorkerStage, make_schedule, token_rows, with_same_length
 from trainer.extensions.splitting.subgroups import StageGroups, Subgroup
 from trainer.model.bert import HeadedBert
 from trainer.model.task import Outcome
@@ -63,7 +61,7 @@ class Pipelined(SplitStrategy):
     def __init__(self, worker: Worker) -> None:
         super().__init__(worker)
         self.groups = StageGroups(worker)
-        self.optimiser.norms = _find_norms(worker, self.groups.pipeline, self.held.norms)
+        self.optimiser.norms = StageNorms(worker, self.groups.pipeline, self.held.norms)
         self._stage = WorkerStage(worker, self.step.scale)
         make = partial(make_schedule, worker, self._stage, self.groups.pipeline)
         self._find_schedule = lru_cache(_KEPT_SCHEDULES)(make)
@@ -120,13 +118,38 @@ class Pipelined(SplitStrategy):
         self.groups.close()
 
 
-def _find_norms(worker: Worker, pipeline: Subgroup, of_weights: Norms) -> StageNorms:
-    """The norms of the whole model for an optimiser of this stage."""
-    model, preset = worker.model, configured_preset(worker.config)
-    with torch.device("meta"):
-        whole = worker.task.new_model(model.config)
-    names = ["" if is_second(name, worker.division) else name for name in _names_by_group(preset, model)]
-    return StageNorms(pipeline, _names_by_group(preset, whole), names, of_weights)
+class StageNorms(Norms):
+    """Norms over the stages of a pipeline, each of which has whole weights or shards of them.
+
+    The norms of all weights are brought together in the order of the whole model, so that the norm of all
+    has the bits that one process gives for the same gradients.
+    """
+
+    def __init__(self, worker: Worker, group: Subgroup, of_weights: Norms) -> None:
+        """of_weights: norms of this stage's weights."""
+        self._group, self._of_weights = group, of_weights
+        preset = configured_preset(worker.config)
+        with torch.device("meta"):
+            whole = worker.task.new_model(worker.model.config)
+        order, names = (_names_by_group(preset, model) for model in (whole, worker.model))
+        self._size, self._own = len(order), len(names)
+        # The tied weight counts once, on the first stage.
+        own = [number for number, name in enumerate(names) if not is_second(name, worker.division)]
+        self._counted, self._places = own, [order.index(names[number]) for number in own]
+
+    def size(self, weight: Tensor) -> int:
+        return self._of_weights.size(weight)
+
+    def each(self, tensors: Sequence[Tensor]) -> Tensor:
+        return self._of_weights.each(tensors)
+
+    def all(self, tensors: Sequence[Tensor]) -> Tensor:
+        assert len(tensors) == self._own, "a weight without gradient"
+        own = self.each(tensors)
+        every = own.new_zeros(self._size)
+        every[self._places] = own[self._counted]
+        self._group.sum(every)
+        return torch.linalg.vector_norm(every)
 
 
 def _names_by_group(preset: Preset, model: HeadedBert) -> list[str]:

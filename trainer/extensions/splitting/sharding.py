@@ -9,10 +9,11 @@ from functools import partial
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 
+from trainer.collectives.collective import Collective
 from trainer.devices.device import HALVES, Device
+from trainer.extensions.splitting.subgroups import Subgroup
 from trainer.model.bert import HeadedBert
 from trainer.model.layers import Norm
 from trainer.update.strategy import Division
@@ -28,7 +29,7 @@ class Absent(nn.Module):
         return rows, normed
 
 
-def copies_mesh(device: Device, division: Division) -> Mesh:
+def copies_mesh(device: Device, workers: Collective, division: Division) -> Mesh:
     """The processes that have this worker's stage, in a group of their own. All workers must make the call.
 
     The group of all workers stays the collective's alone, which can then end its threads: one that is left
@@ -36,11 +37,10 @@ def copies_mesh(device: Device, division: Division) -> Mesh:
     """
     from torch.distributed.device_mesh import DeviceMesh
 
-    for stage in range(division.stages):
-        first = stage * division.copies
-        group = dist.new_group(range(first, first + division.copies))
-        if stage == division.stage:
-            own = group
+    copies = division.copies
+    stages = [range(stage * copies, (stage + 1) * copies) for stage in range(division.stages)]
+    own = Subgroup(workers, stages, device.bucket_mb).group
+    assert own is not None
     return DeviceMesh.from_group(own, device.torch_device.type)
 
 

@@ -13,7 +13,7 @@ from trainer.extensions.splitting.sharding import gather_no_more
 from trainer.model.task import Outcome
 from trainer.update.inference import Inference
 from trainer.update.optimiser import Optimiser, make_step
-from trainer.update.strategy import Strategy, UpdateNumber, Worker
+from trainer.update.strategy import Learner, Strategy, UpdateNumber, Worker
 
 
 class SplitInference(Inference):
@@ -84,3 +84,29 @@ class SplitStrategy(Strategy):
 
     def load_moments(self, moments: dict[str, Tensor], applied: int) -> None:
         raise AssertionError("no worker has all moments of a split model")
+
+
+class Sharded(SplitStrategy):
+    """Updates by PyTorch's autograd on a model divided by FSDP2.
+
+    Each micro-batch's gradients are averaged over the workers while its backward pass runs, and added up in
+    the rows: no worker ever has the gradients of the whole model.
+    """
+
+    inference = SplitInference
+
+    def __init__(self, worker: Worker) -> None:
+        super().__init__(worker)
+        self.learner = Learner(worker)
+
+    def update(
+        self, updates: Sequence[Sequence[Batch]], learning_rate: float, first: UpdateNumber
+    ) -> list[Tensor]:
+        (batches,) = updates
+        try:
+            with self.worker.workers.naming_lost_workers():
+                values = self._accumulate(batches, first)
+                self.step.take(self.held.take_gradients(), learning_rate, first.step + 1)
+        finally:
+            self.held.drop_gradients()
+        return [values]

@@ -125,7 +125,7 @@ def test_windows_of_a_context_have_the_ids_of_transformers(name: str, files: dic
     assert [one.ids(tokenizer.vocabulary) for one in features] == expected
     assert len(features) > 2
     for one in features:
-        assert one.length == len(one.ids(tokenizer.vocabulary))
+        assert one.document + one.span.length + 1 == len(one.ids(tokenizer.vocabulary))
         assert one.start is not None
         if one.start:
             assert one.start >= one.document

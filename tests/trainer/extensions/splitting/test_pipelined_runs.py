@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from tests.support.fine_tuning import evaluations, finetune_words, squad_file
+from tests.support.plans import make_request
 from tests.support.split_training import even_plan
 from tests.support.training_runs import errors, losses, refuse, start_workers, words
 from trainer.checkpoint.state import find_checkpoints
 from trainer.config.model import ModelConfig
 from trainer.extensions.splitting.plan.plan import read_plan
-from trainer.extensions.splitting.plan.planner import least_memory
+from trainer.extensions.splitting.plan.planner import Planner
 from trainer.extensions.splitting.plan.rates import DeviceRate
-from trainer.extensions.splitting.plan.request import PlanRequest
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -63,7 +63,7 @@ def test_two_stages_train_and_measure_what_one_worker_does_and_it_goes_on(traine
 def test_sharded_stages_train_where_nothing_else_fits(trainer, training_set, tmp_path):
     """2 stages x 2 copies in a memory that has no room for stages of whole weights."""
     sizes = {"hidden_size": 64, "intermediate_size": 256, "num_hidden_layers": 12, "num_attention_heads": 2}
-    request = PlanRequest(
+    request = make_request(
         model=ModelConfig(vocab_size=2000, **sizes),
         sequence_length=64,
         precision="fp32",
@@ -78,7 +78,9 @@ def test_sharded_stages_train_where_nothing_else_fits(trainer, training_set, tmp
         stages=2,
         attention="flat",
     )
-    least, whole = (least_memory(replace(request, may_shard_stages=may)) for may in (True, False))
+    least, whole = (
+        Planner(replace(request, may_shard_stages=may)).least_memory()[0] for may in (True, False)
+    )
     assert least < 0.9 * whole
     plan, memory = tmp_path / "plan.json", (least + whole) / 2 / 1e9
     flags = [f"--{name.replace('_', '-')}={size}" for name, size in sizes.items()]

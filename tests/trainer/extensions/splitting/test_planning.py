@@ -5,20 +5,19 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.support.plans import make_request
 from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.errors import ReportedError
-from trainer.extensions.splitting.divide import divide, find_plan
+from trainer.extensions.splitting.divide import divide, find_plan, find_rate, fits_as_configured
 from trainer.extensions.splitting.plan import fit
 from trainer.extensions.splitting.plan.costs import analytic_costs
-from trainer.extensions.splitting.plan.meshes import meshes_of
 from trainer.extensions.splitting.plan.plan import Plan
-from trainer.extensions.splitting.plan.planner import least_memory, make_plan
+from trainer.extensions.splitting.plan.planner import Planner, make_plan
 from trainer.extensions.splitting.plan.rates import DeviceRate, ShardingRate
 from trainer.extensions.splitting.plan.request import PlanRequest
-from trainer.extensions.splitting.planning import find_rate, fits_as_configured
 from trainer.model.bert import BertForPreTraining
 from trainer.model.pretraining import MaskedWords, Pretraining
 from trainer.model.task import Task
@@ -75,7 +74,7 @@ def memory_of(runtime: Runtime) -> int:
 def request(memory: int, **changes: object) -> PlanRequest:
     rate = DeviceRate(flops=5e10, bytes=1e10)
     known = {"examples": 16, "devices": 4, "batch_size": 4, "optimiser": "lamb-nvidia", "precision": "fp32"}
-    return PlanRequest(
+    return make_request(
         **{"model": SHAPE, "sequence_length": 64, "memory": memory, "bandwidth": 1e9, "rate": rate}
         | known
         | changes
@@ -126,8 +125,8 @@ def test_bandwidths_that_are_not_given_are_measured(monkeypatch, may_shard):
         asked.append(("sharding", device.name, workers.size, dtype))
         return ShardingRate(forward=2e6, backward=1e6)
 
-    monkeypatch.setattr("trainer.extensions.splitting.planning.measure_bandwidth", bandwidth)
-    monkeypatch.setattr("trainer.extensions.splitting.planning.measure_sharding", sharding)
+    monkeypatch.setattr("trainer.extensions.splitting.divide.measure_bandwidth", bandwidth)
+    monkeypatch.setattr("trainer.extensions.splitting.divide.measure_sharding", sharding)
     monkeypatch.setattr(fit, "_has_fully_shard", lambda: may_shard)
     settings = {"strategy": "sharded" if may_shard else "pipelined"}
     plan = find_plan(runtime(bandwidth=None, **settings), SHAPE, 64)
@@ -153,7 +152,7 @@ def test_a_worker_alone_measures_no_bandwidth(monkeypatch):
         def gather(self, value):
             return [value]
 
-    monkeypatch.setattr("trainer.extensions.splitting.planning.with_bandwidths", None)
+    monkeypatch.setattr("trainer.extensions.splitting.divide.with_bandwidths", None)
     assert find_plan(runtime(Alone, bandwidth=None, strategy="sharded"), SHAPE, 64) is not None
 
 
@@ -165,9 +164,9 @@ def profiles(monkeypatch):
     def costs(request, device, workers):
         asked.append((request, device.name, workers.size))
         slow = replace(request, rate=DeviceRate(flops=5e4, bytes=1e4))
-        return analytic_costs(slow, {mesh.rows for mesh in meshes_of(request)})
+        return analytic_costs(slow)
 
-    monkeypatch.setattr("trainer.extensions.splitting.planning.profiled_costs", costs)
+    monkeypatch.setattr("trainer.extensions.splitting.divide.profiled_costs", costs)
     return asked
 
 
@@ -196,7 +195,9 @@ def test_stages_of_a_pipeline_are_sharded_where_nothing_else_fits(monkeypatch):
     plan = find_plan(runtime(strategy="pipelined", stages=2), wide, 64)
     assert (len(plan.stages), plan.copies) == (2, 2)
     assert not any(stage.sharded for stage in plan.stages)
-    whole, sharded = (least_memory(replace(asked, may_shard_stages=may)) for may in (False, True))
+    whole, sharded = (
+        Planner(replace(asked, may_shard_stages=may)).least_memory()[0] for may in (False, True)
+    )
     assert sharded < 0.9 * whole
     given = {"stages": 2, "device_memory": (sharded + whole) / 2 / 0.9 / 1e9}
     plan = find_plan(runtime(strategy="pipelined", **given), wide, 64)

@@ -12,7 +12,7 @@ from trainer.data.examples import Rows
 from trainer.data.generated import generated_data
 from trainer.devices.cpu import Cpu
 from trainer.extensions.loading.padded_rows import RowForm
-from trainer.extensions.splitting.same_length import token_rows, with_same_length
+from trainer.extensions.splitting.stage import token_rows, with_same_length
 from trainer.model.bert import BertForPreTraining
 
 SHAPE = ModelConfig(

@@ -15,7 +15,6 @@ from trainer.config.model import ModelConfig
 from trainer.devices.device import Device
 from trainer.extensions.finetuning.heads import BertForQuestionAnswering
 from trainer.extensions.splitting.plan.costs import Costs, analytic_costs
-from trainer.extensions.splitting.plan.meshes import meshes_of
 from trainer.extensions.splitting.plan.plan import Plan, read_plan, write_plan
 from trainer.extensions.splitting.plan.rates import DeviceRate
 from trainer.extensions.splitting.plan.request import PlanRequest
@@ -254,7 +253,7 @@ def test_layers_are_measured_where_that_is_asked_for(config, tmp_path, capsys, m
     def costs(request: PlanRequest, device: Device, workers: Collective) -> Costs:
         asked.append((request.attention, device.name, workers.size))
         slow = DeviceRate(flops=1e6, bytes=1e6)
-        return analytic_costs(replace(request, rate=slow), {mesh.rows for mesh in meshes_of(request)})
+        return analytic_costs(replace(request, rate=slow))
 
     monkeypatch.setattr("trainer.extensions.splitting.plan.profile.profiled_costs", costs)
     words = ["--config", config, "--devices=2", "--memory=1", "--strategy=pipelined", "--profile-layers"]

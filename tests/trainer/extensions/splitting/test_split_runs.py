@@ -16,7 +16,7 @@ from trainer.config.settings import Config
 from trainer.extensions.splitting.plan.plan import write_plan
 from trainer.extensions.splitting.plan.planner import make_plan
 from trainer.extensions.splitting.plan.rates import USUAL, sheet_rate
-from trainer.extensions.splitting.plan.request import request_of
+from trainer.extensions.splitting.plan.request import PlanRequest
 
 RANNC = (  # RaNNC's model of 4.9 billion parameters, with its 96 layers, made narrow
     *(
@@ -102,15 +102,15 @@ def test_each_stage_takes_its_share_of_memory_until_the_checkpoint_is_saved(tmp_
     sizes = {"vocab_size": 8000, "hidden_size": 512, "num_hidden_layers": 16, "num_attention_heads": 8}
     update = {"batch_size": 2, "global_batch_size": 8}
     config = Config.of(**sizes, **update, strategy="pipelined", stages=4)
-    request = request_of(
-        config,
-        ModelConfig.from_dict(config.model_settings),
+    request = PlanRequest(
+        config=config,
+        model=ModelConfig.from_dict(config.model_settings),
+        examples=8,
         devices=4,
         sequence_length=128,
         memory=8 * 10**9,
         bandwidth=1e10,
         rate=sheet_rate(USUAL, "fp32"),
-        task="pretraining",
         attention="flat",  # the workers' own, which keeps more than the kernels of accelerators
     )
     plan, notes = tmp_path / "plan.json", tmp_path / "notes"

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from trainer.collectives.collective import Collective
 from trainer.devices.device import Device
+from trainer.extensions.splitting.plan.profile import REPETITIONS, Clock
 from trainer.extensions.splitting.plan.rates import ShardingRate
 from trainer.extensions.splitting.sharding import copies_mesh, sharding_policy
 from trainer.update.averaging import GradientBuckets
@@ -21,14 +22,12 @@ BUCKETS = 2
 SHARDED = 2
 """Weights of the same size that are sharded: one is gathered while another is in use."""
 
-REPETITIONS = 5
-
 
 def measure_bandwidth(
     device: Device,
     workers: Collective,
     dtype: torch.dtype | None = None,
-    clock: Callable[[], float] = time.perf_counter,
+    clock: Clock = time.perf_counter,
 ) -> float:
     """Bytes of gradients a second that each worker sends, while it receives as many.
 
@@ -40,14 +39,7 @@ def measure_bandwidth(
     values = device.bucket_mb * 2**20 // 4  # of a full bucket
     weights = [torch.zeros(values, device=device.torch_device, requires_grad=True) for _ in range(BUCKETS)]
     buckets = GradientBuckets(weights, workers, device.bucket_mb, dtype)
-
-    def timed() -> list[float]:
-        start = clock()
-        _average(buckets, weights, device)
-        return [clock() - start]
-
-    _average(buckets, weights, device)  # connects the workers
-    (seconds,) = _least(workers, timed)
+    (seconds,) = _least(workers, lambda: _average(buckets, weights, device, clock))
     return 2 * (workers.size - 1) / workers.size * 4 * values * BUCKETS / seconds
 
 
@@ -55,7 +47,7 @@ def measure_sharding(
     device: Device,
     workers: Collective,
     dtype: torch.dtype | None = None,
-    clock: Callable[[], float] = time.perf_counter,
+    clock: Clock = time.perf_counter,
 ) -> ShardingRate:
     """The rates at which FSDP2 gathers weights and scatters gradients among all workers.
 
@@ -63,7 +55,6 @@ def measure_sharding(
     ``measure_bandwidth``, as are repetitions, slowest worker and calls.
     """
     with _sharded_modules(device, workers, dtype) as model:
-        _pass(model, device, clock)
         forward, backward = _least(workers, lambda: _pass(model, device, clock))
     moved = (workers.size - 1) / workers.size * device.bucket_mb * 2**20 * SHARDED
     return ShardingRate(forward=moved / forward, backward=2 * moved / backward)
@@ -71,6 +62,7 @@ def measure_sharding(
 
 def _least(workers: Collective, timed: Callable[[], Sequence[float]]) -> list[float]:
     """The least of each of the times that repetitions give, on the slowest worker."""
+    timed()  # connects the workers
     times = []
     for _ in range(REPETITIONS):
         workers.barrier()
@@ -98,7 +90,7 @@ def _sharded_modules(
     """The modules, whose group of workers ends with the context."""
     from torch.distributed.fsdp import fully_shard
 
-    mesh = copies_mesh(device, whole(workers))
+    mesh = copies_mesh(device, workers, whole(workers))
     model = nn.Sequential(*(_Held(device) for _ in range(SHARDED)))
     for module in (*model, model):
         fully_shard(module, mesh=mesh, mp_policy=sharding_policy(None, dtype))
@@ -106,7 +98,7 @@ def _sharded_modules(
     dist.destroy_process_group(mesh.get_group())
 
 
-def _pass(model: nn.Sequential, device: Device, clock: Callable[[], float]) -> Sequence[float]:
+def _pass(model: nn.Sequential, device: Device, clock: Clock) -> Sequence[float]:
     """Seconds of a forward and a backward pass."""
     given = torch.zeros(1, device=device.torch_device, requires_grad=True)
     start = clock()
@@ -119,11 +111,15 @@ def _pass(model: nn.Sequential, device: Device, clock: Callable[[], float]) -> S
     return middle - start, clock() - middle
 
 
-def _average(buckets: GradientBuckets, weights: Sequence[Tensor], device: Device) -> None:
-    """Average gradients of zeros, and wait for the device."""
+def _average(
+    buckets: GradientBuckets, weights: Sequence[Tensor], device: Device, clock: Clock
+) -> Sequence[float]:
+    """Seconds of the averages of gradients of zeros."""
+    start = clock()
     buckets.reset()
     with buckets.averaging():
         pass
     for weight in weights:
         assert weight.grad is not None
         device.to_host(weight.grad[:1])
+    return [clock() - start]

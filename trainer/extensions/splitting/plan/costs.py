@@ -1,13 +1,13 @@
 """Costs of the model's parts on one device, by the rows of a micro-batch, and of the optimisers."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 from trainer.extensions.splitting.plan.footprint import Footprint, measure_footprints
 from trainer.extensions.splitting.plan.parts import layer_names, shape_of
-from trainer.extensions.splitting.plan.request import PlanRequest
+from trainer.extensions.splitting.plan.request import PlanRequest, meshes_of
 from trainer.registry import find
 
 
@@ -59,11 +59,8 @@ Seconds = Mapping[str, PassTimes]
 """The times of each part of ``parts.part_names``."""
 
 
-def analytic_costs(request: PlanRequest, rows: Collection[int]) -> Costs:
-    """Costs counted on the model's modules, with times by the request's rate.
-
-    rows: the sizes of micro-batches that will be asked for.
-    """
+def analytic_costs(request: PlanRequest) -> Costs:
+    """Costs counted on the model's modules, with times by the request's rate."""
     rate = request.rate
 
     def seconds(size: int) -> Seconds:
@@ -73,47 +70,52 @@ def analytic_costs(request: PlanRequest, rows: Collection[int]) -> Costs:
             times[name] = PassTimes(forward, rate.seconds(*one.backward), recompute=forward)
         return times
 
-    step = optimiser_costs(request.optimiser).moved / rate.bytes
-    return costs_between(request, rows, seconds, step)
+    step = optimiser_costs(request.update.optimiser).moved / rate.bytes
+    return costs_between(request, seconds, step)
 
 
-def costs_between(
-    request: PlanRequest, rows: Collection[int], seconds: Callable[[int], Seconds], step: float
-) -> Costs:
-    """Costs on the line between those of the smallest and the largest number of rows.
+def costs_between(request: PlanRequest, seconds: Callable[[int], Seconds], step: float) -> Costs:
+    """Costs on the line between those of the smallest and the largest number of rows of the request's meshes.
 
     seconds: the times for a number of rows. step: ModelCosts.step. Operations and kept bytes are linear; the
     memory of the busiest moment is convex, so that the line is not below it.
     """
-    least, most = min(rows), max(rows)
-    low, high = (
-        {name: PartCosts(**(one._asdict() | times[name]._asdict())) for name, one in prints.items()}
-        for prints, times in ((footprints(request, size), seconds(size)) for size in (least, most))
-    )
+    rows = [mesh.rows for mesh in meshes_of(request)]
+    known = {
+        size: {
+            name: PartCosts(**(one._asdict() | times[name]._asdict()))
+            for name, one in footprints(request, size).items()
+        }
+        for size, times in ((size, seconds(size)) for size in (min(rows), max(rows)))
+    }
 
     @cache
     def costs(size: int) -> ModelCosts:
-        fraction = (size - least) / max(1, most - least)
-        parts = {name: between(low[name], high[name], fraction) for name in low}
+        parts = on_line(known, size)
         layers = tuple(parts[name] for name in layer_names(request.model))
         return ModelCosts(embeddings=parts["embeddings"], layers=layers, heads=parts["heads"], step=step)
 
     return costs
 
 
-def between(low: Numbers, high: Numbers, fraction: float) -> Numbers:
-    """The record at a fraction of the way from low to high. Whole numbers stay whole."""
+def on_line(known: Mapping[int, Mapping[str, Numbers]], rows: int) -> Mapping[str, Numbers]:
+    """The records for so many rows, on the line through those of the least and of the most rows.
 
-    def at(first: Any, last: Any) -> Any:
+    known: by rows and name. Whole numbers stay whole.
+    """
+    least, most = min(known), max(known)
+    fraction = (rows - least) / max(1, most - least)
+
+    def between(first: Any, last: Any) -> Any:
         value = first + fraction * (last - first)
         return round(value) if isinstance(first, int) else value
 
-    return type(low)(*map(at, low, high))
+    return {name: type(low)(*map(between, low, known[most][name])) for name, low in known[least].items()}
 
 
 def footprints(request: PlanRequest, rows: int) -> Mapping[str, Footprint]:
     """The footprints of the request's parts on micro-batches of so many rows."""
-    return measure_footprints(request.model, shape_of(request, rows), request.precision, request.head)
+    return measure_footprints(request.model, shape_of(request, rows), request.update.precision, request.head)
 
 
 class OptimiserCosts(NamedTuple):

@@ -5,7 +5,7 @@ in a fraction of a second.
 """
 
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -19,14 +19,7 @@ from torch.utils._pytree import tree_leaves
 from trainer.config.model import ModelConfig
 from trainer.devices.counting import HOST, flop_counter, host_autocast
 from trainer.devices.device import HALVES
-from trainer.extensions.splitting.plan.parts import (
-    LayerPart,
-    ModelPart,
-    Shape,
-    WordsPart,
-    make_part,
-    part_names,
-)
+from trainer.extensions.splitting.plan.parts import ModelPart, Shape, make_part, part_names
 from trainer.model.modernbert import RotaryAttention
 
 
@@ -66,7 +59,9 @@ def measure_footprints(
     with FakeTensorMode(), HOST:
         parts = {name: make_part(name, config, shape, head) for name in part_names(config)}
         if shape.attention == "fused":
-            _see_all(parts.values())
+            for module in (one for part in parts.values() for one in part.modules()):
+                if isinstance(module, RotaryAttention):  # a kernel keeps as much for a window as without
+                    module.reach = None
         return {name: measure_part(part, shape, precision) for name, part in parts.items()}
 
 
@@ -77,13 +72,12 @@ def measure_part(part: ModelPart, shape: Shape, precision: str) -> Footprint:
     dtype = HALVES.get(precision, torch.float32)
     given = tuple(tensor.requires_grad_() for tensor in part.given(dtype))
     live = LiveBytes(byte_masks=shape.attention == "fused")
-    seen = part.seen if isinstance(part, LayerPart) else shape.length
-    with live, flop_counter(seen) as forward, host_autocast(dtype):
+    with live, flop_counter(part.seen) as forward, host_autocast(dtype):
         handed = part(*given)
     kept, moved = live.now, live.moved
-    with live, flop_counter(seen) as backward:
+    with live, flop_counter(part.seen) as backward:
         torch.autograd.backward(handed, [torch.ones_like(one) for one in handed])
-    tied = part.words.numel() if isinstance(part, WordsPart) else 0
+    tied = 0 if part.words is None else part.words.numel()
     linear = [weight for one in part.modules() if isinstance(one, nn.Linear) for weight in one.parameters()]
     cast = sum(weight.numel() for weight in linear) + tied  # values that autocast copies
     return Footprint(
@@ -96,14 +90,6 @@ def measure_part(part: ModelPart, shape: Shape, precision: str) -> Footprint:
         forward=PassWork(forward.get_total_flops(), moved),
         backward=PassWork(backward.get_total_flops(), live.moved - moved),
     )
-
-
-def _see_all(parts: Iterable[ModelPart]) -> None:
-    """Take windows away: a kernel keeps as much without one, which plain blocks do not."""
-    for part in parts:
-        for module in part.modules():
-            if isinstance(module, RotaryAttention):
-                module.reach = None
 
 
 class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]

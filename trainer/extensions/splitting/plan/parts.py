@@ -1,6 +1,5 @@
 """The parts of the model that a plan divides: embeddings, a layer, pooler and heads, each to be run alone."""
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -53,10 +52,11 @@ def shape_of(request: PlanRequest, rows: int, flat_attention: FlatAttention = ho
     )
 
 
-class ModelPart(nn.Module, ABC):
+class ModelPart(nn.Module):
     """A part of the model with its input. ``forward`` takes what the part before hands over.
 
-    takes: so many tensors.
+    takes: so many tensors. seen: tokens of which a token has a score, on average. words: the word embeddings
+    where the part reads those of the embeddings.
     """
 
     takes = 1
@@ -64,14 +64,12 @@ class ModelPart(nn.Module, ABC):
     def __init__(self, config: ModelConfig, shape: Shape) -> None:
         super().__init__()
         self._size = (shape.rows * shape.length, config.hidden_size)
+        self.seen: float = shape.length
+        self.words: nn.Parameter | None = None
 
     def given(self, dtype: torch.dtype) -> Tensors:
         """Tensors in place of the output of the part before, of the type that products have."""
         return tuple(torch.randn(self._size, dtype=dtype) for _ in range(self.takes))
-
-    @abstractmethod
-    def forward(self, *given: Tensor) -> Tensors:
-        """The part's output on these."""
 
 
 class EmbeddingsPart(ModelPart):
@@ -100,16 +98,12 @@ class EmbeddingsPart(ModelPart):
 
 
 class LayerPart(ModelPart):
-    """One layer of the encoder. It takes two tensors where norms come first.
-
-    seen: tokens of which a token has a score, on average.
-    """
+    """One layer of the encoder. It takes two tensors where norms come first."""
 
     def __init__(self, config: ModelConfig, shape: Shape, number: int) -> None:
         super().__init__(config, shape)
         self.layer: Any = find("encoder", config.model_type).new_layer(config, number)
         self.takes = 2 if config.megatron_residual_connection else 1
-        self.seen: float = shape.length
         self._sequences: Any = _sequences(shape)
         if isinstance(config, ModernBertConfig):
             from trainer.model.modernbert import RotarySequences
@@ -134,15 +128,21 @@ def _sequences(shape: Shape) -> Sequences:
     return PaddedSequences(torch.ones(shape.rows, shape.length, dtype=torch.int32))
 
 
-class WordsPart(ModelPart):
-    """The masked-word head and its loss, without a pooler. words: the word embeddings."""
+class HeadsPart(ModelPart):
+    """Everything above the encoder with its loss. head: that of a plan.
 
-    def __init__(self, config: ModelConfig, shape: Shape) -> None:
+    A small layer has two outputs a token, in place of the head of a task.
+    """
+
+    def __init__(self, config: ModelConfig, shape: Shape, head: str) -> None:
         super().__init__(config, shape)
-        self.predictions = Predictions(config)
-        self.words = nn.Parameter(torch.zeros(config.padded_vocab_size, config.hidden_size))
-        self._first = torch.arange(shape.rows) * shape.length
-        self._masked = (self._first[:, None] + torch.arange(shape.masked)).reshape(-1)
+        width, first = config.hidden_size, torch.arange(shape.rows) * shape.length
+        self.pooler: Any = None if head == WORDS else Dense(width, width)
+        self.small: Any = None if head == WORDS else nn.Linear(width, 2)
+        if head != SMALL:
+            self.predictions = Predictions(config)
+            self.words = nn.Parameter(torch.zeros(config.padded_vocab_size, width))
+        self._first, self._masked = first, (first[:, None] + torch.arange(shape.masked)).reshape(-1)
         # The batch, of which the loss reads nothing else.
         self._batch: Any = SimpleNamespace(
             masked_lm_ids=torch.zeros(len(self._masked), dtype=torch.int64),
@@ -151,38 +151,16 @@ class WordsPart(ModelPart):
         )
 
     def forward(self, *given: Tensor) -> Tensors:
-        return (words_loss(self._logits(given[-1]), self._batch, cross_entropy)[0],)
-
-    def _logits(self, normed: Tensor) -> Logits:
-        words = self.predictions(normed.index_select(0, self._masked), self.words)
-        return Logits(words, None)
-
-
-class HeadsPart(WordsPart):
-    """Pooler, both heads and loss of pre-training."""
-
-    def __init__(self, config: ModelConfig, shape: Shape) -> None:
-        super().__init__(config, shape)
-        self.pooler = Dense(config.hidden_size, config.hidden_size)
-        self.seq_relationship = nn.Linear(config.hidden_size, 2)
-
-    def forward(self, *given: Tensor) -> Tensors:
-        normed = given[-1]
-        pooled = torch.tanh(self.pooler.dense(normed.index_select(0, self._first)))
-        logits = replace(self._logits(normed), next_sentence=self.seq_relationship(pooled))
+        normed, pooled = given[-1], None
+        if self.words is None:
+            return (self.small(normed).float().logsumexp(-1).mean(),)
+        if self.pooler is not None:
+            pooled = torch.tanh(self.pooler.dense(normed.index_select(0, self._first)))
+        logits = Logits(self.predictions(normed.index_select(0, self._masked), self.words), None)
+        if pooled is None:
+            return (words_loss(logits, self._batch, cross_entropy)[0],)
+        logits = replace(logits, next_sentence=self.small(pooled))
         return (pretraining_loss(logits, self._batch).loss,)
-
-
-class LinearPart(ModelPart):
-    """Pooler and one linear layer with two outputs a token, in place of the small head of a task."""
-
-    def __init__(self, config: ModelConfig, shape: Shape) -> None:
-        super().__init__(config, shape)
-        self.pooler = Dense(config.hidden_size, config.hidden_size)
-        self.output = nn.Linear(config.hidden_size, 2)
-
-    def forward(self, *given: Tensor) -> Tensors:
-        return (self.output(given[-1]).float().logsumexp(-1).mean(),)
 
 
 def make_part(name: str, config: ModelConfig, shape: Shape, head: str) -> ModelPart:
@@ -191,7 +169,7 @@ def make_part(name: str, config: ModelConfig, shape: Shape, head: str) -> ModelP
         return EmbeddingsPart(config, shape)
     if name in (layers := layer_names(config)):
         return LayerPart(config, shape, layers.index(name))
-    return _above_encoder(head)(config, shape)
+    return HeadsPart(config, shape, head_of(head))
 
 
 def layer_names(config: ModelConfig) -> tuple[str, ...]:
@@ -206,13 +184,12 @@ def part_names(config: ModelConfig) -> tuple[str, ...]:
     return ("embeddings", *dict.fromkeys(layer_names(config)), "heads")
 
 
-_HEADS = {BOTH: HeadsPart, WORDS: WordsPart, SMALL: LinearPart}
-"""The part above the encoder, by a plan's head."""
-
-
 def head_of(task: str) -> str:
     """The head of the task's models, as a plan has it."""
-    return next(head for head, part in _HEADS.items() if part is _above_encoder(task))
+    model = find_kind(task).model_class
+    if not model.ties_words:
+        return SMALL
+    return BOTH if model.pairs else WORDS
 
 
 def count_weights(plan: Plan) -> int:
@@ -220,16 +197,6 @@ def count_weights(plan: Plan) -> int:
     config = ModelConfig.from_dict(plan.model)
     shape = Shape(rows=1, length=1, masked=1, attention="fused")
     with torch.device("meta"):
-        above = _HEADS[plan.head or BOTH](config, shape)
         layers = [LayerPart(config, shape, number) for number in range(config.num_hidden_layers)]
-        parts = [EmbeddingsPart(config, shape), *layers, above]
-    tied = above.words.numel() if isinstance(above, WordsPart) else 0
-    return sum(weight.numel() for part in parts for weight in part.parameters()) - tied
-
-
-def _above_encoder(head: str) -> type[ModelPart]:
-    """The part that stands for everything above the encoder of the task's models."""
-    model = find_kind(head).model_class
-    if not model.ties_words:
-        return LinearPart
-    return HeadsPart if model.pairs else WordsPart
+        parts = [EmbeddingsPart(config, shape), *layers, HeadsPart(config, shape, plan.head or BOTH)]
+    return sum(one.numel() for part in parts for one in part.parameters() if one is not part.words)

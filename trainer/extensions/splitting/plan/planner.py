@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from bertdata.errors import SettingsError
 from trainer.extensions.splitting.plan.costs import Costs, analytic_costs, optimiser_costs
-from trainer.extensions.splitting.plan.meshes import Mesh, meshes_of
 from trainer.extensions.splitting.plan.parts import head_of
 from trainer.extensions.splitting.plan.plan import Memory, Plan, StagePlan
 from trainer.extensions.splitting.plan.rates import ShardingRate
-from trainer.extensions.splitting.plan.request import PlanRequest
+from trainer.extensions.splitting.plan.request import Mesh, PlanRequest, meshes_of
 from trainer.extensions.splitting.plan.search import FAR, Choice, LayerDivision, Search, least_maximum
 from trainer.extensions.splitting.plan.stages import (
     RECOMPUTES,
@@ -49,20 +48,14 @@ def make_plan(request: PlanRequest, costs: Costs | None = None) -> Plan:
     return plan
 
 
-def least_memory(request: PlanRequest, costs: Costs | None = None) -> int:
-    """Bytes that each device must have free for any plan, without the margin."""
-    return Planner(request, costs).least_memory()[0]
-
-
 class Planner:
     """The tables of one request, made when they are asked for."""
 
     def __init__(self, request: PlanRequest, costs: Costs | None = None) -> None:
         self.request = request
         self.meshes = meshes_of(request)
-        rows = {mesh.rows for mesh in self.meshes}
-        self.costs = costs or analytic_costs(request, rows)
-        seconds = 8 * self.costs(max(rows)).seconds
+        self.costs = costs or analytic_costs(request)
+        seconds = 8 * self.costs(max(mesh.rows for mesh in self.meshes)).seconds
         self._unit = NANOSECOND * max(1.0, seconds / NANOSECOND / _LARGEST)
         self._tables = cache(self._make_tables)
 
@@ -95,8 +88,8 @@ class Planner:
         return Plan(
             model=request.model.as_json(),
             sequence_length=request.sequence_length,
-            precision=request.precision,
-            optimiser=request.optimiser,
+            precision=request.update.precision,
+            optimiser=request.update.optimiser,
             copies=mesh.copies,
             batch_size=mesh.rows,
             micro_batches=mesh.micro_batches,
@@ -127,16 +120,19 @@ class Planner:
     def _allowed_peaks(self, mesh: Mesh) -> list[Whole]:
         """The most bytes of each stage from the last one on, or FAR where the request excludes it."""
         _, memory = self._tables(mesh.rows, mesh.copies)
-        peaks = [memory.peaks(mesh.in_flight(left), mesh.micro_batches) for left in range(1, mesh.stages + 1)]
-        return [np.where(self._allowed(mesh, left), peak, FAR) for left, peak in enumerate(peaks, 1)]
+        peaks = list[Whole]()
+        for left in range(1, mesh.stages + 1):
+            parts = memory.parts(mesh.in_flight(left), mesh.micro_batches)
+            peaks.append(np.where(self._allowed(mesh, left), sum(parts.values()), FAR))
+        return peaks
 
     def _allowed(self, mesh: Mesh, left: int) -> NDArray[np.bool_]:
         """The kinds and layers that the request allows, without regard to memory.
 
         left: the stage's number from the end (the last: 1).
         """
-        request, size = self.request, self.request.model.num_hidden_layers + 1
-        kinds = np.where(RECOMPUTES, request.recompute != "never", request.recompute != "always")
+        recompute, size = self.request.split.recompute, self.request.model.num_hidden_layers + 1
+        kinds = np.where(RECOMPUTES, recompute != "never", recompute != "always")
         is_end = left in (1, mesh.stages)
         kinds = kinds & ((mesh.shards_ends == SHARDED) if is_end else (mesh.shards_middle | ~SHARDED))
         return kinds & np.triu(np.ones((size, size), dtype=np.bool_), 1)
@@ -144,9 +140,9 @@ class Planner:
     def _make_tables(self, rows: int, copies: int) -> tuple[Mapping[str, Real], StageMemory]:
         request, intervals = self.request, Intervals(self.costs(rows))
         is_whole = request.devices == copies
-        clips = is_whole and request.clips_micro_batches
+        clips = is_whole and request.update.clips_micro_batches
         in_buckets = is_whole and copies > 1 and not clips
-        memory = StageMemory(intervals, copies, optimiser_costs(request.optimiser), in_buckets, clips)
+        memory = StageMemory(intervals, copies, optimiser_costs(request.update.optimiser), in_buckets, clips)
         sharding = request.sharding or ShardingRate(request.bandwidth, request.bandwidth)
         return stage_times(intervals, copies, request.bandwidth, sharding), memory
 
@@ -156,7 +152,7 @@ class Planner:
 
 def _why_none_fits(planner: Planner) -> str:
     """By how much the plan that needs the least memory exceeds the devices', and what would fit."""
-    request, margin = planner.request, planner.request.memory_margin
+    request, margin = planner.request, planner.request.split.memory_margin
     needed, mesh = planner.least_memory()
     usable = request.usable_memory
     enough = math.ceil(needed / (1 - margin) / 1e7) * 1e7  # in full hundredths of a GB, which are printed
@@ -171,9 +167,9 @@ def _why_none_fits(planner: Planner) -> str:
 
 def _devices_that_fit(planner: Planner) -> int | None:
     """The least of 2, 4, ... 64 times the devices for which a plan fits, or None if there is none."""
+    free = planner.request.changed(stages=None, copies=None)
     for power in range(1, 7):
-        devices = planner.request.devices << power
-        request = replace(planner.request, devices=devices, stages=None, copies=None)
+        request = replace(free, devices=free.devices << power)
         try:
             other = Planner(request, planner.costs)
         except SettingsError:

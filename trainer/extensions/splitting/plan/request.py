@@ -1,10 +1,13 @@
-"""The request for a plan: model, update, devices, and limits of the search."""
+"""The request for a plan, and its meshes: ways to divide devices and an update that the request allows."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
-from trainer.config.finetuning import PRETRAINING, FinetuningSection
+from bertdata.errors import SettingsError
+from trainer.config.finetuning import PRETRAINING
 from trainer.config.model import ModelConfig
-from trainer.config.section import check
+from trainer.config.section import UpdateSection, check
 from trainer.config.settings import Config
 from trainer.config.split import SplitSection
 from trainer.extensions.splitting.plan.rates import DeviceRate, ShardingRate
@@ -15,106 +18,138 @@ class PlanRequest:
     """Everything that a plan follows from. Equal requests give equal plans.
 
     attention: "fused", a kernel that keeps no scores; "scores", a matrix of them for each head, as processors
-    have it for padded rows; "flat", the processors' own for sequences without padding.
+    have it for padded rows; "flat", the processors' own for sequences without padding. SettingsError where
+    stages and copies cannot be made of the devices and layers.
     """
 
+    config: Config  # its strategy, its update but for the examples, and the limits of its SplitSection
     model: ModelConfig
     sequence_length: int
-    precision: str  # fp32, bf16 or fp16
-    optimiser: str  # a name of the registry's presets
     examples: int  # rows of an update over all devices
     devices: int
     memory: int  # bytes of one device
     bandwidth: float  # bytes a second from one device to another
     rate: DeviceRate
     sharding: ShardingRate | None = None  # of sharded copies; None: both as bandwidth
-    batch_size: int | None = None  # rows of a micro-batch; None: the search's choice
     head: str = PRETRAINING  # the task whose head is on the encoder, by its name
-    masked: int | None = None  # masked slots of a row; None: 15 % of its positions
     attention: str = "fused"
-    clips_micro_batches: bool = False  # gradients are clipped before they are added up (not in split models)
-    memory_margin: float = 0.1  # fraction of the memory that stays free
-    least_micro_batches: int = 1  # of a pipeline
-    most_micro_batches: int = 32  # of a pipeline
-    power_of_two: bool = True  # a pipeline's stages, copies and, unless batch_size is given, micro-batches
-    stages: int | None = None  # None: the search's choice, as in the next line
-    copies: int | None = None
     may_shard: bool = True
     may_shard_stages: bool = True  # those of pipelines too, where no other plan fits
-    recompute: str = "auto"  # or always, or never
-    strategy: str | None = None  # only plans of this strategy
 
     def __post_init__(self) -> None:
+        stages, copies, devices = self.split.stages, self.split.copies, self.devices
+        for name, number in (("stages", stages), ("copies", copies)):
+            divides = number is None or devices % number == 0
+            check(divides, f"{name} is {number}, expected a divisor of the number of devices ({devices})")
+        is_product = not (stages and copies) or stages * copies == devices
+        check(is_product, f"stages x copies is {stages} x {copies}, expected {devices} (devices)")
+        layers, why = self.model.num_hidden_layers, "a stage has a layer at least"
+        has_layers = (stages or 1) <= layers
+        check(has_layers, f"stages is {stages}, expected at most num_hidden_layers ({layers}): {why}")
         length, longest = self.sequence_length, self.model.max_position_embeddings
         check(length <= longest, f"plan: sequence_length is {length}, max_position_embeddings is {longest}")
 
     @property
+    def split(self) -> SplitSection:
+        return self.config.section(SplitSection)
+
+    @property
+    def update(self) -> UpdateSection:
+        return self.config.update
+
+    @property
+    def strategy(self) -> str:
+        """The strategy that alone a plan may have, or auto."""
+        return self.config.run.strategy
+
+    @property
     def usable_memory(self) -> int:
         """Bytes of a device that a plan may use."""
-        return int(self.memory * (1 - self.memory_margin))
+        return int(self.memory * (1 - self.split.memory_margin))
 
     @property
     def masked_slots(self) -> int:
-        """Masked slots of a row: at least one."""
-        return self.masked or max(1, -(-self.sequence_length * 15 // 100))
+        """Masked slots of a row, where none are configured 15 % of its positions: at least one."""
+        configured = None if self.config.is_finetuning else self.config.data.max_predictions_per_seq
+        return configured or max(1, -(-self.sequence_length * 15 // 100))
+
+    def changed(self, **keys: Any) -> "PlanRequest":
+        """The request with other keys of the configuration."""
+        return replace(self, config=self.config.changed(**keys))
 
 
-def request_of(
-    config: Config,
-    model: ModelConfig,
-    *,
-    devices: int,
-    sequence_length: int,
-    memory: int,
-    bandwidth: float,
-    rate: DeviceRate,
-    task: str,
-    attention: str = "fused",
-) -> PlanRequest:
-    """The request with the configuration's update, limits and choices.
+def configured_examples(config: Config, devices: int) -> int:
+    """Rows of an update over so many devices that have the whole model."""
+    update = config.update
+    return update.global_batch_size or update.examples(update.replicas or devices)
 
-    memory: bytes of a device; bandwidth: bytes a second; task: PlanRequest.head. SettingsError where stages
-    and copies cannot be made of the devices and layers.
+
+class Mesh(NamedTuple):
+    """Devices as stages x copies, and the micro-batches of a copy in an update.
+
+    shards_ends: the first and the last stage are sharded, else neither is. Both have the word embeddings,
+    where the heads use them, and add up their gradients. shards_middle: those between may be sharded.
     """
-    split, update = config.section(SplitSection), config.update
-    _check_shape(split.stages, split.copies, devices, model.num_hidden_layers)
-    return PlanRequest(
-        model=model,
-        sequence_length=sequence_length,
-        precision=update.precision,
-        optimiser=update.optimiser,
-        examples=update.global_batch_size or update.examples(update.replicas or devices),
-        devices=devices,
-        memory=memory,
-        bandwidth=bandwidth,
-        rate=rate,
-        batch_size=update.batch_size,
-        head=task,
-        masked=None
-        if config.section(FinetuningSection).is_finetuning
-        else config.data.max_predictions_per_seq,
-        attention=attention,
-        clips_micro_batches=update.clips_micro_batches,
-        memory_margin=split.memory_margin,
-        least_micro_batches=split.min_micro_batches,
-        most_micro_batches=split.max_micro_batches,
-        power_of_two=split.power_of_two,
-        stages=split.stages,
-        copies=split.copies,
-        recompute=split.recompute,
-        strategy=None if config.run.strategy == "auto" else config.run.strategy,
+
+    stages: int
+    copies: int
+    micro_batches: int
+    rows: int  # of a micro-batch
+    shards_ends: bool = False
+    shards_middle: bool = False
+
+    def in_flight(self, left: int) -> int:
+        """Micro-batches under way at once in a stage that is so many stages from the end (the last: 1).
+
+        Fewer micro-batches than stages all go forward before the first goes backward.
+        """
+        return min(left, self.micro_batches) if self.micro_batches >= self.stages else self.micro_batches
+
+
+def meshes_of(request: PlanRequest) -> list[Mesh]:
+    """All meshes of the request's devices, those with few stages and few micro-batches first.
+
+    Every device is used and every copy has the same micro-batches. The limits of micro-batches and powers of
+    two are for pipelines. SettingsError where there is no such mesh.
+    """
+    meshes = [mesh for stages in _divisors(request.devices) for mesh in _with_stages(request, stages)]
+    if meshes:
+        return meshes
+    most = min(request.devices, request.model.num_hidden_layers)
+    wanted = f"{request.examples} examples of an update" + (
+        f" in micro-batches of {size} rows" if (size := request.update.batch_size) else ""
+    )
+    raise SettingsError(
+        f"plan: {request.devices} devices cannot share {wanted} in 1 to {most} stages with "
+        f"{request.split.min_micro_batches} to {request.split.max_micro_batches} micro-batches"
+        + (", powers of two" if request.split.power_of_two else "")
+        + "; change the batch size, the number of devices or these limits"
     )
 
 
-def _check_shape(stages: int | None, copies: int | None, devices: int, layers: int) -> None:
-    """SettingsError where devices = stages x copies, or a layer for each stage, cannot be."""
-    for name, number in (("stages", stages), ("copies", copies)):
-        whole = number is None or devices % number == 0
-        check(whole, f"{name} is {number}, expected a divisor of the number of devices ({devices})")
-    both = (stages or 1) * (copies or 1)
-    is_product = not (stages and copies) or both == devices
-    check(is_product, f"stages x copies is {stages} x {copies}, expected {devices} (devices)")
-    check(
-        (stages or 1) <= layers,
-        f"stages is {stages}, expected at most num_hidden_layers ({layers}): a stage has a layer at least",
-    )
+def _with_stages(request: PlanRequest, stages: int) -> Iterator[Mesh]:
+    split, given = request.split, request.update.batch_size
+    copies, is_pipeline = request.devices // stages, stages > 1
+    has_powers = split.power_of_two and is_pipeline
+    asked = (split.stages or stages, split.copies or copies)
+    is_kind = request.strategy == "auto" or (request.strategy == "pipelined") == is_pipeline
+    if asked != (stages, copies) or not is_kind or stages > request.model.num_hidden_layers:
+        return
+    are_powers = stages.bit_count() == copies.bit_count() == 1
+    if request.examples % copies or (has_powers and not are_powers):
+        return
+    rows = request.examples // copies
+    must_shard = request.strategy == "sharded"
+    may_shard = request.may_shard and copies > 1 and request.strategy != "replicated"
+    may_shard = may_shard and (request.may_shard_stages or not is_pipeline)
+    for micro_batches in _divisors(rows):
+        size = rows // micro_batches
+        is_many = split.min_micro_batches <= micro_batches <= split.max_micro_batches
+        is_free = not has_powers or given is not None or micro_batches.bit_count() == 1
+        if given in (None, size) and (not is_pipeline or (is_many and is_free)):
+            for shards_ends in sorted({must_shard, must_shard or may_shard}):
+                yield Mesh(stages, copies, micro_batches, size, shards_ends, may_shard)
+
+
+def _divisors(number: int) -> list[int]:
+    return [divisor for divisor in range(1, number + 1) if number % divisor == 0]

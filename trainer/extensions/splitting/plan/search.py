@@ -90,16 +90,15 @@ class Search:
         assert quickest is not None
         if quickest.total + repeats * shortest >= below:
             return None
+        if not repeats:
+            return quickest
         best: LayerDivision | None = None
-        found: LayerDivision | None = quickest
-        if repeats:
-            found = self._solve(shortest, end_limit)
-        limit = FAR
+        limit, found = FAR, self._solve(shortest, end_limit)
         while found is not None:
             if (passes := found.passes(self._micro_batches)) < below:
                 best, below = found, passes
             # A longer longest time than this would not be made good by the least sum.
-            limit = min(limit, (below - 1 - quickest.total) // repeats) if repeats else shortest
+            limit = min(limit, (below - 1 - quickest.total) // repeats)
             if limit <= shortest:
                 break
             found = self._solve(limit, end_limit)
@@ -111,10 +110,7 @@ class Search:
         self.solutions += 1
         is_allowed = (self._busy <= busy_limit) & (self._end <= end_limit)
         keys = [np.where(fits & is_allowed, self._keys, FAR) for fits in self._fits]
-        least = [key.min(axis=0) for key in keys]
-        best = [least[0][:, -1]]
-        for one in least[1:]:
-            best.append(np.minimum((one + best[-1][None, :]).min(axis=1), FAR))
+        least, best = _least_from(keys, np.add)
         if best[-1][0] >= FAR:
             return None
         choices = self._choices(keys, least, best)
@@ -137,8 +133,17 @@ def least_maximum(values: Sequence[Whole]) -> int | None:
 
     values: of each stage from the last one on, (kinds, L + 1, L + 1).
     """
-    best: Whole | None = None
-    for value in values:
-        least = value.min(axis=0)
-        best = least[:, -1] if best is None else np.maximum(least, best[None, :]).min(axis=1)
-    return None if best is None or best[0] >= FAR else int(best[0])
+    _, best = _least_from(values, np.maximum)
+    return None if best[-1][0] >= FAR else int(best[-1][0])
+
+
+def _least_from(values: Sequence[Whole], join: np.ufunc) -> tuple[list[Whole], list[Whole]]:
+    """The least value of each stage's kinds, and the least of joined stages from each first layer to the end.
+
+    values: as for ``least_maximum``. Both are lists by the number of stages left.
+    """
+    least = [value.min(axis=0) for value in values]
+    best = [least[0][:, -1]]
+    for one in least[1:]:
+        best.append(np.minimum(join(one, best[-1][None, :]).min(axis=1), FAR))
+    return least, best

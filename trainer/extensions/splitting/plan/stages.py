@@ -126,12 +126,11 @@ class StageMemory:
         self._start, self._end = _start_working(intervals), _end_working(intervals)
         self._step = _step_working(intervals, optimiser, np.where(SHARDED, copies, 1))
 
-    def peaks(self, in_flight: int, micro_batches: int) -> Whole:
-        """The most bytes, with so many micro-batches under way at once."""
-        return np.asarray(sum(self.parts(in_flight, micro_batches).values()))
-
     def parts(self, in_flight: int, micro_batches: int) -> Mapping[str, Whole]:
-        """The bytes at the moment when they are most, by their names in Memory."""
+        """The bytes at the moment when they are most, by their names in Memory.
+
+        in_flight: micro-batches under way at once.
+        """
         gradients = self._weights
         start = in_flight * self._kept + self._start + self._gathered
         apart = gradients * (~SHARDED & (self._clips and micro_batches > 1))

@@ -8,15 +8,12 @@ left. Fewer micro-batches than stages all go forward before the first goes backw
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from trainer.extensions.splitting.plan.plan import Plan, StagePlan
 
 FORWARD, BACKWARD, SEND, RECEIVE = "forward", "backward", "send", "receive"
 ALL_REDUCE, STEP = "all-reduce", "step"
 """Kinds of events: passes; activations to the next stage, gradients from it; the end of the update."""
-
-_Pass = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +31,7 @@ class Event:
         return self.end - self.start
 
 
-def pass_order(stage: int, stages: int, micro_batches: int) -> list[_Pass]:
+def pass_order(stage: int, stages: int, micro_batches: int) -> list[tuple[str, int]]:
     """(FORWARD or BACKWARD, micro-batch) of each pass of a stage, in the order 1F1B or GPipe's."""
     ahead = stages - stage if micro_batches >= stages else micro_batches
     order = [(FORWARD, number) for number in range(ahead)]
@@ -68,10 +65,11 @@ def _passes(plan: Plan) -> list[list[Event]]:
     count = len(plan.stages)
     waiting = [pass_order(stage, count, plan.micro_batches) for stage in range(count)]
     done: list[list[Event]] = [[] for _ in range(count)]
-    ends: dict[tuple[int, str, int], float] = {}  # of a pass with its transfer
+    # Ends of passes with their transfers; the inputs are there from the start.
+    ends = {(-1, FORWARD, number): 0.0 for number in range(plan.micro_batches)}
     while any(waiting):
         for stage, order in enumerate(waiting):
-            while order and (ready := _ready(stage, count, order[0], ends)) is not None:
+            while order and (ready := ends.get(_before(stage, count, *order[0]))) is not None:
                 kind, number = order.pop(0)
                 start = max(ready, done[stage][-1].end if done[stage] else 0.0)
                 done[stage] += _events(plan.stages[stage], stage, kind, number, start)
@@ -79,28 +77,20 @@ def _passes(plan: Plan) -> list[list[Event]]:
     return done
 
 
-def _ready(stage: int, count: int, one: _Pass, ends: dict[tuple[int, str, int], float]) -> float | None:
-    """The time from which the pass has its inputs, or None if its neighbour's pass is not placed yet."""
-    kind, number = one
+def _before(stage: int, count: int, kind: str, number: int) -> tuple[int, str, int]:
+    """The pass that makes the inputs of a pass: stage, kind and micro-batch."""
     if kind == FORWARD:
-        return ends.get((stage - 1, FORWARD, number)) if stage else 0.0
-    if stage == count - 1:
-        return ends[stage, FORWARD, number]
-    return ends.get((stage + 1, BACKWARD, number))
+        return stage - 1, FORWARD, number
+    return (stage + 1, BACKWARD, number) if stage < count - 1 else (stage, FORWARD, number)
 
 
 def _events(plan: StagePlan, stage: int, kind: str, number: int, start: float) -> list[Event]:
     """A pass and its transfer, from ``start`` on."""
-    way = plan.transfer / 2
-    if kind == FORWARD:
-        kinds, times = (FORWARD, SEND), (plan.forward, way)
-    else:
-        kinds, times = (RECEIVE, BACKWARD), (way, plan.backward)
-    limits = (start, start + times[0], start + sum(times))
-    return [
-        Event(name, stage, begin, end, number)
-        for name, (begin, end) in zip(kinds, pairwise(limits), strict=True)
-    ]
+    way, is_forward = plan.transfer / 2, kind == FORWARD
+    first, second = (plan.forward, way) if is_forward else (way, plan.backward)
+    kinds = (FORWARD, SEND) if is_forward else (RECEIVE, BACKWARD)
+    middle, end = start + first, start + (first + second)
+    return [Event(kinds[0], stage, start, middle, number), Event(kinds[1], stage, middle, end, number)]
 
 
 def idle_fraction(events: Sequence[Event], stages: int) -> float:

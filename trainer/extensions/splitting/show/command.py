@@ -18,7 +18,7 @@ from trainer.config.settings import Config
 from trainer.config.split import SplitSection
 from trainer.extensions.splitting.plan.plan import Plan, read_plan, write_plan
 from trainer.extensions.splitting.plan.rates import SHEETS, USUAL, find_hardware
-from trainer.extensions.splitting.plan.request import PlanRequest, request_of
+from trainer.extensions.splitting.plan.request import PlanRequest, configured_examples
 from trainer.extensions.splitting.show.picture import draw_schedule
 from trainer.extensions.splitting.show.table import plan_lines
 
@@ -80,13 +80,18 @@ def _parser() -> Parser:
 
 
 def _make(config: Config, devices: int | None, named: str | None) -> tuple[Plan, int, str]:
-    """A new plan, the bytes of a device's memory, and the source of its times. named: the hardware."""
+    """A new plan, the bytes of a device's memory, and the source of its times. named: the hardware.
+
+    Layers are timed by the device's kind of attention, in some seconds, where that is configured.
+    """
     from trainer.extensions.splitting.plan.planner import make_plan  # imports torch
 
     is_profiled = config.section(SplitSection).profile_layers
     if is_profiled:
+        from trainer.collectives.collective import find_collective
         from trainer.devices.choice import choose_device
-        from trainer.devices.device import on_device
+        from trainer.devices.device import find_device, on_device
+        from trainer.extensions.splitting.plan.profile import attention_of, profiled_costs
 
         config = on_device(config, choose_device(config).name)
     hardware, model = find_hardware(named, config), _model(config)
@@ -96,31 +101,24 @@ def _make(config: Config, devices: int | None, named: str | None) -> tuple[Plan,
         )
     if devices is None:
         raise SettingsError("the number of devices is missing: give --devices N")
-    request = request_of(
-        config,
-        model,
-        devices=devices,
+    request = PlanRequest(
+        config=config,
+        model=model,
         sequence_length=config.data.max_seq_length or model.max_position_embeddings,
+        examples=configured_examples(config, devices),
+        devices=devices,
         memory=hardware.memory,
         bandwidth=hardware.bandwidth,
         rate=hardware.rate,
-        task=_task(config),
+        head=_task(config),
     )
-    plan = _profiled_plan(config, request) if is_profiled else make_plan(request)
-    return plan, hardware.memory, hardware.source
-
-
-def _profiled_plan(config: Config, request: PlanRequest) -> Plan:
-    """The plan by the device's kind of attention and the costs measured on it, in some seconds."""
-    from trainer.collectives.collective import find_collective
-    from trainer.devices.device import find_device
-    from trainer.extensions.splitting.plan.planner import make_plan
-    from trainer.extensions.splitting.plan.profile import attention_of, profiled_costs
-
-    device = find_device(config)
-    request = replace(request, attention=attention_of(device))
-    say_error(f"trainer: timing the model's layers on device {device.name}")
-    return make_plan(request, profiled_costs(request, device, find_collective("single", device)))
+    costs = None
+    if is_profiled:
+        device = find_device(config)
+        request = replace(request, attention=attention_of(device))
+        say_error(f"trainer: timing the model's layers on device {device.name}")
+        costs = profiled_costs(request, device, find_collective("single", device))
+    return make_plan(request, costs), hardware.memory, hardware.source
 
 
 def _read(path: str, config: Config, devices: int | None) -> Plan:

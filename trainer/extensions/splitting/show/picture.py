@@ -1,5 +1,6 @@
 """The picture of a plan's timeline as SVG: a row a stage, a box a pass, the time from left to right."""
 
+import math
 from collections.abc import Collection, Iterator, Sequence
 from xml.sax.saxutils import escape
 
@@ -15,7 +16,6 @@ from trainer.extensions.splitting.plan.timeline import (
     idle_fraction,
     simulate,
 )
-from trainer.extensions.splitting.show.axis import Axis, make_axis
 from trainer.extensions.splitting.show.table import devices_of, four_digits, layers_of
 
 _COLOURS = {
@@ -35,6 +35,58 @@ _LEGEND = (
 )
 _FONT = "font-family='Helvetica, Arial, sans-serif'"
 _LEFT, _RIGHT, _TOP, _ROW, _BAR = 116, 30, 92, 44, 34  # pixels
+_LEAST, _MOST = 1000, 2000  # pixels of the time axis
+_PIXELS = 36  # of a micro-batch's passes, where they fit into _MOST
+_GAP = 124
+_TICK = 90  # pixels between two ticks at least
+
+
+class Axis:
+    """The time of a plan's events from left to right, in which passes are wide enough to be told apart.
+
+    spans: of time; there is a gap between two of them. left_out: micro-batches between the spans.
+    """
+
+    def __init__(self, plan: Plan, events: Sequence[Event]) -> None:
+        last = max(event.end for event in events)
+        self.spans: tuple[tuple[float, float], ...] = ((0.0, last),)
+        keep = len(plan.stages) + 6  # the pipeline fills, or drains, and some micro-batches more
+        left_out = plan.micro_batches - 2 * keep
+        self.left_out = left_out if left_out >= 8 else 0
+        if self.left_out:
+            ends = {one.micro_batch: one.end for one in events if (one.stage, one.kind) == (0, BACKWARD)}
+            self.spans = ((0.0, ends[keep - 1]), (ends[plan.micro_batches - keep - 1], last))
+        shown = plan.micro_batches - self.left_out + len(plan.stages)
+        pixels = min(max(_LEAST, _PIXELS * shown), _MOST)
+        self._scale = pixels / sum(end - start for start, end in self.spans)  # pixels of a second
+
+    @property
+    def right(self) -> int:
+        return math.ceil(self.place(self.spans[-1][1]))
+
+    def place(self, seconds: float) -> float:
+        """The pixel of a time within the spans."""
+        x = float(_LEFT)
+        for start, end in self.spans:
+            if seconds <= end:
+                return x + (seconds - start) * self._scale
+            x += (end - start) * self._scale + _GAP
+        raise ValueError(f"{seconds} s is after the end of the axis")
+
+    def shown(self, start: float, end: float) -> Iterator[tuple[float, float]]:
+        """The parts of a time that lie within the spans."""
+        for first, last in self.spans:
+            if max(start, first) < min(end, last):
+                yield max(start, first), min(end, last)
+
+    def ticks(self) -> Iterator[float]:
+        """Round times (1, 2 or 5 times a power of ten) within the spans."""
+        least = _TICK / self._scale
+        power = 10.0 ** math.floor(math.log10(least))
+        step = next(factor for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9)) * power
+        for start, end in self.spans:
+            for number in range(math.ceil(start / step), math.floor(end / step) + 1):
+                yield round(number * step, 12)
 
 
 def draw_schedule(plan: Plan) -> str:
@@ -44,7 +96,7 @@ def draw_schedule(plan: Plan) -> str:
     micro-batches those in the middle, which are all alike, are left out.
     """
     events = simulate(plan)
-    axis = make_axis(plan, events, left=_LEFT)
+    axis = Axis(plan, events)
     width, height = axis.right + _RIGHT, _TOP + _ROW * len(plan.stages) + 46
     parts = [
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' width='{width}' "

@@ -53,7 +53,8 @@ def test_full_buckets_are_averaged_and_the_slowest_worker_counts(dtype):
     device = Cpu(Config.of())
     device.bucket_mb = 1
     workers = Four(device)
-    times = iter([0.0, 9.0, 10.0, 12.0, 20.0, 22.0, 30.0, 32.0, 40.0, 40.5])  # starts and ends
+    # Starts and ends, first of what connects the workers.
+    times = iter([-9.0, -8.9, 0.0, 9.0, 10.0, 12.0, 20.0, 22.0, 30.0, 32.0, 40.0, 40.5])
     found = measure_bandwidth(device, workers, dtype, lambda: next(times))
     assert next(times, None) is None
     values = 2**20 // 4

@@ -8,7 +8,7 @@ from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.extensions.splitting.plan.rates import DeviceRate
-from trainer.extensions.splitting.plan.request import PlanRequest, request_of
+from trainer.extensions.splitting.plan.request import PlanRequest, configured_examples
 
 MODEL = ModelConfig(hidden_size=32, num_attention_heads=2, num_hidden_layers=4)
 HARDWARE: dict[str, Any] = {"memory": 10**9, "bandwidth": 1e9, "rate": DeviceRate(flops=1e12, bytes=1e11)}
@@ -16,7 +16,9 @@ HARDWARE: dict[str, Any] = {"memory": 10**9, "bandwidth": 1e9, "rate": DeviceRat
 
 def requested(devices: int = 8, **keys: Any) -> PlanRequest:
     config = Config.of(**keys)
-    return request_of(config, MODEL, devices=devices, sequence_length=128, task=config.task, **HARDWARE)
+    examples = configured_examples(config, devices)
+    own = {"examples": examples, "devices": devices, "sequence_length": 128}
+    return PlanRequest(config=config, model=MODEL, head=config.task, **own, **HARDWARE)
 
 
 @pytest.mark.parametrize(
@@ -30,41 +32,12 @@ def requested(devices: int = 8, **keys: Any) -> PlanRequest:
 )
 def test_an_update_has_the_configured_examples(keys, examples, batch_size):
     request = requested(**keys)
-    assert (request.examples, request.batch_size) == (examples, batch_size)
+    assert (request.examples, request.update.batch_size) == (examples, batch_size)
 
 
-def test_every_key_of_the_section_is_in_the_request():
-    request = requested(
-        memory_margin=0.2,
-        min_micro_batches=2,
-        max_micro_batches=6,
-        power_of_two=False,
-        stages=2,
-        copies=4,
-        strategy="pipelined",
-        precision="bf16",
-        optimiser="adamw",
-        max_predictions_per_seq=7,
-    )
-    assert (request.memory_margin, request.power_of_two) == (0.2, False)
-    assert (request.least_micro_batches, request.most_micro_batches) == (2, 6)
-    assert (request.stages, request.copies, request.strategy) == (2, 4, "pipelined")
-    assert (request.precision, request.optimiser, request.masked) == ("bf16", "adamw", 7)
-    assert request.head == "pretraining"
-
-
-@pytest.mark.parametrize("recompute", ["auto", "always", "never"])
-def test_recompute_allows_or_demands(recompute):
-    assert requested(recompute=recompute).recompute == recompute
-
-
-def test_fine_tuning_has_its_own_head_and_no_masks():
-    request = requested(task="squad", max_predictions_per_seq=7)
-    assert (request.head, request.masked) == ("squad", None)
-
-
-def test_auto_leaves_the_strategy_to_the_planner():
-    assert requested().strategy is None
+def test_masks_are_the_configured_ones_and_fine_tuning_has_none_of_its_own():
+    assert requested(max_predictions_per_seq=7).masked_slots == 7
+    assert requested().masked_slots == requested(task="squad", max_predictions_per_seq=7).masked_slots == 20
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,17 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bertdata.errors import SettingsError
+from tests.support.plans import changed, make_request
 from trainer.config.model import ModelConfig
 from trainer.extensions.splitting.plan.costs import ModelCosts, PartCosts
 from trainer.extensions.splitting.plan.plan import parse_plan
-from trainer.extensions.splitting.plan.planner import least_memory, make_plan
+from trainer.extensions.splitting.plan.planner import Planner, make_plan
 from trainer.extensions.splitting.plan.rates import DeviceRate, ShardingRate
-from trainer.extensions.splitting.plan.request import PlanRequest
 
 MODEL = ModelConfig(
     vocab_size=96, hidden_size=8, num_hidden_layers=8, num_attention_heads=2, intermediate_size=32
 )
-REQUEST = PlanRequest(
+REQUEST = make_request(
     model=MODEL,
     sequence_length=16,
     precision="fp32",
@@ -63,7 +63,7 @@ def cases(draw):
         )
         for rows in (1, 2, 4, 8)
     }
-    request = replace(
+    request = changed(
         REQUEST,
         model=replace(MODEL, num_hidden_layers=layers),
         devices=draw(st.integers(1, 4)),
@@ -74,7 +74,7 @@ def cases(draw):
         may_shard=draw(st.booleans()),
         may_shard_stages=draw(st.booleans()),
         recompute=draw(st.sampled_from(("auto", "never", "always"))),
-        clips_micro_batches=draw(st.booleans()),
+        clipping=draw(st.sampled_from(("per_update", "per_micro_batch"))),
     )
     return request, made
 
@@ -96,7 +96,7 @@ def every_plan(request, made):
                 allowed = [
                     (recomputes, sharded)
                     for recomputes, sharded in kinds
-                    if request.recompute in ("auto", ("never", "always")[recomputes])
+                    if request.split.recompute in ("auto", ("never", "always")[recomputes])
                     and sharded <= (request.may_shard and copies > 1)
                 ]
                 for chosen in itertools.product(allowed, repeat=stages):
@@ -151,7 +151,7 @@ def stage_bytes(request, costs, copies, stages, micro_batches, in_flight, bound,
     _, values, _ = stage_parts(costs, first, last)
     ends = [costs.embeddings] * (first == 0) + [costs.heads] * (last == whole)
     weights = 4 * math.ceil(values / share)
-    moments = {"adamw": 8, "lamb-mlperf": 8, "momentum": 4, "sgd": 0}[request.optimiser]
+    moments = {"adamw": 8, "lamb-mlperf": 8, "momentum": 4, "sgd": 0}[request.update.optimiser]
     moments *= math.ceil(values / share)
     kept = sum(one.kept for one in ends) + sum(
         one.handed if recomputes else one.kept - sharded * one.cast for one in layers
@@ -169,12 +169,12 @@ def stage_bytes(request, costs, copies, stages, micro_batches, in_flight, bound,
     lowest = max(one.kept + one.working for one in layers)
     end += max(lowest, embeddings.working if embeddings else 0)
     # Values of so few weights are one chunk of the optimiser.
-    step = 4 * (values // share) if request.optimiser == "lamb-mlperf" else 0
+    step = 4 * (values // share) if request.update.optimiser == "lamb-mlperf" else 0
     tied = costs.heads.tied if last == whole and first > 0 else 0
     gathered = 4 * (sum(one.parameters for one in ends) + tied + 2 * max(one.parameters for one in layers))
     gathered *= sharded
     at_start = in_flight * kept + start + gathered
-    clips = request.clips_micro_batches and stages == 1
+    clips = request.update.clips_micro_batches and stages == 1
     apart = weights if clips and not sharded and micro_batches > 1 else 0
     at_end = max((in_flight - 1) * kept + end + apart, step) + weights + 2 * gathered
     if micro_batches > in_flight or (stages == 1 and copies > 1 and not clips):
@@ -190,7 +190,7 @@ def test_the_plan_is_the_fastest_of_all_that_fit(case):
     every = list(every_plan(request, made))
     assume(every)
     fitting = [(seconds, last) for seconds, peak, last in every if peak <= request.usable_memory]
-    assert least_memory(request, made.__getitem__) == min(peak for _, peak, _ in every)
+    assert Planner(request, made.__getitem__).least_memory()[0] == min(peak for _, peak, _ in every)
     whole = [seconds for seconds, is_last_resort in fitting if not is_last_resort]
     if not fitting:
         with pytest.raises(SettingsError, match="a device needs at least"):
@@ -215,7 +215,7 @@ def test_a_plan_survives_its_file():
 
 
 def large(**changes):
-    return replace(
+    return changed(
         REQUEST,
         model=LARGE,
         sequence_length=512,
@@ -250,20 +250,20 @@ def test_96_layers_on_64_devices_have_one_plan():
     ],
 )
 def test_a_request_chooses_strategy_stages_and_copies(changes, stages, copies, strategy):
-    plan = make_plan(replace(REQUEST, **changes))
+    plan = make_plan(changed(REQUEST, **changes))
     assert (len(plan.stages), plan.copies, plan.strategy) == (stages, copies, strategy)
 
 
 def test_a_given_batch_size_fixes_the_micro_batches():
-    plan = make_plan(replace(REQUEST, batch_size=1, strategy="pipelined"))
+    plan = make_plan(changed(REQUEST, batch_size=1, strategy="pipelined"))
     assert plan.batch_size == 1
     assert plan.micro_batches * plan.copies == 8
 
 
 def test_stages_are_sharded_only_where_no_other_plan_fits():
     """Alike on the first and the last stage, which both have the word embeddings."""
-    request = replace(REQUEST, strategy="pipelined", stages=2, copies=2, batch_size=1, memory_margin=0.0)
-    enough = least_memory(replace(request, may_shard_stages=False))
+    request = changed(REQUEST, strategy="pipelined", stages=2, copies=2, batch_size=1, memory_margin=0.0)
+    enough = Planner(replace(request, may_shard_stages=False)).least_memory()[0]
     whole = make_plan(replace(request, memory=enough))
     assert not any(stage.sharded for stage in whole.stages)
     with pytest.raises(SettingsError, match="a device needs at least"):
@@ -275,8 +275,8 @@ def test_stages_are_sharded_only_where_no_other_plan_fits():
 
 
 def test_a_request_recomputes_everywhere_or_nowhere():
-    kept = make_plan(replace(REQUEST, recompute="never"))
-    again = make_plan(replace(REQUEST, recompute="always"))
+    kept = make_plan(changed(REQUEST, recompute="never"))
+    again = make_plan(changed(REQUEST, recompute="always"))
     assert not any(stage.recomputes for stage in kept.stages)
     assert all(stage.recomputes for stage in again.stages)
     assert again.seconds > kept.seconds
@@ -288,17 +288,17 @@ def test_a_request_recomputes_everywhere_or_nowhere():
         ({"devices": 3, "examples": 8, "stages": 1}, "3 devices cannot share 8 examples"),
         ({"devices": 16, "copies": 1}, "16 devices cannot share"),
         ({"batch_size": 3}, "in micro-batches of 3 rows"),
-        ({"strategy": "pipelined", "least_micro_batches": 9}, "with 9 to 32 micro-batches"),
+        ({"strategy": "pipelined", "min_micro_batches": 9}, "with 9 to 32 micro-batches"),
     ],
 )
 def test_devices_that_cannot_share_an_update_are_refused(changes, message):
     with pytest.raises(SettingsError, match=message):
-        make_plan(replace(REQUEST, **changes))
+        make_plan(changed(REQUEST, **changes))
 
 
 def test_a_model_too_large_says_by_how_much_and_what_would_fit():
-    small = replace(REQUEST, memory=20_000, memory_margin=0.0)
-    needed = least_memory(small)
+    small = changed(REQUEST, memory=20_000, memory_margin=0.0)
+    needed = Planner(small).least_memory()[0]
     with pytest.raises(SettingsError) as caught:
         make_plan(small)
     message = str(caught.value)
@@ -318,4 +318,4 @@ def test_too_few_devices_name_a_number_that_fits():
 
 def test_sequences_longer_than_the_models_are_refused():
     with pytest.raises(SettingsError, match="sequence_length is 513, max_position_embeddings is 512"):
-        replace(REQUEST, sequence_length=513)
+        changed(REQUEST, sequence_length=513)

@@ -5,6 +5,7 @@ import itertools
 import pytest
 import torch
 
+from tests.support.plans import make_request
 from tests.support.training_runs import MODEL
 from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
@@ -13,10 +14,15 @@ from trainer.devices.cpu import Cpu
 from trainer.extensions.splitting.plan import profile
 from trainer.extensions.splitting.plan.costs import PassTimes
 from trainer.extensions.splitting.plan.footprint import LiveBytes
-from trainer.extensions.splitting.plan.profile import REPETITIONS, profiled_costs
+from trainer.extensions.splitting.plan.profile import (
+    LAYERS,
+    REPETITIONS,
+    Profile,
+    TimedUpdates,
+    profiled_costs,
+)
 from trainer.extensions.splitting.plan.rates import DeviceRate
 from trainer.extensions.splitting.plan.request import PlanRequest
-from trainer.extensions.splitting.plan.timed_updates import LAYERS, Profile, TimedUpdates
 from trainer.extensions.splitting.show.command import run as split
 from trainer.model.bert import BertForMaskedLM, BertForPreTraining
 from trainer.update.lamb import Lamb
@@ -31,7 +37,7 @@ def request(layers: int = 6, pre_norm: bool = False, **changes: object) -> PlanR
     rate = DeviceRate(flops=5e10, bytes=1e10)
     known = {"sequence_length": 8, "examples": 8, "devices": 2, "memory": 10**9, "bandwidth": 1e9}
     known |= {"optimiser": "lamb-mlperf", "precision": "fp32", "attention": "flat", "rate": rate}
-    return PlanRequest(model=model, **{**known, **changes})
+    return make_request(model=model, **{**known, **changes})
 
 
 class Seeded(Cpu):

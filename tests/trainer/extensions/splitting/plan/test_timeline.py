@@ -6,8 +6,8 @@ from random import Random
 import pytest
 
 from tests.support.plans import make_plan, make_stage
-from trainer.extensions.splitting.plan.meshes import Mesh
 from trainer.extensions.splitting.plan.plan import Plan
+from trainer.extensions.splitting.plan.request import Mesh
 from trainer.extensions.splitting.plan.timeline import (
     ALL_REDUCE,
     BACKWARD,
