@@ -211,52 +211,44 @@ def flatten(gathered: GatheredExamples, budgets: Budgets, budget: Budget | None 
     budget: by default the smallest that fits. The last sequences of ``ends`` share the padding in near
     equal parts.
     """
-    lengths, masks = gathered.lengths, gathered.masks
+    count, lengths, masks = len(gathered), gathered.lengths, gathered.masks
     tokens, masked = int(lengths.sum()), int(masks.sum())
-    budget = budget or budgets.find(tokens, masked, len(gathered))
+    budget = budget or budgets.find(tokens, masked, count)
     ends = _ends(lengths, tokens, budget)
     sizes, starts = np.diff(ends), ends[:-1]
     positions = np.arange(budget.tokens, dtype=np.int32) - np.repeat(starts, sizes)
-    segment_lengths = np.full(budget.sequences, gathered.layout.max_seq_length, np.int32)
-    segment_lengths[: len(gathered)] = gathered.segment_lengths
-    first_rows = np.zeros(budgets.examples, np.int32)
-    first_rows[: len(gathered)] = starts[: len(gathered)]
-    labels = np.full(budgets.examples, -1, np.int32)
-    labels[: len(gathered)] = gathered.pair_labels
+    longest = gathered.layout.max_seq_length
+    first_segments = _padded(gathered.segment_lengths, budget.sequences, longest).numpy()
     used = np.arange(gathered.ids.shape[1], dtype=np.int32) < lengths[:, np.newaxis]
     in_use = np.arange(gathered.labels.shape[1], dtype=np.int32) < masks[:, np.newaxis]
-    rows = gathered.positions + starts[: len(gathered), np.newaxis]
-    arrays = {
-        "input_ids": _padded(gathered.ids[used], budget.tokens),
-        "token_type_ids": (positions >= np.repeat(segment_lengths, sizes)).astype(np.int32),
-        "position_ids": positions,
-        "ends": ends,
-        "first_rows": first_rows,
-        "masked_lm_rows": _padded(rows[in_use], budget.masks),
-        "masked_lm_ids": _padded(gathered.labels[in_use], budget.masks),
-        "masked_lm_weights": (np.arange(budget.masks) < masked).astype(np.float32),
-        "next_sentence_labels": labels,
-    }
-    tensors: dict[str, Any] = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    rows = gathered.positions + starts[:count, np.newaxis]
     targets = {name: _padded(values, budgets.examples) for name, values in gathered.targets.items()}
     targets |= {name: _padded(one[used], budget.tokens) for name, one in gathered.token_targets.items()}
-    longest = gathered.layout.max_seq_length
-    own = {name: torch.from_numpy(values) for name, values in targets.items()}
-    return FlatBatch(**tensors, longest=longest, tokens=tokens, targets=own)
+    return FlatBatch(
+        input_ids=_padded(gathered.ids[used], budget.tokens),
+        token_type_ids=torch.from_numpy((positions >= np.repeat(first_segments, sizes)).astype(np.int32)),
+        position_ids=torch.from_numpy(positions),
+        ends=torch.from_numpy(ends),
+        first_rows=_padded(starts[:count], budgets.examples),
+        masked_lm_rows=_padded(rows[in_use], budget.masks),
+        masked_lm_ids=_padded(gathered.labels[in_use], budget.masks),
+        masked_lm_weights=torch.from_numpy((np.arange(budget.masks) < masked).astype(np.float32)),
+        next_sentence_labels=_padded(gathered.pair_labels, budgets.examples, -1),
+        longest=longest,
+        tokens=tokens,
+        targets=targets,
+    )
 
 
 def _ends(lengths: Array, tokens: int, budget: Budget) -> Array:
     """0, then the row after each sequence: the examples, then those of padding."""
-    count = len(lengths)
-    ends = np.zeros(budget.sequences + 1, np.int32)
-    np.cumsum(lengths, out=ends[1 : count + 1])
-    parts = budget.sequences - count
-    padding = budget.tokens - tokens
-    ends[count + 1 :] = tokens + padding * np.arange(1, parts + 1) // max(parts, 1)
-    return ends
+    parts = budget.sequences - len(lengths)
+    padding = (budget.tokens - tokens) * np.arange(parts + 1) // max(parts, 1)
+    starts = np.cumsum(lengths) - lengths
+    return np.concatenate([starts, tokens + padding], dtype=np.int32, casting="unsafe")
 
 
-def _padded(values: Array, size: int) -> Array:
-    padded = np.zeros((size, *values.shape[1:]), np.int32)
-    padded[: len(values)] = values
-    return padded
+def _padded(values: Array, size: int, filling: int = 0) -> Tensor:
+    padded = np.empty((size, *values.shape[1:]), np.int32)
+    padded[: len(values)], padded[len(values) :] = values, filling
+    return torch.from_numpy(padded)

@@ -11,7 +11,7 @@ from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.examples import columns, groups
 from bertdata.examples.columns import Array
 from bertdata.examples.objectives import find_objective
-from bertdata.records import IDS_ENDS, ColumnGroup, ExampleBatch, ShardLayout
+from bertdata.records import IDS_ENDS, ColumnGroup, ShardLayout
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes, sample_sizes
 from trainer.data.order import Dealer, OwnRows, Position
@@ -28,15 +28,15 @@ class CompactExamples:
     """
 
     def __init__(self, batches: Iterable[Any], layout: ShardLayout) -> None:
-        kind = find_objective(layout.objective).batch_type
-        held = columns.join([*batches, columns.blank(kind, layout)])
-        self._kind = kind
-        self._bounds = {ends: np.insert(getattr(held, ends), 0, 0) for ends in kind.ragged()}
+        blank = columns.blank(find_objective(layout.objective).batch_type, layout)
+        held = columns.join([*batches, blank])
+        self._kind = type(blank)
+        self._bounds = {ends: np.insert(getattr(held, ends), 0, 0) for ends in blank.ragged()}
         self._values = {
             item.name: getattr(held, item.name)
             if item.ends is None
-            else sliding_window_view(getattr(held, item.name), width_of(kind, item.ends, layout))
-            for item in kind.columns()
+            else sliding_window_view(getattr(held, item.name), getattr(blank, item.ends)[0])
+            for item in blank.columns()
             if item.name not in self._bounds
         }
 
@@ -57,10 +57,11 @@ class CompactExamples:
         return found
 
 
-def width_of(kind: type[ExampleBatch], ends: str, layout: ShardLayout) -> int:
-    """The most items of an example in the columns whose end offsets these are."""
-    group = next(item.group for item in kind.columns() if item.name == ends)
-    return layout.size(group.size)
+def empty_columns(layout: ShardLayout, count: int) -> dict[str, Array]:
+    """The columns that CompactExamples.take returns, int32, of so many examples, whose values are zeros."""
+    blank = columns.blank(find_objective(layout.objective).batch_type, layout)
+    widths = {item.name: [getattr(blank, item.ends)[0]] if item.ends else [] for item in blank.columns()}
+    return {name: np.zeros((count, *width), np.int32) for name, width in widths.items()}
 
 
 Piece = tuple[CompactExamples, Array, Array]
@@ -109,10 +110,7 @@ def gather(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Array) -> Gat
     """
     kind = find_objective(layout.objective).batch_type
     count = int(row_ends[-1]) if len(row_ends) else 0
-    made: dict[str, Any] = {}
-    for item in kind.columns():
-        shape = count if item.ends is None else (count, width_of(kind, item.ends, layout))
-        made[item.name] = np.empty(shape, np.int32)
+    made = empty_columns(layout, count)
     for held, numbers, places in pieces:
         for name, values in held.take(numbers).items():
             made[name][places] = values

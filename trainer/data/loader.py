@@ -104,9 +104,9 @@ class Loader(Prefetcher[Update]):
             raise DatasetError(f"{data.name}: holds {total} {kind}, no position {tuple(position)}")
         if files < workers and rank == 0:
             warn(f"{data.name}: {files} files for {workers} workers, so each file is read by several")
-        self._rows, self._form, self._prepare = rows, form, prepare
+        self._rows, self._form, self._batch_size, self._prepare = rows, form, batch_size, prepare
         self._decoder = Decoder(rows, kept_lengths=2 * open_files + 2)
-        self._dealer = Dealer(
+        dealer = Dealer(
             order=order,
             lengths=self._decoder.lengths,
             by_lengths=rows.by_lengths,
@@ -118,16 +118,12 @@ class Loader(Prefetcher[Update]):
             most_rows=min(max(_ROWS_AT_ONCE, 2 * open_files), total // workers),
             ahead=min(open_files, files) * (total // files) // 4,
         )
-        found = self.find_rows(self._dealer, start, first_update)
+        found = self.find_rows(dealer, start, first_update)
         super().__init__(self._updates(found, first_update), _PREFETCHED_UPDATES)
 
     def find_rows(self, dealer: Dealer, start: Position, update: int) -> Iterator[OwnRows]:
         """This worker's rows from the position on, without end. update: number of the first update."""
         return self._rows.find(dealer, start)
-
-    def micro_batches(self, update: int) -> int:
-        """This worker's micro-batches of the update."""
-        return self._dealer.micro_batches // self._dealer.workers
 
     def close(self) -> None:
         """End the threads."""
@@ -137,9 +133,10 @@ class Loader(Prefetcher[Update]):
     def _updates(self, found: Iterator[OwnRows], update: int) -> Iterator[Update]:
         for own in found:
             self._decoder.start(own.now, own.coming)
-            batches = self._form.batches(self._gather(own, update), self._dealer.batch_size, self._prepare)
+            gathered, size = self._gather(own, update), self._batch_size
+            batches = self._form.batches(gathered, size, self._prepare)
             for position in own.positions:
-                yield Update(list(islice(batches, self.micro_batches(update))), position)
+                yield Update(list(islice(batches, gathered.rows // size // len(own.positions))), position)
             update += len(own.positions)
 
     def _gather(self, own: OwnRows, update: int) -> GatheredExamples:

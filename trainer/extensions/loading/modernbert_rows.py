@@ -20,12 +20,12 @@ from bertdata.loaders.modernbert.loader import too_few
 from bertdata.loaders.modernbert.masks import IGNORED, stream_state
 from bertdata.loaders.modernbert.settings import ModernBertSettings
 from bertdata.loaders.sequences import StoredSequences
-from bertdata.records import IDS, IDS_ENDS, ExampleBatch, ShardLayout
+from bertdata.records import IDS, IDS_ENDS, ShardLayout
 from trainer.config.loading import LoadingSection
 from trainer.config.masking import MaskingSection
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes
-from trainer.data.examples import CompactExamples, GatheredExamples, Piece, width_of
+from trainer.data.examples import CompactExamples, GatheredExamples, Piece, empty_columns
 from trainer.data.order import Dealer, OwnRows, Position
 from trainer.extensions.loading.dynamic_masks import find_vocabulary
 from trainer.extensions.loading.packs import FullRows
@@ -40,21 +40,14 @@ _SAMPLE = 64
 class TakenExamples(CompactExamples):
     """Stored sequences as examples to gather from. Other columns than the ids are zeros."""
 
-    def __init__(self, sequences: StoredSequences, kind: type[ExampleBatch], layout: ShardLayout) -> None:
-        self._sequences, self._of, self._layout = sequences, kind, layout
+    def __init__(self, sequences: StoredSequences, layout: ShardLayout) -> None:
+        self._sequences, self._layout = sequences, layout
 
     def take(self, numbers: Array) -> dict[str, Array]:
-        layout, kind, count = self._layout, self._of, len(numbers)
-        lengths = np.minimum(self._sequences.lengths[numbers], layout.max_seq_length)
-        found = {
-            item.name: np.zeros(
-                count if item.ends is None else (count, width_of(kind, item.ends, layout)), np.int32
-            )
-            for item in kind.columns()
-        }
-        found[IDS_ENDS] = lengths
-        used = np.arange(layout.max_seq_length) < lengths[:, np.newaxis]
-        found["ids"][used] = self._sequences.take(numbers, layout.max_seq_length)
+        longest, found = self._layout.max_seq_length, empty_columns(self._layout, len(numbers))
+        found[IDS_ENDS] = lengths = np.minimum(self._sequences.lengths[numbers], longest)
+        used = np.arange(longest) < lengths[:, np.newaxis]
+        found["ids"][used] = self._sequences.take(numbers, longest)
         return found
 
 
@@ -208,8 +201,7 @@ class ModernBertRows(FullRows):
     def expand(self, own: OwnRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
         assert isinstance(own, ModernBertBatch)
         assert own.row_ends is not None
-        kind = find_objective(self.data.layout.objective).batch_type
-        examples, numbers = TakenExamples(self.sequences, kind, self.layout), own.packed.numbers
+        examples, numbers = TakenExamples(self.sequences, self.layout), own.packed.numbers
         return [(examples, numbers, np.arange(len(numbers)))], own.row_ends
 
 

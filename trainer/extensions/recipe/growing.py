@@ -50,9 +50,6 @@ class GrowingLoader(Loader):
             return find_sized(dealer, start, update, self._course.micro_batches)
         return self._in_stretches(dealer, start, update)
 
-    def micro_batches(self, update: int) -> int:
-        return self._course.micro_batches(update)
-
     def _in_stretches(self, dealer: Dealer, start: Position, update: int) -> Iterator[OwnRows]:
         """The rows of updates of one size, then those of the next one."""
         while True:
