@@ -11,8 +11,7 @@ from bertdata.loaders.modernbert.warmup import BatchWarmup
 from trainer.config.files import shipped_configs
 from trainer.config.flags import make_configs
 from trainer.config.help import TITLES
-from trainer.config.keys import DEVICES, SECTIONS, older_names
-from trainer.config.settings import Config
+from trainer.config.settings import DEVICES, SECTIONS, Config, older_names
 from trainer.config.update_options import FormulaSection
 from trainer.config.updates import Schedule, Warmup
 from trainer.extensions.recipe.course import UpdateCourse, grow

@@ -19,9 +19,9 @@ from bertdata.cli.common.program_flags import SWITCH, Flag
 from tools.configuration_page import declared_device_keys, declared_keys, pictures
 from tools.configuration_page import page as page_of_configuration
 from tools.objective_schema import manifest_schema
-from trainer.config.keys import DEVICE_OPTIONS
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
+from trainer.config.settings import DEVICE_OPTIONS
 from trainer.extensions.like.program import DOOR, Meaning, Program, find_program, programs
 
 ROOT = Path(__file__).parent.parent

@@ -11,6 +11,7 @@ from bertdata.errors import DataError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.file_check import HashingSink
+from bertdata.io.terminal import in_words
 from bertdata.records import Documents
 from bertdata.shards.write import write_examples
 from bertdata.tokens.load import tokenizer_of, vocabulary_of
@@ -38,7 +39,7 @@ class Estimate:
         processes = f"{used} worker{'s' if used > 1 else ''}" if workers else "one core"
         return [
             *(f"{place}: about {_amount(size)} to write" for place, size in self.output_bytes.items()),
-            f"about {_duration(self.seconds / used)} with {processes}; estimated from the first "
+            f"about {in_words(max(1.0, self.seconds / used))} with {processes}; estimated from the first "
             f"{self.sample_bytes} bytes of {self.sample_part}, which took {self.sample_seconds:.2f} s here",
         ]
 
@@ -140,13 +141,3 @@ def _amount(size: float) -> str:
             return f"{size:.3g} {unit}" if unit != "bytes" else f"{size:.0f} {unit}"
         size /= 1000
     return f"{size:.3g} TB"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 1:
-        return "a second"
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    if seconds < 100 * 60:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.3g} h"

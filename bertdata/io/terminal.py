@@ -45,6 +45,20 @@ def say_error(*lines: str) -> None:
     say(*lines, to=sys.stderr)
 
 
+def in_words(seconds: float) -> str:
+    """A time in one or two units: ``45 s``, ``12 min``, ``3 h 5 min``, ``2 d 4 h``."""
+    minutes = round(seconds / 60)
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:
+        return f"{hours} h {minutes} min"
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h"
+
+
 def _encodable(line: str, stream: TextIO) -> str:
     """The line as a terminal of another encoding can show it."""
     encoding = getattr(stream, "encoding", None) or "utf-8"

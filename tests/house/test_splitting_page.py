@@ -3,7 +3,7 @@
 import re
 
 from tests.support.paths import ROOT
-from trainer.config.keys import section_keys
+from trainer.config.settings import section_keys
 
 PAGE = (ROOT / "docs" / "splitting.md").read_text(encoding="utf-8")
 

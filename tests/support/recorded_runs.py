@@ -3,9 +3,8 @@
 import json
 from pathlib import Path
 
-from tests.support.report_records import COLUMNS, Clock, evaluation, record
+from tests.support.report_records import COLUMNS, Clock, evaluation, make_reporter, record
 from trainer.config.settings import Config
-from trainer.report.reporter import make_reporter
 
 
 def make_run(

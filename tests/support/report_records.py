@@ -1,6 +1,8 @@
 """Records of made-up updates, and reports of them, for tests of logs."""
 
 import builtins
+import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,12 +10,13 @@ from bertdata.dataset.label_counts import Frequencies, LabelSurvey
 from trainer.config.settings import Config
 from trainer.model.evaluation import PretrainingEvaluation
 from trainer.model.pretraining import Pretraining
+from trainer.model.task import Columns
+from trainer.report.logs import make_loggers
 from trainer.report.reporter import (
     Logger,
     Reporter,
     StepRecord,
     Values,
-    make_reporter,
 )
 
 COLUMNS = Pretraining.columns
@@ -80,6 +83,20 @@ def evaluation(step: int) -> tuple[Values, str]:
     survey = LabelSurvey(Frequencies([0, 3, 2]), '"the"', Frequencies([1, 2]), ("is next", "is random"))
     text = PretrainingEvaluation(data, survey.as_json(), "training").describe(results)
     return {"step": step, "trained": 32 * step, "examples": 100, **results}, text
+
+
+def make_reporter(
+    config: Config,
+    columns: Columns,
+    *,
+    rank: int,
+    resume_step: int | None = None,
+    peak: float | None = None,
+    clock: Callable[[], float] = time.time,
+) -> Reporter:
+    """The reporter of a run of one device."""
+    loggers = [] if rank else make_loggers(config, columns, clock(), resume_step)
+    return Reporter(loggers, log_every=config.reports.log_every, peak=peak, clock=clock)
 
 
 def train(reporter: Reporter, steps: range, clock: Clock | None = None) -> Values:

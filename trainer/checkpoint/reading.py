@@ -21,8 +21,8 @@ from trainer.checkpoint.state import (
     find_checkpoints,
     md5_of_state,
 )
-from trainer.config.keys import properties
 from trainer.config.model import ModelConfig
+from trainer.config.settings import properties
 from trainer.errors import CheckpointError
 
 

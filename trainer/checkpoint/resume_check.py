@@ -5,8 +5,7 @@ from typing import Any
 
 from bertdata.errors import SettingsError
 from trainer.checkpoint.state import State
-from trainer.config.keys import properties, section_keys
-from trainer.config.settings import Config
+from trainer.config.settings import Config, properties, section_keys
 from trainer.errors import CheckpointError
 
 CHANGEABLE = (

@@ -33,8 +33,7 @@ def open_checkpoint(
     if (own := find_own(path)) is None:
         if kind == OURS:
             raise SettingsError(f"{path}: is no checkpoint of this trainer: found no {STATE}")
-        foreign: Checkpoint = find("checkpoint", "of another program")(path, kind, model_config)
-        return foreign
+        return find("checkpoint", "of another program")(path, kind, model_config)
     if kind not in (None, OURS):
         raise SettingsError(f"{path}: is a checkpoint of kind {OURS}, not {kind}")
     return _open_own(own, with_moments)

@@ -63,12 +63,15 @@ class State:
         return UpdateNumber(self.phase, self.step, self.number)
 
 
-def new_state(config: Config, model: ModelConfig, data: str | None = None, order: str = "as stored") -> State:
+def new_state(
+    config: Config, model: ModelConfig, data: str | None = None, order: str = "as stored", task: str = ""
+) -> State:
     """The state before the first update. order: as ``Rows.describe`` says it."""
     return State(
         phase=config.phase,
         data=data,
         order=order,
+        task=task,
         seed=config.data.seed,
         open_files=config.data.open_files,
         optimiser=config.update.optimiser,

@@ -114,8 +114,7 @@ def safetensors_header(shapes: Mapping[str, tuple[int, ...]]) -> bytes:
 
 def bytes_of(tensor: Tensor) -> memoryview:
     """The memory of a tensor in host memory, or of a copy if the tensor is not contiguous."""
-    view: memoryview = tensor.detach().contiguous().flatten().view(torch.uint8).numpy().data
-    return view
+    return tensor.detach().contiguous().flatten().view(torch.uint8).numpy().data
 
 
 def clean_up(output_dir: str, after: int | None = None) -> None:

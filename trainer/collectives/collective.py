@@ -100,8 +100,7 @@ def find_collective(name: str | None, device: Device) -> Collective:
     kind: Any = find("collective", name)
     if name != "single":
         kind.check(device)
-    collective: Collective = kind(device)
-    return collective
+    return kind(device)
 
 
 @contextmanager

@@ -68,8 +68,7 @@ def as_worker() -> AbstractContextManager[None]:
     """The context of a command, which in a worker of --dist ends with its launcher."""
     if not is_started_here():
         return nullcontext()
-    context: AbstractContextManager[None] = find("launcher", "worker of --dist")()
-    return context
+    return find("launcher", "worker of --dist")()
 
 
 def is_in_job() -> bool:

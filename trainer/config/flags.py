@@ -12,8 +12,7 @@ from typing import Any
 from bertdata.config.value_check import check_values, types_of
 from bertdata.errors import SettingsError
 from bertdata.examples.objectives import find_objective
-from trainer.config.keys import add_flag, flag, known_names, older_names, phase_names, united
-from trainer.config.settings import Config
+from trainer.config.settings import Config, add_flag, flag, known_names, older_names, phase_names, united
 
 PRETRAIN = "python -m trainer pretrain"
 _NO_KEYS = ("config", "help", "help_all")

@@ -6,7 +6,8 @@ from typing import Any
 
 from bertdata.cli.common.parser import Parser
 from trainer.config.files import shipped_configs
-from trainer.config.keys import (
+from trainer.config.phases import ambiguous
+from trainer.config.settings import (
     SECTIONS,
     add_flag,
     device_properties,
@@ -18,7 +19,6 @@ from trainer.config.keys import (
     section_keys,
     united,
 )
-from trainer.config.phases import ambiguous
 
 TITLES = {
     "run": "run",

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from trainer.config.keys import DEVICE_OPTIONS, device_properties, properties
-from trainer.config.settings import Config
+from trainer.config.settings import DEVICE_OPTIONS, Config, device_properties, properties
 
 
 def idle_keys(config: Config, device: str, idle_there: Iterable[str] = ()) -> list[str]:

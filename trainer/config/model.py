@@ -151,5 +151,4 @@ MODEL_SECTION: type[ModelKeys] = make_dataclass(
 def kind_of(values: Mapping[str, Any]) -> type[ModelConfig]:
     """The settings of the kind of model that these keys describe. Those of a bert where it is unknown."""
     name = str(values.get("model_type"))
-    kind: type[ModelConfig] = find("model settings", name if name in CORE["model settings"] else "bert")
-    return kind
+    return find("model settings", name if name in CORE["model settings"] else "bert")

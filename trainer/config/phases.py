@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bertdata.errors import SettingsError
-from trainer.config.keys import known_names, phase_names
+from trainer.config.settings import known_names, phase_names
 
 Given = Mapping[str, Any]
 

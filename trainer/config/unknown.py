@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from bertdata.config.value_check import check_names
 from bertdata.errors import SettingsError
-from trainer.config.keys import flag, known_names
+from trainer.config.settings import flag, known_names
 from trainer.registry import find
 
 

@@ -95,8 +95,7 @@ class Batch:
     def changed(self, **values: Any) -> Self:
         """The batch with other values in the place of some of its own."""
         batch: Any = self
-        made: Self = replace(batch, **values)
-        return made
+        return replace(batch, **values)
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Self:
         """A batch with the function applied to each tensor that is there."""
@@ -165,8 +164,7 @@ def make_form(
     workers in an update. few_widths: padded rows from bins have at most as many widths as there are bins.
     """
     if padded:
-        form: Form = find("batches", "of padded rows")(rows, few_widths)
-        return form
+        return find("batches", "of padded rows")(rows, few_widths)
     group = group_size(micro_batches, batch_size) if rows.by_lengths else 1
     sizes, layout = rows.sizes(), rows.layout
     found = find_budgets(sizes, layout, batch_size, token_budget=token_budget, group=group, bins=rows.bins)

@@ -177,8 +177,7 @@ def _draw_totals(lengths: Array, batch_size: int, group: int, bins: int) -> Arra
     batches = min(max(_DRAWS // (drawn * bins), -(-_LEAST_BATCHES // bins)), -(-_MOST_BATCHES // bins))
     chosen = numbers(batches * drawn, "token budgets") % np.uint64(len(lengths))
     sums = lengths.astype(np.int64)[chosen].reshape(batches, drawn).sum(axis=1)
-    totals: Array = -(-sums // group)
-    return totals
+    return -(-sums // group)
 
 
 def _choose_sizes(totals: Array) -> list[int]:

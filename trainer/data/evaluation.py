@@ -23,8 +23,7 @@ def make_evaluation_form(
 ) -> Form:
     """The form of ``evaluation_batches``: single examples, also of packed rows."""
     if padded:
-        form: Form = find("batches", "of padded examples")()
-        return form
+        return find("batches", "of padded examples")()
     layout = _unpacked(data.layout)
     return Form(find_budgets(sample_sizes(data), layout, batch_size, token_budget=token_budget))
 

@@ -34,8 +34,7 @@ def open_configured(
     learns it; None: any of pre-training.
     """
     if paths is None:
-        generated: OpenedDataset = find("examples", "generated")(config)
-        return generated
+        return find("examples", "generated")(config)
     model, is_dynamic = config.model_settings, config.masking_at_load is not None
     data = open_for_training(
         paths,
@@ -52,15 +51,13 @@ def open_configured(
     if has_masks(data) or not may_have_masks:
         return data
     check(is_dynamic, f"{data.name}: its examples have no masks; --masking dynamic draws them")
-    masked: OpenedDataset = find("masks", "drawn once")(config, data, paths, held_out)
-    return masked
+    return find("masks", "drawn once")(config, data, paths, held_out)
 
 
 def for_training(config: Config, data: OpenedDataset) -> OpenedDataset:
     """The opened training data as the loader takes it: without masks where they are drawn at load."""
     masking = config.masking_at_load
-    found: OpenedDataset = find("masks", masking)(config, data) if masking else data
-    return found
+    return find("masks", masking)(config, data) if masking else data
 
 
 def has_masks(data: OpenedDataset) -> bool:

@@ -91,8 +91,7 @@ def examine_device(name: str) -> Availability:
 
 
 def _examine(name: str) -> Availability:
-    finding: Availability = examine_cpu() if name == PROCESSOR else find_module(name).examine()
-    return finding
+    return examine_cpu() if name == PROCESSOR else find_module(name).examine()
 
 
 def examine_cpu() -> Availability:

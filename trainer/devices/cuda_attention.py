@@ -36,8 +36,7 @@ def flash_attention(
     attended, *_ = torch.ops.aten._flash_attention_forward(
         query, key, value, ends, ends, longest, longest, dropout, False, False, scale=scale, **window
     )
-    trimmed: Tensor = attended[..., :size]
-    return trimmed
+    return attended[..., :size]
 
 
 def efficient_attention(
@@ -88,8 +87,7 @@ class _Efficient(torch.autograd.Function):
         )
         ctx.save_for_backward(query, key, value, ends, output, *kept)
         ctx.settings = (longest, dropout, scale)
-        attended: Tensor = output[0]
-        return attended
+        return output[0]
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:

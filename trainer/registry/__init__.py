@@ -109,10 +109,7 @@ CORE: Mapping[str, Mapping[str, str]] = {
         "masked_words": "trainer.model.pretraining:MaskedWords",
     },
     "log": {
-        "lines": "trainer.report.logs:Terminal",
         "bar": "trainer.report.progress_bar:ProgressBar",
-        "dllogger": "trainer.report.logs:Dllogger",
-        "tables": "trainer.report.logs:Tables",
         "further": "trainer.report.further_logs:make_loggers",
         "results": "trainer.report.evaluation_results:EvaluationResults",
     },

@@ -10,7 +10,7 @@ from trainer.report.reporter import Logger
 
 
 def make_loggers(config: Config, folder: Path, columns: Columns, resume_step: int | None) -> list[Logger]:
-    """The further loggers of a run in the folder. columns, resume_step: as of ``make_reporter``."""
+    """The further loggers of a run in the folder. columns, resume_step: as of ``make_loggers``."""
     keys = config.section(LoggersSection)
     made: list[Logger] = []
     if keys.mllog:

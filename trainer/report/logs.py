@@ -1,16 +1,45 @@
 """The logs of every run: lines on a terminal, NVIDIA's dllogger lines, training.csv and evaluation.csv."""
 
 import json
+import sys
 from collections.abc import Collection, Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from bertdata.errors import SettingsError
 from bertdata.io import storage
-from bertdata.io.terminal import say_error
+from bertdata.io.terminal import in_words, say_error
+from trainer.config.settings import Config
 from trainer.model.task import Columns
 from trainer.registry import find
 from trainer.report.reporter import MEASURES, Logger, Values
+
+
+def make_loggers(
+    config: Config, columns: Columns, start: float, resume_step: int | None = None
+) -> list[Logger]:
+    """The configured loggers of a run that began at ``start``, seconds since 1970.
+
+    columns: those of the task. resume_step: the update that the run resumes after; later rows in the logs
+    are dropped.
+    """
+    output_dir, reports = str(config.run.output_dir), config.reports
+    if storage.is_remote(output_dir):
+        raise SettingsError(f"output_dir is {output_dir}, expected a local directory: logs are appended to")
+    storage.make_directory(output_dir)
+    folder = Path(output_dir.removeprefix("file://"))
+    wanted: list[Logger] = []
+    if "loggers" in config.others:
+        wanted += find("log", "further")(config, folder, columns, resume_step)
+    if not reports.no_logs:
+        wanted.append(Dllogger(Path(reports.json_summary or folder / "dllogger.json"), start))
+        wanted.append(Tables(folder, columns, resume_step))
+    # The terminal last, because packages may print when they are imported; it is the first to close.
+    if sys.stderr.isatty() and not reports.no_progress_bar:
+        return [find("log", "bar")(columns, config.schedule.steps, resume_step or 0), *wanted]
+    return [Terminal(columns, config.schedule.steps), *wanted]
+
 
 _LEAST_WAIT = 0.01
 """The share of the time, waited for data, from which on it is shown."""
@@ -57,20 +86,6 @@ class Terminal(Logger):
         shown = f"{self._shown.replace('_', ' ')} {row[self._shown]:.4f}"
         left = (self._steps - row["step"]) * row.get("seconds_per_update", 0.0)
         return _words({**row, "shown": shown, "left": in_words(left) if left else None})
-
-
-def in_words(seconds: float) -> str:
-    """A time in one or two units: ``45 s``, ``12 min``, ``3 h 5 min``, ``2 d 4 h``."""
-    minutes = round(seconds / 60)
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    if minutes < 60:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 24:
-        return f"{hours} h {minutes} min"
-    days, hours = divmod(hours, 24)
-    return f"{days} d {hours} h"
 
 
 def _words(values: Values) -> dict[str, str]:

@@ -1,19 +1,11 @@
 """The report of a run: rows of means, results and events, which a Reporter on rank 0 sends to every log."""
 
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from statistics import fmean
 from typing import Any
-
-from bertdata.errors import SettingsError
-from bertdata.io.storage import is_remote, make_directory
-from trainer.config.settings import Config
-from trainer.model.task import Columns
-from trainer.registry import find
 
 Clock = Callable[[], float]
 Values = dict[str, Any]
@@ -222,42 +214,3 @@ def _flat(record: StepRecord) -> Values:
     del row["tokens"], row["operations"], row["slots"], row["is_timed"]
     metrics: Values = row.pop("metrics")
     return row | metrics
-
-
-def make_reporter(
-    config: Config,
-    columns: Columns,
-    *,
-    rank: int,
-    resume_step: int | None = None,
-    devices: int = 1,
-    peak: float | None = None,
-    clock: Clock = time.time,
-) -> Reporter:
-    """The reporter with the configured loggers, or without any on ranks other than 0.
-
-    columns: those of the task. resume_step: the update that the run resumes after; later rows in the logs
-    are dropped. devices, peak: as of ``Reporter``.
-    """
-    if rank != 0:
-        return Reporter([], log_every=config.reports.log_every, clock=clock)
-    output_dir = str(config.run.output_dir)
-    if is_remote(output_dir):
-        raise SettingsError(f"output_dir is {output_dir}, expected a local directory: logs are appended to")
-    make_directory(output_dir)
-    folder = Path(output_dir.removeprefix("file://"))
-    wanted: list[Logger] = []
-    if "loggers" in config.others:
-        wanted += find("log", "further")(config, folder, columns, resume_step)
-    if not config.reports.no_logs:
-        wanted.append(
-            find("log", "dllogger")(Path(config.reports.json_summary or folder / "dllogger.json"), clock())
-        )
-        wanted.append(find("log", "tables")(folder, columns, resume_step))
-    # The terminal last, because packages may print when they are imported; it is the first to close.
-    if sys.stderr.isatty() and not config.reports.no_progress_bar:
-        shown = find("log", "bar")(columns, config.schedule.steps, resume_step or 0)
-    else:
-        shown = find("log", "lines")(columns, config.schedule.steps)
-    every = config.reports.log_every
-    return Reporter([shown, *wanted], log_every=every, devices=devices, peak=peak, clock=clock)

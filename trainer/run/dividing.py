@@ -26,8 +26,7 @@ def find_place(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Ru
         needs_plan = not fits_whole(config, device, workers, runtime.empty_model(shape).count_weights())
     if not needs_plan:
         return replace(runtime, division=whole(workers))
-    divided: Runtime = find("split model", "plan")(runtime, shape, sequence_length)
-    return divided
+    return find("split model", "plan")(runtime, shape, sequence_length)
 
 
 def check_strategy(asked: str, device: Device) -> None:

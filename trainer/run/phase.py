@@ -1,8 +1,8 @@
 """One phase of training, read downwards: model, start point, evaluation, data, loop."""
 
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,8 @@ from trainer.config.settings import Config
 from trainer.data.batches import Form
 from trainer.data.loader import Loader
 from trainer.errors import StopRequested
-from trainer.report.reporter import Reporter, make_reporter
+from trainer.report.logs import make_loggers
+from trainer.report.reporter import Reporter
 from trainer.run.kept_tokenizer import keep_tokenizer
 from trainer.run.path_check import check_free
 from trainer.run.pending_updates import PendingUpdates
@@ -38,7 +39,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     planned = plan_updates(runtime, data)
     runtime.log("building the model")
     order = planned.rows.describe(f"{runtime.copies * planned.accumulation} x {planned.batch_size} examples")
-    fresh = replace(new_state(config, shape, data.digest, order), task=runtime.task.name)
+    fresh = new_state(config, shape, data.digest, order, runtime.task.name)
     training = Training(runtime, make_model(runtime, shape), fresh)
     if config.run.compile_only:
         from trainer.run.compiling import compile_shapes
@@ -53,14 +54,11 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     form = planned.form()
     loader = planned.loader(form, training.state)
     described = device.describe()
-    report = make_reporter(
-        config,
-        runtime.task.columns,
-        rank=runtime.workers.rank,
-        resume_step=planned.start if training.is_resumed else None,
-        devices=runtime.workers.size * device.replicas,
-        peak=device.find_peak(described),
-    )
+    after = planned.start if training.is_resumed else None
+    rank, every = runtime.workers.rank, config.reports.log_every
+    loggers = [] if rank else make_loggers(config, runtime.task.columns, time.time(), after)
+    devices = runtime.workers.size * device.replicas
+    report = Reporter(loggers, log_every=every, devices=devices, peak=device.find_peak(described))
     signals = stop_signals(runtime.workers.stopping)
     profile: AbstractContextManager[Callable[[], object]] = nullcontext(lambda: None)
     if config.run.profile:

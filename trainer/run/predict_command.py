@@ -84,8 +84,7 @@ def single_text(given: Namespace) -> str:
     """The text of a task that takes only one."""
     if len(given.text) > 1:
         raise UsageError(f"the task {given.task} takes one text, found {len(given.text)}; put it into quotes")
-    text: str = given.text[0]
-    return text
+    return given.text[0]
 
 
 def refuse(given: Namespace, names: Iterable[str]) -> None:

@@ -162,5 +162,4 @@ def divide(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtim
     config = runtime.config
     if runtime.workers.size == 1 and config.run.strategy == "auto" and config.keys["plan"] is None:
         return replace(runtime, division=whole(runtime.workers))
-    placed: Runtime = find("split model", "place")(runtime, shape, sequence_length)
-    return placed
+    return find("split model", "place")(runtime, shape, sequence_length)

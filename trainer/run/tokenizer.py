@@ -106,8 +106,7 @@ def casing_of(checkpoint: Checkpoint) -> bool | None:
     """The casing in the checkpoint's configuration, or in the file beside another program's checkpoint."""
     config = beside(checkpoint, CONFIGURATION_NAME)
     if config is None:
-        known: bool | None = _settings(checkpoint).get("lower_case")
-        return known
+        return _settings(checkpoint).get("lower_case")
     return read_object(config).get("do_lower_case") is not False  # True unless it says otherwise
 
 

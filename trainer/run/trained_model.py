@@ -17,9 +17,8 @@ from trainer.checkpoint.reading import read_state
 from trainer.checkpoint.source import OURS, is_checkpoint, open_checkpoint
 from trainer.checkpoint.state import STATE
 from trainer.checkpoint.stored import Checkpoint
-from trainer.config.keys import section_keys
 from trainer.config.model import ModelConfig
-from trainer.config.settings import Config
+from trainer.config.settings import Config, section_keys
 from trainer.errors import CheckpointError
 from trainer.model.bert import HeadedBert
 from trainer.run.tokenizer import find_tokenizer

@@ -30,10 +30,7 @@ def plan_updates(runtime: Runtime, data: OpenedDataset) -> "PlannedUpdates":
     rows = find_rows(runtime.config, data)
     keys = runtime.config.keys
     grow = keys["batch_warmup_from"] or keys["train_tokens"] or keys["warmup_tokens"]
-    planned: PlannedUpdates = (
-        find("update", "counted in tokens")(runtime, rows) if grow else PlannedUpdates(runtime, rows)
-    )
-    return planned
+    return find("update", "counted in tokens")(runtime, rows) if grow else PlannedUpdates(runtime, rows)
 
 
 class PlannedUpdates:

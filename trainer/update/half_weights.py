@@ -26,8 +26,7 @@ class HalfWeights:
             copy.register_post_accumulate_grad_hook(_adder(self._weights[name]))  # type: ignore[no-untyped-call]
 
     def __call__(self, batch: Batch) -> Outcome:
-        outcome: Outcome = functional_call(self._learner, self._copies, (batch,))
-        return outcome
+        return functional_call(self._learner, self._copies, (batch,))
 
     @torch.no_grad()
     def refresh(self) -> None:

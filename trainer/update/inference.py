@@ -42,5 +42,4 @@ class Inference:
 def find_inference(worker: Worker, strategy: Strategy | None = None) -> Inference:
     """The evaluation of the worker's model, on its device. strategy: that of its training, or None."""
     kind = find_kind(worker.device, worker.division)
-    found: Inference = (kind.inference or Inference)(worker, strategy)
-    return found
+    return (kind.inference or Inference)(worker, strategy)

@@ -59,8 +59,7 @@ class Norms:
 
         The tensors are those of all weights that have a gradient, in the order of the optimiser's groups.
         """
-        norm: Tensor = torch.linalg.vector_norm(self.each(tensors))
-        return norm
+        return torch.linalg.vector_norm(self.each(tensors))
 
 
 LOCAL_NORMS = Norms()
@@ -120,8 +119,7 @@ class Optimiser(torch.optim.Optimizer):
     @property
     def rule(self) -> Rule:
         """A step in plain operations, which a compiler joins."""
-        rule: Rule = find("plain step", self.preset.kind)
-        return rule
+        return find("plain step", self.preset.kind)
 
     def settings(self, group: dict[str, Any]) -> GroupSettings:
         """The group's settings."""
@@ -184,8 +182,7 @@ def group_parameters(
 
 def build_optimiser(preset: Preset, groups: list[dict[str, Any]]) -> Optimiser:
     """The preset's optimiser over the groups."""
-    optimiser: Optimiser = find("optimiser", preset.kind)(groups, preset)
-    return optimiser
+    return find("optimiser", preset.kind)(groups, preset)
 
 
 Groups = Sequence[tuple[Tensors, Any]]
@@ -281,11 +278,9 @@ def make_step(
     preset = configured_preset(config)
     groups = group_parameters(preset, named_parameters)
     if device.own_step:
-        own: WeightStep = find("end of an update", "by the device")(config, device, preset, groups)
-        return own
+        return find("end of an update", "by the device")(config, device, preset, groups)
     optimiser = build_optimiser(preset, groups)
     optimiser.fuses, optimiser.chunk = device.fused_step, device.step_chunk
     if config.update.precision == "fp32":
         return WeightStep(config, device, optimiser)
-    skipping: WeightStep = find("end of an update", "in 16 bits")(config, device, optimiser)
-    return skipping
+    return find("end of an update", "in 16 bits")(config, device, optimiser)

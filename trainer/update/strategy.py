@@ -273,5 +273,4 @@ def find_strategy(worker: Worker) -> Strategy:
 
 def find_kind(device: Device, division: Division) -> type[Strategy]:
     """The class of a division's strategy, which is the device's own where the model is not split."""
-    kind: type[Strategy] = find("strategy", division.strategy or device.strategy)
-    return kind
+    return find("strategy", division.strategy or device.strategy)

@@ -12,9 +12,8 @@ from tests.support.paths import ROOT
 from trainer.config import flags
 from trainer.config.flags import make_config, make_configs
 from trainer.config.help import TITLES, make_parser
-from trainer.config.keys import SECTIONS, known_names, phase_names, properties
 from trainer.config.run_options import LoggersSection
-from trainer.config.settings import Config
+from trainer.config.settings import SECTIONS, Config, known_names, phase_names, properties
 
 
 def test_the_command_line_overrides_the_file_and_the_file_the_defaults(tmp_path):

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from bertdata.errors import SettingsError
-from trainer.config.keys import properties
-from trainer.config.settings import Config
+from trainer.config.settings import Config, properties
 from trainer.config.updates import Schedule, Warmup
 from trainer.registry import CORE, find
 

@@ -10,9 +10,8 @@ from bertdata.errors import SettingsError
 from tests.support.configurations import OWN_KEYS, assert_declared, assert_sections
 from trainer.config.flags import make_config
 from trainer.config.idle import idle_keys
-from trainer.config.keys import SECTIONS, device_properties, properties, section_keys
 from trainer.config.run_options import EvaluationSection
-from trainer.config.settings import Config
+from trainer.config.settings import SECTIONS, Config, device_properties, properties, section_keys
 from trainer.registry import find
 
 MARKS = {"section", "common", "by_phase", "phases", "older_names"}

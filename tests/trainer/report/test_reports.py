@@ -10,15 +10,21 @@ from pathlib import Path
 import pytest
 
 from bertdata.errors import SettingsError, StorageError
+from bertdata.io.terminal import in_words
 from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT
-from tests.support.report_records import COLUMNS, Clock, Recorder, evaluation, record, report, train
-from trainer.config.settings import Config
-from trainer.report.logs import in_words
-from trainer.report.reporter import (
-    Reporter,
+from tests.support.report_records import (
+    COLUMNS,
+    Clock,
+    Recorder,
+    evaluation,
     make_reporter,
+    record,
+    report,
+    train,
 )
+from trainer.config.settings import Config
+from trainer.report.reporter import Reporter
 
 
 def dllogger_lines(folder: Path) -> list[dict]:

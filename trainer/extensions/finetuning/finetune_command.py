@@ -9,8 +9,7 @@ from bertdata.io.assets import VOCABULARIES
 from trainer.collectives.launchers import launched
 from trainer.config.finetuning import FinetuningSection
 from trainer.config.flags import make_configs
-from trainer.config.keys import section_keys
-from trainer.config.settings import Config
+from trainer.config.settings import Config, section_keys
 from trainer.config.task_names import task_flags
 from trainer.registry.extensions import FINE_TUNED
 from trainer.run.path_check import check_paths

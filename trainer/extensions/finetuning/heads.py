@@ -36,8 +36,7 @@ class BertForSequenceClassification(HeadedBert):
         first = self.bert.encode_seeded(batch, carried).index_select(0, batch.starts())
         first = F.dropout(first, self.first_dropout, self.training)
         pooled = torch.tanh(self.bert.pooler.dense(first))
-        logits: Tensor = self.classifier(F.dropout(pooled, self.dropout, self.training))
-        return logits
+        return self.classifier(F.dropout(pooled, self.dropout, self.training))
 
 
 class BertForQuestionAnswering(HeadedBert):
@@ -55,8 +54,7 @@ class BertForQuestionAnswering(HeadedBert):
     def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
         """(tokens, 2) logits. The tokens are in the batch's order, rows one after another."""
         rows, _ = self.bert(batch, carried)
-        logits: Tensor = self.qa_outputs(rows)
-        return logits
+        return self.qa_outputs(rows)
 
 
 class PredictionHead(nn.Module):
@@ -92,8 +90,7 @@ class ModernBertForSequenceClassification(HeadedBert):
             pooled = (found * used[:, :, None]).sum(1) / used.sum(1, keepdim=True).clamp(min=1)
         else:
             pooled = rows.index_select(0, batch.starts())
-        logits: Tensor = self.classifier(self.cls["predictions"](pooled))
-        return logits
+        return self.classifier(self.cls["predictions"](pooled))
 
 
 class ModernBertForQuestionAnswering(HeadedBert):
@@ -108,8 +105,7 @@ class ModernBertForQuestionAnswering(HeadedBert):
     def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
         """(tokens, 2) logits. The tokens are in the batch's order, rows one after another."""
         rows = self.bert.encode_seeded(batch, carried)
-        logits: Tensor = self.qa_outputs(self.cls["predictions"](rows))
-        return logits
+        return self.qa_outputs(self.cls["predictions"](rows))
 
 
 def classifier_of(config: ModelConfig, labels: int) -> HeadedBert:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from bertdata.cli.common.program_flags import Flag, Given
-from trainer.config.keys import DEVICE_OPTIONS, device_properties, properties
+from trainer.config.settings import DEVICE_OPTIONS, device_properties, properties
 
 Kind = Callable[[str], Any] | str
 """The kind of a flag's values."""

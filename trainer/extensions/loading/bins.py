@@ -46,8 +46,7 @@ def sort_into_bins(lengths: Array, unit_rows: int, bins: int, *key: object) -> A
         [own[np.argsort(drawn[own], kind="stable")] for own in np.split(by_length, edges[1:-1])]
     )
     turns = np.argsort(drawn[len(lengths) :], kind="stable")
-    order: Array = in_bins.reshape(units, unit_rows)[turns].ravel()
-    return order
+    return in_bins.reshape(units, unit_rows)[turns].ravel()
 
 
 def bin_edges(longest: Array, bins: int) -> Array:
@@ -67,8 +66,7 @@ def bin_edges(longest: Array, bins: int) -> Array:
     edges = [len(stops)]
     for number in range(int(padded[:, -1].argmin()), 0, -1):
         edges.append(int(starts[number, edges[-1]]))
-    found: Array = places[edges[::-1]]
-    return found
+    return places[edges[::-1]]
 
 
 def _least_padded(places: Array, widths: Array, bins: int) -> tuple[Array, Array]:
@@ -95,8 +93,7 @@ def in_units(index: Array, dealer: Dealer) -> Array:
     update, beside = np.divmod(index, update_rows)
     turn, micro_batch = np.divmod(beside, dealer.micro_batches)
     unit, own = np.divmod(micro_batch, group)
-    places: Array = update * update_rows + unit * group * dealer.batch_size + turn * group + own
-    return places
+    return update * update_rows + unit * group * dealer.batch_size + turn * group + own
 
 
 class BinnedOrder(Order):

@@ -124,8 +124,7 @@ class UnmaskedData(OpenedDataset):
         """The rate of each example, that of its row's update. first: number of the first update."""
         rates = [self.rate.at(first + number) for number in range(updates)]
         sizes = np.diff(gathered.row_ends, prepend=0)
-        found: Array = np.repeat(np.repeat(np.array(rates), gathered.rows // updates), sizes)
-        return found
+        return np.repeat(np.repeat(np.array(rates), gathered.rows // updates), sizes)
 
 
 def mask_at_load(config: Config, data: OpenedDataset) -> UnmaskedData:

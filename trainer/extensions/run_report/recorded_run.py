@@ -72,8 +72,7 @@ class RecordedRun:
 
     @property
     def config(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.state.get("config", {})
-        return found
+        return self.state.get("config", {})
 
     @property
     def updates(self) -> int:

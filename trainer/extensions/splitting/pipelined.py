@@ -149,8 +149,7 @@ class StageNorms(Norms):
         every = own.new_zeros(self._size)
         every[self._places] = own[self._counted]
         self._group.sum(every)
-        norm: Tensor = torch.linalg.vector_norm(every)
-        return norm
+        return torch.linalg.vector_norm(every)
 
 
 def _names_by_group(preset: Preset, model: HeadedBert) -> list[str]:

@@ -36,8 +36,7 @@ class SplitInference(Inference):
         gather_no_more(model)
 
     def _measure(self, batch: Batch) -> Outcome:
-        outcome: Outcome = self._worker.device.forward(self._learner, batch)
-        return outcome
+        return self._worker.device.forward(self._learner, batch)
 
     def weight_parts(self) -> Sequence[WeightPart]:
         """The weights that this worker holds, in the order of the model."""

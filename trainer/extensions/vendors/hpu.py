@@ -107,8 +107,7 @@ class Hpu(SteppingDevice):
         if name == "FusedLamb":
             self.clips_in_step = config.update.clipping_point == "per_update"
             settings["max_grad_norm"] = config.update.max_grad_norm if self.clips_in_step else None
-        made: torch.optim.Optimizer = fused(counted, **settings)
-        return made
+        return fused(counted, **settings)
 
     def clip_(self, gradients: Sequence[Tensor], max_norm: float | Tensor) -> Tensor:
         fused = _find("normalization", "FusedClipNorm")

@@ -10,13 +10,19 @@ import pytest
 
 from bertdata.errors import MissingExtraError
 from tests.support.paths import ROOT
-from tests.support.report_records import COLUMNS, Clock, Recorder, evaluation, hide, record, report
+from tests.support.report_records import (
+    COLUMNS,
+    Clock,
+    Recorder,
+    evaluation,
+    hide,
+    make_reporter,
+    record,
+    report,
+)
 from trainer.config.settings import Config
 from trainer.extensions.loggers import mllog, scalars
-from trainer.report import terminal
-from trainer.report.reporter import (
-    make_reporter,
-)
+from trainer.report import logs
 
 
 def test_mllog_lines_are_mlperfs(tmp_path):
@@ -79,11 +85,12 @@ def test_tensorboard_imports_no_tensorflow_which_would_print_lines(tmp_path):
     (tmp_path / "tensorflow.py").write_text("import os\nos.write(2, b'a line about the processor')\n")
     script = f"""
 from trainer.config.settings import Config
-from trainer.report.reporter import make_reporter
+from trainer.report.logs import make_loggers
+from trainer.report.reporter import Reporter
 from trainer.model.pretraining import Pretraining
 
 config = Config.of(output_dir={str(tmp_path / "run")!r}, tensorboard=True)
-make_reporter(config, Pretraining.columns, rank=0).close()
+Reporter(make_loggers(config, Pretraining.columns, 0.0)).close()
 """
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"}
     outcome = subprocess.run(
@@ -100,7 +107,7 @@ def test_the_bar_starts_after_the_packages_are_imported(tmp_path, monkeypatch):
         "TensorBoard": scalars,
         "WeightsAndBiases": scalars,
         "Mllog": mllog,
-        "Terminal": terminal,
+        "Terminal": logs,
     }
     for name, place in places.items():
 

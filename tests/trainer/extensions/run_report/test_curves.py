@@ -6,10 +6,9 @@ from xml.etree import ElementTree
 import pytest
 
 from bertdata.errors import InputError
-from tests.support.report_records import COLUMNS, Clock, evaluation, record, report
+from tests.support.report_records import COLUMNS, Clock, evaluation, make_reporter, record, report
 from trainer.config.settings import Config
 from trainer.extensions.run_report.curves import draw_curves
-from trainer.report.reporter import make_reporter
 
 
 def test_the_picture_is_drawn_at_the_end_and_again_from_the_tables(tmp_path):

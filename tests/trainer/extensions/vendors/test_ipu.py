@@ -29,9 +29,8 @@ from trainer.collectives.collective import Collective
 from trainer.collectives.launchers import find_launcher, find_local_rank, find_rank
 from trainer.config.files import shipped_configs
 from trainer.config.flags import make_config
-from trainer.config.keys import device_properties
 from trainer.config.model import ModelConfig
-from trainer.config.settings import Config
+from trainer.config.settings import Config, device_properties
 from trainer.devices.device import find_device
 from trainer.extensions.vendors.ipu import device as ipu
 from trainer.extensions.vendors.ipu import options, programs, stages

@@ -12,8 +12,7 @@ from trainer.config.files import shipped_configs
 from trainer.config.flags import make_config
 from trainer.config.help import read_with_argparse
 from trainer.config.idle import idle_keys
-from trainer.config.keys import device_properties
-from trainer.config.settings import Config
+from trainer.config.settings import Config, device_properties
 from trainer.registry import find
 
 VENDORS = ("hpu", "ipu", "xla")

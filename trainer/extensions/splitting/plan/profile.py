@@ -199,8 +199,7 @@ class TimedUpdates:
 
 def _run(part: ModelPart, device: Device, seed: int, given: Tensors) -> Tensors:
     device.seed(seed)
-    handed: Tensors = part(*given)
-    return handed
+    return part(*given)
 
 
 def _make_parts(request: PlanRequest, device: Device, rows: int) -> dict[str, list[ModelPart]]:

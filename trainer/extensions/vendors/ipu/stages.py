@@ -120,7 +120,6 @@ def serialize_projection(poptorch: ModuleType, model: Any, factor: int) -> None:
     mode = poptorch.MatMulSerializationMode.OutputChannels
 
     def project(rows: Tensor, words: Tensor, bias: Tensor) -> Tensor:
-        product: Tensor = poptorch.serializedMatMul(rows, words.t(), mode, factor) + bias
-        return product
+        return poptorch.serializedMatMul(rows, words.t(), mode, factor) + bias
 
     model.cls.predictions.project = project
