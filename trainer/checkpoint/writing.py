@@ -119,20 +119,15 @@ def bytes_of(tensor: Tensor) -> memoryview:
 
 def clean_up(output_dir: str, after: int | None = None) -> None:
     """Remove the files of an interrupted save, and checkpoints later than number ``after``."""
-    last = math.inf if after is None else after
-    later = [path for number, path in find_checkpoints(output_dir).items() if number > last]
     sweep_directories(checkpoints_folder(output_dir))
-    _remove(later)
+    if after is not None:
+        _remove(path for number, path in find_checkpoints(output_dir).items() if number > after)
 
 
 def _is_same(one: Path, other: Path) -> bool:
     """True if both checkpoints are complete and the same, by the md5s in their states."""
-    names = sorted(path.name for path in other.iterdir())
-    return (
-        names == sorted(path.name for path in one.iterdir())
-        and all((one / name).stat().st_size == (other / name).stat().st_size for name in names)
-        and (one / STATE).read_bytes() == (other / STATE).read_bytes()
-    )
+    sizes, others = ({path.name: path.stat().st_size for path in folder.iterdir()} for folder in (one, other))
+    return sizes == others and (one / STATE).read_bytes() == (other / STATE).read_bytes()
 
 
 def _remove(checkpoints: Iterable[Path]) -> None:
@@ -201,7 +196,5 @@ class WholeTensors:
     def _copied(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Copies in host memory, which the next update does not change."""
         device = self._worker.device
-        hosts = {name: device.to_host(tensor) for name, tensor in tensors.items()}
-        if device.torch_device != HOST:
-            return hosts
-        return {name: host.clone() for name, host in hosts.items()}
+        is_there = device.torch_device == HOST
+        return {name: device.to_host(one.clone() if is_there else one) for name, one in tensors.items()}

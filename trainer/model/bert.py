@@ -23,19 +23,11 @@ from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig
 from trainer.config.section import check
 from trainer.data.batches import Batch, FlatAttention
-from trainer.model.layers import (
-    ACTIVATIONS,
-    Carried,
-    Dense,
-    Embeddings,
-    Layer,
-    NormedDense,
-)
+from trainer.model.layers import ACTIVATIONS, Carried, Dense, Embeddings, Layer, NormedDense
 from trainer.registry import find
 
 PASSES = 3.0
 """Operations of forward and backward pass over those of the forward pass."""
-
 
 WORD_HEAD, PAIR_HEAD = "cls.predictions.", "cls.seq_relationship."
 """Beginnings of the names of the heads' weights: of masked words, of next sentence."""
@@ -175,12 +167,10 @@ class HeadedBert(nn.Module):
     """An encoder, named ``bert``, to which a task adds its heads.
 
     Its forward pass takes a batch, and what the layer before the first one hands on (``Bert.forward``).
-    ties_words: it has the masked-word head, which uses the word embeddings. pairs: it has the next-sentence
-    head.
+    ties_words: it has the masked-word head, which uses the word embeddings.
     """
 
     ties_words = False
-    pairs = False
 
     def __init__(self, config: ModelConfig, pools: bool = True) -> None:
         super().__init__()
@@ -253,9 +243,10 @@ class Predictions(nn.Module):
 
 
 class BertForMaskedLM(HeadedBert):
-    """The encoder with the masked-word head, and random weights. It has no pooler."""
+    """The encoder with the masked-word head, and random weights. Without the other head, it has no pooler."""
 
     ties_words = True
+    pairs = False  # it has the next-sentence head
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config, pools=self.pairs)
@@ -266,17 +257,16 @@ class BertForMaskedLM(HeadedBert):
 
     def forward(self, batch: Batch, carried: Carried | None = None) -> Logits:
         """Logits of all masked slots, used or not, and of all next-sentence pairs, where they are learned."""
-        if self.pairs:
-            return self._logits(batch, *self.bert(batch, carried))
-        return self._logits(batch, self.bert.encode(batch, carried).normed)
+        if not self.pairs:
+            return Logits(self.guess_words(batch, self.bert.encode(batch, carried).normed), None)
+        rows, pooled = self.bert(batch, carried)
+        return Logits(self.guess_words(batch, rows), self.cls.seq_relationship(pooled))
 
-    def _logits(self, batch: Batch, rows: Tensor, pooled: Tensor | None = None) -> Logits:
-        """The heads' output from the vectors of all tokens, and of sequences where their head is there."""
-        masked = rows.index_select(0, batch.masked())
-        return Logits(
-            masked_lm=self.cls.predictions(masked, self.bert.embeddings.word_embeddings.weight),
-            next_sentence=None if pooled is None else self.cls.seq_relationship(pooled),
-        )
+    def guess_words(self, batch: Batch, rows: Tensor) -> Tensor:
+        """The logits of the masked slots, from the vectors of all tokens."""
+        words = self.bert.embeddings.word_embeddings.weight
+        logits: Tensor = self.cls.predictions(rows.index_select(0, batch.masked()), words)
+        return logits
 
 
 class BertForPreTraining(BertForMaskedLM):
