@@ -67,7 +67,8 @@ def write_checkpoint(
         with open_checkpoint_directory(path) as growing:
             for name, tensors in {WEIGHTS: weights, MOMENTS: moments}.items():
                 if tensors:
-                    save_file(tensors, growing / name)
+                    with (growing / name).open("wb") as file:
+                        write_safetensors(file, tensors)
                     files[name] = file_md5(str(growing / name))
             write_state(growing, replace(state, files=files))
     except SafetensorError as error:
@@ -84,12 +85,6 @@ def write_state(folder: Path, state: State) -> None:
     values = {"format": FORMAT, **asdict(state)}
     text = json.dumps({**values, "md5": md5_of_state(values)}, indent=1)
     (folder / STATE).write_text(f"{text}\n", encoding="utf-8")
-
-
-def save_file(tensors: "Mapping[str, Tensor | StoredTensor]", path: Path) -> None:
-    """Write a local file of tensors in fp32, one at a time."""
-    with path.open("wb") as file:
-        write_safetensors(file, tensors)
 
 
 def write_safetensors(file: BinaryIO, tensors: "Mapping[str, Tensor | StoredTensor]") -> None:
@@ -196,5 +191,5 @@ class WholeTensors:
     def _copied(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Copies in host memory, which the next update does not change."""
         device = self._worker.device
-        is_there = device.torch_device == HOST
-        return {name: device.to_host(one.clone() if is_there else one) for name, one in tensors.items()}
+        hosts = {name: device.to_host(tensor) for name, tensor in tensors.items()}
+        return {name: host.clone() for name, host in hosts.items()} if device.torch_device == HOST else hosts

@@ -225,10 +225,8 @@ class Dealer:
         while True:
             found = list(order.find(position, offsets.ravel()))
             coming = order.find(position, offsets.ravel() + ahead)
-            positions = []
-            for _ in range(self.updates):
-                position = order.advance(position, update_rows)
-                positions.append(position)
+            positions = [order.advance(position, nth * update_rows) for nth in range(1, self.updates + 1)]
+            position = positions[-1]
             yield OwnRows(
                 parts=self._find_own(found, offsets.shape),
                 now=[part.file for part in found],

@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig
 from trainer.config.section import check
@@ -43,9 +42,11 @@ class Bert(nn.Module):
     alone for the backward pass, which computes the rest again.
     """
 
+    embeddings_class: type[nn.Module] = Embeddings
+
     def __init__(self, config: ModelConfig, pools: bool = True) -> None:
         super().__init__()
-        self.embeddings: Any = self.new_embeddings(config)
+        self.embeddings: Any = self.embeddings_class(config)
         layers = (self.new_layer(config, number) for number in range(config.num_hidden_layers))
         self.encoder: Any = nn.ModuleDict({"layer": nn.ModuleList(layers)})
         self.pooler: Any = Dense(config.hidden_size, config.hidden_size) if pools else None
@@ -55,10 +56,6 @@ class Bert(nn.Module):
         self.attention: FlatAttention = attend_anywhere
         self.seeds: Callable[[int], None] | None = None
         self.recomputes = False
-
-    @staticmethod
-    def new_embeddings(config: ModelConfig) -> nn.Module:
-        return Embeddings(config)
 
     @staticmethod
     def new_layer(config: ModelConfig, number: int) -> nn.Module:
@@ -86,10 +83,8 @@ class Bert(nn.Module):
 
         SettingsError for a sequence that is too long.
         """
-        if (length := batch.most_tokens()) > self.longest:
-            raise SettingsError(
-                f"sequences of {length} ids, at most max_position_embeddings ({self.longest})"
-            )
+        length, longest = batch.most_tokens(), self.longest
+        check(length <= longest, f"sequences of {length} ids, at most max_position_embeddings ({longest})")
         if carried is None:
             if self.seeds is not None:
                 self.seeds(0)
@@ -119,10 +114,9 @@ class Bert(nn.Module):
         rows = self.embeddings(batch.input_ids.reshape(-1), types, batch.positions())
         if self.norm_first:
             rows = F.dropout(rows, self.dropout, self.training)
-            normed = self.embeddings.LayerNorm(rows)
-        else:
-            rows = normed = F.dropout(self.embeddings.LayerNorm(rows), self.dropout, self.training)
-        return Carried(rows, normed)
+            return Carried(rows, self.embeddings.LayerNorm(rows))
+        rows = F.dropout(self.embeddings.LayerNorm(rows), self.dropout, self.training)
+        return Carried(rows, rows)
 
     def draw(self, values: Tensor, path: str, config: ModelConfig) -> None:
         """Draw first values: of a product's weight or an embedding, of the model that has this encoder."""

@@ -79,7 +79,7 @@ class EmbeddingsPart(ModelPart):
 
     def __init__(self, config: ModelConfig, shape: Shape) -> None:
         super().__init__(config, shape)
-        self.embeddings: Any = find("encoder", config.model_type).new_embeddings(config)
+        self.embeddings: Any = find("encoder", config.model_type).embeddings_class(config)
         self._config = config
         tokens = torch.arange(shape.rows * shape.length, dtype=torch.int32)
         self._words = tokens % config.vocab_size  # as good as all different: repeated rows are in a cache
