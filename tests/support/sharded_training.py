@@ -111,7 +111,7 @@ def train(trial: Trial, workers: Collective, *, copies: int | None = None) -> Re
         last=last,
         losses=losses,
         applied=strategy.step.applied,
-        skipped=strategy.step.read_skipped(),
+        skipped=getattr(strategy.step, "read_skipped", int)(),
         scale=strategy.step.scale.state_dict().get("value", 1.0),
         evaluated=evaluated,
         kept=_kept_weights(runtime, model, held_out[0]) if division.stages == 1 else (0, 0),

@@ -144,7 +144,7 @@ def train(trial: Trial, workers: Collective, *, in_order: bool = False) -> Resul
     if trial.evaluates:
         with find_inference(worker, strategy).evaluating() as measure:
             evaluated = torch.stack([measure(batch).sums for batch in held_out(trial, division)]).sum(0)
-    applied, skipped = strategy.step.applied, strategy.step.read_skipped()
+    applied, skipped = strategy.step.applied, getattr(strategy.step, "read_skipped", int)()
     strategy.release()
     return Result(
         first=first,

@@ -61,13 +61,11 @@ CORE: Mapping[str, Mapping[str, str]] = {
         "torch_distributed": "trainer.collectives.torch_distributed:TorchDistributed",
         "single": "trainer.collectives.collective:Collective",
     },
-    "strategy": {"replicated": "trainer.update.strategy:Strategy"},
-    "split model": {"place": "trainer.run.dividing:find_place"},
-    "update": {
-        "weights in 16 bits": "trainer.update.half_weights:HalfWeights",
-        "averages over workers": "trainer.update.averaging:WorkerAverages",
-        "sums of micro-batches": "trainer.update.micro_batch_sums:MicroBatchSums",
+    "strategy": {
+        "replicated": "trainer.update.strategy:Strategy",
+        "of several workers": "trainer.update.replicated:Replicated",
     },
+    "split model": {"place": "trainer.run.dividing:find_place"},
     "end of an update": {"in 16 bits": "trainer.update.skipping:SkippingStep"},
     "plain step": {
         "lamb": "trainer.update.plain_steps:step_of_lamb",

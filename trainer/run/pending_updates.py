@@ -42,7 +42,6 @@ class PendingUpdates:
         self._training, self._report, self._loader = training, report, loader
         self._runtime = training.runtime
         self._is_warned = False
-        self._skipped = 0
         self._reported = training.state.step
         self._waiting: list[Pending] = []
         self._interval = 1  # most updates until the next flush
@@ -145,16 +144,13 @@ class PendingUpdates:
 
     def _read_skipped(self) -> None:
         """Log how many updates were skipped since the last flush, if any."""
-        step = self._training.strategy.step
+        updates = len(self._waiting)
         try:
-            skipped = step.read_skipped()
+            found = self._training.strategy.step.tell_skipped(updates)
         except NotFiniteError as error:
             self._runtime.stop_all(error)
-        if new := skipped - self._skipped:
-            now = "" if step.scale.is_one else f"; the loss scale is now {float(step.scale.value):g}"
-            found = f"{new} of the last {len(self._waiting)} updates skipped: a gradient was not finite{now}"
-            self._runtime.log(f"update {self._reported + len(self._waiting)}: {found}")
-        self._skipped = skipped
+        if found:
+            self._runtime.log(f"update {self._reported + updates}: {found}")
 
 
 def _seconds_of_one(elapsed: float, compiling: list[float]) -> float:

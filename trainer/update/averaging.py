@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainer.collectives.collective import Collective
 from trainer.collectives.workers import split_into_buckets
 from trainer.config.run_options import WorkersSection
 from trainer.config.settings import Config
@@ -75,7 +74,7 @@ class GradientBuckets:
     def __init__(
         self,
         weights: Sequence[Tensor],
-        workers: Collective,
+        workers: Any,  # a WorkerGroup, which alone starts averages
         megabytes: int,
         dtype: torch.dtype | None,
         leaves: Sequence[Tensor] | None = None,

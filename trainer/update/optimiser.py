@@ -263,12 +263,12 @@ class WeightStep:
     def applied(self, count: int) -> None:
         self._applied.fill_(count)
 
-    def read_skipped(self) -> int:
-        """Updates skipped since the start because a gradient was not finite. Waits for the device.
+    def tell_skipped(self, updates: int) -> str:
+        """In words, how many of the last updates were skipped as a gradient was not finite; "" if none.
 
-        NotFiniteError names the update at which the training diverged, on every worker.
+        Waits for the device. NotFiniteError names the update at which the training diverged, on every worker.
         """
-        return 0
+        return ""
 
 
 def make_step(

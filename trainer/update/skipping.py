@@ -93,6 +93,7 @@ class SkippingStep(WeightStep):
         super().__init__(config, device, optimiser)
         self.scale = make_scale(config, device.torch_device)
         self._first: int | None = None
+        self._told = 0
         self.function: Callable[..., None] = clip_and_step
         self._counts = SkipCounts(*(torch.zeros((), device=device.torch_device) for _ in SkipCounts._fields))
         self._counts = self._counts._replace(applied=self._applied, last_norm=self._norm)
@@ -107,7 +108,14 @@ class SkippingStep(WeightStep):
         self.function(groups, self._rate, counts, self.scale, **clipping)
         self.gradient_norm = self._norm
 
+    def tell_skipped(self, updates: int) -> str:
+        new, self._told = self.read_skipped() - self._told, self._told
+        self._told += new
+        now = "" if self.scale.is_one else f"; the loss scale is now {float(self.scale.value):g}"
+        return f"{new} of the last {updates} updates skipped: a gradient was not finite{now}" if new else ""
+
     def read_skipped(self) -> int:
+        """Updates skipped since the start."""
         if self._first is None:
             return 0
         read = dict(zip(SkipCounts._fields, self._to_host(torch.stack(self._counts)).tolist(), strict=True))

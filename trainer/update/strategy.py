@@ -1,7 +1,6 @@
 """The seam between the training loop and the devices: a strategy makes updates over all of them."""
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ from trainer.collectives.collective import Collective
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.order import numbers
-from trainer.devices.device import HALVES, HOST, Device
+from trainer.devices.device import HOST, Device
 from trainer.errors import StopRequested
 from trainer.model.bert import HeadedBert, check_memory
 from trainer.model.task import Outcome, Task
@@ -117,33 +116,23 @@ class Learner(nn.Module):
 
 
 class Strategy:
-    """Updates of a model that each worker holds as a whole. The workers average its gradients.
+    """Updates of a model that a worker alone holds as a whole, in fp32.
 
-    Subclasses divide the model, or have devices that make whole updates. Weights and moments have the same
-    bits on all workers.
+    Subclasses share the work with other workers (``trainer.update.replicated``), divide the model, or have
+    devices that make whole updates. Weights and moments have the same bits on all workers.
     step: the end of each update, with the loss scale and the counts of updates. inference: the strategy's
-    kind of ``trainer.update.inference.Inference``; None: the usual one.
+    kind of ``trainer.update.inference.Inference``; None: the usual one. exchanges_each: the workers exchange
+    something in each micro-batch of an update, not in the last one alone.
     """
 
     inference: Callable[..., Any] | None = None
+    exchanges_each = False
 
     def __init__(self, worker: Worker) -> None:
-        model, device, keys = worker.model, worker.device, worker.config.update
         self.worker = worker
         self.learner = Learner(worker)
-        device.compile(self.learner)
-        self.step: WeightStep = make_step(worker.config, device, model.named_parameters())
-        self._weights: list[Tensor] = [weight for weight in model.parameters() if weight.requires_grad]
-        self._half_weights = self._averages = None
-        leaves = self._weights
-        # A layer that is computed again in the backward pass would find the weights themselves.
-        if keys.precision != "fp32" and device.casts_once and not model.bert.recomputes:
-            self._half_weights = find("update", "weights in 16 bits")(self.learner, HALVES[keys.precision])
-            leaves = self._half_weights.leaves(self._weights)
-        if worker.workers.size > 1:
-            self._averages = find("update", "averages over workers")(worker, self._weights, leaves)
-        self._averages_each = not worker.config.keys["allreduce_post_accumulation"]
-        self._sums_apart = self._averages_each or keys.clips_micro_batches
+        worker.device.compile(self.learner)
+        self.step: WeightStep = make_step(worker.config, worker.device, worker.model.named_parameters())
 
     @staticmethod
     def build(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
@@ -174,42 +163,36 @@ class Strategy:
             raise
         finally:
             self.worker.model.bert.seeds = None
-        gradients = [weight.grad for weight in self._weights if weight.grad is not None]
-        if self._averages:
-            self._averages.finish(gradients)
-        self.step.take(gradients, learning_rate, first.step + 1)
+        self.step.take(self._gradients(), learning_rate, first.step + 1)
         self.step.optimiser.zero_grad()
         return [values]
+
+    def _gradients(self) -> list[Tensor]:
+        return [weight.grad for weight in self.worker.model.parameters() if weight.grad is not None]
 
     def _accumulate(self, batches: Sequence[Batch], at: UpdateNumber) -> Tensor:
         """Leave the mean of the micro-batches' gradients, times the loss scale, in the weights' grad.
 
         With reduction_type sum their sum.
         """
-        workers, device, averages = self.worker.workers, self.worker.device, self._averages
+        workers, values = self.worker.workers, list[Tensor]()
         divisor = loss_divisor(self.worker.config, len(batches), workers.size)
-        learner = self._half_weights or self.learner
-        if self._half_weights:
-            self._half_weights.refresh()
-        values, sums = list[Tensor](), None
-        if self._sums_apart:
-            sums = find("update", "sums of micro-batches")(self.worker, self._weights, self.step)
-        if averages:
-            averages.begin()
         for number, batch in enumerate(batches):
             is_last = number == len(batches) - 1
-            workers.stopping.check(exchanges=is_last or self._averages_each)
+            workers.stopping.check(exchanges=is_last or self.exchanges_each)
             seed_micro_batch(self.worker, at, number)
-            outcome = device.forward(learner, batch)
-            with averages.last_backward() if averages and is_last else nullcontext():
-                self.step.scale.scale(outcome.loss / divisor).backward()  # type: ignore[no-untyped-call]
-            device.after_backward()
+            outcome = self._forward(batch)
+            self._backward(outcome.loss, divisor, is_last)
             values.append(loss_and_sums(outcome))
-            if sums:
-                sums.add(divisor)
-        if sums:
-            sums.finish()
         return torch.stack(values).sum(0)
+
+    def _forward(self, batch: Batch) -> Outcome:
+        return self.worker.device.forward(self.learner, batch)
+
+    def _backward(self, loss: Tensor, divisor: float, is_last: bool) -> None:
+        """Add the gradients of a micro-batch's loss, over the divisor, to those of the weights."""
+        self.step.scale.scale(loss / divisor).backward()  # type: ignore[no-untyped-call]
+        self.worker.device.after_backward()
 
     def compile(self, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
         """Compile for the shapes of these updates. The weights must not be used afterwards.
@@ -268,7 +251,11 @@ def named_means(task: Task, values: Sequence[float]) -> dict[str, float]:
 
 def find_strategy(worker: Worker) -> Strategy:
     """The strategy that trains the worker's part of the model."""
-    return find_kind(worker.device, worker.division)(worker)
+    kind, keys = find_kind(worker.device, worker.division), worker.config.update
+    is_alone = worker.workers.size == 1 and worker.config.keys["allreduce_post_accumulation"]
+    if kind is Strategy and not (is_alone and keys.precision == "fp32" and not keys.clips_micro_batches):
+        kind = find("strategy", "of several workers")
+    return kind(worker)
 
 
 def find_kind(device: Device, division: Division) -> type[Strategy]:

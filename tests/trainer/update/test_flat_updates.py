@@ -30,7 +30,7 @@ from trainer.devices.cuda_attention import flash_attention
 from trainer.devices.device import Device
 from trainer.model.bert import BertForPreTraining
 from trainer.model.pretraining import Pretraining
-from trainer.update.strategy import Division, Strategy, UpdateNumber, Worker
+from trainer.update.strategy import Division, Strategy, UpdateNumber, Worker, find_strategy
 
 SHAPE = ModelConfig(
     vocab_size=203,
@@ -67,7 +67,7 @@ def make_strategy(kind: type[Device] = Cpu, shape: ModelConfig = SHAPE, **settin
     device = kind(config)
     torch.manual_seed(1)
     model = device.place(BertForPreTraining(shape))
-    return Strategy(
+    return find_strategy(
         Worker(
             config=config,
             device=device,

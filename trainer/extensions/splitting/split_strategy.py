@@ -47,11 +47,10 @@ class SplitStrategy(Strategy):
     """Training of a model that no worker has as a whole. The optimiser changes what the worker holds."""
 
     build = staticmethod(build_piece)
+    exchanges_each = True
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
-        self._half_weights = self._averages = None
-        self._averages_each, self._sums_apart = True, False  # where gradients are averaged as they come
         self.held = Held(worker.model, worker.division)
         self.step = make_step(worker.config, worker.device, self.held.parameters.items())
         self.optimiser.norms, self.optimiser.sizes = self.held.norms, self.held.sizes
