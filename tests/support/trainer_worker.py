@@ -45,7 +45,7 @@ def update_with_accidents(self: Training, updates: Sequence[Update]) -> list[tor
             self.model.register_forward_pre_hook(TermInMicroBatch(self, accident))
     elif [rank, number] == [accident.get("rank"), accident.get("update")]:
         if accident["what"] == "full":
-            writing.save_file = no_space
+            writing.write_safetensors = no_space
         elif accident["what"] == "nan":
             next(self.model.parameters()).data.fill_(float("nan"))  # on this worker alone
         else:

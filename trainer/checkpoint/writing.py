@@ -67,7 +67,8 @@ def write_checkpoint(
         with open_checkpoint_directory(path) as growing:
             for name, tensors in {WEIGHTS: weights, MOMENTS: moments}.items():
                 if tensors:
-                    save_file(tensors, growing / name)
+                    with (growing / name).open("wb") as file:
+                        write_safetensors(file, tensors)
                     files[name] = file_md5(str(growing / name))
             write_state(growing, replace(state, files=files))
     except SafetensorError as error:
@@ -84,12 +85,6 @@ def write_state(folder: Path, state: State) -> None:
     values = {"format": FORMAT, **asdict(state)}
     text = json.dumps({**values, "md5": md5_of_state(values)}, indent=1)
     (folder / STATE).write_text(f"{text}\n", encoding="utf-8")
-
-
-def save_file(tensors: "Mapping[str, Tensor | StoredTensor]", path: Path) -> None:
-    """Write a local file of tensors in fp32, one at a time."""
-    with path.open("wb") as file:
-        write_safetensors(file, tensors)
 
 
 def write_safetensors(file: BinaryIO, tensors: "Mapping[str, Tensor | StoredTensor]") -> None:
@@ -119,20 +114,15 @@ def bytes_of(tensor: Tensor) -> memoryview:
 
 def clean_up(output_dir: str, after: int | None = None) -> None:
     """Remove the files of an interrupted save, and checkpoints later than number ``after``."""
-    last = math.inf if after is None else after
-    later = [path for number, path in find_checkpoints(output_dir).items() if number > last]
     sweep_directories(checkpoints_folder(output_dir))
-    _remove(later)
+    if after is not None:
+        _remove(path for number, path in find_checkpoints(output_dir).items() if number > after)
 
 
 def _is_same(one: Path, other: Path) -> bool:
     """True if both checkpoints are complete and the same, by the md5s in their states."""
-    names = sorted(path.name for path in other.iterdir())
-    return (
-        names == sorted(path.name for path in one.iterdir())
-        and all((one / name).stat().st_size == (other / name).stat().st_size for name in names)
-        and (one / STATE).read_bytes() == (other / STATE).read_bytes()
-    )
+    sizes, others = ({path.name: path.stat().st_size for path in folder.iterdir()} for folder in (one, other))
+    return sizes == others and (one / STATE).read_bytes() == (other / STATE).read_bytes()
 
 
 def _remove(checkpoints: Iterable[Path]) -> None:
@@ -202,6 +192,4 @@ class WholeTensors:
         """Copies in host memory, which the next update does not change."""
         device = self._worker.device
         hosts = {name: device.to_host(tensor) for name, tensor in tensors.items()}
-        if device.torch_device != HOST:
-            return hosts
-        return {name: host.clone() for name, host in hosts.items()}
+        return {name: host.clone() for name, host in hosts.items()} if device.torch_device == HOST else hosts

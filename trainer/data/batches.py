@@ -218,7 +218,10 @@ def flatten(gathered: GatheredExamples, budgets: Budgets, budget: Budget | None 
     sizes, starts = np.diff(ends), ends[:-1]
     positions = np.arange(budget.tokens, dtype=np.int32) - np.repeat(starts, sizes)
     longest = gathered.layout.max_seq_length
-    first_segments = _padded(gathered.segment_lengths, budget.sequences, longest).numpy()
+    segment_lengths = np.full(budget.sequences, longest, np.int32)
+    segment_lengths[:count] = gathered.segment_lengths
+    labels = np.full(budgets.examples, -1, np.int32)
+    labels[:count] = gathered.pair_labels
     used = np.arange(gathered.ids.shape[1], dtype=np.int32) < lengths[:, np.newaxis]
     in_use = np.arange(gathered.labels.shape[1], dtype=np.int32) < masks[:, np.newaxis]
     rows = gathered.positions + starts[:count, np.newaxis]
@@ -226,14 +229,14 @@ def flatten(gathered: GatheredExamples, budgets: Budgets, budget: Budget | None 
     targets |= {name: _padded(one[used], budget.tokens) for name, one in gathered.token_targets.items()}
     return FlatBatch(
         input_ids=_padded(gathered.ids[used], budget.tokens),
-        token_type_ids=torch.from_numpy((positions >= np.repeat(first_segments, sizes)).astype(np.int32)),
+        token_type_ids=torch.from_numpy((positions >= np.repeat(segment_lengths, sizes)).astype(np.int32)),
         position_ids=torch.from_numpy(positions),
         ends=torch.from_numpy(ends),
         first_rows=_padded(starts[:count], budgets.examples),
         masked_lm_rows=_padded(rows[in_use], budget.masks),
         masked_lm_ids=_padded(gathered.labels[in_use], budget.masks),
         masked_lm_weights=torch.from_numpy((np.arange(budget.masks) < masked).astype(np.float32)),
-        next_sentence_labels=_padded(gathered.pair_labels, budgets.examples, -1),
+        next_sentence_labels=torch.from_numpy(labels),
         longest=longest,
         tokens=tokens,
         targets=targets,
@@ -248,7 +251,7 @@ def _ends(lengths: Array, tokens: int, budget: Budget) -> Array:
     return np.concatenate([starts, tokens + padding], dtype=np.int32, casting="unsafe")
 
 
-def _padded(values: Array, size: int, filling: int = 0) -> Tensor:
-    padded = np.empty((size, *values.shape[1:]), np.int32)
-    padded[: len(values)], padded[len(values) :] = values, filling
+def _padded(values: Array, size: int) -> Tensor:
+    padded = np.zeros((size, *values.shape[1:]), np.int32)
+    padded[: len(values)] = values
     return torch.from_numpy(padded)

@@ -14,17 +14,7 @@ from bertdata.examples.groups import MASKS, has_group, masks_of
 from bertdata.records import ShardLayout
 from trainer.data.order import numbers
 
-_PADDING = 0.05  # of the tokens, on average
-_LITTLE_PADDING = 0.01
-_FEW_BUDGETS, _MOST_BUDGETS = 4, 16
 _NEARLY_WHOLE = 0.97
-_MASK_DEVIATIONS = 3
-_DRAWS = 1 << 20
-_LEAST_BATCHES, _MOST_BATCHES = 64, 4096  # drawn to find the totals that occur
-_MOST_SIZES = 256  # considered for a budget
-_EXAMPLES = 4096
-_LENGTHS = 1 << 17
-_SHARDS = 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -54,27 +44,26 @@ class ExampleSizes:
 def sample_sizes(data: OpenedDataset, masked: OpenedDataset | None = None) -> ExampleSizes:
     """The sizes of a sample of the dataset's examples, the same on every worker.
 
-    Tokens are those of shards spread over the dataset where it has lengths, else, as masks always, those of
-    the first examples, decoded. masked: the same examples with the masks that count.
+    Tokens are those of 2^17 examples, of 16 shards spread over the dataset, where it has lengths, else, as
+    masks always, those of the first examples, decoded. masked: the same examples with the masks that count.
     """
     found = ExampleSizes.of(*first_examples(masked or data))
     if not data.has_lengths:
         return found
     used = [shard for shard in data.shards if shard.examples]
-    chosen = used[:: -(-len(used) // _SHARDS)]
-    each = -(-_LENGTHS // len(chosen))
+    chosen = used[:: -(-len(used) // 16)]
+    each = -(-(1 << 17) // len(chosen))
     return replace(found, lengths=np.concatenate([np.asarray(data.lengths(one)[:each]) for one in chosen]))
 
 
 def first_examples(data: OpenedDataset) -> tuple[Array, Array]:
-    """Tokens and masked slots of the first examples, decoded."""
-    tokens, masks, seen = list[Array](), list[Array](), 0
+    """Tokens and masked slots of the first examples, decoded: batches that hold 4096."""
+    tokens, masks = list[Array](), list[Array]()
     for batch in (batch for shard in data.shards for batch in data.batches(shard)):
         tokens.append(lengths(batch.ends))
         has_masks = has_group(type(batch), MASKS)
         masks.append(lengths(masks_of(batch).ends) if has_masks else np.zeros(len(batch), np.int64))
-        seen += len(batch)
-        if seen >= _EXAMPLES:
+        if sum(map(len, tokens)) >= 4096:
             break
     return np.concatenate(tokens), np.concatenate(masks)
 
@@ -103,7 +92,7 @@ class Budgets:
         batch_size: int,
         *,
         least: int = 0,
-        most: int | None = None,
+        most: float = math.inf,
     ) -> None:
         """sizes: tokens of the budgets, rising. Those near batch_size * max_seq_length are replaced by it.
 
@@ -115,19 +104,18 @@ class Budgets:
         self.examples = batch_size * layout.sequences_per_row
         self._longest = layout.max_seq_length
         whole, every_mask = batch_size * self._longest, self.examples * layout.max_predictions_per_seq
-        is_packed = layout.packing is not None  # a few examples of a row may have many more masks
         sizes = [*(size for size in sizes if size < _NEARLY_WHOLE * whole), whole]
-        margin = _MASK_DEVIATIONS * examples.deviation * math.sqrt(batch_size)
+        margin = 3 * examples.deviation * math.sqrt(batch_size)
         self.budgets = []
         for before, size in zip([min(least, sizes[0]), *sizes], sizes, strict=False):
             masks = min(every_mask, _round_up(math.ceil(examples.masks_per_token * size + margin), 8))
-            if size == whole and not is_packed:
+            if size == whole and layout.packing is None:  # else few rows of several examples have as many
                 masks = every_mask
             padding = math.ceil((size - before) / self._longest + 0.5)  # half a sequence to spare
             self.budgets.append(Budget(tokens=size, masks=masks, sequences=self.examples + padding))
         self.budgets.append(Budget(tokens=whole, masks=every_mask, sequences=self.examples + batch_size))
         self._sizes = [one.tokens for one in self.budgets]
-        self.usual = self.budgets[: bisect_left(self._sizes, whole if most is None else min(most, whole)) + 1]
+        self.usual = self.budgets[: bisect_left(self._sizes, min(most, whole)) + 1]
         """The budgets of all micro-batches but a few: without those larger than the data need."""
 
     def find(self, tokens: int, masks: int, count: int) -> Budget:
@@ -156,56 +144,50 @@ def find_budgets(
     if token_budget is not None and token_budget <= 0:
         raise SettingsError(f"token_budget is {token_budget}, expected a number of tokens above 0")
     in_bins = np.array_split(np.sort(examples.lengths), min(bins, len(examples.lengths)))
-    draws = [_draw_totals(lengths, batch_size, group, len(in_bins)) for lengths in in_bins]
-    totals = np.concatenate(draws)
-    least, most = int(totals.min()), int(totals.max())
+    totals = np.concatenate([_draw_totals(lengths, batch_size, group, len(in_bins)) for lengths in in_bins])
+    least = int(totals.min())
     if token_budget is not None:
-        sizes = range(token_budget, batch_size * layout.max_seq_length, token_budget)
-        return Budgets(sizes, examples, layout, batch_size, most=most)
-    chosen = _choose_sizes(totals)
-    if least < _NEARLY_WHOLE * chosen[0]:  # rarely used: for micro-batches shorter than those drawn
-        chosen, least = [_round_up(least, 8), *chosen], 0
-    return Budgets(chosen, examples, layout, batch_size, least=least, most=most)
+        sizes, least = [*range(token_budget, batch_size * layout.max_seq_length, token_budget)], 0
+    else:
+        sizes = _choose_sizes(totals)
+        if least < _NEARLY_WHOLE * sizes[0]:  # rarely used: for micro-batches shorter than those drawn
+            sizes, least = [_round_up(least, 8), *sizes], 0
+    return Budgets(sizes, examples, layout, batch_size, least=least, most=int(totals.max()))
 
 
 def _draw_totals(lengths: Array, batch_size: int, group: int, bins: int) -> Array:
     """The tokens of many micro-batches, of examples drawn with replacement from those of the lengths.
 
-    bins: so many calls make all that are drawn.
+    bins: so many calls make all that are drawn: 2^20 examples, or those of 64 to 4096 micro-batches.
     """
     drawn = batch_size * group
-    batches = min(max(_DRAWS // (drawn * bins), -(-_LEAST_BATCHES // bins)), -(-_MOST_BATCHES // bins))
+    batches = min(max((1 << 20) // (drawn * bins), -(-64 // bins)), -(-4096 // bins))
     chosen = numbers(batches * drawn, "token budgets") % np.uint64(len(lengths))
     sums = lengths.astype(np.int64)[chosen].reshape(batches, drawn).sum(axis=1)
     return -(-sums // group)
 
 
 def _choose_sizes(totals: Array) -> list[int]:
-    """The fewest sizes, multiples of 64 (of 8 for small totals), with 5 % of padding on average.
+    """The fewest sizes, multiples of 64 (of 8 for small totals), with 5 % of padding on average, at most 16.
 
     Up to 4 where 1 % needs them: so few cost little to compile. Dynamic programming: of all choices of so
     many sizes, the one with the least padding.
     """
     sizes, padding = _padding_between(totals)
-    least = np.where(np.arange(len(sizes)) == 0, 0, np.inf)  # padding of the totals up to each size
-    steps: list[Array] = []
-    tokens = totals.sum()
-    while len(steps) < _MOST_BUDGETS:
-        if least[-1] <= (_PADDING if len(steps) >= _FEW_BUDGETS else _LITTLE_PADDING) * tokens:
+    least, chosen = padding[0], sizes[np.newaxis]  # of the totals up to each size; the sizes up to it
+    for count in range(1, 16):
+        if least[-1] <= (0.05 if count >= 4 else 0.01) * totals.sum():
             break
         sums = least[:, np.newaxis] + padding
-        steps.append(sums.argmin(axis=0))
-        least = sums.min(axis=0)
-    chosen = [len(sizes) - 1]
-    for step in reversed(steps):
-        chosen.append(int(step[chosen[-1]]))
-    return sorted({int(sizes[index]) for index in chosen} - {0})
+        least, chosen = sums.min(axis=0), np.vstack([chosen[:, sums.argmin(axis=0)], sizes])
+    found: list[int] = np.setdiff1d(chosen[:, -1], 0).tolist()
+    return found
 
 
 def _padding_between(totals: Array) -> tuple[Array, Array]:
-    """Sizes from 0 on, and the padding [i, j] of all totals above size i, up to j, in a budget of size j."""
+    """Sizes from 0 on, at most 256, and the padding [i, j] of all totals above size i, up to j, in size j."""
     step = 64 if totals.mean() >= 20 * 64 else 8
-    step = max(step, _round_up(math.ceil((totals.max() - totals.min()) / _MOST_SIZES), step))
+    step = max(step, _round_up(math.ceil((totals.max() - totals.min()) / 256), step))
     first = max(int(totals.min()) // step, 1) * step
     sizes = np.insert(np.arange(first, totals.max() + step, step), 0, 0)
     found = np.searchsorted(sizes, totals)

@@ -22,9 +22,6 @@ import numpy as np
 
 from bertdata.examples.columns import Array
 
-_GROUP_EXAMPLES = 1024  # enough for groups to have near equal tokens too
-_GROUP_MICRO_BATCHES = 8
-
 
 class Position(NamedTuple):
     """A point in the order: the epoch, from 0, and the examples of it that are consumed.
@@ -109,6 +106,7 @@ class _Epoch:
 
     def __init__(self, files: list[int], examples: list[int], totals: Array) -> None:
         self._files, self._ends = files, np.cumsum(examples)
+        self._firsts = self._ends - examples
         self._before = np.cumsum(totals) - totals
         self._turns = np.unique([0, *totals])[:-1]  # the first turn of each stretch
         has_more = totals > self._turns[:, np.newaxis]
@@ -126,18 +124,18 @@ class _Epoch:
         file_index = np.searchsorted(self._ends, place, side="right")
         for nth in np.unique(file_index):
             here = np.flatnonzero(file_index == nth)
-            start = self._ends[nth - 1] if nth else 0
-            yield self._files[nth], place[here] - start, here
+            yield self._files[nth], place[here] - self._firsts[nth], here
 
 
 def group_size(micro_batches: int, batch_size: int) -> int:
     """Neighbouring micro-batches that exchange examples: a divisor of their number in an update.
 
-    The smallest one that makes 8 micro-batches and 1024 examples. It bounds what a worker decodes: the
-    files of its group, however many workers there are. Measured, a core decodes 90,000 to 220,000 examples of
-    TFRecord a second, so the decoding for 8 GPUs takes each of their workers some 7 % of a core.
+    The smallest one that makes 8 micro-batches and 1024 examples, so that groups have near equal tokens too.
+    It bounds what a worker decodes: the files of its group, however many workers there are. Measured, a core
+    decodes 90,000 to 220,000 examples of TFRecord a second, so the decoding for 8 GPUs takes each of their
+    workers some 7 % of a core.
     """
-    least = min(micro_batches, max(_GROUP_MICRO_BATCHES, -(-_GROUP_EXAMPLES // batch_size)))
+    least = min(micro_batches, max(8, -(-1024 // batch_size)))
     return next(size for size in range(least, micro_batches + 1) if micro_batches % size == 0)
 
 
@@ -227,10 +225,8 @@ class Dealer:
         while True:
             found = list(order.find(position, offsets.ravel()))
             coming = order.find(position, offsets.ravel() + ahead)
-            positions = []
-            for _ in range(self.updates):
-                position = order.advance(position, update_rows)
-                positions.append(position)
+            positions = [order.advance(position, nth * update_rows) for nth in range(1, self.updates + 1)]
+            position = positions[-1]
             yield OwnRows(
                 parts=self._find_own(found, offsets.shape),
                 now=[part.file for part in found],
@@ -257,5 +253,5 @@ class Dealer:
         for part in found:
             targets = places[part.targets]
             kept = targets >= 0
-            chosen.append(FileRows(part.file, part.rows[kept], targets[kept], part.epoch))
+            chosen.append(part._replace(rows=part.rows[kept], targets=targets[kept]))
         return chosen

@@ -41,14 +41,12 @@ def cpu_attention(
 
     With dropout, torch's generator gives one seed a call, and the mask follows from it.
     """
-    scale = query.shape[-1] ** -0.5 if scale is None else scale
-    if not dropout:
-        from trainer.devices.fused_attention import attend_fused
+    scale, reach = query.shape[-1] ** -0.5 if scale is None else scale, reach or EVERY
+    if dropout:
+        return attend(query, key, value, ends, torch.randint(1 << 62, (1,)), dropout, scale, reach)
+    from trainer.devices.fused_attention import attend_fused
 
-        attended: Tensor = attend_fused(query, key, value, ends, scale, reach or EVERY)[0]
-    else:
-        seed = torch.randint(1 << 62, (1,))
-        attended = attend(query, key, value, ends, seed, dropout, scale, reach or EVERY)
+    attended: Tensor = attend_fused(query, key, value, ends, scale, reach)[0]
     return attended
 
 
@@ -107,12 +105,9 @@ def attend_backward(
     reach: int = EVERY,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of query, key and value. Softmax and dropout are computed again."""
-    outputs = [torch.empty(query.shape, dtype=query.dtype) for _ in range(3)]
-    give: Callable[[Tensor, Tensor], Tensor] = Tensor.copy_
-    if reach != EVERY:  # several blocks see a row
-        give = Tensor.add_
-        for output in outputs:
-            output.zero_()
+    # Where the reach is limited, several blocks see a row.
+    make, give = (torch.empty, Tensor.copy_) if reach == EVERY else (torch.zeros, Tensor.add_)
+    outputs = [make(query.shape, dtype=query.dtype) for _ in range(3)]
     draw = _dropout_factors(seed, dropout, query.dtype)
     with torch.autocast("cpu", enabled=False):
         for part, seen, mask in _chunks(query, ends, reach):

@@ -22,9 +22,6 @@ HOST = torch.device("cpu")
 HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 """The type of matrix products by precision; fp32 has no other type than the weights'."""
 
-_MOST_GRAPHS = 64
-"""Graphs of one module: one a token budget, for training and for evaluation."""
-
 
 class Device:
     """Base device: plain PyTorch. Subclasses override the parts that their hardware does in another way."""
@@ -85,8 +82,8 @@ class Device:
         if self.compiles:
             if not hasattr(learner, "compile"):
                 raise SettingsError(f"compile: torch {torch.__version__} cannot compile modules; 2.2 can")
-            # Beyond the limit, 8 by default, graphs of further token budgets would run uncompiled.
-            torch._dynamo.config.cache_size_limit = _MOST_GRAPHS
+            # A graph a token budget, for training and for evaluation; beyond the limit they run uncompiled.
+            torch._dynamo.config.cache_size_limit = 64
             learner.compile(mode=self.compile_mode, dynamic=False)
 
     def prepare(self, batch: Batch) -> Batch:

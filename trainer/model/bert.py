@@ -18,24 +18,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig
 from trainer.config.section import check
 from trainer.data.batches import Batch, FlatAttention
-from trainer.model.layers import (
-    ACTIVATIONS,
-    Carried,
-    Dense,
-    Embeddings,
-    Layer,
-    NormedDense,
-)
+from trainer.model.layers import ACTIVATIONS, Carried, Dense, Embeddings, Layer, NormedDense
 from trainer.registry import find
 
 PASSES = 3.0
 """Operations of forward and backward pass over those of the forward pass."""
-
 
 WORD_HEAD, PAIR_HEAD = "cls.predictions.", "cls.seq_relationship."
 """Beginnings of the names of the heads' weights: of masked words, of next sentence."""
@@ -51,9 +42,11 @@ class Bert(nn.Module):
     alone for the backward pass, which computes the rest again.
     """
 
+    embeddings_class: type[nn.Module] = Embeddings
+
     def __init__(self, config: ModelConfig, pools: bool = True) -> None:
         super().__init__()
-        self.embeddings: Any = self.new_embeddings(config)
+        self.embeddings: Any = self.embeddings_class(config)
         layers = (self.new_layer(config, number) for number in range(config.num_hidden_layers))
         self.encoder: Any = nn.ModuleDict({"layer": nn.ModuleList(layers)})
         self.pooler: Any = Dense(config.hidden_size, config.hidden_size) if pools else None
@@ -63,10 +56,6 @@ class Bert(nn.Module):
         self.attention: FlatAttention = attend_anywhere
         self.seeds: Callable[[int], None] | None = None
         self.recomputes = False
-
-    @staticmethod
-    def new_embeddings(config: ModelConfig) -> nn.Module:
-        return Embeddings(config)
 
     @staticmethod
     def new_layer(config: ModelConfig, number: int) -> nn.Module:
@@ -94,10 +83,8 @@ class Bert(nn.Module):
 
         SettingsError for a sequence that is too long.
         """
-        if (length := batch.most_tokens()) > self.longest:
-            raise SettingsError(
-                f"sequences of {length} ids, at most max_position_embeddings ({self.longest})"
-            )
+        length, longest = batch.most_tokens(), self.longest
+        check(length <= longest, f"sequences of {length} ids, at most max_position_embeddings ({longest})")
         if carried is None:
             if self.seeds is not None:
                 self.seeds(0)
@@ -127,10 +114,9 @@ class Bert(nn.Module):
         rows = self.embeddings(batch.input_ids.reshape(-1), types, batch.positions())
         if self.norm_first:
             rows = F.dropout(rows, self.dropout, self.training)
-            normed = self.embeddings.LayerNorm(rows)
-        else:
-            rows = normed = F.dropout(self.embeddings.LayerNorm(rows), self.dropout, self.training)
-        return Carried(rows, normed)
+            return Carried(rows, self.embeddings.LayerNorm(rows))
+        rows = F.dropout(self.embeddings.LayerNorm(rows), self.dropout, self.training)
+        return Carried(rows, rows)
 
     def draw(self, values: Tensor, path: str, config: ModelConfig) -> None:
         """Draw first values: of a product's weight or an embedding, of the model that has this encoder."""
@@ -175,12 +161,10 @@ class HeadedBert(nn.Module):
     """An encoder, named ``bert``, to which a task adds its heads.
 
     Its forward pass takes a batch, and what the layer before the first one hands on (``Bert.forward``).
-    ties_words: it has the masked-word head, which uses the word embeddings. pairs: it has the next-sentence
-    head.
+    ties_words: it has the masked-word head, which uses the word embeddings.
     """
 
     ties_words = False
-    pairs = False
 
     def __init__(self, config: ModelConfig, pools: bool = True) -> None:
         super().__init__()
@@ -253,9 +237,10 @@ class Predictions(nn.Module):
 
 
 class BertForMaskedLM(HeadedBert):
-    """The encoder with the masked-word head, and random weights. It has no pooler."""
+    """The encoder with the masked-word head, and random weights. Without the other head, it has no pooler."""
 
     ties_words = True
+    pairs = False  # it has the next-sentence head
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config, pools=self.pairs)
@@ -266,17 +251,16 @@ class BertForMaskedLM(HeadedBert):
 
     def forward(self, batch: Batch, carried: Carried | None = None) -> Logits:
         """Logits of all masked slots, used or not, and of all next-sentence pairs, where they are learned."""
-        if self.pairs:
-            return self._logits(batch, *self.bert(batch, carried))
-        return self._logits(batch, self.bert.encode(batch, carried).normed)
+        if not self.pairs:
+            return Logits(self.guess_words(batch, self.bert.encode(batch, carried).normed), None)
+        rows, pooled = self.bert(batch, carried)
+        return Logits(self.guess_words(batch, rows), self.cls.seq_relationship(pooled))
 
-    def _logits(self, batch: Batch, rows: Tensor, pooled: Tensor | None = None) -> Logits:
-        """The heads' output from the vectors of all tokens, and of sequences where their head is there."""
-        masked = rows.index_select(0, batch.masked())
-        return Logits(
-            masked_lm=self.cls.predictions(masked, self.bert.embeddings.word_embeddings.weight),
-            next_sentence=None if pooled is None else self.cls.seq_relationship(pooled),
-        )
+    def guess_words(self, batch: Batch, rows: Tensor) -> Tensor:
+        """The logits of the masked slots, from the vectors of all tokens."""
+        words = self.bert.embeddings.word_embeddings.weight
+        logits: Tensor = self.cls.predictions(rows.index_select(0, batch.masked()), words)
+        return logits
 
 
 class BertForPreTraining(BertForMaskedLM):

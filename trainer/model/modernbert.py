@@ -115,13 +115,11 @@ class WordEmbeddings(nn.Module):
 class ModernBert(Bert):
     """The encoder: from ids to a vector for each token. Tasks pool them as they need."""
 
+    embeddings_class = WordEmbeddings
+
     def __init__(self, config: ModernBertConfig, pools: bool = False) -> None:
         super().__init__(config, pools=False)
         self.rotary = config
-
-    @staticmethod
-    def new_embeddings(config: ModelConfig) -> nn.Module:
-        return WordEmbeddings(_own(config))
 
     @staticmethod
     def new_layer(config: ModelConfig, number: int) -> nn.Module:

@@ -53,8 +53,7 @@ class MaskedWords(Task):
         return cls(row_losses)
 
     def outcome(self, model: Any, batch: Batch) -> Outcome:
-        loss, sums = words_loss(model(batch), batch, self._row_losses)
-        return Outcome(loss, torch.stack(sums))
+        return pretraining_loss(model(batch), batch, self._row_losses)
 
     def survey(self, data: OpenedDataset) -> dict[str, Any]:
         from bertdata.dataset.label_counts import survey_labels
@@ -76,9 +75,6 @@ class Pretraining(MaskedWords):
     model_class = BertForPreTraining
     metrics = ("mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy")
     columns = columns_of(metrics, "next_sentence")
-
-    def outcome(self, model: Any, batch: Batch) -> Outcome:
-        return pretraining_loss(model(batch), batch, self._row_losses)
 
     def check_head(self, missing: Sequence[str], path: str) -> None:
         """DataError for weights that were trained on masked words alone, but not for an encoder."""
@@ -124,17 +120,18 @@ class _RowCrossEntropy(torch.autograd.Function):
 
 
 def pretraining_loss(logits: Logits, batch: Batch, row_losses: RowLosses = cross_entropy) -> Outcome:
-    """The loss and the sums of Pretraining.metrics.
+    """The loss and the sums of Pretraining.metrics, or of MaskedWords' where the model has no other head.
 
     A sequence with a negative label (a padding row) is left out of both. Without any masked word, or any
     sequence, that part of the loss is 0.
     """
-    assert logits.next_sentence is not None
-    labels = batch.next_sentence_labels.reshape(-1).long()
-    of_words, words_sums = words_loss(logits, batch, row_losses)
-    pairs = row_losses(logits.next_sentence, labels.clamp(min=0))
-    of_pairs, pairs_sums = mean_and_sums(*pairs, labels >= 0)
-    return Outcome(of_words + of_pairs, torch.stack([*words_sums, *pairs_sums]))
+    loss, sums = words_loss(logits, batch, row_losses)
+    if logits.next_sentence is not None:
+        labels = batch.next_sentence_labels.reshape(-1).long()
+        pairs = row_losses(logits.next_sentence, labels.clamp(min=0))
+        of_pairs, pairs_sums = mean_and_sums(*pairs, labels >= 0)
+        loss, sums = loss + of_pairs, [*sums, *pairs_sums]
+    return Outcome(loss, torch.stack(sums))
 
 
 def words_loss(logits: Logits, batch: Batch, row_losses: RowLosses) -> tuple[Tensor, list[Tensor]]:

@@ -223,12 +223,6 @@ class Strategy:
         for key, moment in moments.items():
             kind, _, name = key.partition("/")
             states[weights[name]][kind] = moment
-        for group in self.step.optimiser.param_groups:
-            if "step" in group:  # our LAMB counts once a group, PyTorch's AdamW once a tensor
-                group["step"] = applied
-            elif "betas" in group:
-                for weight in group["params"]:
-                    states[weight]["step"] = torch.tensor(float(applied))
 
     def check_accumulation(self, accumulation: int) -> None:
         """SettingsError where so few micro-batches of an update cannot be trained with."""

@@ -125,11 +125,11 @@ def test_an_incomplete_checkpoint_of_the_same_number_is_replaced(tmp_path, name)
 def test_an_interrupted_save_leaves_no_checkpoint(tmp_path, monkeypatch):
     save(tmp_path, 1)
 
-    def interrupted(tensors, path):
-        path.write_bytes(b"half")
+    def interrupted(file, tensors):
+        file.write(b"half")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(writing, "save_file", interrupted)
+    monkeypatch.setattr(writing, "write_safetensors", interrupted)
     monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)  # as after kill -9
     with pytest.raises(KeyboardInterrupt):
         save(tmp_path, 2)
@@ -141,10 +141,10 @@ def test_an_interrupted_save_leaves_no_checkpoint(tmp_path, monkeypatch):
 
 
 def test_a_full_disk_is_one_error_and_no_checkpoint(tmp_path, monkeypatch):
-    def full(tensors, path):
+    def full(file, tensors):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(writing, "save_file", full)
+    monkeypatch.setattr(writing, "write_safetensors", full)
     with pytest.raises(StorageError, match="step-00000003: cannot be written: .*No space left"):
         save(tmp_path)
     assert list((tmp_path / "checkpoints").iterdir()) == []

@@ -29,16 +29,16 @@ class HeldDisk:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
         self.begun, self.release = threading.Event(), threading.Event()
-        self._step, self._save = step, writing.save_file
+        self._step, self._save = step, writing.write_safetensors
         self.was_released_in_time = True
         self._monkeypatch = monkeypatch
-        monkeypatch.setattr(writing, "save_file", self)
+        monkeypatch.setattr(writing, "write_safetensors", self)
 
-    def __call__(self, tensors, path):
-        if f"step-{self._step:08d}" in str(path) and not self.begun.is_set():
+    def __call__(self, file, tensors):
+        if f"step-{self._step:08d}" in str(file.name) and not self.begun.is_set():
             self.begun.set()
             self.was_released_in_time = self.release.wait(SECONDS)
-        self._save(tensors, path)
+        self._save(file, tensors)
 
     def release_when_waited_for(self, look=lambda: None) -> None:
         """Release the write as soon as the run waits for it, after a look at the directory."""
@@ -141,12 +141,12 @@ def test_two_machines_on_one_file_system_write_the_same_checkpoints(training_set
 
 
 def test_a_failed_write_stops_the_run_and_names_the_file(trainer, training_set, tmp_path, monkeypatch):
-    save_file, failed = writing.save_file, threading.Event()
+    write, failed = writing.write_safetensors, threading.Event()
 
-    def full(tensors, path):
-        if "step-00000002" in str(path):
+    def full(file, tensors):
+        if "step-00000002" in str(file.name):
             raise OSError(28, "No space left on device")
-        save_file(tensors, path)
+        write(file, tensors)
 
     run = CheckpointWriter._run
 
@@ -154,7 +154,7 @@ def test_a_failed_write_stops_the_run_and_names_the_file(trainer, training_set, 
         run(self, write)
         failed.set()
 
-    monkeypatch.setattr(writing, "save_file", full)
+    monkeypatch.setattr(writing, "write_safetensors", full)
     monkeypatch.setattr(CheckpointWriter, "_run", noted)
     before_update(monkeypatch, 4, lambda: failed.wait(SECONDS))
     outcome = trainer(*words(training_set, tmp_path, "--checkpoint-every=2", "--keep-checkpoints=1"))

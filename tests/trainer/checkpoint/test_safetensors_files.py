@@ -19,7 +19,7 @@ from trainer.checkpoint.safetensors_files import (
     write_rows,
 )
 from trainer.checkpoint.stored import StoredTensor
-from trainer.checkpoint.writing import save_file
+from trainer.checkpoint.writing import write_safetensors
 
 TENSORS = {
     "matrix": torch.arange(35.0).view(7, 5),
@@ -65,7 +65,8 @@ def test_rows_of_the_librarys_files_are_read_in_place(tmp_path):
 
 def test_a_whole_file_is_written_one_tensor_after_the_other(tmp_path):
     stored = {name: StoredTensor.of(tensor) for name, tensor in TENSORS.items()}
-    save_file({**stored, "matrix": TENSORS["matrix"].t()}, tmp_path / "one.safetensors")
+    with (tmp_path / "one.safetensors").open("wb") as file:
+        write_safetensors(file, {**stored, "matrix": TENSORS["matrix"].t()})
     found = load_file(tmp_path / "one.safetensors")
     assert same(found.pop("matrix"), TENSORS["matrix"].t().contiguous())
     assert all(same(tensor, TENSORS[name]) for name, tensor in found.items())

@@ -115,10 +115,10 @@ class BertForSpanBoundaries(BertForMaskedLM):
     def forward(self, batch: Batch, carried: Carried | None = None) -> SpanLogits:
         """Logits of all masked slots, used or not, by both heads."""
         rows = self.bert.encode(batch, carried).normed
-        of_words, slots = self._logits(batch, rows), span_slots(batch)
+        slots = span_slots(batch)
         words = self.bert.embeddings.word_embeddings.weight
         return SpanLogits(
-            masked_lm=of_words.masked_lm,
+            masked_lm=self.guess_words(batch, rows),
             next_sentence=None,
             boundary=self.cls.predictions.logits(self.boundary(rows, slots), words),
             boundary_weights=slots.weights,

@@ -46,7 +46,7 @@ class SteppingDevice(Device):
 class DeviceStep(WeightStep):
     """Clipping by the device, then the optimiser's ``step``. No update is skipped."""
 
-    applied = 0
+    _made = 0
 
     def __init__(
         self, config: Config, device: SteppingDevice, preset: Preset, groups: list[dict[str, Any]]
@@ -63,5 +63,19 @@ class DeviceStep(WeightStep):
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.step()
-        self.applied += 1
+        self._made += 1
         self._device.after_step()
+
+    @property
+    def applied(self) -> int:
+        return self._made
+
+    @applied.setter
+    def applied(self, count: int) -> None:
+        self._made = count
+        for group in self.optimiser.param_groups:
+            if "step" in group:  # our LAMB counts once a group, PyTorch's AdamW once a tensor
+                group["step"] = count
+            elif "betas" in group:
+                for weight in group["params"]:
+                    self.optimiser.state[weight]["step"] = torch.tensor(float(count))

@@ -1,6 +1,6 @@
 """The parts of the model that a plan divides: embeddings, a layer, pooler and heads, each to be run alone."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,9 +15,9 @@ from trainer.devices.counting import host_attention
 from trainer.devices.window_blocks import scored_pairs
 from trainer.extensions.splitting.plan.plan import BOTH, SMALL, WORDS, Plan
 from trainer.extensions.splitting.plan.request import PlanRequest
-from trainer.model.bert import Logits, Predictions
+from trainer.model.bert import BertForMaskedLM, Logits, Predictions
 from trainer.model.layers import Dense
-from trainer.model.pretraining import cross_entropy, pretraining_loss, words_loss
+from trainer.model.pretraining import pretraining_loss
 from trainer.model.task import find_kind
 from trainer.registry import find
 
@@ -79,7 +79,7 @@ class EmbeddingsPart(ModelPart):
 
     def __init__(self, config: ModelConfig, shape: Shape) -> None:
         super().__init__(config, shape)
-        self.embeddings: Any = find("encoder", config.model_type).new_embeddings(config)
+        self.embeddings: Any = find("encoder", config.model_type).embeddings_class(config)
         self._config = config
         tokens = torch.arange(shape.rows * shape.length, dtype=torch.int32)
         self._words = tokens % config.vocab_size  # as good as all different: repeated rows are in a cache
@@ -156,10 +156,8 @@ class HeadsPart(ModelPart):
             return (self.small(normed).float().logsumexp(-1).mean(),)
         if self.pooler is not None:
             pooled = torch.tanh(self.pooler.dense(normed.index_select(0, self._first)))
-        logits = Logits(self.predictions(normed.index_select(0, self._masked), self.words), None)
-        if pooled is None:
-            return (words_loss(logits, self._batch, cross_entropy)[0],)
-        logits = replace(logits, next_sentence=self.small(pooled))
+        of_words = self.predictions(normed.index_select(0, self._masked), self.words)
+        logits = Logits(of_words, None if pooled is None else self.small(pooled))
         return (pretraining_loss(logits, self._batch).loss,)
 
 
@@ -187,7 +185,7 @@ def part_names(config: ModelConfig) -> tuple[str, ...]:
 def head_of(task: str) -> str:
     """The head of the task's models, as a plan has it."""
     model = find_kind(task).model_class
-    if not model.ties_words:
+    if not issubclass(model, BertForMaskedLM):
         return SMALL
     return BOTH if model.pairs else WORDS
 
