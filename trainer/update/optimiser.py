@@ -264,7 +264,7 @@ class WeightStep:
         self._applied.fill_(count)
 
     def tell_skipped(self, updates: int) -> str:
-        """The words that tell how many of the last updates were skipped, as a gradient was not finite: "" for none.
+        """The number of the last updates that were skipped for a gradient, in words: "" for none.
 
         Waits for the device. NotFiniteError names the update at which the training diverged, on every worker.
         """
