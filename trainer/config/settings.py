@@ -208,11 +208,6 @@ class Config:
         return self.model.settings() | {name: value for name, value in own.items() if value is not None}
 
     @property
-    def sums_micro_batches(self) -> bool:
-        """True if the gradients of a replica's micro-batches are added up, not averaged."""
-        return bool(self.keys[DEVICE_OPTIONS].get("reduction_type") == "sum")
-
-    @property
     def schedule_name(self) -> str:
         """The name of the learning-rate schedule, by default the optimiser's usual one."""
         return self.schedule.lr_schedule or str(find("preset", self.update.optimiser).schedule)

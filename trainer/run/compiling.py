@@ -3,11 +3,13 @@
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from typing import TypeVar
 
 from trainer.data.batches import Batch
 from trainer.data.loader import Update
 from trainer.run.training import PlannedUpdates, Training
+from trainer.update.strategy import Strategy, UpdateNumber
 
 Made = TypeVar("Made")
 
@@ -43,10 +45,24 @@ def compile_shapes(training: Training, planned: PlannedUpdates) -> Training:
     if not updates:
         with closing(planned.loader(form, training.state)) as loader:
             updates = [[next(loader).batches for _ in range(runtime.device.updates_per_call)]]
+    compile_own = getattr(training.strategy, "compile", None)  # of strategies whose device makes programs
     for micro_batches in updates:
-        training.strategy.compile(micro_batches, training.state.update_number)
+        (compile_own or partial(compile_by_updates, training.strategy))(
+            micro_batches, training.state.update_number
+        )
     kind = "packed rows" if planned.examples_per_row > 1 else "examples"
     shapes = f"micro-batches of {planned.batch_size} {kind}, {form.describe()}"
     runtime.log(f"compiled for {runtime.device.describe()}, {shapes}; nothing was trained")
     training.is_over = True
     return training
+
+
+def compile_by_updates(strategy: Strategy, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
+    """Compile for the shapes of these updates. The weights must not be used afterwards.
+
+    Updates are made at rate 0. Those after the first have moments, and may need graphs of their own.
+    """
+    device = strategy.worker.device
+    for _ in range(device.updates_to_compile):
+        (values,) = strategy.update(updates, 0.0, first)
+    device.to_host(values)  # waits until everything has run

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 
 from bertdata.errors import SettingsError
 from bertdata.io import storage
@@ -12,11 +11,10 @@ from bertdata.io.directory_lock import lock_directory
 from trainer.config.settings import Config
 from trainer.data.examples import find_rows
 from trainer.data.opening import data_warnings, describe_phase, for_training, open_configured, training_paths
-from trainer.devices.device import find_device, on_device
+from trainer.devices.device import on_device
 from trainer.run.path_check import require_paths
 from trainer.run.phase import train_phase
 from trainer.run.runtime import Runtime, begin
-from trainer.run.training import Training, last_update
 
 
 def pretrain(phases: Sequence[Config]) -> None:
@@ -68,27 +66,13 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
         find_rows(config, data)  # fails here, not after the first phase
         held_out = config.data.eval_data and runtime.task.open(config, config.data.eval_data, held_out=True)
         about.append(describe_phase(config, data, held_out or None))
-    skips_first = False
     if len(phases) > 1:
-        from trainer.run.start_point import is_phase_over
+        from trainer.run.two_phases import train_both
 
-        skips_first = runtime.on_rank_0(partial(is_phase_over, phases[0]))
-        for config in [] if skips_first else phases[1:]:  # they start at update 0
-            runtime.device.check_updates(last_update(config, 0))
-    for line in dict.fromkeys([*(config.reports.description for config in phases), *about[skips_first:]]):
-        if line:
-            runtime.log(line)
-    training: Training | None = None
-    for config, data in list(zip(phases, datasets, strict=True))[skips_first:]:
-        if training:
-            training.strategy.release()
-            training.runtime.device.release()
-        if config is not phases[0]:
-            config = config if skips_first else config.changed(resume_step=None, resume_from=None)
-            runtime = replace(runtime, config=config, device=find_device(config, runtime.workers.local_rank))
-        training = train_phase(runtime, data)
-        if not training.is_over:
-            break
+        return train_both(runtime, phases, datasets, about)
+    for line in filter(None, (phases[0].reports.description, *about)):
+        runtime.log(line)
+    train_phase(runtime, datasets[0])
 
 
 def find_warnings(config: Config) -> list[str]:

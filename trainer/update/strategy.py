@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from trainer.collectives.collective import Collective
-from trainer.config.settings import Config
+from trainer.config.settings import DEVICE_OPTIONS, Config
 from trainer.data.batches import Batch
 from trainer.data.order import numbers
 from trainer.devices.device import HOST, Device
@@ -100,7 +100,8 @@ def loss_divisor(config: Config, count: int, workers: int) -> float:
     The workers' sums of gradients are averaged afterwards. Where micro-batches are added up, replicas says
     over how many workers; there may be another number, as one may do the work of several.
     """
-    return (config.update.replicas or workers) / workers if config.sums_micro_batches else count
+    is_sum = config.keys[DEVICE_OPTIONS].get("reduction_type") == "sum"
+    return (config.update.replicas or workers) / workers if is_sum else count
 
 
 class Learner(nn.Module):
@@ -193,15 +194,6 @@ class Strategy:
         """Add the gradients of a micro-batch's loss, over the divisor, to those of the weights."""
         self.step.scale.scale(loss / divisor).backward()  # type: ignore[no-untyped-call]
         self.worker.device.after_backward()
-
-    def compile(self, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
-        """Compile for the shapes of these updates. The weights must not be used afterwards.
-
-        Updates are made at rate 0. Those after the first have moments, and may need graphs of their own.
-        """
-        for _ in range(self.worker.device.updates_to_compile):
-            (values,) = self.update(updates, 0.0, first)
-        self.worker.device.to_host(values)  # waits until everything has run
 
     def fetch(self) -> None:
         """Copy the newest weights into the model's parameters, where the device keeps them elsewhere."""

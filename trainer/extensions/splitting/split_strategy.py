@@ -75,9 +75,6 @@ class SplitStrategy(Strategy):
         for group in self.optimiser.param_groups:
             group["step"] = applied
 
-    def compile(self, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
-        raise AssertionError("a split model is not compiled")
-
     def moments(self) -> dict[str, Tensor]:
         raise AssertionError("no worker has all moments of a split model")
 

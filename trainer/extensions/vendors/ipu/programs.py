@@ -44,7 +44,9 @@ class ModelWithLoss(nn.Module):
         self._task = worker.task
         there = worker.workers.size * worker.device.replicas
         update = worker.config.update
-        self._divisor = (update.replicas or there) if worker.config.sums_micro_batches else 1
+        self._divisor = (
+            (update.replicas or there) if worker.config.section(IpuSection).reduction_type == "sum" else 1
+        )
         self._identity_loss = poptorch.identity_loss
 
     def forward(self, *tensors: Tensor) -> Any:

@@ -1,0 +1,36 @@
+"""Phases 1 and 2 of pre-training in one run."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from bertdata.dataset.reader import OpenedDataset
+from trainer.config.settings import Config
+from trainer.devices.device import find_device
+from trainer.run.phase import train_phase
+from trainer.run.runtime import Runtime
+from trainer.run.start_point import is_phase_over
+from trainer.run.training import Training, last_update
+
+
+def train_both(
+    runtime: Runtime, phases: Sequence[Config], datasets: Sequence[OpenedDataset], about: Sequence[str]
+) -> None:
+    """Train phase 1 unless it is over, and phase 2 unless phase 1 ends early. about: a line about each."""
+    skips_first = runtime.on_rank_0(partial(is_phase_over, phases[0]))
+    for config in [] if skips_first else phases[1:]:  # they start at update 0
+        runtime.device.check_updates(last_update(config, 0))
+    for line in dict.fromkeys([*(config.reports.description for config in phases), *about[skips_first:]]):
+        if line:
+            runtime.log(line)
+    training: Training | None = None
+    for config, data in list(zip(phases, datasets, strict=True))[skips_first:]:
+        if training:
+            training.strategy.release()
+            training.runtime.device.release()
+        if config is not phases[0]:
+            config = config if skips_first else config.changed(resume_step=None, resume_from=None)
+            runtime = replace(runtime, config=config, device=find_device(config, runtime.workers.local_rank))
+        training = train_phase(runtime, data)
+        if not training.is_over:
+            break
