@@ -23,7 +23,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from benchmarks import corpus, measure
 from benchmarks.training import cpu_seconds
 from bertdata.dataset.reader import OpenedDataset, open_dataset
-from trainer.checkpoint.state import State
+from trainer.checkpoint.checkpoint import State
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, make_form
@@ -70,7 +70,7 @@ Loss = Callable[[transformers.ModernBertForMaskedLM, RowBatch], Tensor]
 def ours(data: OpenedDataset) -> Callable[[Batch], object]:
     """An update of the trainer."""
     config = Config.of(optimiser=OPTIMISER, batch_size=BATCH)
-    runtime = begin(config).learning(data)
+    runtime = begin(config).changed(config, data)
     fresh = State(
         step=0, seed=1, open_files=1, optimiser=OPTIMISER, model=SHAPE.as_json(), config=config.as_json()
     )

@@ -17,7 +17,7 @@ import transformers
 
 from benchmarks import corpus, measure
 from bertdata.dataset.reader import open_dataset
-from trainer.checkpoint.state import State
+from trainer.checkpoint.checkpoint import State
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, make_form

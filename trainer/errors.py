@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bertdata.errors import BertDataError, DataError, MissingExtraError, install_extra
+from bertdata.errors import BertDataError, MissingExtraError, install_extra
 
 
 class TrainerError(BertDataError):
@@ -28,10 +28,6 @@ class ReportedError(TrainerError):
     def __init__(self, exit_status: int) -> None:
         super().__init__()
         self.exit_status = exit_status
-
-
-class CheckpointError(DataError):
-    """A checkpoint is damaged or belongs to another run. The message names the file."""
 
 
 _OWN = ("bertdata", "schemas", "trainer")

@@ -14,8 +14,8 @@ import transformers
 from benchmarks.fine_tuning.peer import make_model, make_trainer
 from benchmarks.fine_tuning.task import BenchmarkTask, TaskData
 from bertdata.dataset.reader import OpenedDataset, open_dataset
+from trainer.checkpoint.checkpoint import new_state
 from trainer.checkpoint.source import open_checkpoint
-from trainer.checkpoint.state import new_state
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, make_form
 from trainer.data.examples import Rows

@@ -49,7 +49,7 @@ def measure(figures: Figures, sizes: Sizes, phase: str, masked_only: bool, divid
     accumulation = sizes.accumulation * divide
     config = config.changed(batch_size=size)
     data = phase_data(config, sizes.phases[phase].fill)
-    runtime = begin(config).learning(data)
+    runtime = begin(config).changed(config, data)
     shape = find_model_config(runtime.config, data)
     drawn = draw(data, runtime, size, accumulation, WARM_UP + sizes.updates)
     make = Peer(runtime, peer_model(shape, masked_only), masked_only)

@@ -14,7 +14,7 @@ from benchmarks.gpu.kernels import KINDS, times_by_kind
 from benchmarks.gpu.sizes import Sizes
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import DEFAULT_OBJECTIVE, ShardLayout
-from trainer.checkpoint.state import new_state
+from trainer.checkpoint.checkpoint import new_state
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, make_form
@@ -66,7 +66,7 @@ def updates(
     accumulation = sizes.accumulation * divide
     config = config.changed(batch_size=size)
     data = phase_data(config, sizes.phases[phase].fill)
-    runtime = begin(config).learning(data)
+    runtime = begin(config).changed(config, data)
     shape = find_model_config(config, data)
     training = Training(runtime, make_model(runtime, shape), new_state(config, shape, data.digest))
     drawn = draw(data, runtime, size, accumulation, WARM_UP + sizes.updates + 1)

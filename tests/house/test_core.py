@@ -12,8 +12,8 @@ from trainer.registry.extensions import NAMES
 from trainer.run.usage import COMMANDS
 
 SOURCES = read_sources(ROOT)
-MOST_FILES = 48
-MOST_LINES = 6_071
+MOST_FILES = 47
+MOST_LINES = 6_000
 NEEDED = {
     "finetuning": ("finetune", "--task=mrpc"),
     "formats": ("convert", "a", "b"),
@@ -101,7 +101,7 @@ def test_a_run_imports_an_extension_only_where_its_keys_ask_for_one(training_set
 
 
 def test_a_plain_run_imports_no_more_than_now(runs):
-    """The aim is 60 files and 6,000 lines. Lower both numbers whenever the core becomes smaller."""
+    """The bar is 60 files and 6,000 lines. Lower both numbers whenever the core becomes smaller."""
     assert runs["plain"].status == 0, runs["plain"].errors
     modules = [name for name in runs["plain"].modules if name != "torch"]
     assert [name for name in modules if name.startswith(EXTENSIONS)] == []

@@ -21,8 +21,8 @@ import torch
 
 from tests.support.flat import examples_of
 from trainer.__main__ import main
-from trainer.checkpoint import writing
-from trainer.checkpoint.state import find_checkpoints
+from trainer.checkpoint import checkpoint as checkpoints
+from trainer.checkpoint.checkpoint import find_checkpoints
 from trainer.collectives.collective import Collective
 from trainer.collectives.launchers import find_rank
 from trainer.data.batches import Batch
@@ -45,7 +45,7 @@ def update_with_accidents(self: Training, updates: Sequence[Update]) -> list[tor
             self.model.register_forward_pre_hook(TermInMicroBatch(self, accident))
     elif [rank, number] == [accident.get("rank"), accident.get("update")]:
         if accident["what"] == "full":
-            writing.write_safetensors = no_space
+            checkpoints.write_safetensors = no_space
         elif accident["what"] == "nan":
             next(self.model.parameters()).data.fill_(float("nan"))  # on this worker alone
         else:

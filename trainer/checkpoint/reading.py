@@ -12,7 +12,7 @@ from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io.file_check import file_md5
 from bertdata.io.json_text import parse_json_text
 from schemas import load_schema
-from trainer.checkpoint.state import (
+from trainer.checkpoint.checkpoint import (
     FORMAT,
     STATE,
     WEIGHTS,
@@ -21,9 +21,9 @@ from trainer.checkpoint.state import (
     find_checkpoints,
     md5_of_state,
 )
+from trainer.checkpoint.stored import CheckpointError
 from trainer.config.model import ModelConfig
 from trainer.config.settings import properties
-from trainer.errors import CheckpointError
 
 
 def choose_checkpoint(output_dir: str, number: int | None = None) -> Path:

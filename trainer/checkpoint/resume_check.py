@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from bertdata.errors import SettingsError
-from trainer.checkpoint.state import State
+from trainer.checkpoint.checkpoint import State
+from trainer.checkpoint.stored import CheckpointError
 from trainer.config.settings import Config, properties, section_keys
-from trainer.errors import CheckpointError
 
 CHANGEABLE = (
     *("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"),

@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 from bertdata.errors import SettingsError
+from trainer.checkpoint.checkpoint import MOMENTS, STATE, WEIGHTS, State, find_checkpoints
 from trainer.checkpoint.filling import fill_model
 from trainer.checkpoint.reading import check_file, choose_checkpoint, read_state, tensor_files
 from trainer.checkpoint.safetensors_files import read_safetensors
-from trainer.checkpoint.state import MOMENTS, STATE, WEIGHTS, State, find_checkpoints
 from trainer.checkpoint.stored import MEAN, SQUARE, Checkpoint, StoredTensor
 from trainer.config.model import ModelConfig
 from trainer.model.bert import HeadedBert

@@ -152,9 +152,6 @@ _AFTER_METRICS = {
 }
 """The key of a row for each of Graphcore's columns of training.csv, around those of the task's metrics."""
 
-_BEFORE_RESULTS = ("step", "trained", "examples")
-"""The columns of evaluation.csv before the task's results."""
-
 
 class Tables(Logger):
     """Graphcore's training.csv and evaluation.csv.
@@ -167,7 +164,7 @@ class Tables(Logger):
         self._folder = folder
         self._training = {**_BEFORE_METRICS, **columns.training, **_AFTER_METRICS}
         self._training |= {name: name for name in MEASURES}
-        self._evaluation = (*_BEFORE_RESULTS, *columns.evaluation)
+        self._evaluation = ("step", "trained", "examples", *columns.evaluation)
         _begin_table(folder / "training.csv", self._training, resume_step)
         _begin_table(folder / "evaluation.csv", self._evaluation, resume_step)
 

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
-Clock = Callable[[], float]
 Values = dict[str, Any]
 
 MEASURES = (
@@ -84,7 +83,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         log_every: int = 1,
         devices: int = 1,
         peak: float | None = None,
-        clock: Clock = time.time,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         """devices: of the run. peak: operations a second that each could make at most, if it is known."""
         self._loggers, self._log_every, self._clock = loggers, log_every, clock

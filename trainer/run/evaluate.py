@@ -12,14 +12,14 @@ from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import open_dataset
 from bertdata.errors import BertDataError
 from bertdata.io import storage
+from trainer.checkpoint.checkpoint import STATE, find_checkpoints
 from trainer.checkpoint.reading import choose_checkpoint, read_state
 from trainer.checkpoint.source import find_own, open_checkpoint, read_weights_into
-from trainer.checkpoint.state import STATE, find_checkpoints
+from trainer.checkpoint.stored import CheckpointError
 from trainer.config.flags import make_config
 from trainer.config.run_options import StartSection
 from trainer.config.settings import Config
 from trainer.config.task_names import task_flags
-from trainer.errors import CheckpointError
 from trainer.model.bert import HeadedBert
 from trainer.registry import find
 from trainer.registry.extensions import FINE_TUNED
@@ -101,7 +101,8 @@ def evaluate_checkpoints(
     config = runtime.config
     if not config.is_finetuning:
         paths = split_paths(str(config.data.eval_data))
-        runtime = runtime.learning(open_dataset(paths, unverified=config.data.unverified, split="test"))
+        data = open_dataset(paths, unverified=config.data.unverified, split="test")
+        runtime = runtime.changed(config, data)
     loggers = list[Logger]()
     if runtime.workers.rank == 0:
         folder = Path(str(config.run.output_dir).removeprefix("file://"))

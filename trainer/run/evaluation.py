@@ -8,7 +8,7 @@ import torch
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.io import storage
-from trainer.checkpoint.state import State
+from trainer.checkpoint.checkpoint import State
 from trainer.config.run_options import EvaluationSection
 from trainer.data.evaluation import evaluation_batches, make_evaluation_form
 from trainer.errors import StopRequested

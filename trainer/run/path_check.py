@@ -28,15 +28,13 @@ def check_paths(phases: Sequence[Config]) -> None:
         return
     if phases[0].run.do_train and not phases[0].is_finetuning:
         require_paths(phases)
-
     for config in phases:
         train_data = None if config.data.generated_data else config.data.train_data
         for paths in filter(None, (train_data, config.data.eval_data)):
             for path in split_paths(paths):
                 if not storage.is_remote(path) and not storage.is_directory(path):
                     storage.expand([path])
-    first = phases[0]
-    output_dir = first.run.output_dir
+    first, output_dir = phases[0], phases[0].run.output_dir
     if output_dir is not None and not first.run.compile_only and not storage.is_remote(output_dir):
         _check_output(output_dir, first)
 

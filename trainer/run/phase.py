@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from bertdata.dataset.label_counts import tell_guess
 from bertdata.dataset.reader import OpenedDataset
-from trainer.checkpoint.state import new_state
-from trainer.checkpoint.writing import clean_up
+from trainer.checkpoint.checkpoint import clean_up, new_state
 from trainer.collectives.collective import stop_signals
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config

@@ -49,7 +49,7 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
     """Train the phases that are not over yet, until one ends early."""
     runtime.log("opening the data")
     opened = [open_configured(config, training_paths(config)) for config in phases]
-    runtime = runtime.learning(*opened)
+    runtime = runtime.changed(runtime.config, *opened)
     if any(config.counts_updates for config in phases):
         from trainer.run.epochs import count_updates
 
@@ -57,7 +57,12 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
     datasets = [for_training(config, data) for config, data in zip(phases, opened, strict=True)]
     runtime = replace(runtime, config=phases[0])
     if runtime.workers.rank == 0:
-        for warning in dict.fromkeys(warning for config in phases for warning in find_warnings(config)):
+        warnings = [one for config in phases for one in data_warnings(config, training_paths(config))]
+        if any(config.data.eval_data for config in phases):
+            from trainer.run.evaluation_warnings import warnings_of_training
+
+            warnings += [one for config in phases for one in warnings_of_training(config)]
+        for warning in dict.fromkeys(warnings):
             runtime.log(f"warning: {warning}")
     about = list[str]()
     for config, data in zip(phases, datasets, strict=True):
@@ -73,13 +78,3 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
     for line in filter(None, (phases[0].reports.description, *about)):
         runtime.log(line)
     train_phase(runtime, datasets[0])
-
-
-def find_warnings(config: Config) -> list[str]:
-    """Warnings about the training data, and about the evaluation data if there are any."""
-    found = data_warnings(config, training_paths(config))
-    if config.data.eval_data is None:
-        return found
-    from trainer.run.evaluation_warnings import warnings_of_training
-
-    return found + warnings_of_training(config)

@@ -61,14 +61,11 @@ class Runtime:
             if idle := idle_keys(config, config.run.device, idle_here):
                 self.log(f"accepted, without effect on device {config.run.device}: {', '.join(idle)}")
 
-    def changed(self, config: Config) -> "Runtime":
-        """The runtime with another configuration, and its task."""
+    def changed(self, config: Config, *data: OpenedDataset) -> "Runtime":
+        """The runtime with another configuration and its task, or that of pre-training on the data."""
         config = on_device(config, self.device.name)
-        return replace(self, config=config, task=find_task(config.task, config, self.device.row_losses))
-
-    def learning(self, *data: OpenedDataset) -> "Runtime":
-        """The runtime with the task of pre-training that learns these datasets."""
-        return replace(self, task=find_task(task_of(data), self.config, self.device.row_losses))
+        name = task_of(data) if data else config.task
+        return replace(self, config=config, task=find_task(name, config, self.device.row_losses))
 
     def log(self, message: str) -> None:
         """One line on standard error, from rank 0."""

@@ -10,17 +10,16 @@ from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError, MissingInputError, SettingsError
+from trainer.checkpoint.checkpoint import MOMENTS, State, find_checkpoints
 from trainer.checkpoint.filling import fill_model, match_moments, match_weights
 from trainer.checkpoint.reading import choose_checkpoint, read_state, read_tensors
 from trainer.checkpoint.resume_check import changed_settings, check_fits, check_position
 from trainer.checkpoint.source import find_own, open_checkpoint
-from trainer.checkpoint.state import MOMENTS, State, find_checkpoints
-from trainer.checkpoint.stored import Checkpoint
+from trainer.checkpoint.stored import Checkpoint, CheckpointError
 from trainer.config.model import ModelConfig
 from trainer.config.run_options import StartSection
 from trainer.config.settings import Config
 from trainer.data.order import Position
-from trainer.errors import CheckpointError
 from trainer.run.path_check import check_free, find_used
 from trainer.run.runtime import Runtime, find_model_config
 from trainer.run.training import Training

@@ -10,8 +10,7 @@ from torch import Tensor
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import BertDataError, StorageError
 from bertdata.io.terminal import say_error
-from trainer.checkpoint.state import State
-from trainer.checkpoint.writing import CheckpointWriter, WholeTensors
+from trainer.checkpoint.checkpoint import CheckpointWriter, State, WholeTensors
 from trainer.config.settings import Config
 from trainer.config.updates import Schedule
 from trainer.data.batches import Form, make_form
@@ -27,8 +26,7 @@ from trainer.update.strategy import find_strategy
 
 def plan_updates(runtime: Runtime, data: OpenedDataset) -> "PlannedUpdates":
     """The configured updates of a phase. SettingsError where the data cannot have the configured rows."""
-    rows = find_rows(runtime.config, data)
-    keys = runtime.config.keys
+    rows, keys = find_rows(runtime.config, data), runtime.config.keys
     grow = keys["batch_warmup_from"] or keys["train_tokens"] or keys["warmup_tokens"]
     return find("update", "counted in tokens")(runtime, rows) if grow else PlannedUpdates(runtime, rows)
 

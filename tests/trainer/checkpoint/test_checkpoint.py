@@ -16,11 +16,19 @@ from benchmarks.retyped_states import retyped
 from bertdata.errors import MissingInputError, StorageError
 from bertdata.io.file_check import file_md5
 from schemas import load_schema
-from trainer.checkpoint import writing
+from trainer.checkpoint import checkpoint as checkpoints
+from trainer.checkpoint.checkpoint import (
+    MOMENTS,
+    STATE,
+    WEIGHTS,
+    State,
+    clean_up,
+    find_checkpoints,
+    md5_of_state,
+    save_checkpoint,
+)
 from trainer.checkpoint.reading import choose_checkpoint, read_state, read_tensors
-from trainer.checkpoint.state import MOMENTS, STATE, WEIGHTS, State, find_checkpoints, md5_of_state
-from trainer.checkpoint.writing import clean_up, save_checkpoint
-from trainer.errors import CheckpointError
+from trainer.checkpoint.stored import CheckpointError
 
 SOUND = State(
     step=3,
@@ -129,7 +137,7 @@ def test_an_interrupted_save_leaves_no_checkpoint(tmp_path, monkeypatch):
         file.write(b"half")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(writing, "write_safetensors", interrupted)
+    monkeypatch.setattr(checkpoints, "write_safetensors", interrupted)
     monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)  # as after kill -9
     with pytest.raises(KeyboardInterrupt):
         save(tmp_path, 2)
@@ -144,7 +152,7 @@ def test_a_full_disk_is_one_error_and_no_checkpoint(tmp_path, monkeypatch):
     def full(file, tensors):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(writing, "write_safetensors", full)
+    monkeypatch.setattr(checkpoints, "write_safetensors", full)
     with pytest.raises(StorageError, match="step-00000003: cannot be written: .*No space left"):
         save(tmp_path)
     assert list((tmp_path / "checkpoints").iterdir()) == []

@@ -11,10 +11,9 @@ import pytest
 from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT
 from tests.support.training_runs import WORKER, losses, refuse, tensors, words
-from trainer.checkpoint import writing
+from trainer.checkpoint import checkpoint as checkpoints
+from trainer.checkpoint.checkpoint import MOMENTS, WEIGHTS, CheckpointWriter, WholeTensors, find_checkpoints
 from trainer.checkpoint.reading import read_state, read_tensors
-from trainer.checkpoint.state import MOMENTS, WEIGHTS, find_checkpoints
-from trainer.checkpoint.writing import CheckpointWriter, WholeTensors
 from trainer.run import training
 from trainer.run.evaluation import Evaluation
 from trainer.run.training import Training
@@ -29,10 +28,10 @@ class HeldDisk:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
         self.begun, self.release = threading.Event(), threading.Event()
-        self._step, self._save = step, writing.write_safetensors
+        self._step, self._save = step, checkpoints.write_safetensors
         self.was_released_in_time = True
         self._monkeypatch = monkeypatch
-        monkeypatch.setattr(writing, "write_safetensors", self)
+        monkeypatch.setattr(checkpoints, "write_safetensors", self)
 
     def __call__(self, file, tensors):
         if f"step-{self._step:08d}" in str(file.name) and not self.begun.is_set():
@@ -141,7 +140,7 @@ def test_two_machines_on_one_file_system_write_the_same_checkpoints(training_set
 
 
 def test_a_failed_write_stops_the_run_and_names_the_file(trainer, training_set, tmp_path, monkeypatch):
-    write, failed = writing.write_safetensors, threading.Event()
+    write, failed = checkpoints.write_safetensors, threading.Event()
 
     def full(file, tensors):
         if "step-00000002" in str(file.name):
@@ -154,7 +153,7 @@ def test_a_failed_write_stops_the_run_and_names_the_file(trainer, training_set, 
         run(self, write)
         failed.set()
 
-    monkeypatch.setattr(writing, "write_safetensors", full)
+    monkeypatch.setattr(checkpoints, "write_safetensors", full)
     monkeypatch.setattr(CheckpointWriter, "_run", noted)
     before_update(monkeypatch, 4, lambda: failed.wait(SECONDS))
     outcome = trainer(*words(training_set, tmp_path, "--checkpoint-every=2", "--keep-checkpoints=1"))

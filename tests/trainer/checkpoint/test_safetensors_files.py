@@ -9,6 +9,7 @@ from safetensors.torch import load_file
 from safetensors.torch import save_file as save_by_library
 
 from bertdata.errors import DataError
+from trainer.checkpoint.checkpoint import write_safetensors
 from trainer.checkpoint.safetensors_files import (
     create_empty,
     index_text,
@@ -19,7 +20,6 @@ from trainer.checkpoint.safetensors_files import (
     write_rows,
 )
 from trainer.checkpoint.stored import StoredTensor
-from trainer.checkpoint.writing import write_safetensors
 
 TENSORS = {
     "matrix": torch.arange(35.0).view(7, 5),

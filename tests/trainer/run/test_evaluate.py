@@ -16,7 +16,7 @@ from bertdata.dataset.reader import open_dataset
 from tests.support.flat import flatten
 from tests.support.padded_examples import PaddedForm
 from tests.support.training_runs import refuse, start_workers, words
-from trainer.checkpoint.state import find_checkpoints
+from trainer.checkpoint.checkpoint import find_checkpoints
 from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.run_options import EvaluationSection

@@ -25,8 +25,8 @@ from tests.support.launching import HOROVODRUN, ROOT
 from tests.support.lock_holder import holder
 from tests.support.padded_examples import PaddedForm
 from tests.support.training_runs import MODEL, errors, losses, refuse, start_workers, tensors, words
+from trainer.checkpoint.checkpoint import State, find_checkpoints
 from trainer.checkpoint.reading import read_state
-from trainer.checkpoint.state import State, find_checkpoints
 from trainer.collectives.collective import Collective, Stopping
 from trainer.collectives.launchers import find_rank
 from trainer.config.model import ModelConfig
@@ -39,11 +39,12 @@ from trainer.devices.cpu import Cpu
 from trainer.devices.device import find_device
 from trainer.model.bert import BertForPreTraining
 from trainer.model.pretraining import Pretraining, pretraining_loss
+from trainer.run import compiling
 from trainer.run.epochs import count_updates
 from trainer.run.runtime import Runtime, make_model
 from trainer.run.training import Training
 from trainer.update.adaptive_scale import AdaptiveScale
-from trainer.update.strategy import Division, Strategy
+from trainer.update.strategy import Division
 
 LAUNCHERS = ("torchrun", HOROVODRUN)
 GENERATED = ("--generated-data", "--vocab-size=100", "--max-seq-length=16", "--max-predictions-per-seq=2")
@@ -916,14 +917,14 @@ def test_a_run_of_phase_2_leaves_phase_1s_profile_alone(trainer, tmp_path):
 
 def test_compile_only_compiles_for_each_phase_and_writes_nothing(trainer, tmp_path, monkeypatch):
     compiled = []
-    compile_it = Strategy.compile
+    compile_it = compiling.compile_by_updates
 
-    def note(self, updates, first):
+    def note(strategy, updates, first):
         compiled.append((first.phase, *updates[0][0].input_ids.shape))
-        compile_it(self, updates, first)
+        compile_it(strategy, updates, first)
 
     monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **_: None)  # that takes half a minute
-    monkeypatch.setattr(Strategy, "compile", note)
+    monkeypatch.setattr(compiling, "compile_by_updates", note)
     sizes = ["--max-seq-length", 16, 32, "--batch-size", 4, 2, "--max-predictions-per-seq=2"]
     outcome = trainer(*words(None, tmp_path / "run", *GENERATED, *sizes, "--compile-only"))
     assert outcome.status == 0, outcome.err
@@ -938,14 +939,14 @@ def test_compile_only_compiles_once_for_every_budget_that_the_data_need(
     trainer, training_set, tmp_path, monkeypatch
 ):
     compiled = []
-    compile_it = Strategy.compile
+    compile_it = compiling.compile_by_updates
 
-    def note(self, updates, first):
+    def note(strategy, updates, first):
         compiled.append(len(updates[0][0].input_ids))
-        compile_it(self, updates, first)
+        compile_it(strategy, updates, first)
 
     monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **_: None)
-    monkeypatch.setattr(Strategy, "compile", note)
+    monkeypatch.setattr(compiling, "compile_by_updates", note)
     outcome = trainer(*words(training_set, tmp_path / "run", "--token-budget=40", "--compile-only"))
     assert outcome.status == 0, outcome.err
     assert compiled == [4 * 64, *range(240, 0, -40)]  # four full examples may meet

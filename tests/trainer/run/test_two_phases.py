@@ -12,8 +12,8 @@ import torch
 from bertdata.errors import SettingsError
 from tests.support.training_runs import MODEL, losses, refuse, tensors
 from tests.support.two_phases import both, of_each_phase
+from trainer.checkpoint.checkpoint import find_checkpoints
 from trainer.checkpoint.reading import read_state
-from trainer.checkpoint.state import find_checkpoints
 from trainer.collectives.launchers import find_launcher
 from trainer.config.flags import make_configs
 from trainer.config.run_options import StartSection

@@ -7,9 +7,9 @@ from typing import Any
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
 from bertdata.tokens.files import VocabularyFile
+from trainer.checkpoint.checkpoint import find_checkpoints
 from trainer.checkpoint.reading import choose_checkpoint
 from trainer.checkpoint.source import is_checkpoint, open_checkpoint
-from trainer.checkpoint.state import find_checkpoints
 from trainer.config.finetuning import FinetuningSection
 from trainer.config.masking import MaskingSection
 from trainer.config.model import ModelConfig

@@ -14,11 +14,10 @@ from bertdata.io import storage
 from bertdata.io.whole_directory import open_directory
 from bertdata.tokens.files import TokenizerFile, TokenizerJson
 from bertdata.tokens.kept_files import CONFIGURATION_NAME, kept_files
+from trainer.checkpoint.checkpoint import STATE, new_state, write_checkpoint
 from trainer.checkpoint.filling import match_moments, match_weights
 from trainer.checkpoint.source import OURS, find_own, open_checkpoint
-from trainer.checkpoint.state import STATE, new_state
 from trainer.checkpoint.stored import HEADS, Checkpoint, StoredTensor
-from trainer.checkpoint.writing import write_checkpoint
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.settings import Config

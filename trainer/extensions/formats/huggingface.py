@@ -4,9 +4,9 @@ import json
 
 from bertdata.config.value_check import read_object
 from bertdata.io import storage
+from trainer.checkpoint.checkpoint import write_safetensors
 from trainer.checkpoint.safetensors_files import INDEX, read_indexed, read_safetensors
 from trainer.checkpoint.stored import Checkpoint, Stored, unpadded
-from trainer.checkpoint.writing import write_safetensors
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
 from trainer.extensions.formats.absent_parts import completed

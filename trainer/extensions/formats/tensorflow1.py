@@ -6,8 +6,7 @@ import torch
 
 from bertdata.errors import DatasetError, MissingInputError
 from bertdata.io import storage
-from trainer.checkpoint.stored import MEAN, SQUARE, Checkpoint, StoredTensor, unpadded
-from trainer.errors import CheckpointError
+from trainer.checkpoint.stored import MEAN, SQUARE, Checkpoint, CheckpointError, StoredTensor, unpadded
 from trainer.extensions.formats.absent_parts import completed
 from trainer.extensions.formats.config_file import read_config, write_bert_config
 from trainer.extensions.formats.graphcore import google_names, third

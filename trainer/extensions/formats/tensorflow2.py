@@ -4,9 +4,8 @@ import torch
 from torch import Tensor
 
 from bertdata.io import storage
-from trainer.checkpoint.stored import HEADS, MEAN, SQUARE, Checkpoint, StoredTensor, unpadded
+from trainer.checkpoint.stored import HEADS, MEAN, SQUARE, Checkpoint, CheckpointError, StoredTensor, unpadded
 from trainer.config.model import ModelConfig
-from trainer.errors import CheckpointError
 from trainer.extensions.formats.absent_parts import completed
 from trainer.extensions.formats.config_file import read_config, write_bert_config
 from trainer.extensions.formats.model_garden import Objects, find_variables, place_variables

@@ -15,7 +15,7 @@ import numpy as np
 from bertdata.dataset.mixture.turns import turns_of
 from bertdata.dataset.reader import SourceShare
 from bertdata.examples.columns import Array
-from trainer.checkpoint.state import State
+from trainer.checkpoint.checkpoint import State
 from trainer.data.order import FileRows, Order, Position
 from trainer.run.training import PlannedUpdates
 

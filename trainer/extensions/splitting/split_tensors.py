@@ -14,6 +14,16 @@ from typing import IO, Any
 
 from bertdata.errors import BertDataError, SettingsError, StorageError
 from bertdata.io.file_check import file_md5
+from trainer.checkpoint.checkpoint import (
+    MOMENTS,
+    WEIGHTS,
+    CheckpointWriter,
+    State,
+    checkpoint_path,
+    open_checkpoint_directory,
+    prune,
+    write_state,
+)
 from trainer.checkpoint.filling import match_moments, match_weights
 from trainer.checkpoint.reading import check_file, tensor_files
 from trainer.checkpoint.safetensors_files import (
@@ -27,12 +37,9 @@ from trainer.checkpoint.safetensors_files import (
     write_rows,
 )
 from trainer.checkpoint.source import open_checkpoint
-from trainer.checkpoint.state import MOMENTS, WEIGHTS, State, checkpoint_path
-from trainer.checkpoint.stored import Checkpoint, Stored
-from trainer.checkpoint.writing import CheckpointWriter, open_checkpoint_directory, prune, write_state
+from trainer.checkpoint.stored import Checkpoint, CheckpointError, Stored
 from trainer.config.model import ModelConfig
 from trainer.config.run_options import StartSection
-from trainer.errors import CheckpointError
 from trainer.extensions.splitting.held import WeightPart
 from trainer.extensions.splitting.split_strategy import SplitInference, SplitStrategy
 from trainer.run.runtime import Runtime

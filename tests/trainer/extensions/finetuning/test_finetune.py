@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from bertdata.errors import StorageError
 from tests.support.fine_tuning import SHORT, evaluations, finetune_words, squad_file, table
 from tests.support.training_runs import refuse, tensors
-from trainer.checkpoint.state import find_checkpoints
+from trainer.checkpoint.checkpoint import find_checkpoints
 
 
 @pytest.fixture

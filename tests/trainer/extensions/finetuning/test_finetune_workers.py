@@ -12,7 +12,7 @@ from tests.support.commands import contents
 from tests.support.fine_tuning import evaluations, finetune_words, squad_file, table
 from tests.support.launching import HOROVODRUN
 from tests.support.training_runs import errors, refuse, start_workers, tensors
-from trainer.checkpoint.state import find_checkpoints
+from trainer.checkpoint.checkpoint import find_checkpoints
 from trainer.extensions.finetuning.heads import BertForSequenceClassification
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -13,9 +13,8 @@ from bertdata.errors import DataError, MissingInputError, SettingsError
 from tests.support.checkpoint_outputs import filled, largest_differences, with_snappy_blocks
 from tests.support.made_checkpoints import CONFIG, made
 from trainer.checkpoint.filling import fill_model
-from trainer.checkpoint.stored import Checkpoint, StoredTensor
+from trainer.checkpoint.stored import Checkpoint, CheckpointError, StoredTensor
 from trainer.config.model import ModelConfig
-from trainer.errors import CheckpointError
 from trainer.extensions.formats.kinds import WRITERS, read_checkpoint
 from trainer.extensions.formats.tensor_bundle.bundle import Bundle, write_bundle
 from trainer.extensions.formats.tensor_bundle.object_graph import GRAPH_KEY, encode_graph, parse_graph

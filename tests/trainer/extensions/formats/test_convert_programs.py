@@ -13,9 +13,9 @@ from tests.support.checkpoint_outputs import filled, largest_differences, with_s
 from tests.support.made_checkpoints import made
 from tests.support.training_runs import MODEL, refuse, words
 from trainer.__main__ import main
+from trainer.checkpoint.checkpoint import find_checkpoints
 from trainer.checkpoint.reading import read_state
 from trainer.checkpoint.source import open_checkpoint
-from trainer.checkpoint.state import find_checkpoints
 from trainer.checkpoint.stored import StoredTensor
 from trainer.extensions.formats.kinds import WRITERS, read_checkpoint
 

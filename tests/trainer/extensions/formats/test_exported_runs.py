@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file
 
 from tests.support.training_runs import assert_torch_is_missing, losses, refuse, run_without_torch, words
-from trainer.checkpoint.state import find_checkpoints
+from trainer.checkpoint.checkpoint import find_checkpoints
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -17,7 +17,7 @@ from bertdata.shards.checksum import masked
 from bertdata.shards.crc32c import masked_crc32c
 from bertdata.shards.example_proto import varint
 from tests.support.checkpoint_outputs import with_snappy_blocks
-from trainer.errors import CheckpointError
+from trainer.checkpoint.stored import CheckpointError
 from trainer.extensions.formats.kinds import read_checkpoint
 from trainer.extensions.formats.tensor_bundle import table, wire
 from trainer.extensions.formats.tensor_bundle.bundle import Bundle, BundleEntry, parse_header, write_bundle

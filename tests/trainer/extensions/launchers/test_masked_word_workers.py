@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.fine_tuning import evaluations
 from tests.support.training_runs import losses, start_workers, tensors, words
-from trainer.checkpoint.state import find_checkpoints
+from trainer.checkpoint.checkpoint import find_checkpoints
 
 pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.thorough]
 

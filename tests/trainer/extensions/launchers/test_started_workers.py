@@ -15,7 +15,7 @@ from tests.support.fork_server import forking_python, program_behind
 from tests.support.launching import HOROVODRUN, ROOT, launch
 from tests.support.training_runs import MODEL, WORKER, errors, losses, refuse
 from tests.support.two_phases import both
-from trainer.checkpoint.state import find_checkpoints
+from trainer.checkpoint.checkpoint import find_checkpoints
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.support.training_runs import refuse
 from trainer.__main__ import main
+from trainer.checkpoint.checkpoint import find_checkpoints
 from trainer.checkpoint.reading import read_state
-from trainer.checkpoint.state import find_checkpoints
 from trainer.run import evaluate
 
 PROGRAM = "mlperf/run_pretraining.py"

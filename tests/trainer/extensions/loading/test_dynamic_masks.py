@@ -24,7 +24,7 @@ from bertdata.shards.packed.packs import PackBatch
 from bertdata.tokens.load import load_vocabulary
 from tests.support.sample_sets import create_mixed
 from tests.support.training_runs import Trainer, errors, losses, tensors, words
-from trainer.checkpoint.state import find_checkpoints
+from trainer.checkpoint.checkpoint import find_checkpoints
 from trainer.config.masking import MaskingSection
 from trainer.config.settings import Config
 from trainer.data.batches import FlatBatch, make_form

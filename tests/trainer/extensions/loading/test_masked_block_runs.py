@@ -9,7 +9,7 @@ from bertdata.dataset.reader import open_dataset
 from bertdata.steps.pack import pack
 from tests.support.fine_tuning import evaluations
 from tests.support.training_runs import losses, refuse, start_workers, tensors, words
-from trainer.checkpoint.state import find_checkpoints
+from trainer.checkpoint.checkpoint import find_checkpoints
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -13,7 +13,7 @@ import pytest
 import bertdata
 from tests.support.sample_sets import create
 from tests.support.training_runs import Trainer, errors, losses, refuse, start_workers, tensors, words
-from trainer.checkpoint.state import find_checkpoints
+from trainer.checkpoint.checkpoint import find_checkpoints
 from trainer.config.settings import Config
 from trainer.data.batches import make_form
 from trainer.data.examples import find_rows

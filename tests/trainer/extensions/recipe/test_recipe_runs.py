@@ -8,7 +8,7 @@ import pytest
 import bertdata as face
 from tests.support.training_runs import losses, refuse, tensors, words
 from trainer.__main__ import main
-from trainer.checkpoint.state import find_checkpoints
+from trainer.checkpoint.checkpoint import find_checkpoints
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

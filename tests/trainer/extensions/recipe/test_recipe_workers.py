@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.support.training_runs import losses, start_workers, tensors, words
-from trainer.checkpoint.state import find_checkpoints
+from trainer.checkpoint.checkpoint import find_checkpoints
 
 pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.thorough]
 

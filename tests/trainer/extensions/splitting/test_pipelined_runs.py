@@ -10,7 +10,7 @@ from tests.support.fine_tuning import evaluations, finetune_words, squad_file
 from tests.support.plans import make_request
 from tests.support.split_training import even_plan
 from tests.support.training_runs import errors, losses, refuse, start_workers, words
-from trainer.checkpoint.state import find_checkpoints
+from trainer.checkpoint.checkpoint import find_checkpoints
 from trainer.config.model import ModelConfig
 from trainer.extensions.splitting.plan.plan import read_plan
 from trainer.extensions.splitting.plan.planner import Planner

@@ -12,7 +12,7 @@ from tests.support.sharded_training import SHAPE, Result, Trial, distance, joine
 from tests.support.split_training import even_plan
 from tests.support.training_runs import errors, losses, refuse, start_workers, tensors, words
 from tests.support.trials import run_trials
-from trainer.checkpoint.state import find_checkpoints
+from trainer.checkpoint.checkpoint import find_checkpoints
 from trainer.collectives.collective import Collective
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu

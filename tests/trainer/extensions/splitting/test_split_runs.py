@@ -9,8 +9,8 @@ import torch
 from bertdata.dataset.reader import open_dataset
 from tests.support.launching import ROOT, launch
 from tests.support.training_runs import MODEL, WORKER, refuse, words
+from trainer.checkpoint.checkpoint import find_checkpoints
 from trainer.checkpoint.reading import read_state, read_tensors
-from trainer.checkpoint.state import find_checkpoints
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.extensions.splitting.plan.parts import count_weights

@@ -10,9 +10,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from trainer.checkpoint.checkpoint import MOMENTS, WEIGHTS, checkpoint_path, new_state
 from trainer.checkpoint.reading import read_state, read_tensors
 from trainer.checkpoint.source import open_checkpoint
-from trainer.checkpoint.state import MOMENTS, WEIGHTS, checkpoint_path, new_state
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu

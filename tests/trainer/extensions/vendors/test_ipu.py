@@ -24,7 +24,7 @@ from tests.support.fork_server import forking_python
 from tests.support.launching import ROOT
 from tests.support.training_runs import Trainer, losses, refuse, tensors
 from trainer.__main__ import main
-from trainer.checkpoint.state import find_checkpoints
+from trainer.checkpoint.checkpoint import find_checkpoints
 from trainer.collectives.collective import Collective
 from trainer.collectives.launchers import find_launcher, find_local_rank, find_rank
 from trainer.config.files import shipped_configs

@@ -14,8 +14,8 @@ from tests.support.device_records import compare
 from tests.support.fork_server import forking_python
 from tests.support.launching import ROOT
 from tests.support.training_runs import losses, tensors
+from trainer.checkpoint.checkpoint import find_checkpoints
 from trainer.checkpoint.reading import read_state
-from trainer.checkpoint.state import find_checkpoints
 from trainer.config.settings import Config
 from trainer.devices.choice import Availability
 from trainer.devices.device import find_device

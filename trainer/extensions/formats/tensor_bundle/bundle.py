@@ -20,8 +20,7 @@ from bertdata.errors import DataError
 from bertdata.io import storage
 from bertdata.shards.checksum import masked
 from bertdata.shards.example_proto import varint
-from trainer.checkpoint.stored import MOST_UPDATES
-from trainer.errors import CheckpointError
+from trainer.checkpoint.stored import MOST_UPDATES, CheckpointError
 from trainer.extensions.formats.tensor_bundle.table import read_table, write_table
 from trainer.extensions.formats.tensor_bundle.wire import (
     WireError,

@@ -13,7 +13,7 @@ from typing import BinaryIO
 from bertdata.errors import MissingExtraError, install_extra
 from bertdata.shards.checksum import masked
 from bertdata.shards.example_proto import varint
-from trainer.errors import CheckpointError
+from trainer.checkpoint.stored import CheckpointError
 from trainer.extensions.formats.tensor_bundle.wire import WireError, read_bytes, read_varint, read_varints
 
 _FOOTER_BYTES = 48

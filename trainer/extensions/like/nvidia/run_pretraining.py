@@ -137,7 +137,7 @@ def _last_checkpoint(output_dir: str) -> int:
     """The number of the last checkpoint in a run's directory, over both phases, or 0 where there is none."""
     if not storage.is_directory(storage.join(output_dir, "checkpoints")):
         return 0
-    from trainer.checkpoint.state import find_checkpoints  # imports torch
+    from trainer.checkpoint.checkpoint import find_checkpoints  # imports torch
 
     return max(find_checkpoints(output_dir), default=0)
 

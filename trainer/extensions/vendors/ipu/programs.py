@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from trainer.checkpoint.stored import CheckpointError
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.errors import CheckpointError
 from trainer.extensions.vendors.ipu.device import Ipu
 from trainer.extensions.vendors.ipu.options import (
     check_training,
@@ -44,9 +44,8 @@ class ModelWithLoss(nn.Module):
         self._task = worker.task
         there = worker.workers.size * worker.device.replicas
         update = worker.config.update
-        self._divisor = (
-            (update.replicas or there) if worker.config.section(IpuSection).reduction_type == "sum" else 1
-        )
+        is_sum = worker.config.section(IpuSection).reduction_type == "sum"
+        self._divisor = (update.replicas or there) if is_sum else 1
         self._identity_loss = poptorch.identity_loss
 
     def forward(self, *tensors: Tensor) -> Any:
