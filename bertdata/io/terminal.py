@@ -4,8 +4,9 @@ Names, words and ids come from files that anybody may have made. A terminal obey
 them, and a newline would forge a line of ours, so both are shown as escapes.
 """
 
+import json
 import sys
-from typing import TextIO
+from typing import Any, TextIO
 
 _JOINERS = "\u200c\u200d"
 
@@ -22,6 +23,12 @@ def printable(text: str) -> str:
     return "".join(
         one if keep else one.encode("unicode_escape").decode() for one, keep in zip(text, shown, strict=True)
     )
+
+
+def printable_json(value: Any) -> str:
+    """The value as JSON in one line, every character that is not printable as JSON's own escape."""
+    text = json.dumps(value, ensure_ascii=False)
+    return "".join(one if printable(one) == one else json.dumps(one)[1:-1] for one in text)
 
 
 NOTHING_WRITTEN = "dry run: nothing was written"

@@ -1,10 +1,9 @@
 """Predictions of a trained model on a text: the words at its [MASK]s."""
 
-import json
-
 import torch
 
 from bertdata.errors import SettingsError, UsageError
+from bertdata.io.terminal import printable_json
 from bertdata.tokens.readable import readable_words
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.data.single import single_sequence
@@ -23,7 +22,7 @@ def predict_lines(opened: Trained, text: str, *, count: int, as_json: bool) -> l
         raise SettingsError(f"--num {count}: expected 1 or more")
     guesses = guess_words(opened, text, count)
     if as_json:
-        return [json.dumps(guesses, ensure_ascii=False)]
+        return [printable_json(guesses)]
     return [
         ", ".join(f"{word.strip() or word} {probability:.1%}" for word, probability in words)
         for words in guesses

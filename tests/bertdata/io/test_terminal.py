@@ -1,13 +1,14 @@
 """Names, words and ids of files reach a terminal as text that it cannot obey."""
 
 import io
+import json
 import shutil
 import sys
 
 import pytest
 
 from bertdata.cli.main import main
-from bertdata.io.terminal import printable, say, say_text
+from bertdata.io.terminal import printable, printable_json, say, say_text
 from tests.support.commands import SMALL
 
 RED = "\x1b[31m"
@@ -110,3 +111,13 @@ def test_md5_escapes_on_a_terminal_alone(monkeypatch, capsys, tmp_path):
     found = capsys.readouterr().out
     assert RED not in found
     assert "\\x1b[31m" in found
+
+
+@pytest.mark.parametrize(
+    "word", ["dvořák", "so\xadft", "\x1b[2J", "\u2028", '"\\', "\ud800", "\U000e0001", "a\u200db"]
+)
+def test_json_is_read_as_it_was_whatever_it_holds(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    say(printable_json({word: [word, 0.5]}))
+    shown = capsys.readouterr().out
+    assert json.loads(shown) == {word: [word, 0.5]}
+    assert printable(shown.removesuffix("\n")) == shown.removesuffix("\n")

@@ -270,7 +270,7 @@ def imported(line: str) -> list[str]:
     ],
 )
 def test_what_a_command_line_does_not_need_is_not_imported(line, more):
-    usual = {"flags", "keys", "model", "section", "settings", "updates"}
+    usual = {"flags", "model", "section", "settings", "updates"}
     of_programs, others = [], []
     for name in imported(line):
         (of_programs if name.startswith("updates.") else others).append(name)

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError, UsageError
 from bertdata.examples.columns import Array
-from bertdata.io.terminal import say
+from bertdata.io.terminal import printable_json, say
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
@@ -190,7 +190,7 @@ def _label_line(given: Namespace, opened: Trained) -> str:
         "probability": probabilities[best],
         "probabilities": dict(zip(labels, probabilities, strict=True)),
     }
-    return json.dumps(found, ensure_ascii=False)
+    return printable_json(found)
 
 
 def _as_pair(texts: Sequence[str], task: ClassificationTask, *, is_known: bool) -> TextPair:

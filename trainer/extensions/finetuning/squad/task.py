@@ -1,6 +1,5 @@
 """Finding answers in a context (SQuAD): loss, metrics, predictions of a file and of one question."""
 
-import json
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +12,7 @@ from torch import Tensor
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import InputError, MissingInputError, UsageError
 from bertdata.io import storage
-from bertdata.io.terminal import say, say_error
+from bertdata.io.terminal import printable_json, say, say_error
 from bertdata.records import Vocabulary
 from trainer.config.finetuning import FinetuningSection
 from trainer.config.model import ModelConfig
@@ -218,4 +217,4 @@ def _answer_line(given: Namespace, opened: Trained, question: str, name: str, co
     if not given.json:
         return found.answer
     probability = next(probability for scored, probability in found.n_best if scored.text == found.answer)
-    return json.dumps({"answer": found.answer, "probability": probability}, ensure_ascii=False)
+    return printable_json({"answer": found.answer, "probability": probability})
