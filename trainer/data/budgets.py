@@ -180,8 +180,7 @@ def _choose_sizes(totals: Array) -> list[int]:
             break
         sums = least[:, np.newaxis] + padding
         least, chosen = sums.min(axis=0), np.vstack([chosen[:, sums.argmin(axis=0)], sizes])
-    found: list[int] = np.setdiff1d(chosen[:, -1], 0).tolist()
-    return found
+    return np.setdiff1d(chosen[:, -1], 0).tolist()
 
 
 def _padding_between(totals: Array) -> tuple[Array, Array]:

@@ -46,8 +46,7 @@ def cpu_attention(
         return attend(query, key, value, ends, torch.randint(1 << 62, (1,)), dropout, scale, reach)
     from trainer.devices.fused_attention import attend_fused
 
-    attended: Tensor = attend_fused(query, key, value, ends, scale, reach)[0]
-    return attended
+    return attend_fused(query, key, value, ends, scale, reach)[0]
 
 
 class Cpu(Device):

@@ -259,8 +259,7 @@ class BertForMaskedLM(HeadedBert):
     def guess_words(self, batch: Batch, rows: Tensor) -> Tensor:
         """The logits of the masked slots, from the vectors of all tokens."""
         words = self.bert.embeddings.word_embeddings.weight
-        logits: Tensor = self.cls.predictions(rows.index_select(0, batch.masked()), words)
-        return logits
+        return self.cls.predictions(rows.index_select(0, batch.masked()), words)
 
 
 class BertForPreTraining(BertForMaskedLM):
@@ -297,5 +296,4 @@ def forward_operations(lengths: Array, masks: int, shape: ModelConfig) -> int:
     """
     width, sequences = shape.hidden_size, int(np.count_nonzero(lengths))
     heads = masks * width * (width + shape.vocab_size) + sequences * width * (width + 2)
-    layers: int = find("encoder", shape.model_type).operations(lengths, shape)
-    return 2 * (layers + heads)
+    return 2 * (find("encoder", shape.model_type).operations(lengths, shape) + heads)

@@ -45,11 +45,10 @@ def compile_shapes(training: Training, planned: PlannedUpdates) -> Training:
     if not updates:
         with closing(planned.loader(form, training.state)) as loader:
             updates = [[next(loader).batches for _ in range(runtime.device.updates_per_call)]]
-    compile_own = getattr(training.strategy, "compile", None)  # of strategies whose device makes programs
+    strategy, first = training.strategy, training.state.update_number
+    make = getattr(strategy, "compile", None)  # where the device makes programs
     for micro_batches in updates:
-        (compile_own or partial(compile_by_updates, training.strategy))(
-            micro_batches, training.state.update_number
-        )
+        (make or partial(compile_by_updates, strategy))(micro_batches, first)
     kind = "packed rows" if planned.examples_per_row > 1 else "examples"
     shapes = f"micro-batches of {planned.batch_size} {kind}, {form.describe()}"
     runtime.log(f"compiled for {runtime.device.describe()}, {shapes}; nothing was trained")
