@@ -282,6 +282,15 @@ def test_a_shape_beyond_any_model_is_refused(changes, message):
 
 
 def test_a_model_beyond_any_machine_is_refused():
-    found = r"a model of 3,377,859,257,726,786 parameters takes .* GiB, this machine has .* GiB"
+    """Its weights by hand: embeddings and their norm, layers, the head of words, pooler and head of pairs."""
+    width, inner, layers = 262_144, 1_048_576, 64
+    dense, norm = width * width + width, 2 * width
+    layer = 4 * dense + 2 * norm + 2 * width * inner + inner + width
+    heads = dense + norm + 30_528 + dense + 2 * width + 2
+    weights = (30_528 + 512 + 2) * width + norm + layers * layer + heads
+    shape = {"hidden_size": width, "intermediate_size": inner, "num_attention_heads": 1}
+    with torch.device("meta"):
+        model = BertForPreTraining(ModelConfig(**shape, num_hidden_layers=layers))
+    found = f"a model of {weights:,} parameters takes .* GiB, this machine has .* GiB"
     with pytest.raises(SettingsError, match=found):
-        check_memory(3_377_859_257_726_786)
+        check_memory(model.count_weights())
