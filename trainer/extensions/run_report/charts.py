@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 
 from bertdata.dataset.label_counts import survey_labels
 from bertdata.dataset.mixture.opening import open_weighted
@@ -143,7 +144,9 @@ def _guess_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Line]:
     lines, column = [], guess_column(measure.evaluated)
     for run in runs if measure.evaluated else ():
         is_told = column in columns_of([run], "evaluations")
-        of_data = None if is_told else guesses_of_data(run).get(measure.in_training)
+        data = run.config.get("train_data")
+        is_untold = not is_told and isinstance(data, str)
+        of_data = guesses_of_data(data).get(measure.in_training) if is_untold else None
         for phase in run.phases:
             found = phase.points(phase.evaluations, column)[1]
             level = found[-1] if found else of_data
@@ -157,14 +160,15 @@ def _guess_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Line]:
     return [Line("guess without reading", ends, [lines[0].ys[0]] * 2, dashed=True)]
 
 
-def guesses_of_data(run: RecordedRun) -> Mapping[str, float]:
-    """For each column of training.csv what a guess reaches on the training data, where they are at hand."""
-    path = run.config.get("train_data")
-    if not isinstance(path, str):
-        return {}
+@lru_cache
+def guesses_of_data(paths: str) -> Mapping[str, float]:
+    """For each column of training.csv what a guess reaches on the training data, where they are at hand.
+
+    All charts of a page ask this, and all labels are read for it.
+    """
     found: dict[str, float] = {}
     with suppress(BertDataError):
-        survey = survey_labels(open_weighted(path, split="training"))
+        survey = survey_labels(open_weighted(paths, split="training"))
         for head, labels in (("mlm", survey.words), ("nsp", survey.pairs), ("boundary", survey.words)):
             if labels and sum(labels.counts):
                 found |= {f"{head}_acc": labels.share, f"{head}_loss": labels.loss}
