@@ -34,8 +34,6 @@ if find_spec("hypothesis"):  # the tests of GPUs do without
     settings.register_profile("thorough", settings.get_profile("default"), max_examples=1000)
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
-COLLECTED = pytest.StashKey[list[str]]()
-"""All tests that were collected, before any is left out."""
 LEFT_OUT = pytest.StashKey[dict[str, int]]()
 """The number of tests that are left out, by reason."""
 
@@ -46,7 +44,7 @@ MODULES_LEFT_OUT = pytest.StashKey[list[str]]()
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, pytest.CollectReport]:
-    """Leave out a module that imports a package which is not installed; a house test misses it."""
+    """Leave out a module that imports a package that is not installed; the last lines of the run name the package."""
     report: pytest.CollectReport = yield
     found = report.failed and re.search(r"ModuleNotFoundError: No module named '(\w+)", str(report.longrepr))
     if found and find_spec(found[1]) is None:
@@ -58,7 +56,6 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, A
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests marked gpu, horovod or browser where there is none, and count them."""
-    config.stash[COLLECTED] = [item.nodeid for item in items]
     left_out = {}
     reasons = {"gpu": _why_no_gpu, "horovod": _why_no_horovod, "browser": why_no_browser}
     for mark, find_reason in reasons.items():

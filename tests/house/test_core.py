@@ -1,10 +1,10 @@
-"""The trainer's core: what a plain run imports, and that it needs none of the extensions."""
+"""The trainer's core needs none of the extensions."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.support.core_runs import EXTENSIONS, Ended, count_lines, extensions, run_commands
+from tests.support.core_runs import EXTENSIONS, Ended, extensions, run_commands
 from tests.support.house import Sources, draw, read_sources
 from tests.support.paths import ROOT
 from trainer.registry import CORE, find, names
@@ -12,8 +12,6 @@ from trainer.registry.extensions import NAMES
 from trainer.run.usage import COMMANDS
 
 SOURCES = read_sources(ROOT)
-MOST_FILES = 47
-MOST_LINES = 5_996
 NEEDED = {
     "finetuning": ("finetune", "--task=mrpc"),
     "formats": ("convert", "a", "b"),
@@ -84,41 +82,6 @@ def runs(training_set: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
     for name, words in NEEDED.items():
         commands[name] = ([name], tuple(word.format(**given) for word in words))
     return dict(zip(commands, run_commands(*commands.values()), strict=True))
-
-
-@pytest.mark.parametrize("curves", [False, True], ids=["plain", "curves"])
-def test_a_run_imports_an_extension_only_where_its_keys_ask_for_one(training_set, tmp_path, curves):
-    """All extensions are there. The run makes its updates and ends, as a run of days does."""
-    words = ("pretrain", f"--train-data={training_set}", f"--output-dir={tmp_path}/run", "--steps=3")
-    shape = ("--hidden-size=16", "--num-hidden-layers=1", "--num-attention-heads=2", "--batch-size=4")
-    asked = ("--curves",) if curves else ()
-    (ended,) = run_commands(((), (*words, *shape, "--device=cpu", "--no-progress-bar", *asked)))
-    assert ended.status == 0, ended.errors
-    assert "success after" in ended.errors
-    found = {name for name in ended.modules if name.startswith(EXTENSIONS)}
-    assert ("trainer.extensions.run_report.curves" in found) == curves
-    assert curves or not found
-
-
-def test_a_plain_run_imports_no_more_than_now(runs):
-    """The bar is 60 files and 6,000 lines. Lower both numbers whenever the core becomes smaller."""
-    assert runs["plain"].status == 0, runs["plain"].errors
-    modules = [name for name in runs["plain"].modules if name != "torch"]
-    assert [name for name in modules if name.startswith(EXTENSIONS)] == []
-    assert len(modules) <= MOST_FILES
-    assert count_lines(modules) <= MOST_LINES
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("trainer.checkpoint.reading", "trainer.checkpoint.stored", "trainer.run.start_point"),
-        *("trainer.run.evaluation", "trainer.run.profiling", "trainer.run.compiling", "trainer.run.epochs"),
-    ],
-)
-def test_a_new_run_imports_nothing_that_it_does_not_use(runs, name):
-    assert name in SOURCES
-    assert name not in runs["plain"].modules
 
 
 @pytest.mark.parametrize("name", ["plain", "resumed", "evaluated", "asked"])

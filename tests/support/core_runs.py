@@ -48,13 +48,6 @@ def run_commands(*commands: tuple[Collection[str], Sequence[object]]) -> list[En
     return [Ended(*one) for one in json.loads(done.stdout.splitlines()[-1])]
 
 
-def count_lines(modules: Sequence[str]) -> int:
-    """The lines of the modules' files."""
-    found = [ROOT / name.replace(".", "/") for name in modules]
-    files = [path / "__init__.py" if path.is_dir() else path.with_suffix(".py") for path in found]
-    return sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
-
-
 def _run(words: Sequence[str]) -> Ended:
     from trainer.__main__ import main
 
