@@ -11,9 +11,9 @@ from typing import Any
 from bertdata.dataset.manifest import ShardEntry
 from bertdata.records import ExampleSource
 
-_MOST_LOST = 0.15
-"""Share above which a warning is due. Of sentences of an encyclopedia, made to examples of 128 ids in one
-pass, BERT's program loses 10 %, ELECTRA's 14 %; with more ids or passes, next to nothing."""
+_MOST_LOST = 1 / 3
+"""Share above which a warning is due. Of an encyclopedia's sentences, made to examples in one pass, BERT's
+program loses 31 % with 64 ids and 10 % with 128, ELECTRA's 14 % with 128; with more passes, next to nothing."""
 
 
 def count_lost(examples: ExampleSource) -> int | None:

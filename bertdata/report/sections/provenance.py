@@ -44,10 +44,10 @@ def _blocks(one: DatasetNumbers) -> Iterator[PageContent]:
     if one.dataset.manifest is not None:
         yield Prose(*one.dataset.manifest.warnings)
         yield Prose(*(f"Left out: {entry.name}: {entry.reason}" for entry in one.dataset.manifest.skipped))
-        yield Prose(*_text_counts(one.dataset))
+        yield Prose(*text_counts(one.dataset))
 
 
-def _text_counts(dataset: FoundDataset) -> Iterator[str]:
+def text_counts(dataset: FoundDataset) -> Iterator[str]:
     """Yield what the parts' manifest counted of the whole text. Verification tells of a damaged copy."""
     path = storage.join(dataset.path, PARTS_COPY)
     try:
