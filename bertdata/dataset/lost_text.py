@@ -13,7 +13,7 @@ from bertdata.records import ExampleSource
 
 _MOST_LOST = 1 / 3
 """Share above which a warning is due. Of an encyclopedia's sentences, made to examples in one pass, BERT's
-program loses 31 % with 64 ids and 10 % with 128, ELECTRA's 14 % with 128; with more passes, next to nothing."""
+program loses 31 % with 64 ids and 10 % with 128, ELECTRA's 14 % with 128; with more passes, hardly any."""
 
 
 def count_lost(examples: ExampleSource) -> int | None:
