@@ -161,11 +161,10 @@ def data_notes(run: RecordedRun) -> Iterator[str]:
     if isinstance(training, str) and isinstance(held_out, str):
         with suppress(BertDataError):
             unverified = bool(run.config.get("unverified"))
-            opened = [
-                open_weighted(path, unverified=unverified, split=split)
-                for path, split in ((training, "training"), (held_out, "test"))
-            ]
-            yield f"evaluation files in training: {shared_shards(*opened)} of {len(opened[1].shards)}"
+            trained = open_weighted(training, unverified=unverified, split="training")
+            evaluated = open_weighted(held_out, unverified=unverified, split="test")
+            shared = shared_shards(trained, evaluated)
+            yield f"evaluation files in training: {shared} of {len(evaluated.shards)}"
 
 
 def _known(*facts: tuple[str, str]) -> tuple[tuple[str, str], ...]:
