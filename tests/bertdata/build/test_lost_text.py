@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from beam_pipelines import prepare
 from bertdata import create, open_dataset
 from tests.support.commands import Program
 from tests.support.plain_objective import NAME as UNCOUNTED
@@ -172,6 +173,23 @@ def test_the_drop_in_script_says_a_small_share_in_a_line(
     held = words_in_no_example(tmp_path / "o")
     assert f"in no example: {held} of the {WORDS} tokens of the text" in outcome.out
     assert outcome.err == ""
+
+
+def test_beam_tells_it_in_line_warning_and_manifest(made: Path, part: Path, tmp_path: Path, capsys) -> None:
+    flags = [
+        "--input",
+        part,
+        "--output",
+        tmp_path / "beam",
+        "--vocab",
+        tmp_path / "v.txt",
+        "--max-seq-length=32",
+    ]
+    assert prepare.main([str(flag) for flag in [*flags, *OBJECTIVES["bert"]]]) == 0
+    told, lost = capsys.readouterr(), words_in_no_example(made)
+    assert f", {lost / WORDS:.1%} of the text in no example" in told.out
+    assert f"({lost} of {WORDS} tokens) is in no example" in told.err
+    assert (tmp_path / "beam" / "manifest.json").read_bytes() == (made / "manifest.json").read_bytes()
 
 
 def test_an_objective_of_a_user_s_own_that_does_not_count_says_nothing(
