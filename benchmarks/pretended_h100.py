@@ -33,8 +33,8 @@ from trainer.data.loader import Loader
 from trainer.devices import cuda_losses
 from trainer.devices.cuda_attention import flash_attention
 from trainer.model.bert import BertForPreTraining
-from trainer.model.pretraining import cross_entropy, pretraining_loss
-from trainer.model.task import Outcome, RowLosses
+from trainer.tasks.pretraining import cross_entropy, pretraining_loss
+from trainer.tasks.task import Outcome, RowLosses
 from trainer.update.half_weights import HalfWeights, linear_weights
 
 LAYERS = 24

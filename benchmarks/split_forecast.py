@@ -32,14 +32,14 @@ from trainer.data.batches import Batch, make_form
 from trainer.data.examples import Rows
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
-from trainer.extensions.splitting.divide import with_bandwidths
-from trainer.extensions.splitting.pieces import by_plan
-from trainer.extensions.splitting.plan.footprint import LiveBytes
-from trainer.extensions.splitting.plan.plan import Plan, parse_plan
-from trainer.extensions.splitting.plan.planner import make_plan
-from trainer.extensions.splitting.plan.profile import profiled_costs
-from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.run.runtime import Runtime, begin, make_model
+from trainer.splitting.divide import with_bandwidths
+from trainer.splitting.pieces import by_plan
+from trainer.splitting.plan.footprint import LiveBytes
+from trainer.splitting.plan.plan import Plan, parse_plan
+from trainer.splitting.plan.planner import make_plan
+from trainer.splitting.plan.profile import profiled_costs
+from trainer.splitting.plan.request import PlanRequest
 from trainer.update.strategy import UpdateNumber, find_strategy
 
 ROUNDS = 3

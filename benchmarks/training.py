@@ -17,16 +17,16 @@ import transformers
 
 from benchmarks import corpus, measure
 from bertdata.dataset.reader import open_dataset
-from trainer.checkpoint.checkpoint import State
+from trainer.checkpoints.checkpoint import State
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, make_form
 from trainer.data.examples import Rows
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
-from trainer.extensions.loading.padded_rows import RowForm
-from trainer.extensions.loading.row_batches import RowBatch
-from trainer.registry import find
+from trainer.data.padded_rows import RowForm
+from trainer.data.row_batches import RowBatch
+from trainer.plugins import find
 from trainer.run.runtime import begin, make_model
 from trainer.run.training import Training
 from trainer.update.clipping import clip_

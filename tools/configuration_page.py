@@ -14,8 +14,9 @@ from trainer.config.help import TITLES
 from trainer.config.settings import DEVICES, SECTIONS, Config, older_names
 from trainer.config.update_options import FormulaSection
 from trainer.config.updates import Schedule, Warmup
-from trainer.extensions.recipe.course import UpdateCourse, grow
-from trainer.registry import CORE, find
+from trainer.plugins import TABLE as CORE
+from trainer.plugins import find
+from trainer.run.course import UpdateCourse, grow
 
 SOURCES = {
     "bert_large_phase1_h100": "NVIDIA's, for a GPU of 80 GB",

@@ -22,7 +22,7 @@ from tools.objective_schema import manifest_schema
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.settings import DEVICE_OPTIONS
-from trainer.extensions.like.program import DOOR, Meaning, Program, find_program, programs
+from trainer.programs.program import DOOR, Meaning, Program, find_program, programs
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "programs"
@@ -55,9 +55,9 @@ meaning that it has there. `--print-config` prints the configuration that is und
 else. Flags of this trainer may follow after `--` and go before all others: `-- --device cpu` where the
 program's device is not there.
 
-These pages are made by `python -m tools.program_pages` from the tables in `trainer/extensions/like/`.
+These pages are made by `python -m tools.program_pages` from the tables in `trainer/programs/`.
 
-| program | purpose | tests, in `tests/trainer/extensions/like/` |
+| program | purpose | tests, in `tests/trainer/programs/` |
 |---|---|---|
 {rows}"""
 

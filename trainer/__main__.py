@@ -4,9 +4,9 @@ import sys
 
 from bertdata.cli.common.dispatch import end
 from bertdata.errors import SettingsError
-from trainer.collectives.launchers import as_worker, find_rank
 from trainer.errors import naming_extra
-from trainer.registry import find, is_name
+from trainer.plugins import find, is_name
+from trainer.workers.launchers import as_worker, find_rank
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -4,7 +4,7 @@ from benchmarks.gpu.clock import add_peak_memory, seconds_of
 from benchmarks.gpu.figures import Figures
 from benchmarks.gpu.sizes import Sizes
 from benchmarks.gpu.updates import phase_data
-from trainer.checkpoint.checkpoint import new_state
+from trainer.checkpoints.checkpoint import new_state
 from trainer.data.examples import find_rows
 from trainer.run.compiling import compile_shapes
 from trainer.run.runtime import begin, find_model_config, make_model

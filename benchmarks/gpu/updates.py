@@ -14,7 +14,7 @@ from benchmarks.gpu.kernels import KINDS, times_by_kind
 from benchmarks.gpu.sizes import Sizes
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import DEFAULT_OBJECTIVE, ShardLayout
-from trainer.checkpoint.checkpoint import new_state
+from trainer.checkpoints.checkpoint import new_state
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, make_form

@@ -12,10 +12,10 @@ from benchmarks.fine_tuning import runs
 from benchmarks.fine_tuning.article_split import split_articles, write_split
 from benchmarks.fine_tuning.peer_answers import PeerSpan, answer_texts, best_answer
 from benchmarks.fine_tuning.task import MRPC, TASKS, TaskData
+from trainer.commands.finetune import make_task_config
 from trainer.config.finetuning import FinetuningSection
 from trainer.config.settings import Config
 from trainer.config.update_options import OptimiserSection
-from trainer.extensions.finetuning.finetune_command import make_task_config
 
 CONTEXT = "The mill burned twice. A clock stands there now."
 DATA = TaskData(weights=Path("encoder"), train=Path("train.tsv"), evaluation=Path("dev.tsv"))

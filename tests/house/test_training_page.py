@@ -14,7 +14,7 @@ from trainer.config.files import shipped_configs
 from trainer.config.flags import make_config, make_configs
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.registry import CORE
+from trainer.plugins import TABLE as CORE
 
 PAGE = ROOT / "docs" / "training.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from trainer.config.flags import make_config
 from trainer.config.section import Section
 from trainer.config.settings import Config, properties
 from trainer.config.updates import Warmup
-from trainer.registry import find
+from trainer.plugins import find
 
 CONFIGS = ROOT / "trainer" / "config" / "shipped"
 OWN_KEYS = set(properties())

@@ -19,9 +19,10 @@ DIVIDED = ("bertdata", "trainer")
 
 ORDER = (
     *("tests", "tools", "benchmarks", "golden", "beam_pipelines"),
-    *("trainer", "trainer.extensions", "trainer.__main__", "trainer.run", "trainer.checkpoint"),
-    *("trainer.update", "trainer.report", "trainer.collectives", "trainer.devices", "trainer.model"),
-    *("trainer.data", "trainer.config", "trainer.registry", "trainer.errors"),
+    *("trainer", "trainer.__main__", "trainer.commands", "trainer.run", "trainer.report"),
+    *("trainer.splitting", "trainer.programs", "trainer.checkpoints", "trainer.update", "trainer.workers"),
+    *("trainer.devices", "trainer.logs", "trainer.tasks", "trainer.model", "trainer.data"),
+    *("trainer.config", "trainer.plugins", "trainer.errors"),
     *("bertdata.__main__", "bertdata.cli", "bertdata", "bertdata.steps", "bertdata.report"),
     *(
         "bertdata.build",

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from bertdata.records import ShardLayout
 from tests.support.ordered_sums import ShardedSums
-from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, make_form
@@ -19,13 +18,14 @@ from trainer.data.examples import Rows
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cpu import Cpu
-from trainer.extensions.splitting.divide import divide
-from trainer.extensions.splitting.held import WeightPart
-from trainer.extensions.splitting.split_strategy import SplitStrategy
-from trainer.model.task import find_task
 from trainer.run.runtime import Runtime, make_model
+from trainer.splitting.divide import divide
+from trainer.splitting.held import WeightPart
+from trainer.splitting.split_strategy import SplitStrategy
+from trainer.tasks.task import find_task
 from trainer.update.inference import find_inference
 from trainer.update.strategy import Strategy, UpdateNumber, find_strategy, whole
+from trainer.workers.collective import Collective
 
 BATCH_SIZE = 2
 MICRO_BATCHES = 6

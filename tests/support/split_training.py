@@ -12,7 +12,6 @@ from torch import Tensor
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import ShardLayout
 from tests.support.ordered_sums import PipelinedSums
-from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, make_form
@@ -21,11 +20,12 @@ from trainer.data.examples import Rows
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cpu import Cpu
-from trainer.extensions.splitting.pieces import by_plan
-from trainer.extensions.splitting.plan.plan import Memory, Plan, StagePlan
-from trainer.model.task import find_task
+from trainer.splitting.pieces import by_plan
+from trainer.splitting.plan.plan import Memory, Plan, StagePlan
+from trainer.tasks.task import find_task
 from trainer.update.inference import find_inference
 from trainer.update.strategy import Division, Strategy, UpdateNumber, Worker, find_kind, find_strategy, whole
+from trainer.workers.collective import Collective
 
 LAYERS = 4
 BATCH_SIZE = 4

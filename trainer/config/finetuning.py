@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bertdata.config.declared import setting
 from trainer.config.section import Section
-from trainer.registry.extensions import FINE_TUNED
+from trainer.plugins import FINE_TUNED
 
 PRETRAINING = "pretraining"
 """The task of a run that fine-tunes nothing."""

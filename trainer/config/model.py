@@ -9,15 +9,16 @@ from bertdata.config.declared import schema_of, setting, setting_of
 from bertdata.config.value_check import check_names, check_values
 from bertdata.errors import SettingsError
 from trainer.config.section import Section
-from trainer.registry import CORE, find
+from trainer.plugins import TABLE as CORE
+from trainer.plugins import find
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig:
     """The shape of a BERT: the keys of Google's bert_config.json, then those of other programs.
 
-    Three keys are RaNNC's, after Megatron-LM: ``trainer.extensions.like.rannc`` explains them. The last four
-    are Graphcore's, whose models may lack these parameters: ``trainer.checkpoint.absent_parts``.
+    Three keys are RaNNC's, after Megatron-LM: ``trainer.programs.rannc`` explains them. The last four
+    are Graphcore's, whose models may lack these parameters: ``trainer.checkpoints.absent_parts``.
 
     Other kinds of models, which ``model_type`` names, are subclasses that the registry knows.
 

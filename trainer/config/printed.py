@@ -7,7 +7,7 @@ from typing import Any
 from bertdata.io.terminal import say_text
 from trainer.config.run_options import WorkersSection
 from trainer.config.settings import Config
-from trainer.registry import find
+from trainer.plugins import find
 
 
 def print_config(program: str, phases: Sequence[Config], **others: Any) -> None:

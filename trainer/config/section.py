@@ -7,7 +7,8 @@ from typing import Any
 from bertdata.config.declared import schema_of, setting
 from bertdata.config.value_check import check_values
 from bertdata.errors import SettingsError
-from trainer.registry import CORE, find
+from trainer.plugins import TABLE as CORE
+from trainer.plugins import find
 
 _DEFAULT_BATCH_SIZE = 32
 

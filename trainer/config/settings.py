@@ -26,7 +26,8 @@ from trainer.config.section import (
     check,
 )
 from trainer.config.updates import Schedule, ScheduleKind, Warmup
-from trainer.registry import CORE, find
+from trainer.plugins import TABLE as CORE
+from trainer.plugins import find
 
 DEVICES = ("cuda", "hpu", "ipu", "xla")
 """The sections of keys that have an effect on some devices only."""

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from bertdata.config.value_check import check_names
 from bertdata.errors import SettingsError
 from trainer.config.settings import flag, known_names
-from trainer.registry import find
+from trainer.plugins import find
 
 
 def refuse_name(name: str, where: str) -> None:

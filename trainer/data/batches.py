@@ -12,7 +12,7 @@ from bertdata.examples.columns import Array
 from trainer.data.budgets import Budget, Budgets, find_budgets
 from trainer.data.examples import GatheredExamples, Rows, gather
 from trainer.data.order import group_size
-from trainer.registry import find
+from trainer.plugins import find
 
 _MOST_LISTED = 8  # budgets named in the log
 

@@ -13,7 +13,7 @@ from trainer.data.batches import Batch, Form
 from trainer.data.budgets import find_budgets, sample_sizes
 from trainer.data.examples import CompactExamples, gather
 from trainer.data.loader import Prefetcher
-from trainer.registry import find
+from trainer.plugins import find
 
 _PREFETCHED_BATCHES = 4
 

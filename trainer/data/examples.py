@@ -15,7 +15,7 @@ from bertdata.records import IDS_ENDS, ColumnGroup, ShardLayout
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes, sample_sizes
 from trainer.data.order import Dealer, OwnRows, Position
-from trainer.registry import find
+from trainer.plugins import find
 
 _COLUMNS = ("ids", "positions", "labels", "lengths", "segment_lengths", "masks", "pair_labels")
 
@@ -146,7 +146,7 @@ def gather(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Array) -> Gat
 class Rows:
     """The rows that the order of a training deals: here the stored examples, each in a row of its own.
 
-    ``trainer.extensions.loading`` has the others. masks: those drawn when examples are gathered, None for
+    ``trainer.data`` has the others. masks: those drawn when examples are gathered, None for
     stored ones. bins: length bins that a micro-batch's rows are drawn from.
     """
 

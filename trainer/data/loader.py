@@ -15,7 +15,7 @@ from bertdata.examples.columns import Array
 from trainer.data.batches import Form, Prepare
 from trainer.data.examples import CompactExamples, GatheredExamples, Rows, gather
 from trainer.data.order import Dealer, Order, OwnRows, Position
-from trainer.registry import find
+from trainer.plugins import find
 
 _ROWS_AT_ONCE = 1024  # small updates are gathered several at a time: a NumPy call costs a microsecond
 _PREFETCHED_UPDATES = 2

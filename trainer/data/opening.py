@@ -13,7 +13,7 @@ from bertdata.examples.objectives import find_objective
 from trainer.config.model import kind_of
 from trainer.config.section import DataSection, check
 from trainer.config.settings import Config
-from trainer.registry import find
+from trainer.plugins import find
 
 PADDING_TOKENS = 127  # a model's vocabulary may be rounded up to a multiple of 128
 

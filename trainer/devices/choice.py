@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from bertdata.errors import SettingsError, install_extra
-from trainer import registry
+from trainer import plugins as registry
 from trainer.config.settings import Config
 
 AUTO = "auto"

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from trainer.devices.device import Device
 from trainer.model.layers import EVERY
-from trainer.registry import find
+from trainer.plugins import find
 
 _LEVELS = 1 << 16
 """Dropout compares 16 random bits with a threshold: four values from each 64 bits of the generator."""

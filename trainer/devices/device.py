@@ -12,8 +12,8 @@ from bertdata.errors import SettingsError
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatAttention
 from trainer.model.bert import Bert, HeadedBert, attend_anywhere, host_memory
-from trainer.model.task import RowLosses
-from trainer.registry import find
+from trainer.plugins import find
+from trainer.tasks.task import RowLosses
 
 Result = TypeVar("Result")
 

@@ -23,7 +23,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.section import check
 from trainer.data.batches import Batch, FlatAttention
 from trainer.model.layers import ACTIVATIONS, Carried, Dense, Embeddings, Layer, NormedDense
-from trainer.registry import find
+from trainer.plugins import find
 
 PASSES = 3.0
 """Operations of forward and backward pass over those of the forward pass."""
@@ -35,7 +35,7 @@ WORD_HEAD, PAIR_HEAD = "cls.predictions.", "cls.seq_relationship."
 class Bert(nn.Module):
     """The encoder: from ids to a vector for each token and one for each sequence.
 
-    It may hold some of the layers only, next to one another (``trainer.extensions.splitting.pieces``).
+    It may hold some of the layers only, next to one another (``trainer.splitting.pieces``).
     pooler: None for a model whose heads need no vector of a sequence.
     seeds: called with the number of each part before it draws its dropout: 0 the embeddings, 1 the first
     layer, and after the last one the heads; None: nothing is seeded. recomputes: layers keep their input

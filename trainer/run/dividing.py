@@ -3,14 +3,14 @@
 from dataclasses import replace
 
 from bertdata.errors import SettingsError
-from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.config.split import SplitSection
 from trainer.devices.device import Device
-from trainer.registry import find, is_name
+from trainer.plugins import find, is_name
 from trainer.run.runtime import Runtime
 from trainer.update.strategy import whole
+from trainer.workers.collective import Collective
 
 _BYTES_A_WEIGHT = 16  # weight, gradient and two moments in fp32
 _CERTAIN = 0.25  # fraction of the memory that weights may take where the whole model fits without a doubt

@@ -12,20 +12,19 @@ from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import open_dataset
 from bertdata.errors import BertDataError
 from bertdata.io import storage
-from trainer.checkpoint.checkpoint import STATE, find_checkpoints
-from trainer.checkpoint.reading import choose_checkpoint, read_state
-from trainer.checkpoint.source import find_own, open_checkpoint, read_weights_into
-from trainer.checkpoint.stored import CheckpointError
+from trainer.checkpoints.checkpoint import STATE, find_checkpoints
+from trainer.checkpoints.reading import choose_checkpoint, read_state
+from trainer.checkpoints.source import find_own, open_checkpoint, read_weights_into
+from trainer.checkpoints.stored import CheckpointError
 from trainer.config.flags import make_config
 from trainer.config.run_options import StartSection
 from trainer.config.settings import Config
 from trainer.config.task_names import task_flags
+from trainer.logs.evaluation_results import EvaluationResults
+from trainer.logs.logs import Terminal
+from trainer.logs.reporter import Logger, Reporter
 from trainer.model.bert import HeadedBert
-from trainer.registry import find
-from trainer.registry.extensions import FINE_TUNED
-from trainer.report.evaluation_results import EvaluationResults
-from trainer.report.logs import Terminal
-from trainer.report.reporter import Logger, Reporter
+from trainer.plugins import FINE_TUNED, find
 from trainer.run.evaluation import Evaluation
 from trainer.run.evaluation_warnings import warnings_of_model
 from trainer.run.runtime import Runtime, begin, connect, divide, find_model_config, make_model

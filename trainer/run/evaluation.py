@@ -8,15 +8,15 @@ import torch
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.io import storage
-from trainer.checkpoint.checkpoint import State
+from trainer.checkpoints.checkpoint import State
 from trainer.config.run_options import EvaluationSection
 from trainer.data.evaluation import evaluation_batches, make_evaluation_form
 from trainer.errors import StopRequested
-from trainer.model.evaluation import TaskEvaluation
-from trainer.report.evaluation_results import is_evaluated
-from trainer.report.reporter import Reporter
+from trainer.logs.evaluation_results import is_evaluated
+from trainer.logs.reporter import Reporter
 from trainer.run.runtime import Runtime
 from trainer.run.training import PlannedUpdates, passes
+from trainer.tasks.evaluation import TaskEvaluation
 from trainer.update.inference import Inference, find_inference
 from trainer.update.strategy import Strategy
 

@@ -6,7 +6,7 @@ from bertdata.dataset.vocabulary import known_tokenizer
 from bertdata.errors import DataError
 from bertdata.tokens.files import TokenizerFile, VocabularyFile
 from bertdata.tokens.load import vocabulary_of
-from trainer.checkpoint.source import open_checkpoint
+from trainer.checkpoints.source import open_checkpoint
 from trainer.config.settings import Config
 from trainer.data.opening import data_warnings, find_verified, training_paths
 from trainer.run.kept_tokenizer import find_training_data

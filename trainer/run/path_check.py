@@ -11,8 +11,8 @@ from bertdata.errors import DatasetError, StorageError
 from bertdata.io import storage
 from bertdata.io.commit import UNFINISHED
 from bertdata.io.directory_lock import LOCK_NAME, lock_directory
-from trainer.collectives.launchers import find_launcher
 from trainer.config.settings import Config
+from trainer.workers.launchers import find_launcher
 
 _RUN = ("checkpoints", "training.csv")
 """Names in the output directory that tell of a run."""

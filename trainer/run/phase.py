@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 from bertdata.dataset.label_counts import tell_guess
 from bertdata.dataset.reader import OpenedDataset
-from trainer.checkpoint.checkpoint import clean_up, new_state
-from trainer.collectives.collective import stop_signals
+from trainer.checkpoints.checkpoint import clean_up, new_state
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Form
 from trainer.data.loader import Loader
 from trainer.errors import StopRequested
-from trainer.report.logs import make_loggers
-from trainer.report.reporter import Reporter
+from trainer.logs.logs import make_loggers
+from trainer.logs.reporter import Reporter
 from trainer.run.kept_tokenizer import keep_tokenizer
 from trainer.run.path_check import check_free
 from trainer.run.pending_updates import PendingUpdates
 from trainer.run.runtime import Runtime, divide, find_model_config, make_model
 from trainer.run.training import PlannedUpdates, Training, passes, plan_updates
+from trainer.workers.collective import stop_signals
 
 if TYPE_CHECKING:
     from trainer.run.evaluation import Evaluation

@@ -11,16 +11,16 @@ from bertdata.errors import BertDataError, SettingsError
 from bertdata.examples.groups import SEGMENT, has_group
 from bertdata.examples.objectives import find_objective
 from bertdata.io.terminal import say_error
-from trainer.collectives.collective import Collective, find_collective
-from trainer.collectives.launchers import find_local_rank, find_rank
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.device import Device, find_device, on_device
 from trainer.errors import ReportedError
 from trainer.model.bert import HeadedBert
-from trainer.model.task import Task, find_task, task_of
-from trainer.registry import find
+from trainer.plugins import find
+from trainer.tasks.task import Task, find_task, task_of
 from trainer.update.strategy import Division, Worker, find_kind, whole
+from trainer.workers.collective import Collective, find_collective
+from trainer.workers.launchers import find_local_rank, find_rank
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,12 +10,12 @@ from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError, MissingInputError, SettingsError
-from trainer.checkpoint.checkpoint import MOMENTS, State, find_checkpoints
-from trainer.checkpoint.filling import fill_model, match_moments, match_weights
-from trainer.checkpoint.reading import choose_checkpoint, read_state, read_tensors
-from trainer.checkpoint.resume_check import changed_settings, check_fits, check_position
-from trainer.checkpoint.source import find_own, open_checkpoint
-from trainer.checkpoint.stored import Checkpoint, CheckpointError
+from trainer.checkpoints.checkpoint import MOMENTS, State, find_checkpoints
+from trainer.checkpoints.filling import fill_model, match_moments, match_weights
+from trainer.checkpoints.reading import choose_checkpoint, read_state, read_tensors
+from trainer.checkpoints.resume_check import changed_settings, check_fits, check_position
+from trainer.checkpoints.source import find_own, open_checkpoint
+from trainer.checkpoints.stored import Checkpoint, CheckpointError
 from trainer.config.model import ModelConfig
 from trainer.config.run_options import StartSection
 from trainer.config.settings import Config

@@ -18,9 +18,9 @@ from bertdata.tokens.files import (
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.kept_files import CONFIGURATION_NAME
 from bertdata.tokens.load import vocabulary_of
-from trainer.checkpoint.reading import read_state
-from trainer.checkpoint.source import OURS
-from trainer.checkpoint.stored import Checkpoint
+from trainer.checkpoints.reading import read_state
+from trainer.checkpoints.source import OURS
+from trainer.checkpoints.stored import Checkpoint
 from trainer.config.model import ModelConfig
 from trainer.data.opening import PADDING_TOKENS
 from trainer.run.given_tokenizer import given_tokenizer, with_casing

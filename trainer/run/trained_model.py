@@ -12,11 +12,11 @@ from bertdata.tokens.load import tokenizer_of, vocabulary_of
 from bertdata.tokens.tokenizer import Tokenizer
 from bertdata.tokens.vocabulary import WordPieceVocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
-from trainer.checkpoint.checkpoint import STATE
-from trainer.checkpoint.filling import fill_model
-from trainer.checkpoint.reading import read_state
-from trainer.checkpoint.source import OURS, is_checkpoint, open_checkpoint
-from trainer.checkpoint.stored import Checkpoint, CheckpointError
+from trainer.checkpoints.checkpoint import STATE
+from trainer.checkpoints.filling import fill_model
+from trainer.checkpoints.reading import read_state
+from trainer.checkpoints.source import OURS, is_checkpoint, open_checkpoint
+from trainer.checkpoints.stored import Checkpoint, CheckpointError
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config, section_keys
 from trainer.model.bert import HeadedBert

@@ -10,7 +10,7 @@ from torch import Tensor
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import BertDataError, StorageError
 from bertdata.io.terminal import say_error
-from trainer.checkpoint.checkpoint import CheckpointWriter, State, WholeTensors
+from trainer.checkpoints.checkpoint import CheckpointWriter, State, WholeTensors
 from trainer.config.settings import Config
 from trainer.config.updates import Schedule
 from trainer.data.batches import Form, make_form
@@ -19,7 +19,7 @@ from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
 from trainer.errors import NotFiniteError, WorkerLost
 from trainer.model.bert import HeadedBert
-from trainer.registry import find
+from trainer.plugins import find
 from trainer.run.runtime import Runtime
 from trainer.update.strategy import find_strategy
 

@@ -9,7 +9,7 @@ from bertdata.errors import DataError
 from bertdata.records import ROLES, Vocabulary
 from bertdata.tokens.files import TOKENIZER_NAME, VOCABULARY_NAME, TokenizerFile, VocabularyFile
 from bertdata.tokens.load import vocabulary_of
-from trainer.checkpoint.stored import Checkpoint
+from trainer.checkpoints.stored import Checkpoint
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.run.given_tokenizer import given_tokenizer

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainer.collectives.workers import split_into_buckets
 from trainer.config.run_options import WorkersSection
 from trainer.config.settings import Config
 from trainer.update.strategy import Worker
+from trainer.workers.workers import split_into_buckets
 
 
 class WorkerAverages:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from trainer.data.batches import Batch
-from trainer.model.task import Outcome
+from trainer.tasks.task import Outcome
 
 
 class HalfWeights:

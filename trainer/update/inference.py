@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from trainer.data.batches import Batch
-from trainer.model.task import Outcome
+from trainer.tasks.task import Outcome
 from trainer.update.strategy import Learner, Strategy, Worker, find_kind
 
 

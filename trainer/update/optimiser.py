@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from trainer.config.settings import Config
 from trainer.config.updates import Preset
 from trainer.devices.device import Device
-from trainer.registry import find
+from trainer.plugins import find
 
 CHUNK = Device.step_chunk
 """Elements changed at a time, unless the device has another number: they need little temporary memory."""

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from trainer.data.batches import Batch
 from trainer.devices.device import HALVES
-from trainer.model.task import Outcome
+from trainer.tasks.task import Outcome
 from trainer.update.averaging import WorkerAverages
 from trainer.update.half_weights import HalfWeights
 from trainer.update.micro_batch_sums import MicroBatchSums

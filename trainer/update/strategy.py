@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from trainer.collectives.collective import Collective
 from trainer.config.settings import DEVICE_OPTIONS, Config
 from trainer.data.batches import Batch
 from trainer.data.order import numbers
 from trainer.devices.device import HOST, Device
 from trainer.errors import StopRequested
 from trainer.model.bert import HeadedBert, check_memory
-from trainer.model.task import Outcome, Task
-from trainer.registry import find
+from trainer.plugins import find
+from trainer.tasks.task import Outcome, Task
 from trainer.update.optimiser import WeightStep, make_step
+from trainer.workers.collective import Collective
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

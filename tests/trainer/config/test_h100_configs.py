@@ -12,7 +12,7 @@ from trainer.config.flags import make_config
 from trainer.config.model import ModelConfig
 from trainer.devices.cuda_losses import cross_entropy
 from trainer.model.bert import BertForPreTraining
-from trainer.model.pretraining import pretraining_loss
+from trainer.tasks.pretraining import pretraining_loss
 
 MEMORY = 80e9
 VOCABULARY = 30528  # padded

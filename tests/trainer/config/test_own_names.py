@@ -49,7 +49,7 @@ def test_a_command_of_its_own_loads_no_other_programs_table():
     program = (
         "import sys; from trainer.__main__ import main; "
         "main(['pretrain', '--print-config']); "
-        "sys.exit(any(name.startswith('trainer.extensions.like') or name == 'torch' for name in sys.modules))"
+        "sys.exit(any(name.startswith('trainer.programs') or name == 'torch' for name in sys.modules))"
     )
     found = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False

@@ -11,7 +11,8 @@ import pytest
 from bertdata.errors import SettingsError
 from trainer.config.settings import Config, properties
 from trainer.config.updates import Schedule, Warmup
-from trainer.registry import CORE, find
+from trainer.plugins import TABLE as CORE
+from trainer.plugins import find
 
 # N = 1000 steps, W = 100 of warm-up, L = 1/1024 (exact in binary) unless stated.
 L = F(1, 1024)

@@ -12,7 +12,7 @@ from trainer.config.flags import make_config
 from trainer.config.idle import idle_keys
 from trainer.config.run_options import EvaluationSection
 from trainer.config.settings import SECTIONS, Config, device_properties, properties, section_keys
-from trainer.registry import find
+from trainer.plugins import find
 
 MARKS = {"section", "common", "by_phase", "phases", "older_names"}
 STANDARD = {

@@ -40,8 +40,8 @@ from trainer.data.generated import GeneratedData, generated_data
 from trainer.data.loader import Loader, Prefetcher
 from trainer.data.opening import describe_phase, open_for_training
 from trainer.data.order import Order, Position, numbers
-from trainer.model.pretraining import Pretraining
-from trainer.model.task import task_of
+from trainer.tasks.pretraining import Pretraining
+from trainer.tasks.task import task_of
 
 CONTAINERS = ("tfrecord", "hdf5", "parquet")
 LAYOUT = ShardLayout(max_seq_length=12, max_predictions_per_seq=3)

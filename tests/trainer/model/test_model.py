@@ -28,7 +28,7 @@ from trainer.devices.cpu import cpu_attention
 from trainer.model.bert import BertForPreTraining, check_memory
 from trainer.model.layers import ACTIVATIONS, SelfAttention
 from trainer.model.padded_attention import padded_attention
-from trainer.model.pretraining import cross_entropy, pretraining_loss
+from trainer.tasks.pretraining import cross_entropy, pretraining_loss
 
 
 @pytest.mark.parametrize("hidden_act", ACTIVATIONS)

@@ -10,7 +10,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.devices import counting
 from trainer.model.bert import PASSES, BertForMaskedLM, BertForPreTraining, count
-from trainer.model.pretraining import MaskedWords, Pretraining
+from trainer.tasks.pretraining import MaskedWords, Pretraining
 
 SHAPE = ModelConfig(
     vocab_size=50, hidden_size=8, num_hidden_layers=3, num_attention_heads=2, intermediate_size=16

@@ -16,8 +16,7 @@ from bertdata.dataset.reader import open_dataset
 from tests.support.flat import flatten
 from tests.support.padded_examples import PaddedForm
 from tests.support.training_runs import refuse, start_workers, words
-from trainer.checkpoint.checkpoint import find_checkpoints
-from trainer.collectives.collective import Collective
+from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.config.model import ModelConfig
 from trainer.config.run_options import EvaluationSection
 from trainer.config.settings import Config
@@ -26,12 +25,13 @@ from trainer.data.examples import Rows
 from trainer.data.loader import Loader
 from trainer.devices.device import find_device
 from trainer.model.bert import BertForPreTraining
-from trainer.model.pretraining import Pretraining
 from trainer.run import evaluate
 from trainer.run.evaluation import Evaluation, EvaluationRecord
 from trainer.run.runtime import Runtime, make_model
+from trainer.tasks.pretraining import Pretraining
 from trainer.update.inference import find_inference
 from trainer.update.strategy import Division
+from trainer.workers.collective import Collective
 
 SHAPE = ModelConfig(
     vocab_size=2000, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64

@@ -11,8 +11,8 @@ import transformers
 from tests.support.small_models import in_transformers
 from tests.support.training_runs import refuse, words
 from trainer.__main__ import main
-from trainer.checkpoint.filling import fill_model
-from trainer.checkpoint.source import open_checkpoint
+from trainer.checkpoints.filling import fill_model
+from trainer.checkpoints.source import open_checkpoint
 from trainer.model.bert import BertForPreTraining
 
 TEXT = "The [MASK] of the old city is Été [MASK] ."

@@ -12,12 +12,12 @@ import torch
 from bertdata.errors import SettingsError
 from tests.support.training_runs import MODEL, losses, refuse, tensors
 from tests.support.two_phases import both, of_each_phase
-from trainer.checkpoint.checkpoint import find_checkpoints
-from trainer.checkpoint.reading import read_state
-from trainer.collectives.launchers import find_launcher
+from trainer.checkpoints.checkpoint import find_checkpoints
+from trainer.checkpoints.reading import read_state
 from trainer.config.flags import make_configs
 from trainer.config.run_options import StartSection
 from trainer.run.training import Training
+from trainer.workers.launchers import find_launcher
 
 HABANA = split(
     "--config habana_large --precision bf16 --batch_size 64 8 --train-data-phase1 phase1 "

@@ -17,7 +17,6 @@ from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from bertdata.records import ShardLayout
 from tests.support.operations import Operations
-from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatBatch, Form, make_form
@@ -29,8 +28,9 @@ from trainer.devices.cpu import Cpu
 from trainer.devices.cuda_attention import flash_attention
 from trainer.devices.device import Device
 from trainer.model.bert import BertForPreTraining
-from trainer.model.pretraining import Pretraining
+from trainer.tasks.pretraining import Pretraining
 from trainer.update.strategy import Division, Strategy, UpdateNumber, Worker, find_strategy
+from trainer.workers.collective import Collective
 
 SHAPE = ModelConfig(
     vocab_size=203,

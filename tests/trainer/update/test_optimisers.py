@@ -10,10 +10,10 @@ import torch
 from safetensors.torch import load, save
 
 from bertdata.errors import SettingsError
-from tests.support.optimisers import ABSENT_OPTIMISERS, make_optimiser
+from tests.support.optimisers import make_optimiser
 from trainer.config.settings import Config
 from trainer.config.updates import Preset
-from trainer.registry import CORE
+from trainer.plugins import TABLE as CORE
 from trainer.update.clipping import clip_
 from trainer.update.lamb import Lamb
 
@@ -225,7 +225,7 @@ def test_query_key_and_value_have_a_trust_ratio_each():
     assert not torch.allclose(fused, torch.cat(apart), rtol=0.1)
 
 
-@pytest.mark.parametrize("name", sorted({*CORE["preset"]} - ABSENT_OPTIMISERS))
+@pytest.mark.parametrize("name", sorted(CORE["preset"]))
 def test_a_restored_optimiser_goes_on_bit_for_bit(name):
     def stopped_halfway(parameters):
         return Halfway(name, dict(parameters))
