@@ -23,7 +23,7 @@ from trainer.checkpoints.formats.tensor_bundle.bundle import BundleEntry, encode
 from trainer.checkpoints.formats.tensor_bundle.object_graph import GRAPH_KEY, Node, encode_graph
 from trainer.checkpoints.stored import StoredTensor
 from trainer.config.model import ModelConfig
-from trainer.model.bert import BertForPreTraining
+from trainer.model.headed import BertForPreTraining
 
 SHAPE = ModelConfig(
     vocab_size=16,

@@ -11,11 +11,9 @@ from bertdata.loaders.modernbert.warmup import BatchWarmup
 from trainer.config.files import shipped_configs
 from trainer.config.flags import make_configs
 from trainer.config.help import TITLES
+from trainer.config.presets.form import Schedule, Warmup
 from trainer.config.settings import DEVICES, SECTIONS, Config, older_names
-from trainer.config.update_options import FormulaSection
-from trainer.config.updates import Schedule, Warmup
-from trainer.plugins import TABLE as CORE
-from trainer.plugins import find
+from trainer.plugins import find, names
 from trainer.run.course import UpdateCourse, grow
 
 SOURCES = {
@@ -144,7 +142,7 @@ def _examples(config: Config) -> str:
 
 def _updates(config: Config) -> str:
     epochs = config.schedule.num_train_epochs
-    if tokens := config.keys["train_tokens"]:
+    if tokens := config.recipe.train_tokens:
         return _tokens(tokens)
     return f"{config.schedule.steps:,}" if epochs is None else f"{epochs:g} epochs"
 
@@ -156,9 +154,9 @@ def _tokens(number: int) -> str:
 def _rate(config: Config) -> str:
     schedule = config.schedule
     rising = f"{schedule.warmup:,}" if isinstance(schedule.warmup, int) else f"{100 * schedule.warmup:g} %"
-    if tokens := config.keys["warmup_tokens"]:
+    if tokens := config.recipe.warmup_tokens:
         rising = _tokens(tokens)
-    begins = config.section(FormulaSection).start_warmup_step
+    begins = config.formula.start_warmup_step
     start = f" from {begins}" if begins else ""
     return f"{schedule.base_learning_rate:g}, {rising}{start}"
 
@@ -210,7 +208,7 @@ def _values(item: Mapping[str, Any]) -> str:
 def pictures() -> dict[str, str]:
     """The picture of each schedule, and of growing updates, by its file's name."""
     found = {}
-    for name in CORE["schedule"]:
+    for name in names("schedule"):
         schedule = find("schedule", name).formula(1.0, _STEPS, Warmup.of(20, _STEPS), **DRAWN.get(name, {}))
         found[f"{name}.svg"] = _picture(schedule)
     warmup = TokenWarmup(sequences=1, tokens=_STEPS * 3)

@@ -6,7 +6,8 @@ from bertdata.cli.common.dispatch import end
 from bertdata.errors import SettingsError
 from trainer.errors import naming_extra
 from trainer.plugins import find, is_name
-from trainer.workers.launchers import as_worker, find_rank
+from trainer.workers.launch import as_worker
+from trainer.workers.launchers import find_rank
 
 
 def main(arguments: list[str] | None = None) -> int:

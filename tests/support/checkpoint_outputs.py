@@ -11,7 +11,7 @@ from torch import Tensor
 from trainer.checkpoints.filling import fill_model
 from trainer.checkpoints.stored import Checkpoint
 from trainer.data.row_batches import RowBatch
-from trainer.model.bert import BertForPreTraining
+from trainer.model.headed import BertForPreTraining
 
 
 def filled(checkpoint: Checkpoint) -> tuple[BertForPreTraining, list[str]]:

@@ -11,11 +11,12 @@ from pathlib import Path
 import torch
 
 from trainer.config.settings import Config
-from trainer.devices.device import find_device
+from trainer.devices.choice import find_device
 from trainer.errors import TrainerError
 from trainer.update.averaging import GradientBuckets, sync_weights
 from trainer.workers import heartbeat
-from trainer.workers.collective import Collective, find_collective
+from trainer.workers.choice import find_collective
+from trainer.workers.collective import Collective
 
 MEGABYTES = 1
 """The size of a bucket: the model of ``buckets`` takes two."""

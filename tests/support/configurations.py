@@ -11,9 +11,9 @@ from bertdata.config.declared import schema_of
 from bertdata.errors import SettingsError
 from tests.support.paths import ROOT
 from trainer.config.flags import make_config
-from trainer.config.section import Section
+from trainer.config.presets.form import Warmup
+from trainer.config.sections.section import Section
 from trainer.config.settings import Config, properties
-from trainer.config.updates import Warmup
 from trainer.plugins import find
 
 CONFIGS = ROOT / "trainer" / "config" / "shipped"

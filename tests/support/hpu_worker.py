@@ -41,8 +41,9 @@ from trainer.data.loader import Loader  # noqa: E402
 from trainer.data.padded_rows import RowForm  # noqa: E402
 from trainer.data.row_batches import RowBatch  # noqa: E402
 from trainer.devices import hpu as adapter  # noqa: E402
-from trainer.devices.device import Device, find_device  # noqa: E402
-from trainer.model.bert import BertForPreTraining  # noqa: E402
+from trainer.devices.choice import find_device  # noqa: E402
+from trainer.devices.device import Device  # noqa: E402
+from trainer.model.headed import BertForPreTraining  # noqa: E402
 from trainer.run.evaluation import Evaluation  # noqa: E402
 from trainer.run.training import Training  # noqa: E402
 from trainer.tasks.pretraining import Pretraining  # noqa: E402

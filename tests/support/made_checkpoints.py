@@ -6,7 +6,7 @@ import torch
 
 from trainer.checkpoints.stored import Checkpoint, StoredTensor
 from trainer.config.model import ModelConfig
-from trainer.model.bert import BertForPreTraining, HeadedBert
+from trainer.model.headed import BertForPreTraining, HeadedBert
 
 CONFIG = {
     "hidden_size": 32,

@@ -7,7 +7,8 @@ from typing import Any
 from torch import nn
 
 from trainer.plugins import find
-from trainer.update.optimiser import Optimiser, build_optimiser, group_parameters
+from trainer.update.optimiser import Optimiser, group_parameters
+from trainer.update.optimisers import build_optimiser
 
 OPTIMISERS_OF_RECIPES = ("stableadamw", "stableadamw-modernbert")
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 from bertdata.dataset.label_counts import Frequencies, LabelSurvey
 from trainer.config.settings import Config
-from trainer.logs.logs import make_loggers
+from trainer.logs.choice import make_loggers
 from trainer.logs.reporter import (
     Logger,
     Reporter,

@@ -24,7 +24,7 @@ from recording import call, mark
 
 from trainer.__main__ import main
 from trainer.devices.xla import Xla
-from trainer.model.bert import BertForPreTraining
+from trainer.model.headed import BertForPreTraining
 from trainer.run.evaluation import Evaluation
 from trainer.run.training import Training
 

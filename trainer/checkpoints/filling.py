@@ -9,7 +9,7 @@ from bertdata.errors import DataError
 from trainer.checkpoints.absent_parts import check_transform, remedy, without_zero_biases
 from trainer.checkpoints.stored import OPTIONAL, Checkpoint, Stored, padded
 from trainer.config.model import ModelConfig
-from trainer.model.bert import HeadedBert
+from trainer.model.headed import HeadedBert
 
 
 @torch.no_grad()

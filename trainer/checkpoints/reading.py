@@ -21,9 +21,9 @@ from trainer.checkpoints.checkpoint import (
     find_checkpoints,
     md5_of_state,
 )
-from trainer.checkpoints.stored import CheckpointError
-from trainer.config.model import ModelConfig
+from trainer.config.model_kinds import read_model_config
 from trainer.config.settings import properties
+from trainer.errors import CheckpointError
 
 
 def choose_checkpoint(output_dir: str, number: int | None = None) -> Path:
@@ -68,7 +68,7 @@ def _typed(values: dict[str, Any], where: str) -> State:
         check_values({"state": values}, {"state": load_schema("checkpoint")}, f"{where}: ")
         types = {name: {"type": types_of(item)} for name, item in properties().items()}
         check_values(values["config"], types, f"{where}: config: ")
-        ModelConfig.from_dict(values["model"], f"{where}: model")
+        read_model_config(values["model"], f"{where}: model")
     except SettingsError as error:
         raise CheckpointError(str(error)) from None
     whole: dict[str, Any] = {

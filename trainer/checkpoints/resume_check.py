@@ -5,8 +5,8 @@ from typing import Any
 
 from bertdata.errors import SettingsError
 from trainer.checkpoints.checkpoint import State
-from trainer.checkpoints.stored import CheckpointError
 from trainer.config.settings import Config, properties, section_keys
+from trainer.errors import CheckpointError
 
 CHANGEABLE = (
     *("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"),

@@ -6,12 +6,12 @@ from pathlib import Path
 from bertdata.errors import SettingsError
 from trainer.checkpoints.checkpoint import MOMENTS, STATE, WEIGHTS, State, find_checkpoints
 from trainer.checkpoints.filling import fill_model
+from trainer.checkpoints.formats.kinds import is_recognised, read_checkpoint
 from trainer.checkpoints.reading import check_file, choose_checkpoint, read_state, tensor_files
 from trainer.checkpoints.safetensors_files import read_safetensors
 from trainer.checkpoints.stored import MEAN, SQUARE, Checkpoint, StoredTensor
-from trainer.config.model import ModelConfig
-from trainer.model.bert import HeadedBert
-from trainer.plugins import find
+from trainer.config.model_kinds import read_model_config
+from trainer.model.headed import HeadedBert
 
 OURS = "bertdata"
 """The kind of this trainer's own checkpoints."""
@@ -33,7 +33,7 @@ def open_checkpoint(
     if (own := find_own(path)) is None:
         if kind == OURS:
             raise SettingsError(f"{path}: is no checkpoint of this trainer: found no {STATE}")
-        return find("checkpoint", "of another program")(path, kind, model_config)
+        return read_checkpoint(path, kind, model_config)
     if kind not in (None, OURS):
         raise SettingsError(f"{path}: is a checkpoint of kind {OURS}, not {kind}")
     return _open_own(own, with_moments)
@@ -58,7 +58,7 @@ def find_own(path: str) -> Path | None:
 
 def is_checkpoint(path: str) -> bool:
     """True if a checkpoint of any kind is at the path. No file is read."""
-    return find_own(path) is not None or bool(find("checkpoint", "of any program")(path))
+    return find_own(path) is not None or bool(is_recognised(path))
 
 
 def _open_own(path: Path, with_moments: bool) -> Checkpoint:
@@ -70,7 +70,7 @@ def _open_own(path: Path, with_moments: bool) -> Checkpoint:
     return Checkpoint(
         kind=OURS,
         path=str(path),
-        config=ModelConfig.from_dict(state.model, str(path)),
+        config=read_model_config(state.model, str(path)),
         weights=_read_files(path, state, WEIGHTS),
         moments={
             key: moment for key, moment in moments.items() if key.startswith((f"{MEAN}/", f"{SQUARE}/"))

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from torch import Tensor
 from torch.nn import functional as F
 
-from bertdata.errors import DataError
 from trainer.config.model import ModelConfig
+from trainer.errors import CheckpointError
 
 WORDS = "bert.embeddings.word_embeddings.weight"
 WORD_BIAS = "cls.predictions.bias"
@@ -25,10 +25,6 @@ MOST_UPDATES = 1 << 53
 
 MEAN, SQUARE = "exp_avg", "exp_avg_sq"
 """The moments, which are named KIND/NAME."""
-
-
-class CheckpointError(DataError):
-    """A checkpoint is damaged or belongs to another run. The message names the file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from bertdata.tokens.files import TokenizerJson
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import tokenizer_of
 from bertdata.tokens.tokenizer import Tokenizer
-from trainer.commands.predict import refuse
-from trainer.run.given_tokenizer import given_tokenizer, with_casing
+from trainer.data.given_tokenizer import given_tokenizer, with_casing
 from trainer.tasks.data_file import read_file
 from trainer.tasks.feature_set import json_line, make_feature_set
-from trainer.tasks.task_data import add_columns, add_task, find_data
+from trainer.tasks.fine_tuned import add_columns, add_task, find_data
+from trainer.tasks.prediction import refuse
 
 _EXAMPLE = """\
   python -m trainer features --task squad train-v1.1.json --training --vocab vocab.txt --output features.jsonl

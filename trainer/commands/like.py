@@ -17,7 +17,8 @@ from trainer.devices.choice import AUTO, look_for
 from trainer.programs.machine import with_shapes
 from trainer.programs.program import DOOR, Meaning, find_program, programs
 from trainer.run.path_check import check_paths
-from trainer.workers.launchers import find_rank, is_started_here, launched
+from trainer.workers.launch import launch_workers
+from trainer.workers.launchers import find_rank, is_started_here
 
 USAGE = f"""\
 Example:
@@ -120,7 +121,7 @@ def _work(meaning: Meaning, phases: Sequence[Config], arguments: Sequence[str]) 
     _check_device(phases[0])
     if meaning.evaluate is None:
         check_paths(phases)
-    if launched(phases[0], "like", *arguments):
+    if launch_workers(phases[0], "like", *arguments):
         return
     announce_torch()
     if meaning.evaluate is not None:

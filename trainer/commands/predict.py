@@ -1,17 +1,16 @@
 """The command line of ``python -m trainer predict``."""
 
 from argparse import Namespace
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from bertdata.cli.common.parser import Parser
-from bertdata.errors import UsageError
 from bertdata.io.terminal import say
-from trainer.plugins import find
 from trainer.run.tokenizer_flags import add_tokenizer
+from trainer.tasks.fine_tuned import predict_task
+from trainer.tasks.prediction import refuse, single_text
 
 if TYPE_CHECKING:
-    from trainer.run.trained_model import Trained
+    from trainer.tasks.prediction import Trained
 
 _WORDS = "words"
 _EXAMPLE = """\
@@ -38,7 +37,7 @@ def run(arguments: list[str]) -> None:
         given.task = _WORDS
         _print_words(given, opened)
     else:
-        find("fine-tuned model", "prediction")(given, opened, task)
+        predict_task(given, opened, task)
 
 
 def _parser() -> Parser:
@@ -78,17 +77,3 @@ def _print_words(given: Namespace, opened: "Trained") -> None:
     refuse(given, ("context", "labels"))
     count = 5 if given.num is None else given.num
     say(*predict_lines(opened, single_text(given), count=count, as_json=given.json))
-
-
-def single_text(given: Namespace) -> str:
-    """The text of a task that takes only one."""
-    if len(given.text) > 1:
-        raise UsageError(f"the task {given.task} takes one text, found {len(given.text)}; put it into quotes")
-    return given.text[0]
-
-
-def refuse(given: Namespace, names: Iterable[str]) -> None:
-    """UsageError for a flag that the task does not have."""
-    for name in names:
-        if getattr(given, name, None) not in (None, False):
-            raise UsageError(f"--{name.replace('_', '-')}: the task {given.task} has no such setting")

@@ -8,7 +8,8 @@ from bertdata.io.terminal import say_error
 from trainer.config.flags import make_configs
 from trainer.config.settings import Config
 from trainer.run.path_check import check_paths
-from trainer.workers.launchers import find_rank, launched
+from trainer.workers.launch import launch_workers
+from trainer.workers.launchers import find_rank
 
 
 def run(arguments: list[str]) -> None:
@@ -18,7 +19,7 @@ def run(arguments: list[str]) -> None:
     if printing:
         return print_phases("trainer pretrain", phases)
     check_paths(phases)
-    if launched(phases[0], "pretrain", *arguments):
+    if launch_workers(phases[0], "pretrain", *arguments):
         return
     announce_torch()
     from trainer.run.pretrain import pretrain

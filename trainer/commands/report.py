@@ -4,7 +4,7 @@ from bertdata.cli.common.parser import Parser
 from bertdata.io import storage
 from bertdata.io.terminal import say
 from bertdata.report.page.page import check_report, write_page
-from trainer.report.recorded_run import read_runs
+from trainer.logs.recorded_run import read_runs
 from trainer.report.sections import make_page
 
 PROG = "python -m trainer report"

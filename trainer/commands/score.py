@@ -4,8 +4,8 @@ import json
 
 from bertdata.cli.common.parser import Parser
 from bertdata.io.terminal import say, say_error
-from trainer.commands.predict import refuse
-from trainer.tasks.task_data import add_columns, add_task, find_data
+from trainer.tasks.fine_tuned import add_columns, add_task, find_data
+from trainer.tasks.prediction import refuse
 
 _EXAMPLE = """\
   python -m trainer score --task squad dev-v1.1.json predictions.json

@@ -13,9 +13,8 @@ from bertdata.io.terminal import say, say_error, say_text
 from bertdata.records import DEFAULT_OBJECTIVE
 from trainer.config.flags import make_config
 from trainer.config.model import ModelConfig
-from trainer.config.run_options import WorkersSection
+from trainer.config.model_kinds import read_model_config
 from trainer.config.settings import Config
-from trainer.config.split import SplitSection
 from trainer.splitting.plan.plan import Plan, read_plan, write_plan
 from trainer.splitting.plan.rates import SHEETS, USUAL, find_hardware
 from trainer.splitting.plan.request import PlanRequest, configured_examples
@@ -42,10 +41,10 @@ def run(arguments: list[str]) -> None:
     own = {"--device-memory": given.memory, "--save-plan": given.output}
     config = make_config([*rest, *(f"{flag}={text}" for flag, text in own.items() if text is not None)], PROG)
     # Else RaNNC's name, or the workers that the run is to have.
-    devices = given.devices or config.section(WorkersSection).world_size
+    devices = given.devices or config.workers.world_size
     if given.picture and not given.picture.lower().endswith(".svg"):
         raise UsageError(f"{given.picture}: expected a name that ends in .svg")
-    split = config.section(SplitSection)
+    split = config.split
     if split.plan:
         plan, memory, source = (
             _read(split.plan, config, devices),
@@ -86,12 +85,11 @@ def _make(config: Config, devices: int | None, named: str | None) -> tuple[Plan,
     """
     from trainer.splitting.plan.planner import make_plan  # imports torch
 
-    is_profiled = config.section(SplitSection).profile_layers
+    is_profiled = config.split.profile_layers
     if is_profiled:
-        from trainer.devices.choice import choose_device
-        from trainer.devices.device import find_device, on_device
+        from trainer.devices.choice import choose_device, find_device, on_device
         from trainer.splitting.plan.profile import attention_of, profiled_costs
-        from trainer.workers.collective import find_collective
+        from trainer.workers.choice import find_collective
 
         config = on_device(config, choose_device(config).name)
     hardware, model = find_hardware(named, config), _model(config)
@@ -131,7 +129,7 @@ def _read(path: str, config: Config, devices: int | None) -> Plan:
     says_task = config.is_finetuning or config.data.objective or config.data.train_data
     check_fits(
         plan,
-        model=model or ModelConfig.from_dict(plan.model, path),
+        model=model or read_model_config(plan.model, path),
         devices=devices or plan.devices,
         sequence_length=config.data.max_seq_length or plan.sequence_length,
         precision=config.update.precision if model else plan.precision,
@@ -145,7 +143,7 @@ def _read(path: str, config: Config, devices: int | None) -> Plan:
 def _model(config: Config) -> ModelConfig | None:
     """The configured model, or None where no key of it is given."""
     settings = config.model_settings
-    return ModelConfig.from_dict(settings, config.model.model_config or "model") if settings else None
+    return read_model_config(settings, config.model.model_config or "model") if settings else None
 
 
 def _task(config: Config) -> str:
@@ -153,7 +151,7 @@ def _task(config: Config) -> str:
 
     SettingsError for an objective that nothing learns, or that is not the data's.
     """
-    from trainer.tasks.task import task_of_objective  # imports torch
+    from trainer.tasks.choice import task_of_objective
 
     if config.is_finetuning:
         return config.task

@@ -1,7 +1,7 @@
 """Datasets whose masks are drawn when examples are loaded."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from bertdata.examples.masking.settings import MASKINGS
 from bertdata.examples.objectives import find_objective
 from bertdata.records import Buffer, ExampleBatch, Vocabulary
 from bertdata.shards.packed.packs import PackBatch
-from trainer.config.masking import MaskingSection
+from trainer.config.sections.masking import MaskingSection
 from trainer.config.settings import Config
 from trainer.data.examples import GatheredExamples, Piece, Rows
 from trainer.data.order import OwnRows
@@ -130,7 +130,7 @@ class UnmaskedData(OpenedDataset):
 def mask_at_load(config: Config, data: OpenedDataset) -> UnmaskedData:
     """The opened training data with masks to be drawn by the loader."""
     source = unmasked_source(config, data)
-    rate = MaskRate(config.section(MaskingSection), config.schedule.steps)
+    rate = MaskRate(config.masking, config.schedule.steps)
     masker = _configured_masker(config, source, str(config.data.train_data), rate.largest)
     masked = masked_data(source, masker, seed=config.data.seed, rate=rate.largest)
     own: dict[str, Any] = {item.name: getattr(masked, item.name) for item in fields(OpenedDataset)}
@@ -142,7 +142,7 @@ def mask_once(config: Config, data: OpenedDataset, paths: str, held_out: bool) -
 
     held_out: they are masked at the rate of evaluation.
     """
-    keys = config.section(MaskingSection)
+    keys = config.masking
     rate = (held_out and keys.eval_masked_lm_prob) or keys.masked_lm_prob
     masker = _configured_masker(config, data, paths, rate)
     return masked_data(data, masker, seed=config.data.seed, rate=rate)
@@ -155,7 +155,7 @@ def unmasked_source(config: Config, data: OpenedDataset) -> OpenedDataset:
 
 def _configured_masker(config: Config, data: OpenedDataset, paths: str, rate: float) -> Masker:
     """The masker of a dataset. rate: the largest."""
-    keys = config.section(MaskingSection)
+    keys = config.masking
     masking = keys.masking if keys.is_dynamic else MASKINGS[0]  # of data that are masked once
     dataset, vocabulary = find_vocabulary(config, data, paths, masking)
     settings = replace(keys.settings(config.data.max_predictions_per_seq or 0), masked_lm_prob=rate)
@@ -170,7 +170,7 @@ def find_vocabulary(
     SettingsError where there is none.
     """
     dataset = find_datasets(split_paths(paths)[0])[0]
-    vocabulary = known_vocabulary(config.section(MaskingSection).vocab, dataset)
+    vocabulary = known_vocabulary(config.masking.vocab, dataset)
     if vocabulary is None:
         raise SettingsError(
             f"{data.name}: masking {masking} needs its vocabulary, which is not beside the data; give --vocab"
@@ -181,3 +181,17 @@ def find_vocabulary(
 def masked_rows(config: Config, data: OpenedDataset) -> Rows:
     """The rows of a dataset with masks to draw, if it does not keep those it has."""
     return Rows(data, data if isinstance(data, UnmaskedData) else None)
+
+
+class MaskingAtLoad(NamedTuple):
+    """A kind of masks that are drawn at load, as --masking names it.
+
+    source: the opened training data as the loader takes them. rows: the rows that a training reads of them.
+    """
+
+    source: Callable[[Config, OpenedDataset], OpenedDataset]
+    rows: Callable[[Config, OpenedDataset], Rows]
+
+
+DRAWN_BY_RATE = MaskingAtLoad(mask_at_load, masked_rows)
+"""Masks drawn for each epoch at a rate."""

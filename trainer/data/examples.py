@@ -15,7 +15,6 @@ from bertdata.records import IDS_ENDS, ColumnGroup, ShardLayout
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes, sample_sizes
 from trainer.data.order import Dealer, OwnRows, Position
-from trainer.plugins import find
 
 _COLUMNS = ("ids", "positions", "labels", "lengths", "segment_lengths", "masks", "pair_labels")
 
@@ -193,14 +192,3 @@ class Rows:
     def expand(self, own: OwnRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
         """The examples of a worker's rows, a piece for each of the parts, and the example after each row."""
         return pieces, np.arange(sum(len(part.rows) for part in own.parts)) + 1
-
-
-def find_rows(config: Config, data: OpenedDataset) -> Rows:
-    """The configured rows of a dataset. SettingsError where it cannot have them."""
-    masking = config.masking_at_load
-    rows: Rows = find("rows", masking)(config, data) if masking else Rows(data)
-    if config.keys["bins"] or config.keys["pack_on_load"]:
-        rows = find("rows", "made at load")(config.others["loading"], rows)
-    elif data.layout.packing is not None:
-        rows = find("rows", "of packs")(data, rows.masks)
-    return rows

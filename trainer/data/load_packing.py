@@ -18,7 +18,7 @@ from bertdata.dataset.reader import Shard
 from bertdata.errors import DatasetError, SettingsError, ShardError
 from bertdata.examples.columns import Array
 from bertdata.records import ShardLayout
-from trainer.config.loading import LoadingSection
+from trainer.config.sections.data import LoadingSection
 from trainer.data.bins import RowsFromBins
 from trainer.data.budgets import ExampleSizes, sample_sizes
 from trainer.data.examples import CompactExamples, Piece, Rows

@@ -21,11 +21,9 @@ from bertdata.loaders.modernbert.masks import IGNORED, stream_state
 from bertdata.loaders.modernbert.settings import ModernBertSettings
 from bertdata.loaders.sequences import StoredSequences
 from bertdata.records import IDS, IDS_ENDS, ShardLayout
-from trainer.config.loading import LoadingSection
-from trainer.config.masking import MaskingSection
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes
-from trainer.data.dynamic_masks import find_vocabulary
+from trainer.data.dynamic_masks import MaskingAtLoad, find_vocabulary, unmasked_source
 from trainer.data.examples import CompactExamples, GatheredExamples, Piece, empty_columns
 from trainer.data.order import Dealer, OwnRows, Position
 from trainer.data.packs import FullRows
@@ -207,7 +205,7 @@ class ModernBertRows(FullRows):
 
 def modernbert_rows(config: Config, data: OpenedDataset) -> ModernBertRows:
     """The rows to train on. SettingsError where the data or the configuration cannot have such rows."""
-    keys, objective = config.section(LoadingSection), find_objective(data.layout.objective)
+    keys, objective = config.loading, find_objective(data.layout.objective)
     if keys.bins or keys.pack_on_load or keys.rows:
         raise SettingsError("masking modernbert packs its rows itself: without bins, pack_on_load and rows")
     if data.sources:
@@ -231,5 +229,9 @@ def modernbert_rows(config: Config, data: OpenedDataset) -> ModernBertRows:
         ModernBertMasks(data),
         sequences=StoredSequences(data),
         ids=CellIds(mask_id=vocabulary.role("mask"), padding_id=vocabulary.role("pad")),
-        mask_prob=config.section(MaskingSection).masked_lm_prob,
+        mask_prob=config.masking.masked_lm_prob,
     )
+
+
+AS_MODERNBERT = MaskingAtLoad(unmasked_source, modernbert_rows)
+"""Masks, order and packs as ModernBERT's program makes them."""

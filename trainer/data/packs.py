@@ -12,7 +12,6 @@ from bertdata.examples.columns import Array
 from bertdata.records import ShardLayout
 from bertdata.shards.packed.layouts import LAYOUTS
 from bertdata.shards.packed.packs import PackBatch
-from trainer.config.loading import LoadingSection
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes, first_examples
 from trainer.data.examples import CompactExamples, Piece, Rows
@@ -43,7 +42,7 @@ class FullRows(Rows):
         micro-batches, of about as many rows as examples are asked for, or fewer rows.
         """
         size, count = super().micro_batches(config, copies, examples_per_row)
-        if config.section(LoadingSection).packed_accumulation == "rows" or examples_per_row <= 1:
+        if config.loading.packed_accumulation == "rows" or examples_per_row <= 1:
             return size, count
         packed = max(1, math.ceil(count / examples_per_row - _NEARLY_WHOLE))
         return max(1, round(size * count / (packed * examples_per_row))), packed

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from bertdata.examples.columns import Array
 from trainer.data.batches import Batch, FlatAttention, Sequences, Targets
+from trainer.data.window_attention import window_attention
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -105,8 +106,6 @@ class PaddedSequences(Sequences):
         reach: int | None = None,
     ) -> Tensor:
         if reach is not None:
-            from trainer.model.windows import window_attention
-
             # The number of each position's sequence over all rows, or of its row's padding.
             firsts = torch.arange(len(self.real), device=self.real.device)[:, None] * (self.length + 1)
             numbers = (firsts + self.real).reshape(-1)

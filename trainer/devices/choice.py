@@ -1,14 +1,17 @@
 """The choice of the device: the accelerator that is there, else the processor. Works without torch."""
 
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 from typing import NamedTuple
 
+import torch
+
 from bertdata.errors import SettingsError, install_extra
 from trainer import plugins as registry
 from trainer.config.settings import Config
+from trainer.devices.device import Availability, Device
+from trainer.plugins import find
 
 AUTO = "auto"
 PROCESSOR = "cpu"
@@ -16,20 +19,6 @@ DEVICES = tuple(registry.names("device"))
 
 ACCELERATORS = {"cuda": "torch", "hpu": "habana_frameworks", "ipu": "poptorch", "xla": "torch_xla"}
 """The accelerators in the order of choice, each with the package that it needs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Availability:
-    """A device, launcher or package as found on this machine, and the remedy where something is missing.
-
-    count: of devices, each for a worker of its own.
-    """
-
-    name: str
-    there: bool
-    found: str
-    missing: str = ""
-    count: int = 1
 
 
 class ChosenDevice(NamedTuple):
@@ -96,7 +85,6 @@ def _examine(name: str) -> Availability:
 
 def examine_cpu() -> Availability:
     """PyTorch's kernels on this processor, which is always there."""
-    import torch
 
     _, _, shown = torch.__config__.show().partition("CPU capability usage: ")
     kernels = f"torch {torch.__version__} with {shown.partition(chr(10))[0]} kernels"
@@ -116,7 +104,6 @@ def find_module(name: str) -> ModuleType:
 
 def too_old(name: str, error: Exception) -> SettingsError:
     """The error for a device whose module this torch cannot load."""
-    import torch
 
     needs = f"needs a part that torch {torch.__version__} lacks ({error})"
     return SettingsError(f"device {name!r} {needs}; install a newer torch")
@@ -130,3 +117,26 @@ def without_torch(name: str) -> Availability:
 def _failed(name: str, error: Exception) -> Availability:
     """The finding for a device whose packages fail."""
     return Availability(name, False, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+
+
+def find_device(config: Config, local_rank: int = 0) -> Device:
+    """The configured device. Where a machine has several, the one of that number.
+
+    Its configuration names it, where the given one says "auto". SettingsError where it is not there.
+    """
+    if config.run.device == "auto":
+        from trainer.devices.choice import choose_device
+
+        config = on_device(config, choose_device(config).name)
+    try:
+        device: Device = find("device", config.run.device)(config, local_rank)
+    except (ImportError, AttributeError) as error:  # a vendor's packages are imported later
+        from trainer.devices.choice import too_old
+
+        raise too_old(config.run.device, error) from error
+    return device
+
+
+def on_device(config: Config, name: str) -> Config:
+    """The configuration with the device of that name in the place of "auto"."""
+    return config.changed(device=name) if config.run.device == "auto" else config

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from trainer.devices.device import Device
+from trainer.devices.window_blocks import masked_blocks
 from trainer.model.layers import EVERY
-from trainer.plugins import find
 
 _LEVELS = 1 << 16
 """Dropout compares 16 random bits with a threshold: four values from each 64 bits of the generator."""
@@ -167,7 +167,7 @@ def _chunks(query: Tensor, ends: Tensor, reach: int) -> Iterator[tuple[Part, Par
     heads, bounds = query.shape[1], ends.tolist()
     pairs = itertools.starmap(slice, itertools.pairwise(bounds))
     found = ((rows, rows, None) for rows in pairs if rows.start < rows.stop)
-    for rows, seen, mask in found if reach == EVERY else find("attention", "cpu blocks")(bounds, reach):
+    for rows, seen, mask in found if reach == EVERY else masked_blocks(bounds, reach):
         step = max(1, _CHUNK // ((rows.stop - rows.start) * (seen.stop - seen.start)))
         for head in range(0, heads, step):
             some = slice(head, head + step)

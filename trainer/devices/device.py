@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
@@ -11,8 +12,8 @@ from torch.profiler import ProfilerActivity
 from bertdata.errors import SettingsError
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatAttention
-from trainer.model.bert import Bert, HeadedBert, attend_anywhere, host_memory
-from trainer.plugins import find
+from trainer.model.bert import Bert, attend_anywhere, host_memory
+from trainer.model.headed import HeadedBert
 from trainer.tasks.task import RowLosses
 
 Result = TypeVar("Result")
@@ -136,24 +137,15 @@ class Device:
         return None
 
 
-def find_device(config: Config, local_rank: int = 0) -> Device:
-    """The configured device. Where a machine has several, the one of that number.
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """A device, launcher or package as found on this machine, and the remedy where something is missing.
 
-    Its configuration names it, where the given one says "auto". SettingsError where it is not there.
+    count: of devices, each for a worker of its own.
     """
-    if config.run.device == "auto":
-        from trainer.devices.choice import choose_device
 
-        config = on_device(config, choose_device(config).name)
-    try:
-        device: Device = find("device", config.run.device)(config, local_rank)
-    except (ImportError, AttributeError) as error:  # a vendor's packages are imported later
-        from trainer.devices.choice import too_old
-
-        raise too_old(config.run.device, error) from error
-    return device
-
-
-def on_device(config: Config, name: str) -> Config:
-    """The configuration with the device of that name in the place of "auto"."""
-    return config.changed(device=name) if config.run.device == "auto" else config
+    name: str
+    there: bool
+    found: str
+    missing: str = ""
+    count: int = 1

@@ -15,13 +15,13 @@ from torch import Tensor, nn
 from torch.profiler import ProfilerActivity
 
 from bertdata.errors import SettingsError
+from trainer.config.presets.form import Preset
+from trainer.config.sections.devices import HpuSection
 from trainer.config.settings import Config
-from trainer.config.updates import Preset
-from trainer.config.vendor_keys import HpuSection
 from trainer.data.batches import Batch
-from trainer.devices.choice import Availability
+from trainer.devices.device import Availability
 from trainer.devices.peaks import find_peak
-from trainer.update.device_step import SteppingDevice
+from trainer.devices.stepping_device import SteppingDevice
 
 VARIABLE = "PT_HPU_LAZY_MODE"
 MODES = {"graph": "0", "eager": "0", "lazy": "1"}
@@ -45,7 +45,7 @@ class Hpu(SteppingDevice):
     bucket_mb = 230
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
-        self.mode = find_mode(config.section(HpuSection))
+        self.mode = find_mode(config.hpu)
         if config.update.precision == "fp16":
             raise _refusal("precision is fp16, expected bf16 or fp32: --precision bf16")
         if self.mode == "lazy" and config.run.compile:
@@ -86,7 +86,9 @@ class Hpu(SteppingDevice):
             batch = batch.changed(position_ids=torch.arange(batch.most_tokens(), dtype=torch.int32))
         return batch.map(lambda tensor: tensor.to(self.torch_device, non_blocking=True))
 
-    def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+    def optimiser(
+        self, ours: torch.optim.Optimizer, preset: Preset, groups: list[dict[str, Any]]
+    ) -> torch.optim.Optimizer:
         """The bridge's optimiser if it has one with the preset's arithmetic, else ours.
 
         FusedLamb clips gradients itself, once an update, and crashes on a group without parameters.
@@ -100,10 +102,10 @@ class Hpu(SteppingDevice):
             for group in groups
             if group["params"]
         ]
-        name = find_fused(preset, groups, use_lamb=config.section(HpuSection).use_fused_lamb is not False)
+        name = find_fused(preset, groups, use_lamb=config.hpu.use_fused_lamb is not False)
         fused = _find("optimizers", name) if name else None
         if fused is None:
-            return super().optimiser(preset, groups)
+            return ours
         if name == "FusedLamb":
             self.clips_in_step = config.update.clipping_point == "per_update"
             settings["max_grad_norm"] = config.update.max_grad_norm if self.clips_in_step else None
@@ -139,7 +141,7 @@ class Hpu(SteppingDevice):
 
 def look_for(config: Config) -> Availability:
     """The cards as a run of this configuration finds them. The bridge is imported in the run's mode."""
-    return examine(find_mode(config.section(HpuSection)))
+    return examine(find_mode(config.hpu))
 
 
 def examine(mode: str | None = None) -> Availability:

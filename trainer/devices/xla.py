@@ -14,13 +14,12 @@ import torch
 from torch import nn
 
 from bertdata.errors import BertDataError, MissingExtraError, SettingsError
+from trainer.config.presets.form import Preset
 from trainer.config.settings import Config
-from trainer.config.updates import Preset
-from trainer.config.vendor_keys import XlaSection
 from trainer.data.batches import Batch
-from trainer.devices.choice import Availability
-from trainer.model.bert import HeadedBert
-from trainer.update.device_step import SteppingDevice
+from trainer.devices.device import Availability
+from trainer.devices.stepping_device import SteppingDevice
+from trainer.model.headed import HeadedBert
 
 PROFILE_PORT = 9012
 """The port of torch_xla's profiler under --profile."""
@@ -46,7 +45,7 @@ class Xla(SteppingDevice):
         if config.update.precision == "fp16":
             raise SettingsError("precision fp16: device 'xla' has bf16 and fp32")
         self._hardware = str(self._runtime.device_type())
-        if folder := config.section(XlaSection).executable_cache_dir:
+        if folder := config.xla.executable_cache_dir:
             _keep_programs(folder)
         if "WORLD_SIZE" not in os.environ:  # with several workers, join must come before the first access
             self._check(self._xla.device)
@@ -87,10 +86,11 @@ class Xla(SteppingDevice):
     def move(self, batch: Batch) -> Batch:
         return batch.map(lambda tensor: tensor.to(self.torch_device))
 
-    def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-        made = super().optimiser(preset, groups)
-        made.register_step_pre_hook(_keep_rate_variable)
-        return made
+    def optimiser(
+        self, ours: torch.optim.Optimizer, preset: Preset, groups: list[dict[str, Any]]
+    ) -> torch.optim.Optimizer:
+        ours.register_step_pre_hook(_keep_rate_variable)
+        return ours
 
     def after_backward(self) -> None:
         self._xla.sync()  # one graph for each micro-batch instead of one for all

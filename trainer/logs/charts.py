@@ -9,7 +9,7 @@ from bertdata.dataset.label_counts import survey_labels
 from bertdata.dataset.mixture.opening import open_weighted
 from bertdata.errors import BertDataError
 from bertdata.report.charts.line_chart import Line, LineChart
-from trainer.report.recorded_run import RecordedRun, columns_of
+from trainer.logs.recorded_run import RecordedRun, columns_of
 
 _END_NAMES = {"loss": "loss", "acc": "accuracy"}
 """The end of evaluation.csv's columns for that of training.csv's."""

@@ -7,8 +7,8 @@ from bertdata.errors import MissingExtraError
 from bertdata.io.terminal import say_error
 from bertdata.report.charts.drawing import write_picture
 from trainer.logs.charts import learned_charts
+from trainer.logs.recorded_run import read_runs
 from trainer.logs.reporter import Logger, Values
-from trainer.report.recorded_run import read_runs
 
 
 class Curves(Logger):

@@ -1,45 +1,16 @@
 """The logs of every run: lines on a terminal, NVIDIA's dllogger lines, training.csv and evaluation.csv."""
 
 import json
-import sys
 from collections.abc import Collection, Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.io.terminal import in_words, say_error
-from trainer.config.settings import Config
+from trainer.logs.evaluation_results import EvaluationResults
 from trainer.logs.reporter import MEASURES, Logger, Values
-from trainer.plugins import find
 from trainer.tasks.task import Columns
-
-
-def make_loggers(
-    config: Config, columns: Columns, start: float, resume_step: int | None = None
-) -> list[Logger]:
-    """The configured loggers of a run that began at ``start``, seconds since 1970.
-
-    columns: those of the task. resume_step: the update that the run resumes after; later rows in the logs
-    are dropped.
-    """
-    output_dir, reports = str(config.run.output_dir), config.reports
-    if storage.is_remote(output_dir):
-        raise SettingsError(f"output_dir is {output_dir}, expected a local directory: logs are appended to")
-    storage.make_directory(output_dir)
-    folder = Path(output_dir.removeprefix("file://"))
-    wanted: list[Logger] = []
-    if "loggers" in config.others:
-        wanted += find("log", "further")(config, folder, columns, resume_step)
-    if not reports.no_logs:
-        wanted.append(Dllogger(Path(reports.json_summary or folder / "dllogger.json"), start))
-        wanted.append(Tables(folder, columns, resume_step))
-    # The terminal last, because packages may print when they are imported; it is the first to close.
-    if sys.stderr.isatty() and not reports.no_progress_bar:
-        return [find("log", "bar")(columns, config.schedule.steps, resume_step or 0), *wanted]
-    return [Terminal(columns, config.schedule.steps), *wanted]
-
 
 _LEAST_WAIT = 0.01
 """The share of the time, waited for data, from which on it is shown."""
@@ -172,7 +143,7 @@ class Tables(Logger):
         self._append("training.csv", [row.get(name, "") for name in self._training.values()])
 
     def evaluation(self, values: Values, text: str, time: float) -> None:
-        find("log", "results")(self._folder).evaluation(values, text, time)
+        EvaluationResults(self._folder).evaluation(values, text, time)
         self._append("evaluation.csv", [values[name] for name in self._evaluation])
 
     def _append(self, name: str, values: Iterable[Any]) -> None:

@@ -6,7 +6,6 @@ from types import ModuleType
 from typing import Any
 
 from bertdata.errors import SettingsError
-from trainer.config.run_options import LoggersSection
 from trainer.config.settings import Config
 from trainer.errors import naming_extra
 from trainer.logs.reporter import Logger, Values
@@ -58,11 +57,11 @@ class WeightsAndBiases(ScalarLogger):
             import wandb
         id_file = folder / "wandb_id.txt"
         known = id_file.read_text(encoding="ascii").strip() if resumes and id_file.is_file() else None
-        offline = config.section(LoggersSection).wandb_offline
+        offline = config.loggers.wandb_offline
         try:
             self._run: Any = wandb.init(
                 dir=str(folder),
-                project=config.section(LoggersSection).wandb_project,
+                project=config.loggers.wandb_project,
                 config=config.as_json(),
                 mode="offline" if offline else "online",
                 group=str(folder),

@@ -13,7 +13,7 @@ from bertdata.report.charts.values import DataTable, Value
 from bertdata.report.page.blocks import PathStep
 from trainer.config.settings import Config
 from trainer.logs.charts import guess_column
-from trainer.report.recorded_run import RecordedRun, columns_of
+from trainer.logs.recorded_run import RecordedRun, columns_of
 
 _PAGE_ROWS = 25
 _SETTINGS_BESIDE = ("output_dir", "resume", "resume_step", "steps_this_run", "no_progress_bar")

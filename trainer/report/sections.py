@@ -9,9 +9,9 @@ from bertdata.report.charts.values import DataTable
 from bertdata.report.page.blocks import ChartBlock, PageContent, Prose, StepsBlock
 from bertdata.report.page.page import ReportPage, ReportSection
 from trainer.logs.charts import OPTIMISER, SPEED, charts_of, learned_charts
-from trainer.plugins import find
+from trainer.logs.recorded_run import RecordedRun
 from trainer.report.facts import data_steps, evaluations_table, facts_table, settings_table
-from trainer.report.recorded_run import RecordedRun
+from trainer.report.split_plan import draw_file
 
 _KEPT_PLAN = "plan.json"
 _GUESS_NOTE = (
@@ -61,7 +61,7 @@ def _plans(runs: Sequence[RecordedRun]) -> Iterator[PageContent]:
         paths = [storage.join(run.path, _KEPT_PLAN), run.config.get("plan"), run.config.get("save_plan")]
         path = next((path for path in paths if isinstance(path, str) and storage.exists(path)), None)
         if path is not None:
-            yield find("split model", "drawing")(path, run.name)
+            yield draw_file(path, run.name)
         elif (strategy := run.config.get("strategy")) in ("pipelined", "sharded"):
             yield Prose(f"{run.name}: divided by {strategy}, but its plan was not kept.")
 

@@ -9,10 +9,9 @@ from operator import attrgetter
 from bertdata.errors import SettingsError
 from bertdata.loaders.modernbert.settings import ModernBertSettings, TokenWarmup
 from bertdata.loaders.modernbert.warmup import BatchWarmup
-from trainer.config.recipe import RecipeSection
-from trainer.config.section import check
+from trainer.config.presets.form import Schedule
+from trainer.config.sections.section import check
 from trainer.config.settings import Config
-from trainer.config.updates import Schedule
 from trainer.data.examples import Rows
 
 
@@ -79,7 +78,7 @@ class UpdateCourse:
 
 def plan_course(config: Config, rows: Rows, copies: int, batch_size: int, accumulation: int) -> UpdateCourse:
     """The course of a phase. SettingsError where the first update is no whole number of micro-batches."""
-    keys = config.section(RecipeSection)
+    keys = config.recipe
     if keys.warmup_tokens and config.schedule.warmup:
         raise SettingsError("warmup and warmup_tokens are both given; expected one of them")
     each = max(1, round(float(rows.sizes().lengths.mean()) * batch_size))

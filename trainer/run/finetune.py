@@ -11,28 +11,28 @@ from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.checkpoints.formats.hub_cache import find_pretrained
 from trainer.checkpoints.reading import choose_checkpoint
 from trainer.checkpoints.source import is_checkpoint, open_checkpoint
-from trainer.config.finetuning import FinetuningSection
-from trainer.config.masking import MaskingSection
+from trainer.checkpoints.tokenizer import find_tokenizer
 from trainer.config.model import ModelConfig
-from trainer.config.run_options import EvaluationSection, StartSection
+from trainer.config.model_kinds import read_model_config
 from trainer.config.settings import Config
-from trainer.data.examples import find_rows
-from trainer.run.evaluate import evaluate_checkpoints, give_weights
+from trainer.data.rows import find_rows
+from trainer.run.evaluate import evaluate_checkpoints
 from trainer.run.evaluation import Evaluation
 from trainer.run.phase import train_phase
+from trainer.run.placing import place_model
+from trainer.run.plan_updates import plan_updates
 from trainer.run.pretrain import lock_outputs
-from trainer.run.runtime import Runtime, begin, divide, make_model
-from trainer.run.task_files import (
-    feature_length,
+from trainer.run.runtime import begin, make_model
+from trainer.run.strategies import find_inference
+from trainer.run.weights import give_weights
+from trainer.tasks.fine_tuned import find_data
+from trainer.tasks.fine_tuning import FineTuning
+from trainer.tasks.task_files import (
     find_files,
     make_features,
     names_looked_for,
 )
-from trainer.run.tokenizer import find_tokenizer
-from trainer.run.training import plan_updates
-from trainer.tasks.fine_tuning import FineTuning
-from trainer.tasks.task_data import find_data
-from trainer.update.inference import find_inference
+from trainer.update.runtime import Runtime
 
 
 def finetune(config: Config) -> None:
@@ -61,7 +61,7 @@ def run_task(runtime: Runtime, *, poll: bool = False, timeout: float = math.inf)
     """
     model, keys, predicted = runtime.on_rank_0(lambda: _prepare(runtime))
     runtime = runtime.changed(runtime.config.changed(**keys))
-    config, shape = runtime.config, ModelConfig.from_dict(model)
+    config, shape = runtime.config, read_model_config(model)
     if config.run.do_train:
         data = runtime.task.open(config, str(config.data.train_data), shape.vocab_size)
         find_rows(config, data)  # fails before the model is divided
@@ -78,19 +78,19 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
 
     The shape is the checkpoint's but for the keys that are configured.
     """
-    config, given = runtime.config, runtime.config.section(FinetuningSection)
+    config, given = runtime.config, runtime.config.finetuning
     source = _source(config)
     keys: dict[str, Any] = {}
-    if config.section(StartSection).start_from_ckpt is not None and source != config.run.output_dir:
+    if config.start.start_from_ckpt is not None and source != config.run.output_dir:
         keys["start_from_ckpt"] = source
     checkpoint = open_checkpoint(source, model_config=config.model.model_config, with_moments=False)
     shape = checkpoint.expect_config()
-    vocab = config.section(MaskingSection).vocab
+    vocab = config.masking.vocab
     found = find_tokenizer(checkpoint, shape, vocab, None, given.lower_case)
     if found is None:
         raise MissingInputError(f"{source}: its vocabulary is not at hand; give --vocab")
     lower_case = found.lower_case if isinstance(found, VocabularyFile) else None
-    length, longest = feature_length(config), shape.max_position_embeddings
+    length, longest = find_data(config.task).feature_length(config), shape.max_position_embeddings
     if length > longest:
         raise SettingsError(
             f"max_seq_length is {length}, the model has max_position_embeddings {longest}; "
@@ -123,7 +123,7 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
 
 def _source(config: Config) -> str:
     """The checkpoint that tells model and tokeniser: the given one, or the run's own newest."""
-    run, start = config.run, config.section(StartSection)
+    run, start = config.run, config.start
     there = bool(find_checkpoints(str(run.output_dir)))
     if start.start_from_ckpt is not None:
         resumes = there and (start.resume or start.resume_step is not None)
@@ -146,7 +146,7 @@ def _schedule(config: Config, examples: int, update_examples: int) -> dict[str, 
     steps = max(1, math.ceil(examples * epochs / update_examples))
     config.find_warmup(steps)
     keys: dict[str, Any] = {"steps": steps}
-    if config.section(EvaluationSection).eval_every is None:
+    if config.evaluation.eval_every is None:
         keys["eval_every"] = max(1, round(examples / update_examples))
     return keys
 
@@ -157,12 +157,12 @@ def _predict(runtime: Runtime, shape: ModelConfig, features: str) -> None:
     features: the dataset made of the file. They are in the folder ``predict`` of output_dir.
     """
     config = runtime.config
-    output_dir, start = str(config.run.output_dir), config.section(StartSection)
+    output_dir, start = str(config.run.output_dir), config.start
     path = start.start_from_ckpt
     if path is None or config.run.do_train:
         path = runtime.on_rank_0(lambda: str(choose_checkpoint(output_dir, start.resume_step)))
     data = runtime.task.open(config, features, shape.vocab_size)
-    runtime = divide(runtime, shape, data.layout.max_seq_length)
+    runtime = place_model(runtime, shape, data.layout.max_seq_length)
     model = make_model(runtime, shape)
     inference = find_inference(runtime.worker(model))
     give_weights(runtime, model, inference, path)

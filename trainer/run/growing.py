@@ -5,14 +5,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from trainer.config.updates import Schedule
+from trainer.config.presets.form import Schedule
 from trainer.data.batches import Form
 from trainer.data.examples import Rows
 from trainer.data.loader import Loader
 from trainer.data.order import Dealer, OwnRows, Position
 from trainer.run.course import UpdateCourse, plan_course
-from trainer.run.runtime import Runtime
-from trainer.run.training import PlannedUpdates
+from trainer.run.planned_updates import PlannedUpdates
+from trainer.update.runtime import Runtime
 
 
 class GrowingUpdates(PlannedUpdates):

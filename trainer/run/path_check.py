@@ -61,7 +61,7 @@ def check_free(output_dir: str) -> None:
 
 
 def _check_output(output_dir: str, config: Config) -> None:
-    continues = "start" in config.others and config.others["start"].continues_here
+    continues = config.start.continues_here
     if config.run.do_train and not continues:
         check_free(output_dir)
     folder = storage.join(output_dir, UNFINISHED)

@@ -11,7 +11,7 @@ from torch import Tensor
 from trainer.data.loader import Loader, Update
 from trainer.errors import NotFiniteError
 from trainer.logs.reporter import Reporter, StepRecord
-from trainer.model.bert import Counted, count
+from trainer.model.headed import Counted, count
 from trainer.run.training import Training
 from trainer.update.strategy import named_means
 

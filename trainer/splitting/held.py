@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from trainer.model.bert import HeadedBert
+from trainer.model.headed import HeadedBert
 from trainer.update.optimiser import LOCAL_NORMS, Norms, Optimiser
 from trainer.update.strategy import Division
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from trainer.devices.device import Device
-from trainer.model.bert import HeadedBert
+from trainer.model.headed import HeadedBert
 from trainer.splitting.held import Held
 from trainer.splitting.plan.plan import Plan
 from trainer.splitting.sharding import Absent, copies_mesh, shard_

@@ -7,10 +7,9 @@ import torch
 from torch import Tensor
 
 from bertdata.errors import BertDataError
-from trainer.config.run_options import WorkersSection
-from trainer.config.updates import Preset
+from trainer.config.presets.form import Preset
 from trainer.data.batches import Batch
-from trainer.model.bert import HeadedBert
+from trainer.model.headed import HeadedBert
 from trainer.splitting.held import TIED, is_second
 from trainer.splitting.split_strategy import SplitInference, SplitStrategy
 from trainer.splitting.stage import WorkerStage, make_schedule, token_rows, with_same_length
@@ -107,7 +106,7 @@ class Pipelined(SplitStrategy):
         gradients = self.held.take_gradients()
         if not self.held.is_sharded:  # else each micro-batch's were averaged in its backward pass
             self.groups.copies.average(gradients, sum_type(config))
-            sync_weights(self.groups.copies, own.values(), config.section(WorkersSection).force_weight_sync)
+            sync_weights(self.groups.copies, own.values(), config.workers.force_weight_sync)
         if self.groups.tied.size:
             tied = own[TIED].grad
             assert tied is not None

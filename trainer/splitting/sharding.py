@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from trainer.devices.device import HALVES, Device
-from trainer.model.bert import HeadedBert
+from trainer.model.headed import HeadedBert
 from trainer.model.layers import Norm
 from trainer.splitting.subgroups import Subgroup
 from trainer.update.strategy import Division

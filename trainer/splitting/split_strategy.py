@@ -12,7 +12,8 @@ from trainer.splitting.pieces import build_piece
 from trainer.splitting.sharding import gather_no_more
 from trainer.tasks.task import Outcome
 from trainer.update.inference import Inference
-from trainer.update.optimiser import Optimiser, make_step
+from trainer.update.make_step import make_step
+from trainer.update.optimiser import Optimiser
 from trainer.update.strategy import Learner, Strategy, UpdateNumber, Worker
 
 

@@ -25,6 +25,7 @@ from trainer.checkpoints.checkpoint import (
     write_state,
 )
 from trainer.checkpoints.filling import match_moments, match_weights
+from trainer.checkpoints.opening import open_start
 from trainer.checkpoints.reading import check_file, tensor_files
 from trainer.checkpoints.safetensors_files import (
     INDEX,
@@ -37,13 +38,12 @@ from trainer.checkpoints.safetensors_files import (
     write_rows,
 )
 from trainer.checkpoints.source import open_checkpoint
-from trainer.checkpoints.stored import Checkpoint, CheckpointError, Stored
+from trainer.checkpoints.stored import Checkpoint, Stored
 from trainer.config.model import ModelConfig
-from trainer.config.run_options import StartSection
-from trainer.run.runtime import Runtime
-from trainer.run.start_point import open_start
+from trainer.errors import CheckpointError
 from trainer.splitting.held import WeightPart
 from trainer.splitting.split_strategy import SplitInference, SplitStrategy
+from trainer.update.runtime import Runtime
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -59,7 +59,7 @@ class SplitTensors:
 
     def _read_foreign(self, path: str) -> None:
         """Fill this worker's parts from a checkpoint of any origin."""
-        with_moments = self._runtime.config.section(StartSection).start_moments
+        with_moments = self._runtime.config.start.start_moments
         checkpoint = open_start(self._runtime, self._shape, path)
         fill_parts(self._runtime, self._shape, self._strategy.weight_parts(), checkpoint)
         if with_moments:

@@ -10,11 +10,11 @@ from torch.nn import functional as F
 
 from trainer.data.batches import Batch, FlatBatch, Prepare
 from trainer.devices.device import HALVES
-from trainer.model.bert import HeadedBert
+from trainer.model.headed import HeadedBert
 from trainer.model.layers import Carried
 from trainer.splitting.subgroups import Subgroup
 from trainer.tasks.task import Outcome
-from trainer.update.optimiser import LossScale
+from trainer.update.step import LossScale
 from trainer.update.strategy import UpdateNumber, Worker, loss_and_sums, loss_divisor, seed_micro_batch
 
 _OF_TOKENS = ("input_ids", "token_type_ids", "attention_mask", "position_ids")

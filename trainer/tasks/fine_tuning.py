@@ -10,15 +10,13 @@ from torch import Tensor
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.tokens.load import tokenizer_of
 from bertdata.tokens.tokenizer import Tokenizer
-from trainer.config.finetuning import FinetuningSection
-from trainer.config.masking import MaskingSection
-from trainer.config.section import DataSection
+from trainer.config.sections.data import DataSection
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
+from trainer.data.given_tokenizer import given_tokenizer, with_casing
 from trainer.data.opening import open_for_training
-from trainer.run.given_tokenizer import given_tokenizer, with_casing
-from trainer.run.trained_model import Trained
 from trainer.tasks.evaluation import TaskEvaluation
+from trainer.tasks.prediction import Trained
 from trainer.tasks.task import Outcome, RowLosses, Task
 
 
@@ -29,7 +27,7 @@ class FineTuning(Task):
     objective: str
 
     def __init__(self, config: Config) -> None:
-        self._config, self.keys = config, config.section(FinetuningSection)
+        self._config, self.keys = config, config.finetuning
 
     @classmethod
     def configured(cls, config: Config, row_losses: RowLosses | None) -> Self:
@@ -85,5 +83,5 @@ def outcome_of(weights: Tensor, losses: Tensor, *others: Tensor, outputs: Tensor
 def configured_tokenizer(config: Config) -> Tokenizer:
     """The configured tokeniser: of a vocabulary WordPiece as Google's program has it, with its casing."""
     config.require("vocab")
-    file = given_tokenizer(str(config.section(MaskingSection).vocab))
-    return tokenizer_of(with_casing(file, config.section(FinetuningSection).lower_case))
+    file = given_tokenizer(str(config.masking.vocab))
+    return tokenizer_of(with_casing(file, config.finetuning.lower_case))

@@ -10,7 +10,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
 from trainer.data.batches import Batch, FlatBatch
-from trainer.model.bert import HeadedBert
+from trainer.model.headed import HeadedBert
 from trainer.model.layers import ACTIVATIONS, Carried, NormedDense
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DataError
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.model.bert import PAIR_HEAD, WORD_HEAD, BertForMaskedLM, BertForPreTraining, HeadedBert, Logits
+from trainer.model.bert import PAIR_HEAD, WORD_HEAD
+from trainer.model.headed import BertForMaskedLM, BertForPreTraining, HeadedBert, Logits
 from trainer.tasks.task import Columns, Outcome, RowLosses, Task
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from bertdata.dataset.reader import OpenedDataset
 from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch
-from trainer.model.bert import BertForMaskedLM, Logits
+from trainer.model.headed import BertForMaskedLM, Logits
 from trainer.model.layers import ACTIVATIONS, Carried, NormedDense
 from trainer.tasks.evaluation import MetricTotals, PretrainingEvaluation, sums_of_guess
 from trainer.tasks.pretraining import MaskedWords, columns_of, mean_and_sums, words_loss

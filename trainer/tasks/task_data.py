@@ -4,16 +4,14 @@ from abc import ABC, abstractmethod
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from bertdata.cli.common.parser import Parser
 from bertdata.config.settings import ExampleSettings
-from bertdata.errors import SettingsError
-from trainer.config.finetuning import FinetuningSection
-from trainer.plugins import FINE_TUNED, find
+from trainer.config.sections.finetuning import FinetuningSection
+from trainer.config.settings import Config
 from trainer.tasks.data_file import DataFile
 from trainer.tasks.feature_set import MakeExamples
 
 if TYPE_CHECKING:
-    from trainer.run.trained_model import Trained
+    pass
 
 FileNames = tuple[str, str, str]
 """Names of the files to train, to evaluate and to predict."""
@@ -44,6 +42,11 @@ class FineTuningData(ABC):
     feature_flags: ClassVar[tuple[str, ...]] = ()
     refused: ClassVar[tuple[str, ...]]
 
+    @classmethod
+    def feature_length(cls, config: Config) -> int:
+        """Return the ids in a feature: as configured, else the task's usual number."""
+        return config.data.max_seq_length or cls.settings().max_seq_length
+
     @abstractmethod
     def usual_names(self, given: FinetuningSection) -> list[FileNames]:
         """The usual names of the task's files, of each distribution."""
@@ -68,51 +71,3 @@ class FineTuningData(ABC):
     @abstractmethod
     def score(self, given: Namespace) -> Scores:
         """The task's official metrics of the files that the flags of ``score`` name."""
-
-
-def predict_task(given: Namespace, opened: "Trained", task: str) -> None:
-    """Print the prediction of one text by a fine-tuned model. task: the name of the task."""
-    given.task = find_name(task)
-    find("task", given.task).print_prediction(given, opened)
-
-
-def find_data(name: str) -> FineTuningData:
-    """The data side of the task of that name (``find_name``)."""
-    kind: type[FineTuningData] = find("data of the task", find_name(name))
-    return kind()
-
-
-def find_name(name: str) -> str:
-    """The task of fine-tuning of that name, in any case, hyphens or underscores or none (STS-B, sts_b, stsb).
-
-    SettingsError for another name.
-    """
-    plain = {task.replace("-", ""): task for task in FINE_TUNED}
-    found = plain.get(name.lower().replace("-", "").replace("_", ""))
-    if found is None:
-        raise SettingsError(f"task {name!r}: no such task; known are {', '.join(FINE_TUNED)}")
-    return found
-
-
-def add_task(parser: Parser) -> None:
-    """The task."""
-    parser.add_argument("--task", required=True, metavar="NAME", help=", ".join(FINE_TUNED))
-
-
-def add_columns(parser: Parser) -> None:
-    """Columns and labels of a table."""
-    group = parser.add_argument_group(
-        "tables", "TSV without quoting, .csv, .jsonl; a column is a name of the heading or a number from 0"
-    )
-    group.add_argument(
-        "--text-column", "--first-column", metavar="NAME", help="first text (default: the task's, or text)"
-    )
-    group.add_argument(
-        "--second-text-column", "--second-column", metavar="NAME", help="second text, where there is one"
-    )
-    group.add_argument("--label-column", metavar="NAME", help="label (default: the task's, or label)")
-    group.add_argument(
-        "--labels", metavar="A,B", help="labels in the order of their ids (default: the task's, else sorted)"
-    )
-    group.add_argument("--scores", "--regression", action="store_true", help="labels are numbers")
-    group.add_argument("--no-heading", action="store_true", help="the first line is an example")

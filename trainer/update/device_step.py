@@ -1,46 +1,15 @@
 """The end of an update by a device's own optimiser, or by ours in plain operations, called step by step."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from trainer.config.presets.form import Preset
 from trainer.config.settings import Config
-from trainer.config.updates import Preset
-from trainer.devices.device import Device
-from trainer.update.clipping import clip_
-from trainer.update.optimiser import LossScale, WeightStep, build_optimiser
-
-
-class SteppingDevice(Device):
-    """A device whose optimiser's ``step`` is called, with the rate as a number of the host.
-
-    It collects operations and runs them as one graph. clips_in_step: that optimiser clips gradients itself,
-    once an update.
-    """
-
-    collectives = ("single", "torch_distributed")
-    needs_rows = True
-    own_step = True  # seeds between the parts of a model would make several graphs of one
-    clips_in_step = False
-
-    def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-        """The optimiser over groups that each hold params, weight_decay and trust."""
-        made = build_optimiser(preset, groups)
-        made.fuses = False
-        return made
-
-    def clip_(self, gradients: Sequence[Tensor], max_norm: float | Tensor) -> Tensor:
-        """Clip the gradients in place to the global norm. Returns their norm before.
-
-        max_norm: a 0-dim tensor where it follows a loss scale.
-        """
-        return clip_(gradients, max_norm)
-
-    def after_step(self) -> None:
-        """Called after each step of the optimiser. By default as after each backward pass."""
-        self.after_backward()
+from trainer.devices.stepping_device import SteppingDevice
+from trainer.update.optimisers import build_optimiser
+from trainer.update.step import LossScale, WeightStep
 
 
 class DeviceStep(WeightStep):
@@ -52,7 +21,9 @@ class DeviceStep(WeightStep):
         self, config: Config, device: SteppingDevice, preset: Preset, groups: list[dict[str, Any]]
     ) -> None:
         self.scale = LossScale()
-        self.optimiser = device.optimiser(preset, groups)
+        ours = build_optimiser(preset, groups)
+        ours.fuses = False
+        self.optimiser = device.optimiser(ours, preset, groups)
         self._device, self.own_clip = device, device.clip_
         clips = config.update.clipping_point == "per_update" and not device.clips_in_step
         self._max_norm = config.update.max_grad_norm if clips else None

@@ -8,9 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from trainer.checkpoints.stored import CheckpointError
 from trainer.config.settings import Config
-from trainer.config.vendor_keys import IpuSection
 from trainer.data.batches import Batch
 from trainer.devices.ipu.device import Ipu
 from trainer.devices.ipu.options import (
@@ -20,10 +18,12 @@ from trainer.devices.ipu.options import (
     shared_options,
     training_options,
 )
+from trainer.errors import CheckpointError
 from trainer.tasks.task import Outcome
 from trainer.update.adaptive_scale import AdaptiveScale
 from trainer.update.inference import Inference
-from trainer.update.optimiser import WeightStep, configured_preset, group_parameters
+from trainer.update.optimiser import configured_preset, group_parameters
+from trainer.update.step import WeightStep
 from trainer.update.strategy import Strategy, UpdateNumber, Worker, loss_and_sums
 
 _STEP = "Step"
@@ -44,7 +44,7 @@ class ModelWithLoss(nn.Module):
         self._task = worker.task
         there = worker.workers.size * worker.device.replicas
         update = worker.config.update
-        is_sum = worker.config.section(IpuSection).reduction_type == "sum"
+        is_sum = worker.config.ipu.reduction_type == "sum"
         self._divisor = (update.replicas or there) if is_sum else 1
         self._identity_loss = poptorch.identity_loss
 
@@ -101,7 +101,7 @@ class IpuPrograms(Strategy, Inference):
         optimiser.loss_scaling = loss_scale(config, first.step)
         self._training.setOptimizer(optimiser)
         _, values = self._training(*self._joined(updates))
-        if config.section(IpuSection).synthetic_data:
+        if config.ipu.synthetic_data:
             values = torch.zeros_like(values)  # the IPU then sends no results back
         self.step.applied += len(updates)
         return [self._added_up(rows) for rows in values.reshape(len(updates), -1)]

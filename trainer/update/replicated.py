@@ -31,7 +31,7 @@ class Replicated(Strategy):
             leaves = self._half_weights.leaves(self._weights)
         if worker.workers.size > 1:
             self._averages = WorkerAverages(worker, self._weights, leaves)
-        self.exchanges_each = not worker.config.keys["allreduce_post_accumulation"]
+        self.exchanges_each = not worker.config.workers.allreduce_post_accumulation
         self._sums_apart = self.exchanges_each or keys.clips_micro_batches
 
     def _accumulate(self, batches: Sequence[Batch], at: UpdateNumber) -> Tensor:

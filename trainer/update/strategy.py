@@ -7,15 +7,16 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from trainer.config.settings import DEVICE_OPTIONS, Config
+from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.order import numbers
 from trainer.devices.device import HOST, Device
 from trainer.errors import StopRequested
-from trainer.model.bert import HeadedBert, check_memory
-from trainer.plugins import find
+from trainer.model.bert import check_memory
+from trainer.model.headed import HeadedBert
 from trainer.tasks.task import Outcome, Task
-from trainer.update.optimiser import WeightStep, make_step
+from trainer.update.make_step import make_step
+from trainer.update.step import WeightStep
 from trainer.workers.collective import Collective
 
 
@@ -100,7 +101,7 @@ def loss_divisor(config: Config, count: int, workers: int) -> float:
     The workers' sums of gradients are averaged afterwards. Where micro-batches are added up, replicas says
     over how many workers; there may be another number, as one may do the work of several.
     """
-    is_sum = config.keys[DEVICE_OPTIONS].get("reduction_type") == "sum"
+    is_sum = config.ipu.reduction_type == "sum"
     return (config.update.replicas or workers) / workers if is_sum else count
 
 
@@ -233,17 +234,3 @@ def named_means(task: Task, values: Sequence[float]) -> dict[str, float]:
     """The mean of "loss" and of each metric of the task, from the values of ``loss_and_sums``."""
     means = (total / max(weight, 1e-5) for total, weight in zip(values[::2], values[1::2], strict=True))
     return dict(zip(("loss", *task.metrics), means, strict=True))
-
-
-def find_strategy(worker: Worker) -> Strategy:
-    """The strategy that trains the worker's part of the model."""
-    kind, keys = find_kind(worker.device, worker.division), worker.config.update
-    is_alone = worker.workers.size == 1 and worker.config.keys["allreduce_post_accumulation"]
-    if kind is Strategy and not (is_alone and keys.precision == "fp32" and not keys.clips_micro_batches):
-        kind = find("strategy", "of several workers")
-    return kind(worker)
-
-
-def find_kind(device: Device, division: Division) -> type[Strategy]:
-    """The class of a division's strategy, which is the device's own where the model is not split."""
-    return find("strategy", division.strategy or device.strategy)

@@ -13,8 +13,6 @@ import torch
 
 from trainer.devices.device import Device
 from trainer.errors import StopRequested, WorkerLost
-from trainer.plugins import find
-from trainer.workers.launchers import find_launcher, is_in_job
 
 
 class Stopping:
@@ -77,21 +75,6 @@ class Collective:
 
     def close(self) -> None:
         """Leave the group after the last call. Not needed after a failure."""
-
-
-def find_collective(name: str | None, device: Device) -> Collective:
-    """The collective of that name. None: that of the launcher that started this process.
-
-    SettingsError for a launcher that is not known, because each process would train alone.
-    """
-    if name is None:
-        name = find_launcher()
-        if name == "single" and is_in_job():
-            find("launcher", "unknown")()
-    kind: Any = find("collective", name)
-    if name != "single":
-        kind.check(device)
-    return kind(device)
 
 
 @contextmanager

@@ -4,7 +4,8 @@ import shutil
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-from trainer.devices.choice import Availability, without_torch
+from trainer.devices.choice import without_torch
+from trainer.devices.device import Availability
 
 
 def examine_launchers() -> list[Availability]:

@@ -15,22 +15,25 @@ from typing import Any
 
 from bertdata.errors import BertDataError, SettingsError
 from bertdata.io.process_pool import available_cores
-from trainer.config.run_options import WorkersSection
 from trainer.config.settings import Config
 from trainer.errors import ReportedError, WorkerLost, naming_extra
-from trainer.workers.launchers import LAUNCHED
+from trainer.workers.launchers import LAUNCHED, find_launcher
 
 _REPORTED, _WORKER = "reported", "worker."
 """In the folder that launcher and workers share: the file of a reported error, and one for each process."""
 
 
-def launched(config: Config, *words: str) -> bool:
-    """Run the trainer's command in world_size workers. True when all are done.
+def launch_workers(config: Config, *words: str) -> bool:
+    """Run the trainer's command in world_size workers, with --dist. True when all are done.
 
+    False where --dist is not given, where one worker is enough, and where a launcher started this process.
     SIGTERM and Ctrl-C are forwarded to each worker. ReportedError when a worker failed and printed why,
     WorkerLost when one failed without.
     """
-    size = config.section(WorkersSection).world_size
+    keys = config.workers
+    size = keys.world_size
+    if not keys.dist or size == 1 or find_launcher() != "single":
+        return False
     if size is None:
         raise SettingsError("world_size is missing: give --world-size")
     signals = list[int]()

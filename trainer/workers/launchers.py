@@ -1,11 +1,8 @@
 """Detection of the launcher that started this process, from its environment variables."""
 
 import os
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
-from trainer.config.settings import Config
-from trainer.plugins import find
+from trainer.workers.job_launchers import JobPlace, find_place
 
 VARIABLES = {
     "horovod": ("HOROVOD_RANK", "HOROVOD_SIZE"),
@@ -49,26 +46,9 @@ def find_local_rank() -> int:
     return place.local_rank if place else 0
 
 
-def launched(config: Config, *words: str) -> bool:
-    """Run the trainer's command in world_size workers. False where that is not asked for or already done.
-
-    ReportedError when a worker failed and printed why, WorkerLost when one failed without.
-    """
-    if not config.keys["dist"] or config.keys["world_size"] == 1 or find_launcher() != "single":
-        return False
-    return bool(find("launcher", "--dist")(config, *words))
-
-
 def is_started_here() -> bool:
     """True in a worker of --dist: the process that launched it has said what there is to say."""
     return LAUNCHED in os.environ
-
-
-def as_worker() -> AbstractContextManager[None]:
-    """The context of a command, which in a worker of --dist ends with its launcher."""
-    if not is_started_here():
-        return nullcontext()
-    return find("launcher", "worker of --dist")()
 
 
 def is_in_job() -> bool:
@@ -76,6 +56,6 @@ def is_in_job() -> bool:
     return any(name in os.environ for name in _JOB_RANKS)
 
 
-def _find_place() -> Any:
+def _find_place() -> JobPlace | None:
     """This worker's rank, size and local rank, where mpirun or srun started several, else None."""
-    return find("launcher", "mpirun or srun")() if is_in_job() else None
+    return find_place() if is_in_job() else None

@@ -11,9 +11,9 @@ import torch
 
 from bertdata.errors import SettingsError
 from trainer.devices.device import Device
-from trainer.plugins import find
 from trainer.workers.collective import Collective
 from trainer.workers.heartbeat import Heartbeat
+from trainer.workers.job_launchers import join_environment
 from trainer.workers.launchers import VARIABLES, find_local_rank, is_in_job
 
 LAUNCHERS = {"horovod": "horovodrun", "torch_distributed": "torchrun", "poprun": "poprun"}
@@ -28,7 +28,7 @@ class WorkerGroup(Collective, ABC):
         """SettingsError where the group's launcher did not start this process, or not for this device."""
         name = cls.name
         if name == "torch_distributed" and "RANK" not in os.environ and is_in_job():
-            find("launcher", "environment of mpirun or srun")()
+            join_environment()
         if missing := [variable for variable in VARIABLES[name] if variable not in os.environ]:
             raise SettingsError(f"{name}: {missing[0]} is not set; start under {LAUNCHERS[name]}")
         if name not in device.collectives:

@@ -28,7 +28,7 @@ from trainer.checkpoints.checkpoint import (
     save_checkpoint,
 )
 from trainer.checkpoints.reading import choose_checkpoint, read_state, read_tensors
-from trainer.checkpoints.stored import CheckpointError
+from trainer.errors import CheckpointError
 
 SOUND = State(
     step=3,

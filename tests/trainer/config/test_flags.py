@@ -12,7 +12,6 @@ from tests.support.paths import ROOT
 from trainer.config import flags
 from trainer.config.flags import make_config, make_configs
 from trainer.config.help import TITLES, make_parser
-from trainer.config.run_options import LoggersSection
 from trainer.config.settings import SECTIONS, Config, known_names, phase_names, properties
 
 
@@ -43,7 +42,7 @@ def test_hyphens_and_underscores_are_alike_in_flags(flag):
     ],
 )
 def test_switches_stand_alone_take_a_value_or_are_negated(flag, value):
-    assert make_config([flag]).section(LoggersSection).wandb is value
+    assert make_config([flag]).loggers.wandb is value
 
 
 def test_switches_that_begin_with_no_are_no_negations():

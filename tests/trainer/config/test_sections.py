@@ -10,7 +10,6 @@ from bertdata.errors import SettingsError
 from tests.support.configurations import OWN_KEYS, assert_declared, assert_sections
 from trainer.config.flags import make_config
 from trainer.config.idle import idle_keys
-from trainer.config.run_options import EvaluationSection
 from trainer.config.settings import SECTIONS, Config, device_properties, properties, section_keys
 from trainer.plugins import find
 
@@ -53,7 +52,7 @@ def test_the_sections_are_those_of_the_configuration_in_its_order():
 
 def test_each_section_holds_the_keys_of_the_configuration():
     config = Config.of(warmup=0.1, bins=4, task="mrpc", cuda_graphs=True)
-    of_device = config.others["cuda"].values()
+    of_device = config.cuda.values()
     assert {name: value for name, value in of_device.items() if value is not None} == {"cuda_graphs": True}
     assert config.keys["device_options"] == {"cuda_graphs": True}
     for name in SECTIONS:
@@ -129,12 +128,9 @@ def test_a_contradictory_batch_is_refused_with_its_numbers():
 
 @pytest.mark.parametrize(("batch", "examples"), [(256, 150_000), (3072, 175_000), (8192, 225_000)])
 def test_evaluation_is_as_frequent_as_mlperfs(batch, examples):
-    assert Config.of(global_batch_size=batch).section(EvaluationSection).interval(batch) == examples
-    assert (
-        Config.of(global_batch_size=batch, eval_every=10).section(EvaluationSection).interval(batch)
-        == 10 * batch
-    )
-    assert Config.of(eval_every=0).section(EvaluationSection).interval(32) == 0
+    assert Config.of(global_batch_size=batch).evaluation.interval(batch) == examples
+    assert Config.of(global_batch_size=batch, eval_every=10).evaluation.interval(batch) == 10 * batch
+    assert Config.of(eval_every=0).evaluation.interval(32) == 0
 
 
 def test_model_settings_are_the_files_under_the_inline_keys(tmp_path):
@@ -184,4 +180,4 @@ def test_a_task_and_masks_drawn_at_load_are_known_without_their_sections():
     usual, tuned = Config.of(), Config.of(task="mrpc", masking="dynamic", plan="plan.json")
     assert (usual.task, usual.is_finetuning, usual.masking_at_load) == ("pretraining", False, None)
     assert (tuned.task, tuned.is_finetuning, tuned.masking_at_load) == ("mrpc", True, "dynamic")
-    assert (usual.keys["plan"], tuned.keys["plan"]) == (None, "plan.json")
+    assert (usual.split.plan, tuned.split.plan) == (None, "plan.json")

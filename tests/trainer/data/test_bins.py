@@ -18,9 +18,9 @@ from bertdata.records import ShardLayout
 from tests.support.dealers import dealer_by_lengths
 from tests.support.training_runs import Trainer, losses, refuse, tensors, words
 from trainer.config.settings import Config
-from trainer.data.batches import make_form
 from trainer.data.bins import BinnedOrder, RowsFromBins, bin_edges, in_units, sort_into_bins
 from trainer.data.examples import Rows
+from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.data.order import Order, Position, numbers

@@ -25,14 +25,15 @@ from bertdata.tokens.load import load_vocabulary
 from tests.support.sample_sets import create_mixed
 from tests.support.training_runs import Trainer, errors, losses, tensors, words
 from trainer.checkpoints.checkpoint import find_checkpoints
-from trainer.config.masking import MaskingSection
+from trainer.config.sections.masking import MaskingSection
 from trainer.config.settings import Config
-from trainer.data.batches import FlatBatch, make_form
+from trainer.data.batches import FlatBatch
 from trainer.data.bins import RowsFromBins
 from trainer.data.budgets import sample_sizes
 from trainer.data.dynamic_masks import MaskRate, UnmaskedData
 from trainer.data.evaluation import evaluation_batches
 from trainer.data.examples import Rows
+from trainer.data.forms import make_form
 from trainer.data.load_packing import RowsPackedAtLoad
 from trainer.data.loader import Loader
 from trainer.data.opening import describe_phase, for_training, open_configured

@@ -20,9 +20,9 @@ from bertdata.examples.fairseq.streams import RELEASES, STREAMS
 from bertdata.examples.fairseq.words import word_begins
 from tests.support.training_runs import losses, refuse, tensors, words
 from trainer.config.settings import Config
-from trainer.data.batches import make_form
 from trainer.data.dynamic_masks import UnmaskedData
 from trainer.data.examples import Rows
+from trainer.data.forms import make_form
 from trainer.data.loader import Loader
 from trainer.data.opening import for_training, open_configured
 from trainer.data.padded_rows import RowForm

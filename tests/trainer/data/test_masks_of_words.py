@@ -15,9 +15,9 @@ from bertdata.examples.dynamic_masking.masker import make_masker
 from bertdata.examples.masking.settings import MaskingSettings
 from tests.support.word_start_shards import SETTINGS, VOCABULARY, words_of_example, write
 from trainer.config.settings import Config
-from trainer.data.batches import make_form
 from trainer.data.dynamic_masks import UnmaskedData
 from trainer.data.examples import Rows
+from trainer.data.forms import make_form
 from trainer.data.loader import Loader
 from trainer.data.opening import for_training, open_configured
 from trainer.data.packs import PackRows

@@ -15,9 +15,9 @@ from bertdata.dataset.mixture.turns import Turns
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import ShardLayout
 from tests.support.packed_data import pack_in_turn
-from trainer.data.batches import make_form
 from trainer.data.bins import RowsFromBins
 from trainer.data.examples import Rows
+from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.load_packing import RowsPackedAtLoad
 from trainer.data.loader import Loader

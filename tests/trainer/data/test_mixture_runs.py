@@ -15,12 +15,12 @@ from tests.support.sample_sets import create
 from tests.support.training_runs import Trainer, errors, losses, refuse, start_workers, tensors, words
 from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.config.settings import Config
-from trainer.data.batches import make_form
-from trainer.data.examples import find_rows
+from trainer.data.forms import make_form
 from trainer.data.loader import Loader
 from trainer.data.mixture import MixedOrder
 from trainer.data.opening import for_training, open_configured
 from trainer.data.order import Position
+from trainer.data.rows import find_rows
 
 
 @pytest.fixture(scope="module")

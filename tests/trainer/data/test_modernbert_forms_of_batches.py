@@ -11,7 +11,7 @@ from tests.support.kit_models import flat
 from tests.support.training_runs import losses, words
 from trainer.config.modernbert import ModernBertConfig
 from trainer.devices.cpu import cpu_attention
-from trainer.model.bert import BertForMaskedLM
+from trainer.model.headed import BertForMaskedLM
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

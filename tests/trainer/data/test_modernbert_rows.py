@@ -14,11 +14,12 @@ from bertdata.loaders.modernbert.settings import ModernBertSettings
 from bertdata.loaders.sequences import StoredSequences
 from tests.support.training_runs import losses, refuse, start_workers, tensors, words
 from trainer.config.settings import Config
-from trainer.data.batches import FlatBatch, make_form
-from trainer.data.examples import find_rows
+from trainer.data.batches import FlatBatch
+from trainer.data.forms import make_form
 from trainer.data.loader import Loader
 from trainer.data.modernbert_rows import ModernBertRows
 from trainer.data.opening import for_training, open_configured
+from trainer.data.rows import find_rows
 
 LENGTH, SIZE, ACCUMULATION, SEED, RATE = 64, 4, 2, 42, 0.3
 MODERNBERT = ("--masking=modernbert", f"--masked-lm-prob={RATE}", f"--accumulation={ACCUMULATION}")

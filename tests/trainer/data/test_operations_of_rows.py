@@ -5,12 +5,13 @@ import torch
 
 from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
-from trainer.data.batches import make_form
 from trainer.data.examples import Rows
+from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.data.row_batches import RowBatch
-from trainer.model.bert import PASSES, count, forward_operations
+from trainer.model.bert import PASSES
+from trainer.model.headed import count, forward_operations
 
 SHAPE = ModelConfig(
     vocab_size=50, hidden_size=8, num_hidden_layers=3, num_attention_heads=2, intermediate_size=16

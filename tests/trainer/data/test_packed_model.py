@@ -12,15 +12,17 @@ from bertdata.records import ShardLayout
 from tests.support.packed_data import pack_in_turn
 from trainer.checkpoints.source import read_weights_into
 from trainer.config.model import ModelConfig
-from trainer.data.batches import Batch, FlatBatch, make_form
+from trainer.config.model_kinds import read_model_config
+from trainer.data.batches import Batch, FlatBatch
 from trainer.data.evaluation import evaluation_batches, make_evaluation_form
+from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.load_packing import RowsPackedAtLoad
 from trainer.data.loader import Loader
 from trainer.data.packs import PackRows
 from trainer.data.row_batches import RowBatch
 from trainer.devices.cpu import cpu_attention
-from trainer.model.bert import BertForPreTraining
+from trainer.model.headed import BertForPreTraining
 from trainer.tasks.pretraining import pretraining_loss
 
 
@@ -28,7 +30,7 @@ from trainer.tasks.pretraining import pretraining_loss
 def model(kit) -> BertForPreTraining:
     """The weights of both packed models, with exact GELU."""
     place = kit / "checkpoints" / "pytorch_nvidia"
-    model = BertForPreTraining(ModelConfig.from_dict(json.loads((place / "bert_config.json").read_text())))
+    model = BertForPreTraining(read_model_config(json.loads((place / "bert_config.json").read_text())))
     assert read_weights_into(model, str(place / "ckpt_0.pt")) == []
     return model.eval()
 

@@ -13,9 +13,10 @@ from bertdata.examples import columns
 from bertdata.records import ShardLayout
 from tests.support.packed_data import pack_in_turn
 from trainer.config.settings import Config
-from trainer.data.batches import Batch, FlatBatch, make_form
+from trainer.data.batches import Batch, FlatBatch
 from trainer.data.evaluation import evaluation_batches, make_evaluation_form
 from trainer.data.examples import Rows
+from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.load_packing import RowsPackedAtLoad
 from trainer.data.loader import Loader

@@ -12,9 +12,9 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import ShardLayout
 from tests.support.example_batches import example_batch
 from tests.support.padded_examples import PaddedExamples, PaddedForm
-from trainer.data.batches import make_form
 from trainer.data.evaluation import evaluation_batches
 from trainer.data.examples import CompactExamples, GatheredExamples, Rows, gather
+from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.data.padded_rows import RowForm

@@ -8,12 +8,13 @@ from bertdata.dataset.reader import open_dataset
 from tests.support.training_runs import words
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.devices.device import find_device
-from trainer.model.bert import BertForPreTraining
+from trainer.devices.choice import find_device
+from trainer.model.headed import BertForPreTraining
 from trainer.run.evaluation import Evaluation, EvaluationRecord
-from trainer.run.runtime import Runtime, make_model
+from trainer.run.runtime import make_model
+from trainer.run.strategies import find_inference
 from trainer.tasks.pretraining import Pretraining
-from trainer.update.inference import find_inference
+from trainer.update.runtime import Runtime
 from trainer.update.strategy import Division
 from trainer.workers.collective import Collective
 

@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tests.support.flat import flatten, make_rows
 from trainer.config.model import ModelConfig
 from trainer.devices.cuda_attention import KERNELS, efficient_attention, flash_attention
-from trainer.model.bert import BertForPreTraining
+from trainer.model.headed import BertForPreTraining
 from trainer.model.padded_attention import padded_attention
 from trainer.tasks.pretraining import pretraining_loss
 

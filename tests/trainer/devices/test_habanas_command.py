@@ -4,7 +4,6 @@ from shlex import split
 
 from tests.support.configurations import warmup_updates
 from trainer.config.flags import make_configs
-from trainer.config.run_options import WorkersSection
 
 HABANA = split(
     "--config habana_large --mode lazy --precision bf16 --batch_size 64 8 --train-data-phase1 phase1 "
@@ -15,7 +14,7 @@ HABANA = split(
 def test_habanas_command_is_understood():
     first, second = make_configs(HABANA)
     for config in (first, second):
-        workers = config.section(WorkersSection)
+        workers = config.workers
         assert (config.run.device, config.update.precision, workers.dist, workers.world_size) == (
             "hpu",
             "bf16",

@@ -22,10 +22,10 @@ from tests.support.fork_server import forking_python
 from tests.support.launching import ROOT, launch
 from tests.support.training_runs import losses, tensors
 from trainer.config.model import ModelConfig
-from trainer.config.vendor_keys import HpuSection
+from trainer.config.sections.devices import HpuSection
 from trainer.data.row_batches import RowBatch
 from trainer.devices.hpu import Hpu, find_mode
-from trainer.model.bert import BertForPreTraining
+from trainer.model.headed import BertForPreTraining
 
 WORKER = ROOT / "tests" / "support" / "hpu_worker.py"
 MODEL = ("--hidden-size=16", "--num-hidden-layers=1", "--num-attention-heads=2", "--intermediate-size=32")

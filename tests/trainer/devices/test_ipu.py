@@ -28,17 +28,18 @@ from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.config.files import shipped_configs
 from trainer.config.flags import make_config
 from trainer.config.model import ModelConfig
+from trainer.config.sections.devices import IpuSection
 from trainer.config.settings import Config, device_properties
-from trainer.config.vendor_keys import IpuSection
-from trainer.devices.device import find_device
+from trainer.devices.choice import find_device
 from trainer.devices.ipu import device as ipu
 from trainer.devices.ipu import options, stages
-from trainer.model.bert import BertForPreTraining
+from trainer.model.headed import BertForPreTraining
 from trainer.run.evaluation import Evaluation
+from trainer.run.strategies import find_strategy
 from trainer.run.training import Training
-from trainer.tasks.task import find_task
+from trainer.tasks.choice import find_task
 from trainer.update import ipu_programs as programs
-from trainer.update.strategy import Worker, find_strategy, whole
+from trainer.update.strategy import Worker, whole
 from trainer.workers.collective import Collective
 from trainer.workers.launchers import find_launcher, find_local_rank, find_rank
 

@@ -84,7 +84,7 @@ def test_tensorboard_imports_no_tensorflow_which_would_print_lines(tmp_path):
     (tmp_path / "tensorflow.py").write_text("import os\nos.write(2, b'a line about the processor')\n")
     script = f"""
 from trainer.config.settings import Config
-from trainer.logs.logs import make_loggers
+from trainer.logs.choice import make_loggers
 from trainer.logs.reporter import Reporter
 from trainer.tasks.pretraining import Pretraining
 

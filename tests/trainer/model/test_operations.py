@@ -9,7 +9,8 @@ from tests.support.flat import flatten, make_rows
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.devices import counting
-from trainer.model.bert import PASSES, BertForMaskedLM, BertForPreTraining, count
+from trainer.model.bert import PASSES
+from trainer.model.headed import BertForMaskedLM, BertForPreTraining, count
 from trainer.tasks.pretraining import MaskedWords, Pretraining
 
 SHAPE = ModelConfig(

@@ -12,7 +12,7 @@ from trainer.logs.charts import (
     guesses_of_data,
     learned_charts,
 )
-from trainer.report.recorded_run import read_runs
+from trainer.logs.recorded_run import read_runs
 
 
 def charts(*folders):

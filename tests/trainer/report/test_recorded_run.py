@@ -6,7 +6,7 @@ import pytest
 
 from bertdata.errors import InputError, MissingInputError
 from tests.support.recorded_runs import make_run
-from trainer.report.recorded_run import read_run
+from trainer.logs.recorded_run import read_run
 
 
 def test_a_run_has_its_rows_its_evaluations_and_what_it_told_of_itself(tmp_path):

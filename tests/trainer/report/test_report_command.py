@@ -7,7 +7,7 @@ import pytest
 from tests.support.plans import make_plan
 from tests.support.recorded_runs import make_run
 from trainer.__main__ import main
-from trainer.report.recorded_run import short_names
+from trainer.logs.recorded_run import short_names
 from trainer.splitting.plan.plan import write_plan
 
 

@@ -16,9 +16,9 @@ from tests.support.tokenizer_files import TRAINERS, train_bpe
 from tests.support.training_runs import Trainer, refuse, start_workers, words
 from trainer.__main__ import main
 from trainer.config.settings import Config
-from trainer.data.batches import make_form
 from trainer.data.dynamic_masks import UnmaskedData
 from trainer.data.examples import Rows
+from trainer.data.forms import make_form
 from trainer.data.loader import Loader
 from trainer.data.opening import for_training, open_configured
 from trainer.run.evaluation_warnings import warnings_of_training

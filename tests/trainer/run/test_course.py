@@ -10,10 +10,11 @@ from bertdata.errors import SettingsError
 from bertdata.loaders.modernbert.settings import ModernBertSettings, TokenWarmup
 from bertdata.loaders.modernbert.warmup import BatchWarmup
 from trainer.config.settings import Config
-from trainer.data.batches import make_form
-from trainer.data.examples import Rows, find_rows
+from trainer.data.examples import Rows
+from trainer.data.forms import make_form
 from trainer.data.loader import Loader
 from trainer.data.opening import for_training, open_configured
+from trainer.data.rows import find_rows
 from trainer.run.course import UpdateCourse, grow, plan_course
 from trainer.run.growing import GrowingLoader
 

@@ -18,18 +18,19 @@ from tests.support.padded_examples import PaddedForm
 from tests.support.training_runs import refuse, start_workers, words
 from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.config.model import ModelConfig
-from trainer.config.run_options import EvaluationSection
+from trainer.config.sections.evaluation import EvaluationSection
 from trainer.config.settings import Config
 from trainer.data.batches import FlatBatch
 from trainer.data.examples import Rows
 from trainer.data.loader import Loader
-from trainer.devices.device import find_device
-from trainer.model.bert import BertForPreTraining
+from trainer.devices.choice import find_device
+from trainer.model.headed import BertForPreTraining
 from trainer.run import evaluate
 from trainer.run.evaluation import Evaluation, EvaluationRecord
-from trainer.run.runtime import Runtime, make_model
+from trainer.run.runtime import make_model
+from trainer.run.strategies import find_inference
 from trainer.tasks.pretraining import Pretraining
-from trainer.update.inference import find_inference
+from trainer.update.runtime import Runtime
 from trainer.update.strategy import Division
 from trainer.workers.collective import Collective
 

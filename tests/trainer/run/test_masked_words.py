@@ -11,8 +11,8 @@ from tests.support.training_runs import refuse, tensors, words
 from trainer.__main__ import main
 from trainer.checkpoints.safetensors_files import read_safetensors
 from trainer.config.flags import make_config, make_configs
-from trainer.data.batches import make_form
 from trainer.data.examples import Rows
+from trainer.data.forms import make_form
 from trainer.data.opening import open_configured
 
 STEPS = 6

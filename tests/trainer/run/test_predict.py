@@ -13,7 +13,7 @@ from tests.support.training_runs import refuse, words
 from trainer.__main__ import main
 from trainer.checkpoints.filling import fill_model
 from trainer.checkpoints.source import open_checkpoint
-from trainer.model.bert import BertForPreTraining
+from trainer.model.headed import BertForPreTraining
 
 TEXT = "The [MASK] of the old city is Été [MASK] ."
 

@@ -33,15 +33,16 @@ from trainer.data.batches import FlatBatch
 from trainer.data.examples import Rows
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
+from trainer.devices.choice import find_device
 from trainer.devices.cpu import Cpu
-from trainer.devices.device import find_device
-from trainer.model.bert import BertForPreTraining
+from trainer.model.headed import BertForPreTraining
 from trainer.run import compiling
 from trainer.run.epochs import count_updates
-from trainer.run.runtime import Runtime, make_model
+from trainer.run.runtime import make_model
 from trainer.run.training import Training
 from trainer.tasks.pretraining import Pretraining, pretraining_loss
 from trainer.update.adaptive_scale import AdaptiveScale
+from trainer.update.runtime import Runtime
 from trainer.update.strategy import Division
 from trainer.workers.collective import Collective, Stopping
 from trainer.workers.launchers import find_rank

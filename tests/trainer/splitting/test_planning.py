@@ -10,10 +10,9 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.errors import ReportedError
-from trainer.model.bert import BertForPreTraining
-from trainer.run.dividing import device_memory
-from trainer.run.runtime import Runtime
-from trainer.splitting.divide import divide, find_plan, find_rate, fits_as_configured
+from trainer.model.headed import BertForPreTraining
+from trainer.splitting.memory import device_memory
+from trainer.splitting.placing import find_plan, find_rate, fits_as_configured, place_by_plan
 from trainer.splitting.plan import fit
 from trainer.splitting.plan.costs import analytic_costs
 from trainer.splitting.plan.plan import Plan
@@ -22,6 +21,7 @@ from trainer.splitting.plan.rates import DeviceRate, ShardingRate
 from trainer.splitting.plan.request import PlanRequest
 from trainer.tasks.pretraining import MaskedWords, Pretraining
 from trainer.tasks.task import Task
+from trainer.update.runtime import Runtime
 from trainer.update.strategy import whole
 from trainer.workers.collective import Collective
 
@@ -125,8 +125,8 @@ def test_bandwidths_that_are_not_given_are_measured(monkeypatch, may_shard):
         asked.append(("sharding", device.name, workers.size, dtype))
         return ShardingRate(forward=2e6, backward=1e6)
 
-    monkeypatch.setattr("trainer.splitting.divide.measure_bandwidth", bandwidth)
-    monkeypatch.setattr("trainer.splitting.divide.measure_sharding", sharding)
+    monkeypatch.setattr("trainer.splitting.placing.measure_bandwidth", bandwidth)
+    monkeypatch.setattr("trainer.splitting.placing.measure_sharding", sharding)
     monkeypatch.setattr(fit, "_has_fully_shard", lambda: may_shard)
     settings = {"strategy": "sharded" if may_shard else "pipelined"}
     plan = find_plan(runtime(bandwidth=None, **settings), SHAPE, 64)
@@ -152,7 +152,7 @@ def test_a_worker_alone_measures_no_bandwidth(monkeypatch):
         def gather(self, value):
             return [value]
 
-    monkeypatch.setattr("trainer.splitting.divide.with_bandwidths", None)
+    monkeypatch.setattr("trainer.splitting.placing.with_bandwidths", None)
     assert find_plan(runtime(Alone, bandwidth=None, strategy="sharded"), SHAPE, 64) is not None
 
 
@@ -166,7 +166,7 @@ def profiles(monkeypatch):
         slow = replace(request, rate=DeviceRate(flops=5e4, bytes=1e4))
         return analytic_costs(slow)
 
-    monkeypatch.setattr("trainer.splitting.divide.profiled_costs", costs)
+    monkeypatch.setattr("trainer.splitting.placing.profiled_costs", costs)
     return asked
 
 
@@ -216,7 +216,7 @@ def test_a_model_fits_where_activations_need_not_be_recomputed():
 
 
 def test_the_plans_micro_batches_are_the_runs():
-    divided = divide(runtime(strategy="pipelined", accumulation=2), SHAPE, 64)
+    divided = place_by_plan(runtime(strategy="pipelined", accumulation=2), SHAPE, 64)
     plan = divided.division.plan
     assert plan is not None
     assert divided.config.update.micro_batches(divided.copies) == (4, 8 // plan.copies)

@@ -6,13 +6,14 @@ import torch
 from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import Batch, FlatBatch, make_form
+from trainer.data.batches import Batch, FlatBatch
 from trainer.data.evaluation import evaluation_batches
 from trainer.data.examples import Rows
+from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.padded_rows import RowForm
 from trainer.devices.cpu import Cpu
-from trainer.model.bert import BertForPreTraining
+from trainer.model.headed import BertForPreTraining
 from trainer.splitting.stage import token_rows, with_same_length
 
 SHAPE = ModelConfig(

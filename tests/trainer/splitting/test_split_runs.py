@@ -11,7 +11,7 @@ from tests.support.launching import ROOT, launch
 from tests.support.training_runs import MODEL, WORKER, refuse, words
 from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.checkpoints.reading import read_state, read_tensors
-from trainer.config.model import ModelConfig
+from trainer.config.model_kinds import read_model_config
 from trainer.config.settings import Config
 from trainer.splitting.plan.parts import count_weights
 from trainer.splitting.plan.plan import write_plan
@@ -105,7 +105,7 @@ def test_each_stage_takes_its_share_of_memory_until_the_checkpoint_is_saved(tmp_
     config = Config.of(**sizes, **update, strategy="pipelined", stages=4)
     request = PlanRequest(
         config=config,
-        model=ModelConfig.from_dict(config.model_settings),
+        model=read_model_config(config.model_settings),
         examples=8,
         devices=4,
         sequence_length=128,

@@ -18,7 +18,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.errors import ReportedError
-from trainer.model.bert import BertForPreTraining
+from trainer.model.headed import BertForPreTraining
 from trainer.splitting.held import WeightPart
 from trainer.splitting.pieces import keep_layers
 from trainer.splitting.split_tensors import SplitTensors, read_split_weights

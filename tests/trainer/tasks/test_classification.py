@@ -28,7 +28,7 @@ from trainer.tasks.classification.reading import (
 )
 from trainer.tasks.data_file import DataFile, read_file
 from trainer.tasks.feature_set import json_line
-from trainer.tasks.task_data import find_name
+from trainer.tasks.names import find_name
 
 MRPC = TASKS["mrpc"]
 OWN = TASKS["classification"]

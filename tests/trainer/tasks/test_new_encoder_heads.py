@@ -18,9 +18,10 @@ from trainer.checkpoints.formats.modernbert import to_modernbert
 from trainer.checkpoints.formats.roberta import to_roberta
 from trainer.checkpoints.stored import StoredTensor, unpadded
 from trainer.config.model import ModelConfig
+from trainer.config.model_kinds import read_model_config
 from trainer.data.batches import Batch
 from trainer.data.row_batches import RowBatch
-from trainer.model.bert import BertForMaskedLM, HeadedBert
+from trainer.model.headed import BertForMaskedLM, HeadedBert
 from trainer.tasks.heads import answerer_of, classifier_of, sequence_rows
 
 LENGTHS = (9, 16, 3)
@@ -35,7 +36,7 @@ HEADS = {"SequenceClassification": lambda shape: classifier_of(shape, 3), "Quest
 
 def shape_of(kind: str) -> ModelConfig:
     own = {"model_type": kind, **KINDS[kind], **SIZES, "vocab_size": 64, "max_position_embeddings": 20}
-    return ModelConfig.from_dict({"classifier_pooling": "cls", **own} if kind == "modernbert" else own)
+    return read_model_config({"classifier_pooling": "cls", **own} if kind == "modernbert" else own)
 
 
 def batches(padding: int) -> dict[str, Batch]:

@@ -13,7 +13,7 @@ from bertdata.errors import SettingsError
 from bertdata.tokens.basic import split_words
 from tests.support.squad_kit import line, made_up_logits, make_case, md5_of_lines, parse_case, read_oracle
 from tests.support.strategies import odd_words, plain_words, tries
-from trainer.config.finetuning import FinetuningSection
+from trainer.config.sections.finetuning import FinetuningSection
 from trainer.tasks.squad.answers import (
     answer_text,
     best_logits,

@@ -7,8 +7,8 @@ import pytest
 from bertdata.errors import SettingsError
 from tests.support.configurations import assert_keys
 from trainer.__main__ import main
-from trainer.commands.finetune import make_task_config
 from trainer.config.settings import Config
+from trainer.config.task_config import make_task_config
 from trainer.config.task_names import task_flags
 
 ADAMW = {

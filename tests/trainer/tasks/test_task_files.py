@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from bertdata.errors import MissingInputError, SettingsError
-from trainer.commands.finetune import make_task_config
-from trainer.config.finetuning import FinetuningSection
-from trainer.run.task_files import TaskFiles, find_files
+from trainer.config.task_config import make_task_config
+from trainer.tasks.task_files import TaskFiles, find_files
 
 GLUE = ("train.tsv", "dev.tsv", "test.tsv")
 ORIGINAL = ("msr_paraphrase_train.txt", "msr_paraphrase_test.txt")
@@ -102,4 +101,4 @@ def test_a_named_file_that_is_not_there_is_told_before_anything_is_made(tmp_path
 @pytest.mark.parametrize("text", ["bad,good", '["bad", "good"]'])
 def test_labels_are_given_with_commas_or_as_json(text):
     config = make_task_config(["--task=classification", f"--labels={text}"])
-    assert config.section(FinetuningSection).labels == ["bad", "good"]
+    assert config.finetuning.labels == ["bad", "good"]

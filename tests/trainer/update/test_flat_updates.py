@@ -19,17 +19,19 @@ from bertdata.records import ShardLayout
 from tests.support.operations import Operations
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import Batch, FlatBatch, Form, make_form
+from trainer.data.batches import Batch, FlatBatch, Form
 from trainer.data.examples import Rows
+from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices import counting  # noqa: F401 - the formulas of the counted operations
 from trainer.devices.cpu import Cpu
 from trainer.devices.cuda_attention import flash_attention
 from trainer.devices.device import Device
-from trainer.model.bert import BertForPreTraining
+from trainer.model.headed import BertForPreTraining
+from trainer.run.strategies import find_strategy
 from trainer.tasks.pretraining import Pretraining
-from trainer.update.strategy import Division, Strategy, UpdateNumber, Worker, find_strategy
+from trainer.update.strategy import Division, Strategy, UpdateNumber, Worker
 from trainer.workers.collective import Collective
 
 SHAPE = ModelConfig(

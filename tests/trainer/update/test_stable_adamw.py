@@ -9,13 +9,13 @@ import torch
 
 from tests.support.optimisers import make_optimiser
 from trainer.config.model import ModelConfig
+from trainer.config.presets.form import Preset
 from trainer.config.settings import Config
-from trainer.config.updates import Preset
 from trainer.devices.cpu import Cpu
-from trainer.model.bert import BertForPreTraining
+from trainer.model.headed import BertForPreTraining
 from trainer.plugins import find
-from trainer.update.optimiser import make_step
-from trainer.update.stable_adamw import StableAdamW
+from trainer.update.make_step import make_step
+from trainer.update.optimisers import StableAdamW
 
 RATES = [1e-3, 2e-3, 2e-3, 5e-4]
 SHAPES = {"one.weight": (4, 6), "one.bias": (6,), "one.norm.weight": (6,)}

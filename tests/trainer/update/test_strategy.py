@@ -6,10 +6,11 @@ from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
-from trainer.model.bert import BertForPreTraining
-from trainer.run.dividing import check_strategy
+from trainer.model.headed import BertForPreTraining
+from trainer.run.placing import check_strategy
+from trainer.run.strategies import find_strategy
 from trainer.tasks.pretraining import Pretraining
-from trainer.update.strategy import Division, Strategy, Worker, find_strategy
+from trainer.update.strategy import Division, Strategy, Worker
 from trainer.workers.collective import Collective
 
 SHAPE = ModelConfig(vocab_size=100, hidden_size=16, num_hidden_layers=1, num_attention_heads=2)

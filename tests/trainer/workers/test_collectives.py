@@ -14,11 +14,11 @@ import torch
 from bertdata.errors import MissingExtraError, SettingsError
 from tests.support.launching import HOROVODRUN, ROOT, launch
 from trainer.config.settings import Config
-from trainer.devices.device import find_device
+from trainer.devices.choice import find_device
 from trainer.errors import WorkerLost
 from trainer.update.averaging import sync_weights
 from trainer.workers import heartbeat
-from trainer.workers.collective import find_collective
+from trainer.workers.choice import find_collective
 from trainer.workers.heartbeat import Heartbeat
 from trainer.workers.launchers import find_local_rank
 from trainer.workers.workers import split_into_buckets

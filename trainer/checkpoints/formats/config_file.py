@@ -7,6 +7,7 @@ from bertdata.config.value_check import read_object
 from bertdata.io import storage
 from trainer.config.model import ModelConfig
 from trainer.config.model_file import TRAINED_ACT, of_file
+from trainer.config.model_kinds import read_model_config
 
 NAMES = ("bert_config.json", "config.json")
 
@@ -43,7 +44,7 @@ def read_config(directory: str, given: str | None = None, *, tanh: bool = False)
     values = read_object(path)
     if tanh and TRAINED_ACT not in values and values.get("hidden_act", "gelu") == "gelu":
         values["hidden_act"] = _TANH
-    return ModelConfig.from_dict(of_file(values, path), path)
+    return read_model_config(of_file(values, path), path)
 
 
 def write_bert_config(config: ModelConfig, directory: str) -> None:

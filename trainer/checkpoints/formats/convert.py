@@ -21,12 +21,14 @@ from trainer.checkpoints.formats.huggingface_tokenizer import export_tokenizer, 
 from trainer.checkpoints.formats.kinds import WRITERS, is_recognised
 from trainer.checkpoints.source import OURS, find_own, open_checkpoint
 from trainer.checkpoints.stored import HEADS, Checkpoint, StoredTensor
+from trainer.checkpoints.tokenizer import find_tokenizer
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.settings import Config
-from trainer.model.bert import PAIR_HEAD, WORD_HEAD, BertForMaskedLM, BertForPreTraining, HeadedBert
-from trainer.run.tokenizer import find_tokenizer
-from trainer.tasks.task import Task, find_kind
+from trainer.model.bert import PAIR_HEAD, WORD_HEAD
+from trainer.model.headed import BertForMaskedLM, BertForPreTraining, HeadedBert
+from trainer.tasks.choice import task_class
+from trainer.tasks.task import Task
 
 _REMEDY = "give --vocab, and --train-data where the data has moved"
 _ANSWER_OUTPUTS = 2  # start and end
@@ -124,7 +126,7 @@ def _find_task(checkpoint: Checkpoint, given: str | None) -> type[Task] | None:
             f"{checkpoint.path}: has learned the task {name}, and no file may choose code to import; "
             f"if you trust that code, give --task {name}"
         )
-    return find_kind(name)
+    return task_class(name)
 
 
 @contextmanager

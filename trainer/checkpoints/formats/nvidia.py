@@ -25,7 +25,7 @@ from trainer.checkpoints.stored import (
     padded,
 )
 from trainer.config.model import ModelConfig
-from trainer.model.bert import BertForPreTraining
+from trainer.model.headed import BertForPreTraining
 
 _NO_DECAY = ("bias", "gamma", "beta", "LayerNorm")
 _DECAY = 0.01

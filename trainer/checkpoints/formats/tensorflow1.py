@@ -12,7 +12,8 @@ from trainer.checkpoints.formats.graphcore import google_names, third
 from trainer.checkpoints.formats.names import from_tensorflow, to_tensorflow
 from trainer.checkpoints.formats.tensor_bundle.bundle import Bundle, find_prefix, write_bundle
 from trainer.checkpoints.formats.tensor_bundle.object_graph import GRAPH_KEY
-from trainer.checkpoints.stored import MEAN, SQUARE, Checkpoint, CheckpointError, StoredTensor, unpadded
+from trainer.checkpoints.stored import MEAN, SQUARE, Checkpoint, StoredTensor, unpadded
+from trainer.errors import CheckpointError
 
 _ACCUMULATOR = "/GradientAccumulator"
 """The end of the names that MLPerf's conversion adds beside each variable."""

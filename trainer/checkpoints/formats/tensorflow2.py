@@ -20,16 +20,9 @@ from trainer.checkpoints.formats.tensor_bundle.object_graph import (
 )
 from trainer.checkpoints.formats.tensor_bundle.wire import WireError
 from trainer.checkpoints.formats.tensorflow1 import write_state_file
-from trainer.checkpoints.stored import (
-    HEADS,
-    MEAN,
-    SQUARE,
-    Checkpoint,
-    CheckpointError,
-    StoredTensor,
-    unpadded,
-)
+from trainer.checkpoints.stored import HEADS, MEAN, SQUARE, Checkpoint, StoredTensor, unpadded
 from trainer.config.model import ModelConfig
+from trainer.errors import CheckpointError
 
 _SLOTS = {"m": MEAN, "v": SQUARE}
 _SLOT_NAMES = {kind: name for name, kind in _SLOTS.items()}

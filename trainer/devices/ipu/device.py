@@ -11,9 +11,7 @@ from torch.nn import functional as F
 
 from bertdata.errors import SettingsError
 from trainer.config.settings import Config
-from trainer.config.vendor_keys import IpuSection
-from trainer.devices.choice import Availability
-from trainer.devices.device import Device
+from trainer.devices.device import Availability, Device
 from trainer.devices.ipu.stages import (
     IpuPipeline,
     checkpoint_layers,
@@ -21,7 +19,7 @@ from trainer.devices.ipu.stages import (
     plan_pipeline,
     serialize_projection,
 )
-from trainer.model.bert import BertForMaskedLM, BertForPreTraining, HeadedBert
+from trainer.model.headed import BertForMaskedLM, BertForPreTraining, HeadedBert
 from trainer.model.layers import Layer
 
 _SDK = "source the Poplar SDK's enable scripts and install its PopTorch wheel"
@@ -61,7 +59,7 @@ class Ipu(Device):
         if config.update.precision == "bf16":
             remedy = "give --precision fp16 --loss-scaling 1024"
             raise SettingsError(f"device 'ipu': precision bf16: IPUs have fp16; {remedy}")
-        if config.keys["bins"]:
+        if config.loading.bins:
             raise SettingsError("device 'ipu': bins make rows of several widths, its programs take one")
         self.torch_device = torch.device("cpu")
         try:
@@ -72,7 +70,7 @@ class Ipu(Device):
             raise SettingsError(f"device 'ipu' is not there: PopTorch finds no IPU; {_NO_IPU}")
         self._popdist = _find_popdist()
         self.replicas = self._popdist.getNumLocalReplicas() if self._popdist else config.update.replicas or 1
-        self.updates_per_call = config.section(IpuSection).batches_per_step or 1
+        self.updates_per_call = config.ipu.batches_per_step or 1
 
     def place(self, model: HeadedBert) -> HeadedBert:
         """The model, still on the host, with its stages marked and in the configured precision."""
@@ -86,7 +84,7 @@ class Ipu(Device):
                 f"device 'ipu': model_type {model.config.model_type}: its stages are those of a bert or a "
                 "roberta; train it on another device"
             )
-        poptorch, given = self.poptorch, self.config.section(IpuSection)
+        poptorch, given = self.poptorch, self.config.ipu
         self.pipeline = plan_pipeline(given, model.config.num_hidden_layers)
         if self.config.update.precision == "fp16":
             model.half()

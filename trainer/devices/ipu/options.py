@@ -6,11 +6,9 @@ from typing import Any
 import torch
 
 from bertdata.errors import SettingsError
-from trainer.config.run_options import WorkersSection
+from trainer.config.presets.form import Preset
+from trainer.config.sections.devices import IpuSection
 from trainer.config.settings import Config
-from trainer.config.update_options import ScalingSection
-from trainer.config.updates import Preset
-from trainer.config.vendor_keys import IpuSection
 from trainer.devices.ipu.device import Ipu
 from trainer.devices.ipu.stages import IpuPipeline
 
@@ -23,10 +21,10 @@ def check_training(device: Ipu, accumulation: int) -> None:
     Called early: the options themselves are made at the first update, when output_dir is already in use.
     """
     config, pipeline = device.config, device.pipeline
-    keys, point = config.section(IpuSection), config.update.clipping_point
+    keys, point = config.ipu, config.update.clipping_point
     refused = [
         (
-            config.update.precision == "fp16" and not config.section(ScalingSection).loss_scaling,
+            config.update.precision == "fp16" and not config.scaling.loss_scaling,
             "loss_scaling 0 (adaptive): PopTorch's is experimental, and no checkpoint would hold its state; "
             "give a fixed one, as --loss-scaling 1024",
         ),
@@ -35,11 +33,11 @@ def check_training(device: Ipu, accumulation: int) -> None:
             f"clipping {point}: PopTorch clips once an update at most; give --clipping none",
         ),
         (
-            config.section(WorkersSection).force_weight_sync,
+            config.workers.force_weight_sync,
             "force_weight_sync: the weights are on the IPUs; leave it out",
         ),
         (
-            config.section(WorkersSection).allreduce_post_accumulation_fp16,
+            config.workers.allreduce_post_accumulation_fp16,
             "allreduce_post_accumulation_fp16: IPUs reduce as they accumulate; leave it out",
         ),
         (
@@ -63,7 +61,7 @@ def check_training(device: Ipu, accumulation: int) -> None:
 def training_options(device: Ipu, *, accumulation: int, seed: int) -> Any:
     """PopTorch's options for training."""
     config, poptorch, options = device.config, device.poptorch, device.fresh_options()
-    keys = config.section(IpuSection)
+    keys = config.ipu
     options.deviceIterations(keys.batches_per_step or 1)
     options.Training.gradientAccumulation(accumulation)
     reduction = "Sum" if keys.reduction_type == "sum" else "Mean"
@@ -90,7 +88,7 @@ def training_options(device: Ipu, *, accumulation: int, seed: int) -> Any:
 
 def shared_options(device: Ipu, options: Any, strategy: str) -> Any:
     """The given options with everything set for training and evaluation. strategy: of the pipeline."""
-    keys, poptorch = device.config.section(IpuSection), device.poptorch
+    keys, poptorch = device.config.ipu, device.poptorch
     options.autoRoundNumIPUs(True)
     options.outputMode(poptorch.OutputMode.All)
     options.setExecutionStrategy(getattr(poptorch, strategy)(poptorch.AutoStage.AutoIncrement))
@@ -139,9 +137,9 @@ def loss_scales(config: Config) -> dict[int, float]:
     """The loss scales by the first update (counted from 0) that each applies to."""
     if config.update.precision != "fp16":
         return {0: 1.0}
-    by_step = config.section(IpuSection).loss_scaling_by_step or {}
+    by_step = config.ipu.loss_scaling_by_step or {}
     changes = {int(since): float(scale) for since, scale in by_step.items()}
-    return {0: float(config.section(ScalingSection).loss_scaling), **changes}
+    return {0: float(config.scaling.loss_scaling), **changes}
 
 
 def loss_scale(config: Config, step: int) -> float:

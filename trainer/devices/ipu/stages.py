@@ -9,8 +9,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from bertdata.errors import SettingsError
-from trainer.config.vendor_keys import IpuSection
-from trainer.model.bert import HeadedBert
+from trainer.config.sections.devices import IpuSection
+from trainer.model.headed import HeadedBert
 
 _SECOND_EMBEDDINGS = "bert.embeddings.token_type_embeddings"
 _HEADS = "bert.pooler.dense"

@@ -8,7 +8,8 @@ import torch
 
 from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
-from trainer.config.section import check
+from trainer.config.model_kinds import read_model_config
+from trainer.config.sections.section import check
 from trainer.devices.device import Device
 from trainer.splitting.plan.costs import optimiser_costs
 from trainer.splitting.plan.plan import Plan
@@ -45,7 +46,7 @@ def check_split(strategy: str, device: Device, workers: Collective) -> None:
         "give --clipping per_update or none",
     )
     check(
-        device.config.keys["allreduce_post_accumulation"],
+        device.config.workers.allreduce_post_accumulation,
         f"strategy {strategy} averages gradients in its own way: leave out allreduce_post_accumulation",
     )
     if strategy == "sharded":
@@ -120,7 +121,7 @@ def check_fits(
     def fits(holds: bool, planned: str) -> None:
         check(holds, f"{where}: is a plan for {planned}; make a plan for this run with {_MAKER}")
 
-    known = ModelConfig.from_dict(plan.model, where).as_json()
+    known = read_model_config(plan.model, where).as_json()
     for name, wanted in model.as_json().items():
         found = f"its {name} is {known[name]}, this run's {wanted}"
         fits(name in FREE or known[name] == wanted, f"another model: {found}")

@@ -9,17 +9,18 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trainer.config.model import ModelConfig
+from trainer.config.model_kinds import read_model_config
 from trainer.config.modernbert import ModernBertConfig
 from trainer.data.batches import FlatAttention, Sequences
 from trainer.devices.counting import host_attention
 from trainer.devices.window_blocks import scored_pairs
-from trainer.model.bert import BertForMaskedLM, Logits, Predictions
+from trainer.model.headed import BertForMaskedLM, Logits, Predictions
 from trainer.model.layers import Dense
 from trainer.plugins import find
 from trainer.splitting.plan.plan import BOTH, SMALL, WORDS, Plan
 from trainer.splitting.plan.request import PlanRequest
+from trainer.tasks.choice import task_class
 from trainer.tasks.pretraining import pretraining_loss
-from trainer.tasks.task import find_kind
 
 Tensors = tuple[Tensor, ...]
 """The tensors that a part hands over: (tokens, hidden) rows, and their normed form if norms come first."""
@@ -184,7 +185,7 @@ def part_names(config: ModelConfig) -> tuple[str, ...]:
 
 def head_of(task: str) -> str:
     """The head of the task's models, as a plan has it."""
-    model = find_kind(task).model_class
+    model = task_class(task).model_class
     if not issubclass(model, BertForMaskedLM):
         return SMALL
     return BOTH if model.pairs else WORDS
@@ -192,7 +193,7 @@ def head_of(task: str) -> str:
 
 def count_weights(plan: Plan) -> int:
     """Trained values of the plan's model, those of its head and of the vocabulary's padding included."""
-    config = ModelConfig.from_dict(plan.model)
+    config = read_model_config(plan.model)
     shape = Shape(rows=1, length=1, masked=1, attention="fused")
     with torch.device("meta"):
         layers = [LayerPart(config, shape, number) for number in range(config.num_hidden_layers)]

@@ -9,7 +9,7 @@ from bertdata.config.value_check import check_values, read_object
 from bertdata.errors import SettingsError
 from bertdata.io import storage
 from schemas import load_schema
-from trainer.config.model import ModelConfig
+from trainer.config.model_kinds import read_model_config
 
 FORMAT = "bertdata plan 1"
 
@@ -149,7 +149,7 @@ def read_plan(path: str) -> Plan:
         named = "there is no format" if found is None else f"its format is {found!r}"
         raise SettingsError(f"{path}: is no plan: {named}, expected {FORMAT!r}")
     check_values({"plan": values}, {"plan": load_schema("plan")}, f"{path}: ")
-    ModelConfig.from_dict(values["model"], f"{path}: model")
+    read_model_config(values["model"], f"{path}: model")
     return parse_plan(values, path)
 
 

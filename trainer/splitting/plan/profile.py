@@ -22,7 +22,7 @@ from trainer.splitting.plan.parts import (
     shape_of,
 )
 from trainer.splitting.plan.request import PlanRequest, meshes_of
-from trainer.update.optimiser import make_step
+from trainer.update.make_step import make_step
 from trainer.update.strategy import UpdateNumber, part_seeds
 from trainer.workers.collective import Collective
 
@@ -87,7 +87,7 @@ def attention_of(device: Device) -> str:
     """The kind of the device's attention: as of PlanRequest."""
     if device.torch_device.type != HOST.type:
         return "fused"
-    return "scores" if device.config.keys["rows"] or device.needs_rows else "flat"
+    return "scores" if device.config.loading.rows or device.needs_rows else "flat"
 
 
 def measure_updates(request: PlanRequest, device: Device, rows: int, clock: Clock) -> Profile:

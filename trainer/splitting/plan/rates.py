@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from bertdata.errors import SettingsError
 from trainer.config.settings import Config
-from trainer.config.split import SplitSection
 
 REACHED = 0.5
 """The share of a data sheet's figures that training is taken to reach."""
@@ -93,7 +92,7 @@ def find_hardware(given: str | None, config: Config) -> Hardware:
     Of a name REACHED of the data sheet's rates are taken; without one USUAL's, but then memory must be
     given. SettingsError for an unknown name, a rate of nothing, or memory that is missing.
     """
-    name, split = (given or USUAL).lower(), config.section(SplitSection)
+    name, split = (given or USUAL).lower(), config.split
     sheet = SHEETS.get(name)
     memory = split.memory_bytes or (sheet.memory if sheet and given else None)
     if sheet:

@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from bertdata.errors import SettingsError
-from trainer.config.finetuning import PRETRAINING
 from trainer.config.model import ModelConfig
-from trainer.config.section import UpdateSection, check
+from trainer.config.sections.finetuning import PRETRAINING
+from trainer.config.sections.section import check
+from trainer.config.sections.split import SplitSection
+from trainer.config.sections.update import UpdateSection
 from trainer.config.settings import Config
-from trainer.config.split import SplitSection
 from trainer.splitting.plan.rates import DeviceRate, ShardingRate
 
 
@@ -51,7 +52,7 @@ class PlanRequest:
 
     @property
     def split(self) -> SplitSection:
-        return self.config.section(SplitSection)
+        return self.config.split
 
     @property
     def update(self) -> UpdateSection:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from trainer.config.model import ModelConfig
+from trainer.config.model_kinds import read_model_config
 from trainer.splitting.plan.plan import Plan, StagePlan
 
 _BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
@@ -22,7 +22,7 @@ def plan_lines(plan: Plan, memory: int | None, margin: float, source: str) -> li
 def _heading(plan: Plan) -> str:
     from trainer.splitting.plan.parts import count_weights  # imports torch
 
-    model = ModelConfig.from_dict(plan.model)
+    model = read_model_config(plan.model)
     return (
         f"{count_weights(plan):,} parameters ({model.num_hidden_layers} layers, "
         f"hidden size {model.hidden_size}), {plan.devices} device{'s' * (plan.devices > 1)}: {plan.strategy}"

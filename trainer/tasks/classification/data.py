@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from bertdata.errors import SettingsError
-from trainer.config.finetuning import FinetuningSection
+from trainer.config.sections.finetuning import FinetuningSection
 from trainer.tasks.classification.features import pair_examples, settings_of
 from trainer.tasks.classification.metrics import Guess, read_predictions, score_labels
 from trainer.tasks.classification.presets import (
@@ -22,7 +22,8 @@ from trainer.tasks.classification.reading import (
     with_labels,
 )
 from trainer.tasks.data_file import DataFile, read_file
-from trainer.tasks.task_data import FileNames, FineTuningData, Making, Scores, find_name
+from trainer.tasks.names import find_name
+from trainer.tasks.task_data import FileNames, FineTuningData, Making, Scores
 
 
 class TableData(FineTuningData):

@@ -14,15 +14,12 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError, UsageError
 from bertdata.examples.columns import Array
 from bertdata.io.terminal import printable_json, say
-from trainer.commands.predict import refuse
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.single import single_sequence
-from trainer.model.bert import HeadedBert
-from trainer.run.task_files import feature_length
-from trainer.run.trained_model import Trained
-from trainer.tasks.classification.data import chosen_task
+from trainer.model.headed import HeadedBert
+from trainer.tasks.classification.data import TableData, chosen_task
 from trainer.tasks.classification.features import make_features
 from trainer.tasks.classification.metrics import (
     METRICS,
@@ -36,6 +33,7 @@ from trainer.tasks.classification.reading import TextPair
 from trainer.tasks.evaluation import MetricTotals, TaskEvaluation
 from trainer.tasks.fine_tuning import FineTuning, is_there, outcome_of, target_of
 from trainer.tasks.heads import classifier_of
+from trainer.tasks.prediction import Trained, refuse
 from trainer.tasks.task import Columns, Outcome
 
 PREDICTIONS = "predictions.tsv"
@@ -174,7 +172,7 @@ def _label_line(given: Namespace, opened: Trained) -> str:
     pair = _as_pair(given.text, learned.task, is_known=is_known)
     model = learned.new_model(opened.shape).eval()
     opened.fill(model, learned.head, f"has no head for labels; fine-tune it with --task {given.task}")
-    length = min(feature_length(config), opened.shape.max_position_embeddings)
+    length = min(TableData.feature_length(config), opened.shape.max_position_embeddings)
     (feature,) = make_features([pair], [0], opened.tokenizer, length)
     with torch.no_grad():
         logits = model(single_sequence(feature.ids, first_length=feature.first_length))[0].float()

@@ -14,7 +14,7 @@ from bertdata.config.dialects import Dialect, find_dialect
 from bertdata.examples.columns import Array
 from bertdata.records import Vocabulary
 from bertdata.tokens.basic import split_words
-from trainer.config.finetuning import FinetuningSection
+from trainer.config.sections.finetuning import FinetuningSection
 from trainer.tasks.squad.features import Feature
 from trainer.tasks.squad.places import text_by_places
 from trainer.tasks.squad.reading import Question

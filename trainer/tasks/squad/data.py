@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from bertdata.errors import InputError, UsageError
-from trainer.config.finetuning import FinetuningSection
+from trainer.config.sections.finetuning import FinetuningSection
 from trainer.tasks.data_file import DataFile, parse_json, read_file
 from trainer.tasks.squad.features import SquadSettings, squad_examples
 from trainer.tasks.squad.metrics import (

@@ -14,15 +14,11 @@ from bertdata.errors import InputError, MissingInputError, UsageError
 from bertdata.io import storage
 from bertdata.io.terminal import printable_json, say, say_error
 from bertdata.records import Vocabulary
-from trainer.commands.predict import refuse, single_text
-from trainer.config.finetuning import FinetuningSection
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.single import single_sequence
-from trainer.model.bert import HeadedBert
-from trainer.run.task_files import feature_length
-from trainer.run.trained_model import Trained
+from trainer.model.headed import HeadedBert
 from trainer.tasks.data_file import read_file
 from trainer.tasks.evaluation import MetricTotals, TaskEvaluation
 from trainer.tasks.fine_tuning import (
@@ -33,13 +29,14 @@ from trainer.tasks.fine_tuning import (
     target_of,
 )
 from trainer.tasks.heads import answerer_of, sequence_rows
+from trainer.tasks.prediction import Trained, refuse, single_text
 from trainer.tasks.squad.answers import (
     Prediction,
     best_logits,
     predict_answers,
     prediction_files,
 )
-from trainer.tasks.squad.data import squad_settings
+from trainer.tasks.squad.data import SquadData, squad_settings
 from trainer.tasks.squad.features import make_features
 from trainer.tasks.squad.metrics import (
     score_answers,
@@ -134,7 +131,7 @@ class SquadEvaluation(TaskEvaluation):
 
     def __init__(self, config: Config, path: str, data: OpenedDataset, *, scored: bool = True) -> None:
         """scored: False for a file without answers, which has predictions only."""
-        self._settings = config.section(FinetuningSection)
+        self._settings = config.finetuning
         tokenizer = configured_tokenizer(config)
         settings = squad_settings(self._settings, data.layout.max_seq_length, training=False)
         self._vocabulary: Vocabulary = tokenizer.vocabulary
@@ -200,9 +197,9 @@ def _answer_line(given: Namespace, opened: Trained, question: str, name: str, co
     model = answerer_of(opened.shape).eval()
     opened.fill(model, "qa_outputs.", "has no head for answers; fine-tune it with --task squad")
     config = opened.config.changed(task=given.task, lower_case=opened.lower_case)
-    length = min(feature_length(config), opened.shape.max_position_embeddings)
+    length = min(SquadData.feature_length(config), opened.shape.max_position_embeddings)
     questions = [Question(id="question", text=question, context=split_context(context))]
-    keys = config.section(FinetuningSection)
+    keys = config.finetuning
     settings = squad_settings(keys, length, training=False)
     features = make_features(questions, opened.tokenizer, settings)
     if not features:

@@ -14,7 +14,7 @@ from trainer.checkpoints.reading import read_state
 from trainer.checkpoints.stored import Checkpoint
 from trainer.config.model import ModelConfig
 from trainer.data.row_batches import RowBatch
-from trainer.model.bert import BertForPreTraining
+from trainer.model.headed import BertForPreTraining
 
 KEYS = ("use_qkv_bias", "use_attention_projection_bias", "use_cls_layer", "use_prediction_bias")
 BIASES = ("use_qkv_bias", "use_attention_projection_bias", "use_prediction_bias")

@@ -16,9 +16,10 @@ from trainer.checkpoints.filling import fill_model
 from trainer.checkpoints.formats.kinds import WRITERS, read_checkpoint
 from trainer.checkpoints.formats.tensor_bundle.bundle import Bundle, write_bundle
 from trainer.checkpoints.formats.tensor_bundle.object_graph import GRAPH_KEY, encode_graph, parse_graph
-from trainer.checkpoints.stored import Checkpoint, CheckpointError, StoredTensor
+from trainer.checkpoints.stored import Checkpoint, StoredTensor
 from trainer.config.model import ModelConfig
-from trainer.model.bert import BertForPreTraining
+from trainer.errors import CheckpointError
+from trainer.model.headed import BertForPreTraining
 
 SEQUENCE, POOLED = "sequence_output_last", "pooled_output"
 WORDS, PAIRS = "masked_lm_log_probs", "next_sentence_log_probs"

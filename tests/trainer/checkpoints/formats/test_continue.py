@@ -15,8 +15,8 @@ from tests.support.training_runs import refuse, words
 from trainer.__main__ import main
 from trainer.checkpoints.source import open_checkpoint
 from trainer.checkpoints.stored import WORD_BIAS, WORDS
+from trainer.checkpoints.vocabulary_fit import fit_vocabulary
 from trainer.config.settings import Config
-from trainer.run.vocabulary_fit import fit_vocabulary
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

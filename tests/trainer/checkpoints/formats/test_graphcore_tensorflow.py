@@ -14,7 +14,7 @@ from trainer.checkpoints.formats.kinds import read_checkpoint
 from trainer.checkpoints.formats.names import to_tensorflow
 from trainer.checkpoints.formats.tensor_bundle.bundle import write_bundle
 from trainer.checkpoints.stored import Checkpoint, StoredTensor
-from trainer.model.bert import BertForPreTraining
+from trainer.model.headed import BertForPreTraining
 
 SLOTS = {"exp_avg": "/lamb_m", "exp_avg_sq": "/lamb_v"}
 THIRDS = ("query", "key", "value")

@@ -25,7 +25,7 @@ from trainer.checkpoints.formats.huggingface import read_huggingface, write_hugg
 from trainer.checkpoints.safetensors_files import index_text
 from trainer.checkpoints.source import read_weights_into
 from trainer.data.row_batches import RowBatch
-from trainer.model.bert import BertForPreTraining
+from trainer.model.headed import BertForPreTraining
 from trainer.model.layers import ACTIVATIONS
 from trainer.tasks.pretraining import pretraining_loss
 

@@ -14,7 +14,8 @@ from tests.support.training_runs import refuse, words
 from trainer.checkpoints.filling import fill_model
 from trainer.checkpoints.formats.huggingface import read_huggingface, write_huggingface
 from trainer.config.model import ModelConfig
-from trainer.model.bert import BertForMaskedLM
+from trainer.config.model_kinds import read_model_config
+from trainer.model.headed import BertForMaskedLM
 
 SHAPE = ModelConfig(
     vocab_size=99,
@@ -39,7 +40,7 @@ def filled(path: Path) -> BertForMaskedLM:
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
 def test_transformers_loads_what_is_written_and_it_comes_back_bit_for_bit(tmp_path, kind):
     changed = {"model_type": kind, "type_vocab_size": 1, "pad_token_id": 3}
-    shape = ModelConfig.from_dict({**SHAPE.as_json(), **changed})
+    shape = read_model_config({**SHAPE.as_json(), **changed})
     ours = BertForMaskedLM(shape).eval()
     write_huggingface(checkpoint_of(ours), str(tmp_path))
     theirs, report = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path, output_loading_info=True)

@@ -14,7 +14,7 @@ from tests.support.training_runs import refuse, words
 from tests.trainer.checkpoints.formats.test_original_encoders import filled
 from trainer.checkpoints.formats.huggingface import write_huggingface
 from trainer.config.modernbert import ModernBertConfig
-from trainer.model.bert import BertForMaskedLM
+from trainer.model.headed import BertForMaskedLM
 
 SHAPE = ModernBertConfig(
     vocab_size=99,

@@ -15,7 +15,7 @@ from trainer.checkpoints.formats.roberta import to_roberta
 from trainer.checkpoints.stored import StoredTensor, unpadded
 from trainer.data.batches import Batch
 from trainer.devices.cpu import cpu_attention
-from trainer.model.bert import BertForMaskedLM
+from trainer.model.headed import BertForMaskedLM
 from trainer.model.padded_attention import padded_attention
 
 TO_THEIRS = {"roberta": to_roberta, "modernbert": to_modernbert}

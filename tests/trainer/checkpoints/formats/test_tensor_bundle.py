@@ -22,7 +22,7 @@ from trainer.checkpoints.formats.tensor_bundle import table, wire
 from trainer.checkpoints.formats.tensor_bundle.bundle import Bundle, BundleEntry, parse_header, write_bundle
 from trainer.checkpoints.formats.tensor_bundle.object_graph import GRAPH_KEY, encode_graph, parse_graph
 from trainer.checkpoints.formats.tensor_bundle.table import read_table, write_table
-from trainer.checkpoints.stored import CheckpointError
+from trainer.errors import CheckpointError
 
 NAMES = ["tf1_google/model.ckpt-3", "tf1_mlperf_lamb/model.ckpt-3"]
 GARDEN = ["tf2_encoder_2.3.0/bert_model.ckpt-1", "tf2_pretrainer_2.5.0/bert_model.ckpt-1"]

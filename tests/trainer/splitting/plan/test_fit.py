@@ -9,14 +9,14 @@ import torch
 
 from bertdata.errors import SettingsError
 from tests.support.plans import make_plan
-from trainer.config.model import ModelConfig
+from trainer.config.model_kinds import read_model_config
 from trainer.config.settings import Config
 from trainer.devices.cuda import Cuda
 from trainer.splitting.plan.fit import FREE, can_split, check_fits
 
 PLAN = make_plan()
 RUN: dict[str, Any] = {
-    "model": ModelConfig.from_dict(PLAN.model),
+    "model": read_model_config(PLAN.model),
     "devices": 8,
     "sequence_length": 128,
     "precision": "bf16",

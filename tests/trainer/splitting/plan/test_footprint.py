@@ -5,7 +5,7 @@ import torch
 
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
-from trainer.model.bert import BertForMaskedLM, BertForPreTraining
+from trainer.model.headed import BertForMaskedLM, BertForPreTraining
 from trainer.splitting.plan.footprint import LiveBytes, measure_footprints, measure_part
 from trainer.splitting.plan.parts import Shape, layer_names, make_part, part_names
 from trainer.tasks.heads import answerer_of

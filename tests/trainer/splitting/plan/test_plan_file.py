@@ -9,8 +9,8 @@ import pytest
 from bertdata.errors import MissingInputError, SettingsError
 from schemas import load_schema
 from tests.support.plans import make_plan
-from trainer.config.model import ModelConfig
-from trainer.model.bert import BertForMaskedLM, BertForPreTraining
+from trainer.config.model_kinds import read_model_config
+from trainer.model.headed import BertForMaskedLM, BertForPreTraining
 from trainer.splitting.plan.parts import count_weights
 from trainer.splitting.plan.plan import Memory, Plan, StagePlan, read_plan, write_plan
 from trainer.tasks.heads import BertForQuestionAnswering
@@ -37,7 +37,7 @@ def test_a_plan_says_its_head_whose_weights_it_counts(tmp_path, head, kind):
     write_plan(path, plan)
     assert read_plan(path) == plan
     assert ("head" in plan.as_json()) == (head is not None)
-    assert count_weights(plan) == kind(ModelConfig.from_dict(plan.model)).count_weights()
+    assert count_weights(plan) == kind(read_model_config(plan.model)).count_weights()
 
 
 def test_the_schema_has_the_fields_of_the_records():

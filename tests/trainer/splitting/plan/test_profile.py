@@ -11,7 +11,7 @@ from trainer.commands.split import run as split
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
-from trainer.model.bert import BertForMaskedLM, BertForPreTraining
+from trainer.model.headed import BertForMaskedLM, BertForPreTraining
 from trainer.splitting.plan import profile
 from trainer.splitting.plan.costs import PassTimes
 from trainer.splitting.plan.footprint import LiveBytes
@@ -24,7 +24,7 @@ from trainer.splitting.plan.profile import (
 )
 from trainer.splitting.plan.rates import DeviceRate
 from trainer.splitting.plan.request import PlanRequest
-from trainer.update.lamb import Lamb
+from trainer.update.optimisers import Lamb
 from trainer.update.strategy import UpdateNumber, part_seeds
 from trainer.workers.collective import Collective
 

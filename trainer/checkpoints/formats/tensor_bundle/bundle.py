@@ -32,7 +32,8 @@ from trainer.checkpoints.formats.tensor_bundle.wire import (
     read_message,
     read_varint,
 )
-from trainer.checkpoints.stored import MOST_UPDATES, CheckpointError
+from trainer.checkpoints.stored import MOST_UPDATES
+from trainer.errors import CheckpointError
 
 _ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 _STATE = re.compile(r'^model_checkpoint_path: "([^\0]*)"$', re.MULTILINE)

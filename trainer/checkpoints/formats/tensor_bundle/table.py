@@ -14,7 +14,7 @@ from bertdata.errors import MissingExtraError, install_extra
 from bertdata.shards.checksum import masked
 from bertdata.shards.example_proto import varint
 from trainer.checkpoints.formats.tensor_bundle.wire import WireError, read_bytes, read_varint, read_varints
-from trainer.checkpoints.stored import CheckpointError
+from trainer.errors import CheckpointError
 
 _FOOTER_BYTES = 48
 _TRAILER_BYTES = 5
