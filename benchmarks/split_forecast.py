@@ -42,8 +42,8 @@ from trainer.splitting.plan.plan import Plan, parse_plan
 from trainer.splitting.plan.planner import make_plan
 from trainer.splitting.plan.profile import profiled_costs
 from trainer.splitting.plan.request import PlanRequest
-from trainer.update.runtime import Runtime
 from trainer.update.strategy import UpdateNumber
+from trainer.update.worker import Runtime
 
 ROUNDS = 3
 UPDATES = 2

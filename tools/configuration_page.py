@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bertdata.config.declared import schema_of
 from bertdata.config.value_check import types_of
 from bertdata.loaders.modernbert.settings import ModernBertSettings, TokenWarmup
 from bertdata.loaders.modernbert.warmup import BatchWarmup
@@ -12,7 +11,7 @@ from trainer.config.files import shipped_configs
 from trainer.config.flags import make_configs
 from trainer.config.help import TITLES
 from trainer.config.presets.form import Schedule, Warmup
-from trainer.config.settings import DEVICES, SECTIONS, Config, older_names
+from trainer.config.settings import SECTIONS, Config, device_properties, older_names, properties
 from trainer.plugins import find, names
 from trainer.run.course import UpdateCourse, grow
 
@@ -66,36 +65,17 @@ _WIDTH, _HEIGHT, _EDGE, _STEPS = 120, 48, 4, 100
 def page() -> str:
     """The text of docs/configuration.md."""
     parts = [_HEAD, _shipped(), _KEYS]
-    keys = declared_keys()
+    keys = properties()
     for section in SECTIONS:
         title = TITLES[section]
-        names = [name for name, item in keys.items() if item["section"] == section]
+        names = [name for name, item in keys.items() if item.get("section") == section]
         parts.append(f"### {title[:1].upper()}{title[1:]}\n\n{_rows(names, keys)}")
-    options = declared_device_keys()
+    options = device_properties()
     for devices in sorted({tuple(item["devices"]) for item in options.values()}):
         names = [name for name, item in options.items() if tuple(item["devices"]) == devices]
         parts.append(f"### Device {' or '.join(devices)}\n\n{_rows(names, options)}")
     older = "".join(f"`{name}` is `{key}`. " for name, key in older_names().items()).strip()
     return "\n".join([*parts, f"### Older names\n\n{older}\n"])
-
-
-def declared_keys() -> dict[str, dict[str, Any]]:
-    """The schema of each key but device_options, as its section declares it."""
-    return {
-        name: {"section": section, **item}
-        for section in SECTIONS
-        for name, item in schema_of(find("keys", section)).items()
-    }
-
-
-def declared_device_keys() -> dict[str, dict[str, Any]]:
-    """The schema of each key that has an effect on some devices only, as their sections declare it."""
-    found: dict[str, dict[str, Any]] = {}
-    for device in DEVICES:
-        for name, item in schema_of(find("keys", device)).items():
-            others = found[name]["devices"] if name in found else []
-            found[name] = {**item, "devices": [*others, device]}
-    return found
 
 
 _HEAD = """\

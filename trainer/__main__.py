@@ -4,6 +4,7 @@ import sys
 
 from bertdata.cli.common.dispatch import end
 from bertdata.errors import SettingsError
+from trainer.config.flags import UnknownKeyError
 from trainer.errors import naming_extra
 from trainer.plugins import find, is_name
 from trainer.workers.launch import as_worker
@@ -23,7 +24,12 @@ def _run(words: list[str]) -> int:
 
         return print_usage(words)
     with as_worker(), naming_extra("torch", "train"):
-        find("command", words[0])(words[1:])
+        try:
+            find("command", words[0])(words[1:])
+        except UnknownKeyError as error:
+            from trainer.commands.foreign_names import with_programs  # reads the tables of all programs
+
+            raise with_programs(error) from None
     return 0
 
 

@@ -1,6 +1,7 @@
 """The names that a user types, each with the object that it stands for, imported when it is asked for.
 
-A name of one's own is ``package.module:NAME``, for every kind. Nothing else in the trainer is found by a string.
+Your own object is named ``package.module:NAME``, for every kind. Nothing else in the trainer is found by a
+string.
 """
 
 from collections.abc import Mapping

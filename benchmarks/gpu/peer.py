@@ -23,7 +23,7 @@ from trainer.config.modernbert import ModernBertConfig
 from trainer.data.loader import Update
 from trainer.data.row_batches import RowBatch
 from trainer.run.runtime import begin, find_model_config
-from trainer.update.runtime import Runtime
+from trainer.update.worker import Runtime
 
 MOST_DIVISION = 8
 """Micro-batches are made so many times smaller at most, until they fit into memory."""

@@ -25,7 +25,7 @@ from trainer.data.rows import find_rows
 from trainer.model.headed import count
 from trainer.run.runtime import begin, find_model_config, make_model
 from trainer.run.training import Training
-from trainer.update.runtime import Runtime
+from trainer.update.worker import Runtime
 
 WARM_UP = 2
 """Whole updates before the clock starts, after one micro-batch of each shape."""

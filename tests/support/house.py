@@ -72,6 +72,35 @@ def _imports(module: str, source: str, sources: Sources) -> Iterator[str]:
             yield found
 
 
+def draw_plugins(sources: Sources, table: Mapping[str, Mapping[str, str]]) -> Arrows:
+    """Return the imports, and from each module that finds a name of a kind to the modules of that kind.
+
+    A module finds a kind where it calls ``find`` of trainer.plugins with the kind as a literal.
+    """
+    arrows = draw(sources)
+    for module, source in sources.items():
+        if module.startswith("trainer."):
+            for kind in kinds_found(source):
+                arrows[module] |= {target.partition(":")[0] for target in table[kind].values()} - {module}
+    return arrows
+
+
+def kinds_found(source: str) -> Iterator[str]:
+    """Yield the kind of each call ``find("kind", ...)``."""
+    for call in plugin_calls(source):
+        if isinstance(call.args[0], ast.Constant):
+            yield str(call.args[0].value)
+
+
+def plugin_calls(source: str) -> Iterator[ast.Call]:
+    """Yield each call of a function ``find`` with two arguments, or of ``plugins.find``."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call) or len(node.args) != 2:
+            continue
+        if ast.unparse(node.func) in ("find", "plugins.find"):
+            yield node
+
+
 @cache
 def _imported_names(source: str) -> list[str]:
     """Dotted names: ``import a.b`` gives a.b, ``from a.b import c`` gives a.b.c, a module or not."""

@@ -26,8 +26,8 @@ from trainer.splitting.held import WeightPart
 from trainer.splitting.placing import divide
 from trainer.splitting.split_strategy import SplitStrategy
 from trainer.tasks.choice import find_task
-from trainer.update.runtime import Runtime
-from trainer.update.strategy import Strategy, UpdateNumber, whole
+from trainer.update.strategy import Strategy, UpdateNumber
+from trainer.update.worker import Runtime, whole
 from trainer.workers.collective import Collective
 
 BATCH_SIZE = 2

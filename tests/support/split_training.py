@@ -25,7 +25,8 @@ from trainer.run.strategies import find_inference, find_strategy, strategy_class
 from trainer.splitting.pieces import by_plan
 from trainer.splitting.plan.plan import Memory, Plan, StagePlan
 from trainer.tasks.choice import find_task
-from trainer.update.strategy import Division, Strategy, UpdateNumber, Worker, whole
+from trainer.update.strategy import Strategy, UpdateNumber
+from trainer.update.worker import Division, Worker, whole
 from trainer.workers.collective import Collective
 
 LAYERS = 4

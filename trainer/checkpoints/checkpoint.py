@@ -35,7 +35,8 @@ from bertdata.io.whole_directory import open_directory, remove_directory, sweep_
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.device import HOST
-from trainer.update.strategy import Strategy, UpdateNumber, Worker
+from trainer.update.strategy import Strategy, UpdateNumber
+from trainer.update.worker import Worker
 
 if TYPE_CHECKING:
     from trainer.checkpoints.stored import StoredTensor

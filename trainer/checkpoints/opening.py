@@ -6,7 +6,7 @@ from trainer.checkpoints.filling import match_weights
 from trainer.checkpoints.source import open_checkpoint
 from trainer.checkpoints.stored import Checkpoint
 from trainer.config.model import ModelConfig
-from trainer.update.runtime import Runtime
+from trainer.update.worker import Runtime
 
 
 def open_start(runtime: Runtime, shape: ModelConfig, path: str) -> Checkpoint:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from bertdata.cli.common.parser import Parser
 from bertdata.io.terminal import say
 from trainer.run.tokenizer_flags import add_tokenizer
-from trainer.tasks.fine_tuned import predict_task
 from trainer.tasks.prediction import refuse, single_text
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ def run(arguments: list[str]) -> None:
     """Print the words, the answer or the label."""
     given = _parser().parse_args(arguments)
     from trainer.run.trained_model import open_trained  # imports torch, which help need not wait for
+    from trainer.tasks.fine_tuned import predict_task
 
     opened = open_trained(
         given.model, vocabulary=given.vocab, train_data=given.train_data, lower_case=given.lower_case

@@ -78,7 +78,7 @@ class Config:
         given = deepcopy(given)
         given |= given.pop(DEVICE_OPTIONS, {})
         check_names(given, properties() | device_properties())
-        sections = {
+        sections: dict[str, Any] = {
             section: kind(**{name: given[name] for name in schema_of(kind) if name in given})
             for section, kind in section_kinds().items()
         }
@@ -89,7 +89,7 @@ class Config:
         return Config.of(**{**self.values(), **given})
 
     def values(self) -> dict[str, Any]:
-        """Return all keys side by side, in the order of the sections, then the device options that are given."""
+        """Return all keys side by side, in the order of the sections, then the given device options."""
         keys: dict[str, Any] = {}
         for section in SECTIONS:
             keys |= getattr(self, section).values()
@@ -178,7 +178,7 @@ SECTIONS = tuple(name for name in section_kinds() if name not in DEVICES)
 
 @cache
 def properties() -> dict[str, dict[str, Any]]:
-    """Return the JSON Schema of each key, in the order of the sections; the last is that of device_options."""
+    """Return the JSON Schema of each key, in the order of the sections, and last of device_options."""
     found = {
         name: {"section": section, **item}
         for section in SECTIONS

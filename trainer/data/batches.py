@@ -93,7 +93,8 @@ class Batch:
     def changed(self, **values: Any) -> Self:
         """The batch with other values in the place of some of its own."""
         batch: Any = self
-        return replace(batch, **values)
+        changed: Self = replace(batch, **values)
+        return changed
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Self:
         """A batch with the function applied to each tensor that is there."""

@@ -93,7 +93,8 @@ def in_units(index: Array, dealer: Dealer) -> Array:
     update, beside = np.divmod(index, update_rows)
     turn, micro_batch = np.divmod(beside, dealer.micro_batches)
     unit, own = np.divmod(micro_batch, group)
-    return update * update_rows + unit * group * dealer.batch_size + turn * group + own
+    places: Array = update * update_rows + unit * group * dealer.batch_size + turn * group + own
+    return places
 
 
 class BinnedOrder(Order):

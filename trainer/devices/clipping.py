@@ -25,6 +25,6 @@ def clip_(tensors: Sequence[Tensor], max_norm: float | Tensor) -> Tensor:
         raise SettingsError(f"max_norm is {max_norm}, expected more than 0")
     if not tensors:
         return torch.zeros(())
-    norm = torch.linalg.vector_norm(norms_of(tensors))
+    norm: Tensor = torch.linalg.vector_norm(norms_of(tensors))
     torch._foreach_mul_(list(tensors), (max_norm / norm).clamp(max=1.0))
     return norm

@@ -43,10 +43,13 @@ def cpu_attention(
     """
     scale, reach = query.shape[-1] ** -0.5 if scale is None else scale, reach or EVERY
     if dropout:
-        return attend(query, key, value, ends, torch.randint(1 << 62, (1,)), dropout, scale, reach)
+        seed = torch.randint(1 << 62, (1,))
+        dropped: Tensor = attend(query, key, value, ends, seed, dropout, scale, reach)
+        return dropped
     from trainer.devices.fused_attention import attend_fused
 
-    return attend_fused(query, key, value, ends, scale, reach)[0]
+    attended: Tensor = attend_fused(query, key, value, ends, scale, reach)[0]
+    return attended
 
 
 class Cpu(Device):

@@ -109,7 +109,8 @@ class Hpu(SteppingDevice):
         if name == "FusedLamb":
             self.clips_in_step = config.update.clipping_point == "per_update"
             settings["max_grad_norm"] = config.update.max_grad_norm if self.clips_in_step else None
-        return fused(counted, **settings)
+        made: torch.optim.Optimizer = fused(counted, **settings)
+        return made
 
     def clip_(self, gradients: Sequence[Tensor], max_norm: float | Tensor) -> Tensor:
         fused = _find("normalization", "FusedClipNorm")

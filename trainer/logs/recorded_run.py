@@ -72,7 +72,8 @@ class RecordedRun:
 
     @property
     def config(self) -> Mapping[str, Any]:
-        return self.state.get("config", {})
+        config: Mapping[str, Any] = self.state.get("config", {})
+        return config
 
     @property
     def updates(self) -> int:

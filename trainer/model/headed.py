@@ -120,7 +120,8 @@ class BertForMaskedLM(HeadedBert):
     def guess_words(self, batch: Batch, rows: Tensor) -> Tensor:
         """The logits of the masked slots, from the vectors of all tokens."""
         words = self.bert.embeddings.word_embeddings.weight
-        return self.cls.predictions(rows.index_select(0, batch.masked()), words)
+        logits: Tensor = self.cls.predictions(rows.index_select(0, batch.masked()), words)
+        return logits
 
 
 class BertForPreTraining(BertForMaskedLM):
@@ -157,4 +158,5 @@ def forward_operations(lengths: Array, masks: int, shape: ModelConfig) -> int:
     """
     width, sequences = shape.hidden_size, int(np.count_nonzero(lengths))
     heads = masks * width * (width + shape.vocab_size) + sequences * width * (width + 2)
-    return 2 * (find("encoder", shape.model_type).operations(lengths, shape) + heads)
+    operations: int = 2 * (find("encoder", shape.model_type).operations(lengths, shape) + heads)
+    return operations

@@ -8,7 +8,7 @@ from trainer.config.sections.section import check
 from trainer.config.settings import Config
 from trainer.run.plan_updates import plan_updates
 from trainer.run.planned_updates import PlannedUpdates
-from trainer.update.runtime import Runtime
+from trainer.update.worker import Runtime
 
 
 def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Config:

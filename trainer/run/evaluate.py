@@ -24,7 +24,7 @@ from trainer.run.placing import place_model
 from trainer.run.runtime import begin, find_model_config, make_model
 from trainer.run.strategies import find_inference
 from trainer.run.weights import give_weights
-from trainer.update.runtime import Runtime
+from trainer.update.worker import Runtime
 
 _PAUSE_SECONDS = 2.0
 

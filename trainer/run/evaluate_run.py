@@ -10,7 +10,7 @@ from trainer.config.task_names import task_flags
 from trainer.plugins import FINE_TUNED
 
 if TYPE_CHECKING:
-    from trainer.update.runtime import Runtime
+    from trainer.update.worker import Runtime
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from trainer.config.flags import make_config
 from trainer.errors import CheckpointError
 from trainer.run.evaluate import evaluate_checkpoints
 from trainer.run.runtime import connect
-from trainer.update.runtime import Runtime
+from trainer.update.worker import Runtime
 
 
 def evaluate_run(arguments: Sequence[str], prog: str, *, poll: bool, timeout: float) -> None:

@@ -17,8 +17,8 @@ from trainer.run.planned_updates import PlannedUpdates, passes
 from trainer.run.strategies import find_inference
 from trainer.tasks.evaluation import TaskEvaluation
 from trainer.update.inference import Inference
-from trainer.update.runtime import Runtime
 from trainer.update.strategy import Strategy
+from trainer.update.worker import Runtime
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

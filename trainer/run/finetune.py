@@ -32,7 +32,7 @@ from trainer.tasks.task_files import (
     make_features,
     names_looked_for,
 )
-from trainer.update.runtime import Runtime
+from trainer.update.worker import Runtime
 
 
 def finetune(config: Config) -> None:

@@ -12,7 +12,7 @@ from trainer.data.loader import Loader
 from trainer.data.order import Dealer, OwnRows, Position
 from trainer.run.course import UpdateCourse, plan_course
 from trainer.run.planned_updates import PlannedUpdates
-from trainer.update.runtime import Runtime
+from trainer.update.worker import Runtime
 
 
 class GrowingUpdates(PlannedUpdates):

@@ -7,8 +7,7 @@ from trainer.config.model import ModelConfig
 from trainer.devices.device import Device
 from trainer.splitting.memory import fits_whole
 from trainer.splitting.placing import place_by_plan
-from trainer.update.runtime import Runtime
-from trainer.update.strategy import whole
+from trainer.update.worker import Runtime, whole
 
 
 def place_model(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtime:

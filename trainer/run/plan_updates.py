@@ -4,7 +4,7 @@ from bertdata.dataset.reader import OpenedDataset
 from trainer.data.rows import find_rows
 from trainer.run.growing import GrowingUpdates
 from trainer.run.planned_updates import PlannedUpdates
-from trainer.update.runtime import Runtime
+from trainer.update.worker import Runtime
 
 
 def plan_updates(runtime: Runtime, data: OpenedDataset) -> PlannedUpdates:

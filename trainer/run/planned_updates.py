@@ -10,7 +10,7 @@ from trainer.data.examples import Rows
 from trainer.data.forms import make_form
 from trainer.data.loader import Loader
 from trainer.run.mixture_epochs import tell_epochs
-from trainer.update.runtime import Runtime
+from trainer.update.worker import Runtime
 
 
 class PlannedUpdates:
@@ -83,7 +83,15 @@ class PlannedUpdates:
     def tell_epochs(self, state: State) -> None:
         """Log the epochs of a mixture's sources."""
         if self.rows.data.sources:
-            tell_epochs(self, state)
+            tell_epochs(
+                self.rows.data,
+                state,
+                self.runtime.log,
+                start=self.start,
+                last=self.last,
+                examples=self.examples,
+                examples_per_row=self.examples_per_row,
+            )
 
     def describe(self) -> str:
         """The numbers of the updates, and the micro-batches of each."""

@@ -16,7 +16,7 @@ from trainer.run.path_check import require_paths
 from trainer.run.phase import train_phase
 from trainer.run.runtime import begin
 from trainer.tasks.training_data import open_training_data
-from trainer.update.runtime import Runtime
+from trainer.update.worker import Runtime
 
 
 def pretrain(phases: Sequence[Config]) -> None:

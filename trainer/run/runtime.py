@@ -17,8 +17,7 @@ from trainer.devices.choice import find_device
 from trainer.model.headed import HeadedBert
 from trainer.run.strategies import strategy_class
 from trainer.tasks.choice import find_task
-from trainer.update.runtime import Runtime
-from trainer.update.strategy import whole
+from trainer.update.worker import Runtime, whole
 from trainer.workers.choice import find_collective
 from trainer.workers.launchers import find_local_rank, find_rank
 

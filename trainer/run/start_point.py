@@ -23,7 +23,7 @@ from trainer.errors import CheckpointError
 from trainer.run.path_check import check_free, find_used
 from trainer.run.runtime import find_model_config
 from trainer.run.training import Training
-from trainer.update.runtime import Runtime
+from trainer.update.worker import Runtime
 
 
 def find_start_point(config: Config, fresh: State) -> tuple[str, str]:

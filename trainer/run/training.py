@@ -15,8 +15,9 @@ from trainer.data.order import Position
 from trainer.errors import NotFiniteError, WorkerLost
 from trainer.model.headed import HeadedBert
 from trainer.run.strategies import find_strategy
+from trainer.splitting.split_strategy import SplitStrategy
 from trainer.splitting.split_tensors import SplitTensors
-from trainer.update.runtime import Runtime
+from trainer.update.worker import Runtime
 
 _LOST_SECONDS = 3.0  # for a save after a worker was lost: the launcher will soon end this one
 
@@ -41,7 +42,7 @@ class Training(AbstractContextManager["Training"]):
         worker = runtime.worker(model)
         self.strategy = find_strategy(worker)
         self.tensors: Any
-        if runtime.division.is_split:
+        if isinstance(self.strategy, SplitStrategy):
             self.tensors = SplitTensors(runtime, model.config, self.strategy)
         else:
             self.tensors = WholeTensors(worker, self.strategy)

@@ -11,7 +11,7 @@ from trainer.run.phase import train_phase
 from trainer.run.planned_updates import last_update
 from trainer.run.start_point import is_phase_over
 from trainer.run.training import Training
-from trainer.update.runtime import Runtime
+from trainer.update.worker import Runtime
 
 
 def train_both(

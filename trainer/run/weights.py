@@ -7,9 +7,10 @@ from typing import Any
 
 from trainer.checkpoints.source import read_weights_into
 from trainer.model.headed import HeadedBert
+from trainer.splitting.split_strategy import SplitInference
 from trainer.splitting.split_tensors import read_split_weights
 from trainer.update.inference import Inference
-from trainer.update.runtime import Runtime
+from trainer.update.worker import Runtime
 
 
 def give_weights(
@@ -19,7 +20,7 @@ def give_weights(
 
     DataError where they lack the task's own head.
     """
-    if runtime.division.is_split:
+    if isinstance(inference, SplitInference):
         return bool(read_split_weights(runtime, model.config, inference, path, read))
 
     def fill_whole() -> bool:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from trainer.model.headed import HeadedBert
 from trainer.update.optimiser import LOCAL_NORMS, Norms, Optimiser
-from trainer.update.strategy import Division
+from trainer.update.worker import Division
 
 TIED = "bert.embeddings.word_embeddings.weight"
 """The weight that the first and the last stage both have, where the heads use it."""

@@ -11,7 +11,7 @@ from trainer.splitting.held import Held
 from trainer.splitting.plan.plan import Plan
 from trainer.splitting.sharding import Absent, copies_mesh, shard_
 from trainer.update.averaging import sum_type
-from trainer.update.strategy import Division
+from trainer.update.worker import Division
 from trainer.workers.collective import Collective
 
 

@@ -17,7 +17,8 @@ from trainer.splitting.subgroups import StageGroups, Subgroup
 from trainer.tasks.task import Outcome
 from trainer.update.averaging import sum_type, sync_weights
 from trainer.update.optimiser import Norms, configured_preset, group_parameters
-from trainer.update.strategy import UpdateNumber, Worker
+from trainer.update.strategy import UpdateNumber
+from trainer.update.worker import Worker
 
 _KEPT_SCHEDULES = 4
 """Schedules of other shapes that are kept; each has memory for the tensors that it receives."""
@@ -148,7 +149,8 @@ class StageNorms(Norms):
         every = own.new_zeros(self._size)
         every[self._places] = own[self._counted]
         self._group.sum(every)
-        return torch.linalg.vector_norm(every)
+        norm: Tensor = torch.linalg.vector_norm(every)
+        return norm
 
 
 def _names_by_group(preset: Preset, model: HeadedBert) -> list[str]:

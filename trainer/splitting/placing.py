@@ -29,8 +29,7 @@ from trainer.splitting.plan.rates import SHEETS, USUAL, DeviceRate, sheet_rate
 from trainer.splitting.plan.request import PlanRequest, configured_examples, meshes_of
 from trainer.splitting.show.table import plan_lines
 from trainer.update.averaging import sum_type
-from trainer.update.runtime import Runtime
-from trainer.update.strategy import whole
+from trainer.update.worker import Runtime, whole
 
 _PROCESSOR = DeviceRate(flops=5e10, bytes=1e10, name="a core of a processor")
 _ALONE = 1e9  # bandwidth of one worker, which no plan depends on

@@ -15,7 +15,7 @@ from trainer.devices.device import HALVES, Device
 from trainer.model.headed import HeadedBert
 from trainer.model.layers import Norm
 from trainer.splitting.subgroups import Subgroup
-from trainer.update.strategy import Division
+from trainer.update.worker import Division
 from trainer.workers.collective import Collective
 
 Mesh = Any

@@ -14,7 +14,8 @@ from trainer.tasks.task import Outcome
 from trainer.update.inference import Inference
 from trainer.update.make_step import make_step
 from trainer.update.optimiser import Optimiser
-from trainer.update.strategy import Learner, Strategy, UpdateNumber, Worker
+from trainer.update.strategy import Learner, Strategy, UpdateNumber
+from trainer.update.worker import Worker
 
 
 class SplitInference(Inference):
@@ -37,7 +38,8 @@ class SplitInference(Inference):
         gather_no_more(model)
 
     def _measure(self, batch: Batch) -> Outcome:
-        return self._worker.device.forward(self._learner, batch)
+        outcome: Outcome = self._worker.device.forward(self._learner, batch)
+        return outcome
 
     def weight_parts(self) -> Sequence[WeightPart]:
         """The weights that this worker holds, in the order of the model."""

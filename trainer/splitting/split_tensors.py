@@ -43,7 +43,7 @@ from trainer.config.model import ModelConfig
 from trainer.errors import CheckpointError
 from trainer.splitting.held import WeightPart
 from trainer.splitting.split_strategy import SplitInference, SplitStrategy
-from trainer.update.runtime import Runtime
+from trainer.update.worker import Runtime
 
 Shapes = Mapping[str, tuple[int, ...]]
 

@@ -15,7 +15,8 @@ from trainer.model.layers import Carried
 from trainer.splitting.subgroups import Subgroup
 from trainer.tasks.task import Outcome
 from trainer.update.step import LossScale
-from trainer.update.strategy import UpdateNumber, Worker, loss_and_sums, loss_divisor, seed_micro_batch
+from trainer.update.strategy import UpdateNumber, loss_and_sums, loss_divisor, seed_micro_batch
+from trainer.update.worker import Worker
 
 _OF_TOKENS = ("input_ids", "token_type_ids", "attention_mask", "position_ids")
 """The tensors that have a value for each token."""

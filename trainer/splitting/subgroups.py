@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import torch
 import torch.distributed as dist
 
-from trainer.update.strategy import Worker
+from trainer.update.worker import Worker
 from trainer.workers.collective import Collective
 from trainer.workers.workers import split_into_buckets
 

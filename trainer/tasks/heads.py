@@ -36,7 +36,8 @@ class BertForSequenceClassification(HeadedBert):
         first = self.bert.encode_seeded(batch, carried).index_select(0, batch.starts())
         first = F.dropout(first, self.first_dropout, self.training)
         pooled = torch.tanh(self.bert.pooler.dense(first))
-        return self.classifier(F.dropout(pooled, self.dropout, self.training))
+        logits: Tensor = self.classifier(F.dropout(pooled, self.dropout, self.training))
+        return logits
 
 
 class BertForQuestionAnswering(HeadedBert):
@@ -54,7 +55,8 @@ class BertForQuestionAnswering(HeadedBert):
     def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
         """(tokens, 2) logits. The tokens are in the batch's order, rows one after another."""
         rows, _ = self.bert(batch, carried)
-        return self.qa_outputs(rows)
+        logits: Tensor = self.qa_outputs(rows)
+        return logits
 
 
 class PredictionHead(nn.Module):
@@ -90,7 +92,8 @@ class ModernBertForSequenceClassification(HeadedBert):
             pooled = (found * used[:, :, None]).sum(1) / used.sum(1, keepdim=True).clamp(min=1)
         else:
             pooled = rows.index_select(0, batch.starts())
-        return self.classifier(self.cls["predictions"](pooled))
+        logits: Tensor = self.classifier(self.cls["predictions"](pooled))
+        return logits
 
 
 class ModernBertForQuestionAnswering(HeadedBert):
@@ -105,7 +108,8 @@ class ModernBertForQuestionAnswering(HeadedBert):
     def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
         """(tokens, 2) logits. The tokens are in the batch's order, rows one after another."""
         rows = self.bert.encode_seeded(batch, carried)
-        return self.qa_outputs(self.cls["predictions"](rows))
+        logits: Tensor = self.qa_outputs(self.cls["predictions"](rows))
+        return logits
 
 
 def classifier_of(config: ModelConfig, labels: int) -> HeadedBert:

@@ -3,13 +3,16 @@
 from argparse import Namespace
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bertdata.errors import DataError, UsageError
 from bertdata.records import Vocabulary
 from bertdata.tokens.tokenizer import Tokenizer
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.model.headed import HeadedBert
+
+if TYPE_CHECKING:
+    from trainer.model.headed import HeadedBert
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,7 +26,7 @@ class Trained:
     """
 
     source: str
-    fill_from: Callable[[HeadedBert], list[str]]
+    fill_from: "Callable[[HeadedBert], list[str]]"
     shape: ModelConfig
     tokenizer: Tokenizer
     lower_case: bool | None
@@ -33,7 +36,7 @@ class Trained:
     def vocabulary(self) -> Vocabulary:
         return self.tokenizer.vocabulary
 
-    def fill(self, model: HeadedBert, head: str, missing: str) -> None:
+    def fill(self, model: "HeadedBert", head: str, missing: str) -> None:
         """Fill the model from the checkpoint. DataError that says ``missing`` where that lacks the head."""
         if any(name.startswith(head) for name in self.fill_from(model)):
             raise DataError(f"{self.source}: {missing}")
@@ -43,7 +46,8 @@ def single_text(given: Namespace) -> str:
     """The text of a task that takes only one."""
     if len(given.text) > 1:
         raise UsageError(f"the task {given.task} takes one text, found {len(given.text)}; put it into quotes")
-    return given.text[0]
+    text: str = given.text[0]
+    return text
 
 
 def refuse(given: Namespace, names: Iterable[str]) -> None:

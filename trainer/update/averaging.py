@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from trainer.config.settings import Config
-from trainer.update.strategy import Worker
+from trainer.update.worker import Worker
 from trainer.workers.workers import split_into_buckets
 
 

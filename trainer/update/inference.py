@@ -9,7 +9,8 @@ import torch
 
 from trainer.data.batches import Batch
 from trainer.tasks.task import Outcome
-from trainer.update.strategy import Learner, Worker
+from trainer.update.strategy import Learner
+from trainer.update.worker import Worker
 
 
 class Inference:

@@ -24,7 +24,8 @@ from trainer.update.adaptive_scale import AdaptiveScale
 from trainer.update.inference import Inference
 from trainer.update.optimiser import configured_preset, group_parameters
 from trainer.update.step import WeightStep
-from trainer.update.strategy import Strategy, UpdateNumber, Worker, loss_and_sums
+from trainer.update.strategy import Strategy, UpdateNumber, loss_and_sums
+from trainer.update.worker import Worker
 
 _STEP = "Step"
 

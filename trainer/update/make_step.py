@@ -6,6 +6,7 @@ from torch import nn
 
 from trainer.config.settings import Config
 from trainer.devices.device import Device
+from trainer.devices.stepping_device import SteppingDevice
 from trainer.update.device_step import DeviceStep
 from trainer.update.optimiser import configured_preset, group_parameters
 from trainer.update.optimisers import build_optimiser
@@ -19,7 +20,7 @@ def make_step(
     """The end of the device's updates of these weights, by the configured optimiser."""
     preset = configured_preset(config)
     groups = group_parameters(preset, named_parameters)
-    if device.own_step:
+    if isinstance(device, SteppingDevice):
         return DeviceStep(config, device, preset, groups)
     optimiser = build_optimiser(preset, groups)
     optimiser.fuses, optimiser.chunk = device.fused_step, device.step_chunk

@@ -8,7 +8,7 @@ from torch import Tensor
 from trainer.config.sections.update import UpdateSection
 from trainer.devices.clipping import clip_
 from trainer.update.step import WeightStep
-from trainer.update.strategy import Worker
+from trainer.update.worker import Worker
 
 
 class MicroBatchSums:

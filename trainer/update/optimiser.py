@@ -60,7 +60,8 @@ class Norms:
 
         The tensors are those of all weights that have a gradient, in the order of the optimiser's groups.
         """
-        return torch.linalg.vector_norm(self.each(tensors))
+        norm: Tensor = torch.linalg.vector_norm(self.each(tensors))
+        return norm
 
 
 LOCAL_NORMS = Norms()

@@ -21,4 +21,5 @@ def find_collective(name: str | None, device: Device) -> Collective:
     kind: Any = find("collective", name)
     if name != "single":
         kind.check(device)
-    return kind(device)
+    collective: Collective = kind(device)
+    return collective

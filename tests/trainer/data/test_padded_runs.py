@@ -14,8 +14,7 @@ from trainer.run.evaluation import Evaluation, EvaluationRecord
 from trainer.run.runtime import make_model
 from trainer.run.strategies import find_inference
 from trainer.tasks.pretraining import Pretraining
-from trainer.update.runtime import Runtime
-from trainer.update.strategy import Division
+from trainer.update.worker import Division, Runtime
 from trainer.workers.collective import Collective
 
 SHAPE = ModelConfig(

@@ -39,7 +39,7 @@ from trainer.run.strategies import find_strategy
 from trainer.run.training import Training
 from trainer.tasks.choice import find_task
 from trainer.update import ipu_programs as programs
-from trainer.update.strategy import Worker, whole
+from trainer.update.worker import Worker, whole
 from trainer.workers.collective import Collective
 from trainer.workers.launchers import find_launcher, find_local_rank, find_rank
 

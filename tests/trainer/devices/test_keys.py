@@ -6,14 +6,13 @@ import pytest
 
 from bertdata.config.declared import schema_of
 from bertdata.errors import SettingsError
-from tests.support.configurations import CONFIGS, assert_declared, assert_sections, warmup_updates
+from tests.support.configurations import CONFIGS, assert_declared, warmup_updates
 from trainer.config import flags
 from trainer.config.files import shipped_configs
 from trainer.config.flags import make_config
 from trainer.config.help import read_with_argparse
 from trainer.config.idle import idle_keys
-from trainer.config.settings import Config, device_properties
-from trainer.plugins import find
+from trainer.config.settings import Config, device_properties, section_kinds
 
 VENDORS = ("hpu", "ipu", "xla")
 GRAPHCORES = [name for name in shipped_configs() if name.startswith("graphcore")]
@@ -21,20 +20,22 @@ GRAPHCORES = [name for name in shipped_configs() if name.startswith("graphcore")
 
 @pytest.mark.parametrize("name", VENDORS)
 def test_every_field_of_a_section_is_declared(name):
-    assert_declared(find("keys", name))
+    assert_declared(section_kinds()[name])
 
 
 def test_a_key_of_several_devices_is_declared_alike():
     options = device_properties()
     for device in VENDORS:
-        for name, item in schema_of(find("keys", device)).items():
+        for name, item in schema_of(section_kinds()[device]).items():
             assert {**item, "devices": options[name]["devices"]} == options[name]
             assert device in options[name]["devices"]
     assert options["executable_cache_dir"]["devices"] == ["ipu", "xla"]
 
 
-def test_a_devices_section_is_there_where_its_keys_differ_from_their_defaults():
-    assert_sections({"executable_cache_dir": "x", "device_options": {"mode": "lazy"}}, ["hpu", "ipu", "xla"])
+def test_a_key_of_several_devices_is_in_the_section_of_each():
+    config = Config.of(executable_cache_dir="x", device_options={"mode": "lazy"})
+    assert (config.ipu.executable_cache_dir, config.xla.executable_cache_dir) == ("x", "x")
+    assert config.hpu.mode == "lazy"
     assert list(Config.of(mode="lazy").as_json()) == list(Config.of().as_json())
 
 

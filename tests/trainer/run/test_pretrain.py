@@ -42,8 +42,7 @@ from trainer.run.runtime import make_model
 from trainer.run.training import Training
 from trainer.tasks.pretraining import Pretraining, pretraining_loss
 from trainer.update.adaptive_scale import AdaptiveScale
-from trainer.update.runtime import Runtime
-from trainer.update.strategy import Division
+from trainer.update.worker import Division, Runtime
 from trainer.workers.collective import Collective, Stopping
 from trainer.workers.launchers import find_rank
 

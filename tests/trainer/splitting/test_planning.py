@@ -21,8 +21,7 @@ from trainer.splitting.plan.rates import DeviceRate, ShardingRate
 from trainer.splitting.plan.request import PlanRequest
 from trainer.tasks.pretraining import MaskedWords, Pretraining
 from trainer.tasks.task import Task
-from trainer.update.runtime import Runtime
-from trainer.update.strategy import whole
+from trainer.update.worker import Runtime, whole
 from trainer.workers.collective import Collective
 
 SHAPE = ModelConfig(

@@ -22,7 +22,7 @@ from trainer.model.headed import BertForPreTraining
 from trainer.splitting.held import WeightPart
 from trainer.splitting.pieces import keep_layers
 from trainer.splitting.split_tensors import SplitTensors, read_split_weights
-from trainer.update.strategy import Division
+from trainer.update.worker import Division
 
 SHAPE = ModelConfig(
     vocab_size=61,

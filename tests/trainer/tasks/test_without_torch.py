@@ -7,10 +7,11 @@ from tests.support.paths import ROOT
 
 
 def test_labelled_data_needs_no_torch():
-    finetuning = ROOT / "trainer" / "extensions" / "finetuning"
-    folders = [finetuning / name for name in ("squad", "classification")]
+    tasks, commands = ROOT / "trainer" / "tasks", ROOT / "trainer" / "commands"
+    folders = [tasks / name for name in ("squad", "classification")]
     paths = [path for folder in folders for path in sorted(folder.glob("*.py")) if path.stem != "task"]
-    paths += [finetuning / f"{name}.py" for name in ("feature_set", "features", "score", "task_data")]
+    paths += [tasks / "feature_set.py", tasks / "task_data.py"]
+    paths += [commands / "features.py", commands / "score.py"]
     assert len(paths) > 12
     modules = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths]
     code = f"import importlib, sys\nfor name in {modules!r}: importlib.import_module(name)\n"

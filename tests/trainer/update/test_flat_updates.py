@@ -31,7 +31,8 @@ from trainer.devices.device import Device
 from trainer.model.headed import BertForPreTraining
 from trainer.run.strategies import find_strategy
 from trainer.tasks.pretraining import Pretraining
-from trainer.update.strategy import Division, Strategy, UpdateNumber, Worker
+from trainer.update.strategy import Strategy, UpdateNumber
+from trainer.update.worker import Division, Worker
 from trainer.workers.collective import Collective
 
 SHAPE = ModelConfig(

@@ -120,6 +120,7 @@ def serialize_projection(poptorch: ModuleType, model: Any, factor: int) -> None:
     mode = poptorch.MatMulSerializationMode.OutputChannels
 
     def project(rows: Tensor, words: Tensor, bias: Tensor) -> Tensor:
-        return poptorch.serializedMatMul(rows, words.t(), mode, factor) + bias
+        logits: Tensor = poptorch.serializedMatMul(rows, words.t(), mode, factor) + bias
+        return logits
 
     model.cls.predictions.project = project

@@ -13,7 +13,7 @@ from trainer.splitting.plan.profile import REPETITIONS, Clock
 from trainer.splitting.plan.rates import ShardingRate
 from trainer.splitting.sharding import copies_mesh, sharding_policy
 from trainer.update.averaging import GradientBuckets
-from trainer.update.strategy import whole
+from trainer.update.worker import whole
 from trainer.workers.collective import Collective
 
 BUCKETS = 2

@@ -199,7 +199,8 @@ class TimedUpdates:
 
 def _run(part: ModelPart, device: Device, seed: int, given: Tensors) -> Tensors:
     device.seed(seed)
-    return part(*given)
+    computed: tuple[Tensor, ...] = part(*given)
+    return computed
 
 
 def _make_parts(request: PlanRequest, device: Device, rows: int) -> dict[str, list[ModelPart]]:

@@ -1,4 +1,4 @@
-"""A worker without its model: what training and evaluation share."""
+"""A worker: its configuration, device, collective, place and task, without its model and with it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -18,8 +18,51 @@ from trainer.errors import ReportedError
 from trainer.model.headed import HeadedBert
 from trainer.tasks.choice import find_task, task_of
 from trainer.tasks.task import Task
-from trainer.update.strategy import Division, Worker
 from trainer.workers.collective import Collective
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Division:
+    """This worker's copy of the model, and its stage of that copy, each out of so many.
+
+    Copies are given different examples; the stages of a copy the same ones. strategy: that of a plan; None:
+    there is no plan, and each worker has the whole model. recomputes: this worker's layers compute their
+    activations again in the backward pass.
+    """
+
+    copy: int
+    copies: int
+    stage: int = 0
+    stages: int = 1
+    strategy: str | None = None
+    recomputes: bool = False
+
+    @property
+    def is_split(self) -> bool:
+        """True if no worker has the whole model."""
+        return self.strategy not in (None, "replicated")
+
+    @property
+    def is_last_stage(self) -> bool:
+        """True if this worker has the heads, and with them the results."""
+        return self.stage == self.stages - 1
+
+
+def whole(workers: Collective) -> Division:
+    """The division of a model that each worker has as a whole."""
+    return Division(copy=workers.rank, copies=workers.size)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Worker:
+    """Everything that one worker makes an update with. The model is on the device."""
+
+    config: Config
+    device: Device
+    workers: Collective
+    division: Division
+    task: Task
+    model: HeadedBert
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
