@@ -139,23 +139,44 @@ def upward(arrows: Arrows, order: Sequence[str]) -> list[str]:
 
 
 def circles(arrows: Arrows) -> list[list[str]]:
-    """The sets of modules that import each other, directly or through others, each in alphabetical order."""
-    reached = {module: reachable(module, arrows) for module in arrows}
-    found = {
-        frozenset(other for other in reached[module] if module in reached[other])
-        for module in arrows
-        if module in reached[module]
-    }
-    return sorted(sorted(circle) for circle in found)
+    """Return the sets of modules that import each other, directly or through others, in alphabetical order.
 
+    Tarjan's algorithm, without recursion: a component is complete when the walk leaves its first module.
+    """
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    on_stack: set[str] = set()
+    found: list[list[str]] = []
+    for start in arrows:
+        if start in number:
+            continue
+        walk: list[tuple[str, Iterator[str]]] = []
 
-def reachable(start: str, arrows: Arrows) -> set[str]:
-    """The modules that following imports from ``start`` leads to; ``start`` only if it lies in a circle."""
-    found: set[str] = set()
-    waiting = list(arrows[start])
-    while waiting:
-        module = waiting.pop()
-        if module not in found:
-            found.add(module)
-            waiting.extend(arrows[module])
-    return found
+        def enter(module: str, walk: list[tuple[str, Iterator[str]]]) -> None:
+            number[module] = lowest[module] = len(number)
+            stack.append(module)
+            on_stack.add(module)
+            walk.append((module, iter(sorted(arrows[module]))))
+
+        enter(start, walk)
+        while walk:
+            module, following = walk[-1]
+            for other in following:
+                if other not in number:
+                    enter(other, walk)
+                    break
+                if other in on_stack:
+                    lowest[module] = min(lowest[module], number[other])
+            else:
+                walk.pop()
+                if walk:
+                    lowest[walk[-1][0]] = min(lowest[walk[-1][0]], lowest[module])
+                if lowest[module] == number[module]:
+                    at = stack.index(module)
+                    component = stack[at:]
+                    del stack[at:]
+                    on_stack -= {*component}
+                    if len(component) > 1 or module in arrows[module]:
+                        found.append(sorted(component))
+    return sorted(found)
