@@ -8,7 +8,7 @@ import torch
 
 from tests.support.collective_worker import MEGABYTES, main
 from trainer.config.settings import Config
-from trainer.devices.choice import find_device
+from trainer.devices.opening import find_device
 from trainer.splitting.plan.bandwidth import measure_bandwidth, measure_sharding
 from trainer.workers.collective import Collective
 

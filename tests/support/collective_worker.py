@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from trainer.config.settings import Config
-from trainer.devices.choice import find_device
+from trainer.devices.opening import find_device
 from trainer.errors import TrainerError
 from trainer.update.averaging import GradientBuckets, sync_weights
 from trainer.workers import heartbeat

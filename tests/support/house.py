@@ -148,23 +148,23 @@ def circles(arrows: Arrows) -> list[list[str]]:
     stack: list[str] = []
     on_stack: set[str] = set()
     found: list[list[str]] = []
+    walk: list[tuple[str, Iterator[str]]] = []
+
+    def enter(module: str) -> None:
+        number[module] = lowest[module] = len(number)
+        stack.append(module)
+        on_stack.add(module)
+        walk.append((module, iter(sorted(arrows[module]))))
+
     for start in arrows:
         if start in number:
             continue
-        walk: list[tuple[str, Iterator[str]]] = []
-
-        def enter(module: str, walk: list[tuple[str, Iterator[str]]]) -> None:
-            number[module] = lowest[module] = len(number)
-            stack.append(module)
-            on_stack.add(module)
-            walk.append((module, iter(sorted(arrows[module]))))
-
-        enter(start, walk)
+        enter(start)
         while walk:
             module, following = walk[-1]
             for other in following:
                 if other not in number:
-                    enter(other, walk)
+                    enter(other)
                     break
                 if other in on_stack:
                     lowest[module] = min(lowest[module], number[other])
@@ -176,7 +176,7 @@ def circles(arrows: Arrows) -> list[list[str]]:
                     at = stack.index(module)
                     component = stack[at:]
                     del stack[at:]
-                    on_stack -= {*component}
+                    on_stack.difference_update(component)
                     if len(component) > 1 or module in arrows[module]:
                         found.append(sorted(component))
     return sorted(found)

@@ -41,8 +41,8 @@ from trainer.data.loader import Loader  # noqa: E402
 from trainer.data.padded_rows import RowForm  # noqa: E402
 from trainer.data.row_batches import RowBatch  # noqa: E402
 from trainer.devices import hpu as adapter  # noqa: E402
-from trainer.devices.choice import find_device  # noqa: E402
 from trainer.devices.device import Device  # noqa: E402
+from trainer.devices.opening import find_device  # noqa: E402
 from trainer.model.headed import BertForPreTraining  # noqa: E402
 from trainer.run.evaluation import Evaluation  # noqa: E402
 from trainer.run.training import Training  # noqa: E402

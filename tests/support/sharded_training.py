@@ -23,7 +23,7 @@ from trainer.devices.cpu import Cpu
 from trainer.run.runtime import make_model
 from trainer.run.strategies import find_inference, find_strategy
 from trainer.splitting.held import WeightPart
-from trainer.splitting.placing import divide
+from trainer.splitting.placing import place_by_plan
 from trainer.splitting.split_strategy import SplitStrategy
 from trainer.tasks.choice import find_task
 from trainer.update.strategy import Strategy, UpdateNumber
@@ -90,7 +90,7 @@ def train(trial: Trial, workers: Collective, *, copies: int | None = None) -> Re
     device = Cpu(config)
     task = find_task(config.task, config, device.row_losses)
     runtime = Runtime(config=config, device=device, workers=workers, division=whole(workers), task=task)
-    runtime = divide(runtime, trial.shape, 32)
+    runtime = place_by_plan(runtime, trial.shape, 32)
     model = make_model(runtime, trial.shape)
     strategy = find_strategy(runtime.worker(model))
     parts = _whole_parts if not isinstance(strategy, SplitStrategy) else _own_parts

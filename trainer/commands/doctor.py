@@ -11,8 +11,8 @@ from bertdata.errors import MissingExtraError, SettingsError, install_extra
 from bertdata.io.process_pool import available_cores
 from bertdata.io.terminal import say, say_text
 from trainer.config.settings import Config
+from trainer.devices.availability import Availability
 from trainer.devices.choice import DEVICES, PROCESSOR, choose_device, examine_device
-from trainer.devices.device import Availability
 from trainer.workers.examine import examine_launchers, find_version
 
 EXTRAS = {

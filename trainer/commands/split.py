@@ -87,7 +87,8 @@ def _make(config: Config, devices: int | None, named: str | None) -> tuple[Plan,
 
     is_profiled = config.split.profile_layers
     if is_profiled:
-        from trainer.devices.choice import choose_device, find_device, on_device
+        from trainer.devices.choice import choose_device
+        from trainer.devices.opening import find_device, on_device
         from trainer.splitting.plan.profile import attention_of, profiled_costs
         from trainer.workers.choice import find_collective
 

@@ -14,9 +14,10 @@ from torch.nn.attention import SDPBackend
 from bertdata.errors import SettingsError
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
+from trainer.devices.availability import Availability
 from trainer.devices.cuda_attention import KERNELS
 from trainer.devices.cuda_losses import cross_entropy
-from trainer.devices.device import Availability, Device, Result
+from trainer.devices.device import Device, Result
 from trainer.devices.peaks import find_peak
 from trainer.model.headed import HeadedBert
 from trainer.model.padded_attention import padded_attention

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
@@ -135,17 +134,3 @@ class Device:
     def find_peak(self, description: str) -> float | None:
         """Operations a second of the hardware that ``describe`` names, or None for an unknown one."""
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class Availability:
-    """A device, launcher or package as found on this machine, and the remedy where something is missing.
-
-    count: of devices, each for a worker of its own.
-    """
-
-    name: str
-    there: bool
-    found: str
-    missing: str = ""
-    count: int = 1

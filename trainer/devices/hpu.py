@@ -19,7 +19,7 @@ from trainer.config.presets.form import Preset
 from trainer.config.sections.devices import HpuSection
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.devices.device import Availability
+from trainer.devices.availability import Availability
 from trainer.devices.peaks import find_peak
 from trainer.devices.stepping_device import SteppingDevice
 

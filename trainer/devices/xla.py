@@ -17,7 +17,7 @@ from bertdata.errors import BertDataError, MissingExtraError, SettingsError
 from trainer.config.presets.form import Preset
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.devices.device import Availability
+from trainer.devices.availability import Availability
 from trainer.devices.stepping_device import SteppingDevice
 from trainer.model.headed import HeadedBert
 

@@ -2,8 +2,9 @@
 
 from bertdata.io.terminal import say_error
 from trainer.config.settings import Config
-from trainer.devices.choice import choose_device, find_device, on_device
+from trainer.devices.choice import choose_device
 from trainer.devices.device import Device
+from trainer.devices.opening import find_device, on_device
 from trainer.workers.launchers import find_local_rank, find_rank
 
 

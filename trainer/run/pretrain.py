@@ -11,7 +11,7 @@ from bertdata.io.directory_lock import lock_directory
 from trainer.config.settings import Config
 from trainer.data.opening import data_warnings, describe_phase, for_training, training_paths
 from trainer.data.rows import find_rows
-from trainer.devices.choice import on_device
+from trainer.devices.opening import on_device
 from trainer.run.path_check import require_paths
 from trainer.run.phase import train_phase
 from trainer.run.runtime import begin

@@ -13,7 +13,7 @@ from bertdata.io.terminal import say_error
 from trainer.config.model import ModelConfig
 from trainer.config.model_kinds import read_model_config
 from trainer.config.settings import Config
-from trainer.devices.choice import find_device
+from trainer.devices.opening import find_device
 from trainer.model.headed import HeadedBert
 from trainer.run.strategies import strategy_class
 from trainer.tasks.choice import find_task

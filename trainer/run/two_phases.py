@@ -6,7 +6,7 @@ from functools import partial
 
 from bertdata.dataset.reader import OpenedDataset
 from trainer.config.settings import Config
-from trainer.devices.choice import find_device
+from trainer.devices.opening import find_device
 from trainer.run.phase import train_phase
 from trainer.run.planned_updates import last_update
 from trainer.run.start_point import is_phase_over

@@ -12,8 +12,8 @@ from bertdata.io.terminal import say_error
 from trainer.config.idle import idle_keys
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.devices.choice import on_device
 from trainer.devices.device import Device
+from trainer.devices.opening import on_device
 from trainer.errors import ReportedError
 from trainer.model.headed import HeadedBert
 from trainer.tasks.choice import find_task, task_of

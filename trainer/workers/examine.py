@@ -4,8 +4,8 @@ import shutil
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
+from trainer.devices.availability import Availability
 from trainer.devices.choice import without_torch
-from trainer.devices.device import Availability
 
 
 def examine_launchers() -> list[Availability]:

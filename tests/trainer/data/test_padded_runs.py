@@ -8,7 +8,7 @@ from bertdata.dataset.reader import open_dataset
 from tests.support.training_runs import words
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.devices.choice import find_device
+from trainer.devices.opening import find_device
 from trainer.model.headed import BertForPreTraining
 from trainer.run.evaluation import Evaluation, EvaluationRecord
 from trainer.run.runtime import make_model

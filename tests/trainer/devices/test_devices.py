@@ -12,7 +12,8 @@ from tests.support.device_protocol import OWN, assert_protocol
 from trainer import plugins as registry
 from trainer.config.settings import Config
 from trainer.data.batches import FlatBatch
-from trainer.devices.choice import examine_device, find_device
+from trainer.devices.choice import examine_device
+from trainer.devices.opening import find_device
 from trainer.workers.launchers import find_local_rank
 
 

@@ -30,9 +30,9 @@ from trainer.config.flags import make_config
 from trainer.config.model import ModelConfig
 from trainer.config.sections.devices import IpuSection
 from trainer.config.settings import Config, device_properties
-from trainer.devices.choice import find_device
 from trainer.devices.ipu import device as ipu
 from trainer.devices.ipu import options, stages
+from trainer.devices.opening import find_device
 from trainer.model.headed import BertForPreTraining
 from trainer.run.evaluation import Evaluation
 from trainer.run.strategies import find_strategy

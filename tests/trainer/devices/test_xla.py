@@ -18,8 +18,8 @@ from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.checkpoints.reading import read_state
 from trainer.config.settings import Config
 from trainer.devices import xla
-from trainer.devices.choice import find_device
-from trainer.devices.device import Availability
+from trainer.devices.availability import Availability
+from trainer.devices.opening import find_device
 
 TINY = (
     *("--num-hidden-layers=1", "--hidden-size=32", "--num-attention-heads=2", "--intermediate-size=64"),

@@ -21,7 +21,7 @@ from tests.support.report_records import (
     report,
 )
 from trainer.config.settings import Config
-from trainer.logs import logs, mllog, scalars
+from trainer.logs import choice, further_logs
 
 
 def test_mllog_lines_are_mlperfs(tmp_path):
@@ -103,10 +103,10 @@ Reporter(make_loggers(config, Pretraining.columns, 0.0)).close()
 def test_the_bar_starts_after_the_packages_are_imported(tmp_path, monkeypatch):
     started = []
     places = {
-        "TensorBoard": scalars,
-        "WeightsAndBiases": scalars,
-        "Mllog": mllog,
-        "Terminal": logs,
+        "TensorBoard": further_logs,
+        "WeightsAndBiases": further_logs,
+        "Mllog": further_logs,
+        "Terminal": choice,
     }
     for name, place in places.items():
 

@@ -2,8 +2,17 @@
 
 import pytest
 
-from tests.support.configurations import config_file, refusal
+from tests.support.configurations import config_file
+from trainer.commands.foreign_names import with_programs
+from trainer.config.flags import UnknownKeyError, make_config
 from trainer.programs.program import find_program, programs_with
+
+
+def hinted(arguments: list[str]) -> str:
+    """The error for the arguments with the hint that every command gives."""
+    with pytest.raises(UnknownKeyError) as caught:
+        make_config(arguments)
+    return str(with_programs(caught.value))
 
 
 @pytest.mark.parametrize(
@@ -17,7 +26,7 @@ from trainer.programs.program import find_program, programs_with
     ],
 )
 def test_a_flag_of_another_program_is_refused_and_names_its_door(flag, program):
-    said = refusal([flag])
+    said = hinted([flag])
     assert "is not a key of this trainer" in said
     assert program in said
     assert "python -m trainer like" in said
@@ -25,7 +34,7 @@ def test_a_flag_of_another_program_is_refused_and_names_its_door(flag, program):
 
 def test_a_key_of_another_programs_file_is_refused_and_names_its_door(tmp_path):
     place = config_file(tmp_path, seq_length=128)
-    assert refusal(["--config", place]).startswith(
+    assert hinted(["--config", place]).startswith(
         f"{place}: seq_length is not a key of this trainer; graphcore/"
     )
 

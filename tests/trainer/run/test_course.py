@@ -9,6 +9,7 @@ import pytest
 from bertdata.errors import SettingsError
 from bertdata.loaders.modernbert.settings import ModernBertSettings, TokenWarmup
 from bertdata.loaders.modernbert.warmup import BatchWarmup
+from trainer.config.sections.schedule import RecipeSection
 from trainer.config.settings import Config
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
@@ -59,7 +60,7 @@ def rows_of(config: Config) -> Rows:
 
 def updates_of(config: Config, count: int, *, most=6, workers=1, rank=0, position=(0, 0), step=0):
     rows, size, most = rows_of(config), 2, most // workers
-    course = plan_course(config, rows, workers, size, most) if "recipe" in config.others else None
+    course = plan_course(config, rows, workers, size, most) if config.recipe != RecipeSection() else None
     form = make_form(rows, batch_size=size, micro_batches=workers * most)
     kind = Loader if course is None else partial(GrowingLoader, course)
     loader = kind(

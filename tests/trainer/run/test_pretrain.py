@@ -33,8 +33,8 @@ from trainer.data.batches import FlatBatch
 from trainer.data.examples import Rows
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
-from trainer.devices.choice import find_device
 from trainer.devices.cpu import Cpu
+from trainer.devices.opening import find_device
 from trainer.model.headed import BertForPreTraining
 from trainer.run import compiling
 from trainer.run.epochs import count_updates

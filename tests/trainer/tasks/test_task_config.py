@@ -52,7 +52,7 @@ def test_a_long_warm_up_fits_the_updates_of_the_epochs():
     [
         (["--task=colla"], "task is 'colla', expected one of"),
         (["--task=mrpc", "--evaluate-during-traning"], "is not a known key"),
-        (["--task=mrpc", "--model_name_or_path=base"], "habana/demo_bert.py.*like"),
+        (["--task=mrpc", "--model_name_or_path=base"], "is not a known key"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(flags, said):

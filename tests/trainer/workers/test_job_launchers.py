@@ -12,7 +12,7 @@ from tests.support.fork_server import forking_python
 from tests.support.launching import ROOT
 from tests.support.training_runs import WORKER, losses, words
 from trainer.config.settings import Config
-from trainer.devices.choice import find_device
+from trainer.devices.opening import find_device
 from trainer.workers.choice import find_collective
 from trainer.workers.job_launchers import find_place, first_host, join_environment
 from trainer.workers.launchers import find_launcher, find_local_rank, find_rank

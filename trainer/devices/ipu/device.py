@@ -11,7 +11,8 @@ from torch.nn import functional as F
 
 from bertdata.errors import SettingsError
 from trainer.config.settings import Config
-from trainer.devices.device import Availability, Device
+from trainer.devices.availability import Availability
+from trainer.devices.device import Device
 from trainer.devices.ipu.stages import (
     IpuPipeline,
     checkpoint_layers,
