@@ -5,16 +5,14 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import NamedTuple
 
-import torch
-
 from bertdata.errors import SettingsError, install_extra
-from trainer import plugins as registry
 from trainer.config.settings import Config
 from trainer.devices.availability import Availability
+from trainer.plugins import check_name, find, names
 
 AUTO = "auto"
 PROCESSOR = "cpu"
-DEVICES = tuple(registry.names("device"))
+DEVICES = tuple(names("device"))
 
 ACCELERATORS = {"cuda": "torch", "hpu": "habana_frameworks", "ipu": "poptorch", "xla": "torch_xla"}
 """The accelerators in the order of choice, each with the package that it needs."""
@@ -66,7 +64,7 @@ def look_for(name: str, config: Config) -> Availability:
 
 def examine_device(name: str) -> Availability:
     """The device as found on this machine, without opening it. SettingsError for an unknown name."""
-    registry.check_name("device", name)
+    check_name("device", name)
     if find_spec("torch") is None:
         return without_torch(name)
     try:
@@ -85,6 +83,8 @@ def _examine(name: str) -> Availability:
 def examine_cpu() -> Availability:
     """PyTorch's kernels on this processor, which is always there."""
 
+    import torch
+
     _, _, shown = torch.__config__.show().partition("CPU capability usage: ")
     kernels = f"torch {torch.__version__} with {shown.partition(chr(10))[0]} kernels"
     products = "oneDNN" if torch.backends.mkldnn.is_available() else "no oneDNN"  # type: ignore[no-untyped-call]
@@ -96,13 +96,15 @@ def examine_cpu() -> Availability:
 def find_module(name: str) -> ModuleType:
     """The device's module. SettingsError for an unknown name, and where torch is too old for it."""
     try:
-        return import_module(registry.find("device", name).__module__)
+        return import_module(find("device", name).__module__)
     except (ImportError, AttributeError) as error:  # a vendor's packages are imported later
         raise too_old(name, error) from error
 
 
 def too_old(name: str, error: Exception) -> SettingsError:
     """The error for a device whose module this torch cannot load."""
+
+    import torch
 
     needs = f"needs a part that torch {torch.__version__} lacks ({error})"
     return SettingsError(f"device {name!r} {needs}; install a newer torch")
