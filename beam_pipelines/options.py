@@ -126,7 +126,9 @@ def _add_text_flags(parser: argparse.ArgumentParser) -> None:
     add_punkt_tables(text)
     add_part_settings(parser.add_argument_group("records", "of files of records alone"))
     dump = parser.add_argument_group("extraction", "from a dump to articles; for --input-kind dump")
-    add_extract_settings(dump, extractor_default="default: mlperf for the recipe mlperf, else 3.1.0")
+    add_extract_settings(
+        dump, extractor_default="default: mlperf for the recipes mlperf, nvidia and habana, else 3.1.0"
+    )
 
 
 def parse_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -234,7 +236,5 @@ def text_settings(flags: argparse.Namespace, recipe: Recipe | None) -> SegmentSe
 
 
 def extract_settings(flags: argparse.Namespace, recipe: Recipe | None) -> ExtractSettings:
-    """The settings of extraction. MLPerf's shards are made from the output of MLPerf's extractor."""
-    return given_extract_settings(
-        flags, extractor="mlperf" if recipe and recipe.name == "mlperf" else "3.1.0"
-    )
+    """The settings of extraction. The recipe's program pins an extractor."""
+    return given_extract_settings(flags, extractor=recipe.extractor if recipe else "3.1.0")
