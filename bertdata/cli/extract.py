@@ -6,8 +6,8 @@ from bertdata.cli.common.extract_flags import add_extract_settings, day, given_e
 from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_punkt_tables, add_workers
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.config.recipes import RECIPES
-from bertdata.io.terminal import NOTHING_WRITTEN, say
-from bertdata.steps.extract import extract, extractor_of
+from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error
+from bertdata.steps.extract import extract, extractor_of, one_dump
 from bertdata.wiki.extract import preview_extraction
 
 FIND_DATE_FLAGS = ("table", "until", "punkt_tables")
@@ -29,7 +29,7 @@ as skipped for a named reason. Run again after a crash, it goes on where it was.
 
 def make_parser() -> Parser:
     parser = Parser("bertdata extract", EXAMPLE, SUMMARY)
-    parser.add_argument("dump", metavar="DUMP", help="the dump, or its URL")
+    parser.add_argument("dump", nargs="+", metavar="DUMP", help="the dump, or its URL")
     parser.add_argument("--output", metavar="DIR|URL", help="directory of the extracted articles")
     add_recipe(parser)
     add_extract_settings(parser, extractor_default="default: the recipe's, else 3.1.0")
@@ -76,6 +76,7 @@ def add_find_date(parser: Parser) -> None:
 def run(arguments: list[str]) -> int:
     parser = make_parser()
     args = parser.parse_args(arguments)
+    args.dump = one_dump(args.dump)
     if args.find_date:
         return run_find_date(parser, args)
     for name in FIND_DATE_FLAGS:
@@ -105,6 +106,8 @@ def run(arguments: list[str]) -> int:
             workers=args.workers,
             progress=progress,
         )
+    for warning in report.warnings():
+        say_error(f"bertdata: warning: {args.dump}: {warning}")
     say(*report.lines())
     return 0
 

@@ -21,6 +21,8 @@ _END = b"\n</doc>"
 _CLOSING = re.compile(rb"^</doc>[^\n]*\n?", re.MULTILINE)
 _HEAD = re.compile(rb'\s*<doc id="?([^"\s>]*)[^\n]*\n?[^\n]*\n?')  # with the line of the title
 _OPENING = re.compile(rb"^<doc id=", re.MULTILINE)
+_WHOLE_OPENING = re.compile(rb'^<doc id="[^"]*" (?:revid="[^"]*" )?url="[^"]*" title="', re.MULTILINE)
+"""The first line of an article as every version of WikiExtractor writes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,8 @@ def _record(number: int, data: bytes, settings: RecordSettings, escaped: bool = 
     identity, text = head[1].decode(errors="replace"), data[head.end() :].strip(b"\n")
     if len(data) >= settings.raw_bytes:  # its end was cut, perhaps within a character
         return BadRecord(number, "too_long", f"an article of {settings.raw_bytes} bytes or more", identity)
-    if _OPENING.search(text):
+    is_whole = _WHOLE_OPENING.search(data, 0, head.end()) is not None
+    if (_WHOLE_OPENING if is_whole else _OPENING).search(text):  # a shorter one is text that the page shows
         return BadRecord(number, "malformed", "is not closed by </doc> before the next one opens", identity)
     try:
         return Record(number, (unescape(text) if escaped else text).decode(), identity)

@@ -1,11 +1,12 @@
 """A Wikipedia dump to extracted articles."""
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from bertdata._native import Engine
 from bertdata.config.recipes import find_recipe
 from bertdata.errors import SettingsError
+from bertdata.io import storage
 from bertdata.steps.progress import OnProgress, StepProgress, silent
 from bertdata.steps.values import AnyPath, path_of, workers_of
 from bertdata.wiki import extract as wiki
@@ -59,6 +60,20 @@ def extract(
         workers=workers_of(workers),
         progress=show,
     )
+
+
+def one_dump(names: Sequence[str]) -> str:
+    """Return the path of the dump that the names, of which one may be a pattern, stand for.
+
+    SettingsError for several: Wikipedia publishes big dumps in parts, too.
+    """
+    found = storage.expand(list(names))
+    if len(found) != 1:
+        raise SettingsError(
+            f"{found[0]} and {len(found) - 1} more: expected one dump; extract each into a directory of its "
+            "own (bertdata extract DUMP --output DIR) and go on with the articles of all of them: DIR DIR ..."
+        )
+    return found[0]
 
 
 def extractor_of(recipe: str | None) -> ExtractorName:
