@@ -195,7 +195,7 @@ def _refuse_flags_of_other_kinds(flags: argparse.Namespace) -> None:
 def _check_dump(flags: argparse.Namespace) -> None:
     """Refuse several dumps, and strip ``file://`` from the paths."""
     flags.text = flags.text.removeprefix("file://")
-    flags.input = [one_dump([path.removeprefix("file://") for path in flags.input])]
+    flags.input = [one_dump([path.removeprefix("file://") for path in flags.input], "--input-kind dump")]
 
 
 @contextmanager

@@ -76,7 +76,7 @@ def add_find_date(parser: Parser) -> None:
 def run(arguments: list[str]) -> int:
     parser = make_parser()
     args = parser.parse_args(arguments)
-    args.dump = one_dump(args.dump)
+    args.dump = one_dump(args.dump, "bertdata extract")
     if args.find_date:
         return run_find_date(parser, args)
     for name in FIND_DATE_FLAGS:

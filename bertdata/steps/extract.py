@@ -62,16 +62,18 @@ def extract(
     )
 
 
-def one_dump(names: Sequence[str]) -> str:
+def one_dump(names: Sequence[str], taker: str) -> str:
     """Return the path of the dump that the names, of which one may be a pattern, stand for.
 
-    SettingsError for several: Wikipedia publishes big dumps in parts, too.
+    taker: of the dump, for the error. SettingsError for several: Wikipedia publishes big dumps in parts.
     """
-    found = storage.expand(list(names))
-    if len(found) != 1:
+    found = list(names) if len(names) > 1 else storage.expand(list(names))
+    if len(found) > 1:
+        more = ", ..." if len(found) > 2 else ""
         raise SettingsError(
-            f"{found[0]} and {len(found) - 1} more: expected one dump; extract each into a directory of its "
-            "own (bertdata extract DUMP --output DIR) and go on with the articles of all of them: DIR DIR ..."
+            f"{taker} takes one dump, not {len(found)} ({found[0]}, {found[1]}{more}); extract each into a "
+            "directory of its own, bertdata extract DUMP --output DIR, and go on with the articles of all: "
+            "--input-kind articles and these directories"
         )
     return found[0]
 
