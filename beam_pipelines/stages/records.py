@@ -22,7 +22,7 @@ from beam_pipelines.stages.text_manifest import tell_counts
 from beam_pipelines.transport.spill_files import StageBytes, cut, read
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry, file_md5
-from bertdata.sources.kinds import SOURCE_KINDS
+from bertdata.sources.kinds import ESCAPED_ARTICLES, SOURCE_KINDS
 from bertdata.text.held_out_parts import eval_name
 from bertdata.text.manifest import text_input
 from bertdata.text.numbered_piece import NumberedPiece
@@ -122,10 +122,11 @@ class HashSource(beam.DoFn):  # type: ignore[misc]
     """Hash a file: (0, SourceDigest(...))."""
 
     def process(self, file: NumberedSource) -> Iterator[tuple[int, SourceDigest]]:
-        number, path, _ = file
+        number, path, kind = file
         with naming(path):
             size, md5 = storage.size(path), file_md5(path)
-        count(text_amounts(SegmentCounts(files=1, bytes_in=size)))
+        unescaped = int(kind == ESCAPED_ARTICLES)
+        count(text_amounts(SegmentCounts(files=1, unescaped=unescaped, bytes_in=size)))
         yield 0, SourceDigest(number, size, md5)
 
 

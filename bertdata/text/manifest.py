@@ -9,6 +9,7 @@ from typing import Any
 
 from bertdata.io.file_check import FileEntry, entries_json, parse_entries
 from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, md5sums, parse_checked
+from bertdata.sources.kinds import ESCAPED_ARTICLES
 from bertdata.text.input_kinds import ARTICLES, told_kinds
 from bertdata.text.languages import ENGLISH
 from bertdata.text.settings import OF_RUN, SegmentCounts
@@ -127,6 +128,7 @@ class TextManifest:
     def as_json(self) -> dict[str, Any]:
         of_records = self.settings["recipe"] == RECORDS
         totals = {name: count for name, count in asdict(self.counts).items() if count is not None}
+        del totals["unescaped"]  # the kinds of the inputs say it
         return {
             "format_version": FORMAT_VERSION,
             "kind": KIND,
@@ -177,6 +179,7 @@ def count_text(inputs: Iterable[TextInput], files: Iterable[FileEntry]) -> Segme
                 withheld=entry.withheld,
                 empty=entry.empty,
                 lines_outside=entry.lines_outside,
+                unescaped=int(entry.kind == ESCAPED_ARTICLES),
                 malformed=entry.malformed,
                 too_long=entry.too_long,
                 other_language=entry.other_language,
