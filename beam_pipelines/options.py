@@ -29,7 +29,7 @@ from bertdata.cli.common.text_flags import (
 )
 from bertdata.config.recipes import Recipe
 from bertdata.errors import SettingsError
-from bertdata.io import storage
+from bertdata.io.patterns import expand
 from bertdata.sources.kinds import RECORD_KINDS
 from bertdata.steps.record_source import (
     ARTICLE_SETTINGS,
@@ -172,7 +172,7 @@ def _check_dump(flags: argparse.Namespace) -> None:
     if len(flags.input) != 1:
         raise SettingsError(f"--input-kind dump takes one dump, not {len(flags.input)}")
     flags.text = flags.text.removeprefix("file://")
-    (dump,) = storage.expand([flags.input[0].removeprefix("file://")])
+    (dump,) = expand([flags.input[0].removeprefix("file://")])
     flags.input = [dump]
 
 

@@ -43,11 +43,12 @@ from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error, say_text
 from bertdata.text.fewer_eval_articles import with_remedy
-from bertdata.text.input_kinds import ARTICLES, KINDS, TEXT, check_beginnings, find_inputs
+from bertdata.text.input_kinds import ARTICLES, KINDS, TEXT, check_beginnings
 from bertdata.text.languages import language_notes
 from bertdata.text.load_splitter import find_tables_of
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.settings import SegmentCounts, SegmentSettings
+from bertdata.text.text_inputs import find_inputs
 from bertdata.tokens.load import engine_note
 
 SetsOf = Callable[[list[str]], tuple[PartSet, ...]]
@@ -194,7 +195,7 @@ def check_text(
 
 def check_books(patterns: list[str]) -> None:
     """Raise now the errors that would end a run only when the dump is extracted."""
-    for path in KINDS[TEXT].find(patterns):
+    for path in KINDS[TEXT].find(patterns).files:
         KINDS[TEXT].check_beginning(path)
 
 
@@ -205,7 +206,7 @@ class PipelineInput:
     kinds: of the files, as in ``bertdata.text.input_kinds``.
 
     counts: of an earlier run of the text stage, whose finished directory is used. notes: on parts of a given
-    directory that are left out.
+    directory, and on files, that are left out.
     """
 
     parts: list[str]
@@ -230,11 +231,19 @@ def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> Pipe
         given = find_parts(flags.input)
         return PipelineInput(parts=given.parts, files=[], kinds=[], stage=None, notes=given.notes)
     kind = ARTICLES if flags.input_kind == "dump" else flags.input_kind
-    files, kinds = find_inputs(flags.input, kind, flags.books)
+    inputs = find_inputs(flags.input, kind, flags.books)
+    files, kinds = inputs.files, inputs.kinds
     stage = plan_text_stage(files, flags.text, text, flags.engine, flags.punkt_tables, kinds)
     if (finished := finished_text(stage, files)) is not None:
-        return PipelineInput(parts=stage.parts, files=files, kinds=kinds, stage=None, counts=finished.counts)
-    return PipelineInput(parts=stage.parts, files=files, kinds=kinds, stage=stage)
+        return PipelineInput(
+            parts=stage.parts,
+            files=files,
+            kinds=kinds,
+            stage=None,
+            counts=finished.counts,
+            notes=inputs.notes,
+        )
+    return PipelineInput(parts=stage.parts, files=files, kinds=kinds, stage=stage, notes=inputs.notes)
 
 
 def add_stages(

@@ -9,6 +9,8 @@ from bertdata.errors import BertDataError, SettingsError
 from bertdata.io import storage
 from bertdata.io.file_kind import find_kind
 from bertdata.io.manifest_file import MANIFEST_NAME
+from bertdata.io.outputs import refuse_inputs
+from bertdata.io.patterns import expand
 from bertdata.sources.find import find_files
 from bertdata.sources.kinds import ARTICLES, HEAD_BYTES, SOURCE_KINDS, recognise
 from bertdata.steps.progress import OnProgress
@@ -29,11 +31,11 @@ def holds_records(paths: Sequence[str], given: Mapping[str, Any], skip_bad_input
     if given or skip_bad_inputs:
         return bool(given)
     try:
-        first = storage.expand(list(paths))[0]
+        first = expand(list(paths))[0]
         if storage.is_directory(first):
             if storage.exists(storage.join(first, MANIFEST_NAME)):
                 return False
-            first = find_files([first], None)[0]
+            first = find_files([first], None).files[0]
         with storage.open_input(first) as file:
             head = file.read(HEAD_BYTES + 1)
         found = recognise(first)
@@ -63,6 +65,7 @@ def make_parts(
     config: a file of settings, whose table text counts under the given ones.
     """
     directory, kind = text_directory(output), _kind(given)
+    refuse_inputs(output, paths)
     with _settings(given, config) as settings:
         run_records(
             paths,
@@ -80,7 +83,8 @@ def make_parts(
 def preview_parts(
     paths: Sequence[str], output: str, given: Mapping[str, Any], config: str | None = None
 ) -> list[str]:
-    """The lines on the parts that would be made."""
+    """Return the lines on the parts that would be made. Errors as from make_parts."""
+    refuse_inputs(output, paths)
     with _settings(given, config) as settings:
         return preview_records(paths, text_directory(output), _kind(given), settings, None)
 

@@ -4,11 +4,11 @@ A kind is an entry of KINDS. Everything else of the text stage, its plan, senten
 and manifest, is the same for all of them; files of several kinds may go into one run.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
-from bertdata.errors import SettingsError
+from bertdata.io.input_files import InputFiles
 from bertdata.sources.kinds import ARTICLES as ARTICLES
 from bertdata.sources.kinds import TEXT as TEXT
 from bertdata.text import plain_text
@@ -19,7 +19,6 @@ from bertdata.text.reading import (
     check_articles_beginning,
     check_articles_text,
     find_extracted_files,
-    refuse_repeated,
     universal_newlines,
 )
 
@@ -35,7 +34,7 @@ class InputKind:
     rest behind the last one, as MLPerf's program does.
     """
 
-    find: Callable[[Iterable[str]], list[str]]
+    find: Callable[[Iterable[str]], InputFiles]
     check_beginning: Callable[[str], None]
     paragraphs: Callable[[bytes, str], StrippedText]
     format: Callable[[bytes, str], FormattedText]
@@ -77,20 +76,6 @@ KINDS = {
         draws_rest=False,
     ),
 }
-
-
-def find_inputs(sources: Sequence[str], kind: str, books: Sequence[str] = ()) -> tuple[list[str], list[str]]:
-    """The files to read and the kind of each: first the books, plain text, then the sources.
-
-    That is the order in which NVIDIA's bertPrep.py reads BookCorpus and Wikipedia. SettingsError for a
-    kind that is not known, and for a file that is named twice.
-    """
-    if kind not in KINDS:
-        raise SettingsError(f"input_kind is {kind!r}, expected one of {', '.join(KINDS)}")
-    first = KINDS[TEXT].find(books) if books else []
-    files = [*first, *KINDS[kind].find(sources)]
-    refuse_repeated(files)
-    return files, [TEXT] * len(first) + [kind] * (len(files) - len(first))
 
 
 def check_beginnings(files: Iterable[str], kinds: Iterable[str]) -> None:

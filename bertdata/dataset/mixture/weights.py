@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
+from bertdata.io.patterns import expand
 
 MOST_PARTS = 1_000_000
 """The largest sum of whole weights: the turns of so many examples are kept."""
@@ -49,7 +50,7 @@ def _split_weight(path: str) -> tuple[str, str | None]:
 
 def _finds_files(pattern: str) -> bool:
     try:
-        return bool(storage.expand([pattern]))
+        return bool(expand([pattern]))
     except MissingInputError:
         return False
 
