@@ -35,12 +35,14 @@ from bertdata.build.given_tokenizer import check_tokenizer, given_tokenizer
 from bertdata.build.plan import chosen_settings, plan_warnings
 from bertdata.build.task import Target
 from bertdata.cli.common.dispatch import end
+from bertdata.cli.common.text_flags import given_part_settings
 from bertdata.config.recipes import Recipe
 from bertdata.dataset.manifest import summary
 from bertdata.dataset.sources import find_sources
 from bertdata.errors import SettingsError, TooFewArticles
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
+from bertdata.io.outputs import refuse_inputs
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error, say_text
 from bertdata.text.fewer_eval_articles import with_remedy
 from bertdata.text.input_kinds import ARTICLES, KINDS, TEXT, check_beginnings
@@ -73,6 +75,7 @@ def prepare(arguments: list[str]) -> int:
 
 
 def _prepare(flags: argparse.Namespace, beam_arguments: list[str], given: GivenSettings) -> None:
+    refuse_outputs(flags, given)
     recipe, settings = chosen_settings(given.recipe, flags.phase, given.changes, given.of_phases)
     all_settings = list(settings.values())
     records = record_settings(flags)
@@ -103,6 +106,15 @@ def _prepare(flags: argparse.Namespace, beam_arguments: list[str], given: GivenS
             preview_run(flags, beam_arguments, recipe, text, records, sets_of)
         else:
             run(flags, beam_arguments, recipe, text, records, sets_of)
+
+
+def refuse_outputs(flags: argparse.Namespace, given: GivenSettings) -> None:
+    """Raise SettingsError where the dataset, or the text on the way to it, would lie over an input."""
+    excluded = given_part_settings(flags).get("exclude", ())
+    inputs = [*flags.input, *flags.books, *excluded, given.vocab, given.tokenizer]
+    for directory in (flags.output, flags.text):
+        if directory is not None:
+            refuse_inputs(directory, inputs)
 
 
 def run(

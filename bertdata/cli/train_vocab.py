@@ -77,10 +77,10 @@ def run(arguments: list[str]) -> int:
     if not as_json and special.roles != lay_out("wordpiece").roles:
         parser.error("a vocabulary of lines knows its roles by BERT's names: without ROLE=, or write a .json")
     args.lower_case = args.kind == "wordpiece" if args.lower_case is None else args.lower_case
-    form = TOKENIZER_JSON if as_json else VOCABULARY
-    check_output(args.output, args.texts, form, overwrite=args.overwrite)
+    refuse_inputs(args.output, args.texts)
     text = _training_text(args)
-    refuse_inputs(args.output, text.files)  # files behind links of a directory too
+    form = TOKENIZER_JSON if as_json else VOCABULARY
+    check_output(args.output, text.files, form, overwrite=args.overwrite)  # files behind links too
     with storage.open_output(args.output) as file:  # opened first: training takes long
         data, tokens = (_json if as_json else _lines)(text, special, args)
         file.write(data.encode())

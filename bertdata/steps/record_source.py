@@ -155,7 +155,7 @@ def plan_record_parts(
     Errors as from plan_records and refuse_inputs. The Punkt tables are fetched once, before the workers look
     for them.
     """
-    refuse_inputs(output, [*sources, *(file.path for file in settings.selection.exclude)])
+    refuse_inputs(output, [*sources, *(str(file.path) for file in settings.selection.exclude)])
     if settings.sentences == "punkt":
         find_tables_of(settings.language, punkt_tables)
     plan = plan_records(sources, kind, settings)

@@ -126,6 +126,7 @@ def _segment(
     tell: OnProgress,
 ) -> SegmentCounts:
     """Write the parts. given: the settings that differ from their defaults, by field."""
+    refuse_inputs(output, [*paths, *books, *given.get("exclude", ()), given.get("abbreviations")])
     if reads_records(paths, kind, given, books):
         return run_records(
             paths,

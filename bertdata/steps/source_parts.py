@@ -65,7 +65,7 @@ def make_parts(
     config: a file of settings, whose table text counts under the given ones.
     """
     directory, kind = text_directory(output), _kind(given)
-    refuse_inputs(output, paths)
+    _refuse_inputs(output, paths, given)
     with _settings(given, config) as settings:
         run_records(
             paths,
@@ -84,7 +84,7 @@ def preview_parts(
     paths: Sequence[str], output: str, given: Mapping[str, Any], config: str | None = None
 ) -> list[str]:
     """Return the lines on the parts that would be made. Errors as from make_parts."""
-    refuse_inputs(output, paths)
+    _refuse_inputs(output, paths, given)
     with _settings(given, config) as settings:
         return preview_records(paths, text_directory(output), _kind(given), settings, None)
 
@@ -93,6 +93,12 @@ def plan_texts(paths: Sequence[str], given: Mapping[str, Any]) -> RecordPlan:
     """The plan by which the sources' texts are read where no parts are made of them."""
     with _settings({**given, "sentences": "none"}, None) as settings:
         return plan_records(paths, _kind(given), settings)
+
+
+def _refuse_inputs(output: str, paths: Sequence[str], given: Mapping[str, Any]) -> None:
+    """Raise SettingsError where the dataset, or the parts beside it, would lie over what they are made of."""
+    for directory in (output, text_directory(output)):
+        refuse_inputs(directory, [*paths, *given.get("exclude", ())])
 
 
 @contextmanager

@@ -39,12 +39,12 @@ def run(arguments: list[str]) -> None:
     settings = task.settings(**{name: value for name, value in values.items() if value is not None})
     if given.dataset is not None:
         refuse(given, ("shuffled",))
-    tokenizer, warnings = _open_tokenizer(given)
     inputs = [given.file, given.vocab]
     if given.dataset is not None:
         refuse_inputs(given.dataset, inputs)
     else:
         check_output(given.output, inputs, JSON_LINES, overwrite=given.overwrite)
+    tokenizer, warnings = _open_tokenizer(given)
     source = read_file(given.file)
     settings, make = task.asked_for(given, source, settings)
     if given.dataset is not None:

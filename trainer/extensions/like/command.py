@@ -16,7 +16,7 @@ from trainer.config.task_names import task_flags
 from trainer.devices.choice import AUTO, look_for
 from trainer.extensions.like.machine import with_shapes
 from trainer.extensions.like.program import DOOR, Meaning, find_program, programs
-from trainer.run.path_check import check_paths
+from trainer.run.path_check import check_paths, refuse_run_inputs
 from trainer.run.pretrain_command import announce_torch
 
 USAGE = f"""\
@@ -120,6 +120,8 @@ def _work(meaning: Meaning, phases: Sequence[Config], arguments: Sequence[str]) 
     _check_device(phases[0])
     if meaning.evaluate is None:
         check_paths(phases)
+    else:
+        refuse_run_inputs(phases, evaluates=True)
     if launched(phases[0], "like", *arguments):
         return
     announce_torch()
