@@ -1,14 +1,13 @@
 """Every command that writes, with one of its inputs where its output belongs.
 
-``{file}`` stands for a file that is the input and the output, ``{folder}`` for such a directory. In the folder
-of the test lie a file of each kind and a directory ``data`` with two files of text.
+``{file}`` stands for a file that is the input and the output, ``{folder}`` for such a directory. In the
+folder of the test lie a directory ``data`` with two files of text, and files that the commands need besides.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-TEXT = "One sentence of so many words that an evaluation set may well hold it as a whole.\nAnother.\n\nA third.\n"
-SIZES = "--max-seq-length=32 --max-predictions-per-seq=5"
+TEXT = "One sentence of so many words that an evaluation set may well hold it as a whole.\n\nAnother.\n"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary, name_warnings
 from bertdata.io.file_check import HashingSink
 from bertdata.io.file_kind import refuse_other_kinds
+from bertdata.io.name_lists import split_names
 from bertdata.io.outputs import CONTAINERS, check_output
 from bertdata.io.patterns import expand
 from bertdata.io.real_paths import find_repeated
@@ -100,8 +101,8 @@ def probability(value: float) -> float:
 
 
 def _split(flag: str, names: str) -> list[str]:
-    """The names between commas. A warning for empty ones, which are left out."""
-    split = names.split(",")
+    """Return the names between commas. A warning for empty ones, which are left out."""
+    split = split_names(names, ",")
     if not all(split):
         warn([f"{flag}={names}: a name between commas is empty; it is left out"])
     return [name for name in split if name]
