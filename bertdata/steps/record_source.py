@@ -6,7 +6,7 @@ from typing import Any
 
 from bertdata._native import Engine
 from bertdata.config.settings import typed_values
-from bertdata.errors import BertDataError, SettingsError
+from bertdata.errors import BertDataError, DatasetError, SettingsError
 from bertdata.io import storage
 from bertdata.io.outputs import refuse_inputs
 from bertdata.io.patterns import expand
@@ -75,6 +75,8 @@ def _begins_with_records(sources: Sequence[str]) -> bool:
             if any(map(is_extracted, storage.list_files(path))):
                 return False
             return recognise(find_files([path], None).files[0]) is not None
+    except DatasetError:  # a directory that datasets saved, but not one that can be read
+        raise
     except BertDataError:
         pass
     return False

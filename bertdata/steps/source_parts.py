@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from bertdata._native import Engine
-from bertdata.errors import BertDataError, SettingsError
+from bertdata.errors import BertDataError, DatasetError, SettingsError
 from bertdata.io import storage
 from bertdata.io.file_kind import find_kind
 from bertdata.io.manifest_file import MANIFEST_NAME
@@ -39,6 +39,8 @@ def holds_records(paths: Sequence[str], given: Mapping[str, Any], skip_bad_input
         with storage.open_input(first) as file:
             head = file.read(HEAD_BYTES + 1)
         found = recognise(first)
+    except DatasetError:  # a directory that datasets saved, but not one that can be read
+        raise
     except BertDataError:
         return False
     is_text = find_kind(head[:HEAD_BYTES], first, whole=len(head) <= HEAD_BYTES) is None
