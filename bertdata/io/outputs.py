@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from bertdata.errors import SettingsError, StorageError
 from bertdata.io import storage
 from bertdata.io.patterns import find_matches
-from bertdata.io.real_paths import local_path, real_path, real_paths
+from bertdata.io.real_paths import file_system_of, local_path, real_path, real_paths
 
 _HEAD_BYTES = 1 << 12
 _OVERWRITE = "give another name, or --overwrite to replace it"
@@ -90,7 +90,9 @@ def refuse_inputs(output: str, inputs: Iterable[str | None], *, may_hold: bool =
     that goes on.
     """
     target = real_path(output)
-    paths = [path for given in inputs if given for path in _named(given)]
+    # What lies on another file system is not even looked for: that may take time.
+    near = [given for given in inputs if given and file_system_of(given) == file_system_of(output)]
+    paths = [path for given in near for path in _named(given)]
     for path, real in zip(paths, real_paths(paths), strict=True):
         name = path if path != output else "itself"
         if real == target or _is_same_file(output, path):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bertdata.io.real_paths import find_repeated, real_path, real_paths
+from bertdata.io.real_paths import file_system_of, find_repeated, real_path, real_paths
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +39,11 @@ def test_every_spelling_of_a_file_has_its_real_path(folder: Path, spelling: str)
 )
 def test_urls_of_one_object_are_one(one: str, other: str) -> None:
     assert real_path(one) == real_path(other)
+
+
+def test_paths_of_one_file_system_are_told_without_asking_it() -> None:
+    assert file_system_of("gcs://b/x") == file_system_of("gs://b/*") == "gs"
+    assert file_system_of("file:///x") == file_system_of("x/*") == ""
 
 
 def test_keys_of_a_bucket_are_taken_as_they_are() -> None:
