@@ -82,12 +82,12 @@ def check_output(
     refuse_replacing(output, form, overwrite=overwrite, remedy=remedy or _OVERWRITE)
 
 
-def refuse_inputs(output: str, inputs: Iterable[str | None], *, may_hold: bool = False) -> None:
+def refuse_inputs(output: str, inputs: Iterable[str | None], *, goes_on: bool = False) -> None:
     """Raise SettingsError where the output is an input, holds one or lies within one.
 
     inputs: files, directories, patterns; names of assets and None, of an input that is not given, are passed
-    over. may_hold: the output is a directory to which only files of its own names are written, as a run's
-    that goes on.
+    over. goes_on: the output is the directory of a run that was begun there and writes files of its own names
+    alone; it may hold an input, or lie within one.
     """
     target = real_path(output)
     # What lies on another file system is not even looked for: that may take time.
@@ -99,7 +99,9 @@ def refuse_inputs(output: str, inputs: Iterable[str | None], *, may_hold: bool =
             raise SettingsError(
                 f"{output}: is an input{_also(output, path)}, which would be lost; give another output"
             )
-        if not may_hold and _lies_within(real, target):
+        if goes_on:
+            continue
+        if _lies_within(real, target):
             raise SettingsError(f"{output}: holds the input {name}; give an output that holds no input")
         if _lies_within(target, real) and storage.is_directory(path):
             raise SettingsError(f"{output}: lies within the input {name}; give an output outside of it")

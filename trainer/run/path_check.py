@@ -50,8 +50,8 @@ def check_paths(phases: Sequence[Config]) -> None:
 def refuse_run_inputs(phases: Sequence[Config], *, evaluates: bool = False) -> None:
     """Raise SettingsError where an output of the run is an input, holds one or lies within one.
 
-    A run that goes on, or is evaluated, may hold its data: it was begun there, and writes only files of its
-    own names.
+    A run that goes on, or is evaluated, may hold its data or lie within them: it was begun there, and writes
+    only files of its own names.
     """
     for config in phases:
         inputs = _data_paths(config)
@@ -61,7 +61,7 @@ def refuse_run_inputs(phases: Sequence[Config], *, evaluates: bool = False) -> N
         continues = "start" in config.others and config.section(StartSection).continues_here
         output_dir = config.run.output_dir
         if output_dir is not None and not config.run.compile_only:
-            refuse_inputs(output_dir, inputs, may_hold=evaluates or continues)
+            refuse_inputs(output_dir, inputs, goes_on=evaluates or continues)
         files = [config.model.model_config, *inputs]
         if (log := config.reports.json_summary) is not None and not evaluates:
             check_output(log, files, _DLLOGGER, remedy=_OTHER_NAME)
