@@ -70,5 +70,13 @@ def test_two_spellings_of_a_text_are_refused_everywhere(words: list[object], ber
     outcome.assert_one_error(2, ".txt: named twice, also as ", "name it once")
 
 
+def test_two_spellings_of_a_directory_of_articles_are_refused(folder: Path, bertdata: Program) -> None:
+    (folder / "r" / "wiki_00").write_text('<doc id="1" url="" title="A">\nA\n\nOne.\n</doc>\n')
+    outcome = bertdata("segment", "r", "./r", "--eval-articles", 1, "--output", "parts")
+    outcome.assert_one_error(
+        2, "./r/wiki_00: named twice, also as r/wiki_00; its articles would be written twice"
+    )
+
+
 def test_the_same_name_twice_is_one_name() -> None:
     assert find_files(["r/x.jsonl", "r/x.jsonl", "r/*.jsonl"], "jsonl").files == ["r/x.jsonl"]
