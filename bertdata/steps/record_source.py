@@ -8,6 +8,7 @@ from bertdata._native import Engine
 from bertdata.config.settings import typed_values
 from bertdata.errors import BertDataError, DatasetError, SettingsError
 from bertdata.io import storage
+from bertdata.io.listing import list_inputs
 from bertdata.io.outputs import refuse_inputs
 from bertdata.io.patterns import expand
 from bertdata.sources.find import find_files
@@ -72,7 +73,7 @@ def _begins_with_records(sources: Sequence[str]) -> bool:
         for path in expand(list(sources)):
             if not storage.is_directory(path):
                 return recognise(path) not in (None, ARTICLES)
-            if any(map(is_extracted, storage.list_files(path))):
+            if any(map(is_extracted, list_inputs(path).names)):
                 return False
             return recognise(find_files([path], None).files[0]) is not None
     except DatasetError:  # a directory that datasets saved, but not one that can be read

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bertdata.steps.record_source import reads_records
 from tests.support.commands import Program
 from tests.support.paths import EXTRACTED
 
@@ -50,6 +51,7 @@ def test_plain_text_and_books_behind_a_link_are_read(bertdata: Program, punkt_ta
 def test_articles_behind_a_link_are_read(bertdata: Program, punkt_tables: None, folder: Path) -> None:
     (folder / "articles").mkdir()
     (folder / "articles" / "XX").symlink_to(Path(EXTRACTED).resolve())
+    assert not reads_records(["articles"], None, {}, [])
     words = ("--eval-articles", 0, "--workers", 1, "--output")
     assert bertdata("segment", EXTRACTED, *words, "one").status == 0
     assert bertdata("segment", "articles", *words, "two").status == 0
