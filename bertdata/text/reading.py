@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from io import BytesIO
+from typing import BinaryIO
 
 from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
@@ -51,6 +53,11 @@ def refuse_compressed_copies(files: Iterable[str]) -> None:
             )
 
 
+def open_articles(path: str) -> AbstractContextManager[BinaryIO]:
+    """Open an extracted file, of one whose name says that it is compressed the articles in it."""
+    return open_unpacked(path) if path.endswith(ENDINGS) else storage.open_input(path)
+
+
 def articles_size(path: str) -> int:
     """Return the bytes of an extracted file, of a compressed one those of its articles.
 
@@ -59,18 +66,18 @@ def articles_size(path: str) -> int:
     if not path.endswith(ENDINGS):
         return storage.size(path)
     size = 0
-    with open_unpacked(path) as file:
+    with open_articles(path) as file:
         while data := file.read(BLOCK_BYTES):
             size += len(data)
     return size
 
 
 def unpack_articles(data: bytes, name: str) -> bytes:
-    """Return the bytes of an extracted file, of a compressed one those of its articles.
+    """Return the bytes of an extracted file, of one with the name of a compressed file its articles.
 
     InputError for damaged data, and for a small file that unpacks to more than a process should hold.
     """
-    if packing_of(data[:6]) is None:
+    if not name.endswith(ENDINGS) or packing_of(data[:6]) is None:
         return data
     found: list[bytes] = []
     left = MOST_UNPACKED_BYTES
@@ -113,7 +120,7 @@ def check_articles_text(data: bytes, name: str) -> None:
 
 def check_articles_beginning(path: str) -> None:
     """The check of a file that is not read yet, by its first bytes, for a dry run."""
-    check_beginning(path, expected=EXPECTED, json_remedy=_JSON_REMEDY, open_input=open_unpacked)
+    check_beginning(path, expected=EXPECTED, json_remedy=_JSON_REMEDY, open_input=open_articles)
 
 
 def universal_newlines(data: bytes) -> bytes:
