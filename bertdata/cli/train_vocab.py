@@ -5,13 +5,18 @@ import argparse
 from bertdata.build.given_parts import find_parts
 from bertdata.cli.common.parser import Parser, positive
 from bertdata.cli.common.text_flags import INPUT_KIND_HELP, add_record_settings, given_record_settings
+from bertdata.cli.common.training_progress import TrainingProgress
 from bertdata.io import storage
+from bertdata.io.file_check import FileEntry, md5_of
 from bertdata.io.terminal import say
 from bertdata.sources.kinds import SOURCE_KINDS
 from bertdata.steps.source_parts import holds_records, plan_texts
+from bertdata.tokens.training.manifest import VocabularyManifest, manifest_path, text_facts, versions_of
 from bertdata.tokens.training.special_tokens import KINDS, SpecialTokens, lay_out
 from bertdata.tokens.training.texts import RecordFiles, TextFiles, TrainingText
 from bertdata.tokens.training.train import train_tokenizer
+from bertdata.tokens.training.warnings import unused_special_tokens
+from bertdata.tokens.training.word_counts import WordCounts
 from bertdata.tokens.training.wordpiece import train_vocabulary
 
 EXAMPLE = """\
@@ -76,9 +81,15 @@ def run(arguments: list[str]) -> int:
         parser.error("a vocabulary of lines knows its roles by BERT's names: without ROLE=, or write a .json")
     args.lower_case = args.kind == "wordpiece" if args.lower_case is None else args.lower_case
     text = _training_text(args)
-    with storage.open_output(args.output) as file:  # opened first: training takes long
-        data, tokens = (_json if as_json else _lines)(text, special, args)
-        file.write(data.encode())
+    beside = manifest_path(args.output)
+    # Opened first, as training takes long.
+    with storage.open_output(args.output) as file, storage.open_output(beside) as manifest:
+        with TrainingProgress(args.output, args.kind, text.bytes) as progress:
+            if not as_json:
+                progress.warn(unused_special_tokens(special, args.lower_case, args.output))
+            data, tokens = (_json if as_json else _lines)(text, special, args, progress)
+        file.write(data)
+        manifest.write(_manifest(args, data, progress.words).dump())
     say(f"{args.output}: {tokens} tokens")
     return 0
 
@@ -95,15 +106,43 @@ def _training_text(args: argparse.Namespace) -> TrainingText:
     return TextFiles(files)
 
 
-def _lines(text: TrainingText, special: SpecialTokens, args: argparse.Namespace) -> tuple[str, int]:
+def _lines(
+    text: TrainingText, special: SpecialTokens, args: argparse.Namespace, progress: TrainingProgress
+) -> tuple[bytes, int]:
     """A vocabulary file and the number of its tokens."""
-    tokens = train_vocabulary(text, size=args.size, lower_case=args.lower_case, special=special)
-    return "".join(f"{token}\n" for token in tokens), len(tokens)
+    tokens = train_vocabulary(
+        text,
+        size=args.size,
+        lower_case=args.lower_case,
+        special=special,
+        on_read=progress.on_read,
+        on_counted=progress.on_counted,
+    )
+    return "".join(f"{token}\n" for token in tokens).encode(), len(tokens)
 
 
-def _json(text: TrainingText, special: SpecialTokens, args: argparse.Namespace) -> tuple[str, int]:
+def _json(
+    text: TrainingText, special: SpecialTokens, args: argparse.Namespace, progress: TrainingProgress
+) -> tuple[bytes, int]:
     """A tokenizer.json and the number of its tokens."""
     tokenizer = train_tokenizer(
-        text, kind=args.kind, size=args.size, lower_case=args.lower_case, special=special
+        text,
+        kind=args.kind,
+        size=args.size,
+        lower_case=args.lower_case,
+        special=special,
+        on_read=progress.on_read,
+        on_counted=progress.on_counted,
     )
-    return tokenizer.to_str(pretty=True) + "\n", tokenizer.get_vocab_size()
+    return f"{tokenizer.to_str(pretty=True)}\n".encode(), tokenizer.get_vocab_size()
+
+
+def _manifest(args: argparse.Namespace, data: bytes, words: WordCounts) -> VocabularyManifest:
+    settings = {
+        "kind": args.kind,
+        "size": args.size,
+        "lower_case": args.lower_case,
+        "special": args.special,
+    }
+    file = FileEntry(name=storage.base_name(args.output), bytes=len(data), md5=md5_of(data))
+    return VocabularyManifest(settings, versions_of(args.kind), text_facts(words), file)
