@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from bertdata.errors import ManifestError
 
-_LINE = re.compile(r"[ \t]*(\\?)([0-9a-fA-F]{32})(?: [ *]?|\t)(.+)", re.DOTALL)
+_LINE = re.compile(r"[ \t]*(\\?)([0-9a-fA-F]{32})(?: [ *]|[ \t](?![ *]))(.+)", re.DOTALL)
 _TAGGED = re.compile(r"[ \t]*(\\?)MD5 ?\((.+)\)[ \t]*=[ \t]*([0-9a-fA-F]{32})", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "\\": "\\"}
@@ -24,18 +24,26 @@ _ESCAPED = {"n": "\n", "r": "\r", "\\": "\\"}
 def parse_md5_list(data: bytes, where: str) -> list[tuple[str, str]]:
     """Return (md5, file name) of each entry, ``./`` before a name left out.
 
-    ManifestError names a line that is no entry, and a list without any.
+    A name need not be UTF-8, as file systems allow. ManifestError names a line that is no entry, and a list
+    without any.
     """
+    text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
     try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
+        entries = list(_entries(text, where))
+    except ManifestError:
+        if not _holds_other_bytes(text):
+            raise
         raise ManifestError(
             f"{where}: is not text; expected a dataset directory, a manifest.json or an md5sum file"
         ) from None
-    entries = list(_entries(text, where))
     if not entries:
         raise ManifestError(f"{where}: lists no file")
     return entries
+
+
+def _holds_other_bytes(text: str) -> bool:
+    """Return whether the text was made of bytes that are not UTF-8."""
+    return any("\udc80" <= character <= "\udcff" for character in text)
 
 
 def _entries(text: str, where: str) -> Iterator[tuple[str, str]]:
