@@ -49,6 +49,7 @@ from bertdata.tokens.files import name_in_dataset
 from bertdata.tokens.training.manifest import KIND as VOCABULARY
 from bertdata.tokens.training.manifest import parse_vocabulary_manifest
 
+
 def verify(
     path: str,
     *,

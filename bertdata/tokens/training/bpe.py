@@ -58,6 +58,7 @@ def train_bpe(
         show_progress=False,
         initial_alphabet=alphabet,
     )
+
     # In the alphabet that stands for bytes no word holds white space, so the library counts them as they are.
     def spell(word: str) -> str:
         return str(byte_level.pre_tokenize_str(word)[0][0])

@@ -107,9 +107,7 @@ def _read_blocks(path: str, on_read: OnRead) -> Iterator[str]:
         yield _decode(decoder, b"", path, final=True)
 
 
-def _decode(
-    decoder: io.IncrementalNewlineDecoder, block: bytes, path: str, *, final: bool = False
-) -> str:
+def _decode(decoder: io.IncrementalNewlineDecoder, block: bytes, path: str, *, final: bool = False) -> str:
     """Return the block's text. InputError names file and line of a byte that is not UTF-8."""
     try:
         return decoder.decode(block, final=final)

@@ -32,9 +32,9 @@ have them, and sentencepiece's time grows with the square of the length of one t
 _MOST_BYTES = 1 << 30
 """The most that sentencepiece allows for a word."""
 
-_OF_SENTENCEPIECE = "\0▅"
-"""Characters that mark ends of words and unknown characters within sentencepiece, which leaves out every word
-that holds one. U+2585 is a block element of eighths as others."""
+_OF_SENTENCEPIECE = "\0\x1f▅"
+"""Characters that sentencepiece marks ends of words and what is unknown with (U+001F from 0.2.2 on). It leaves
+out every word of the text that holds one."""
 
 
 def train_unigram(
@@ -120,7 +120,14 @@ def train_pieces(words: Mapping[str, int], *, size: int, special: Iterable[str])
         for i in range(1, learned.get_piece_size())
     )
     taken = set(special)
-    return [piece for piece in pieces if piece[0] not in taken]
+    found = [piece for piece in pieces if piece[0] not in taken]
+    if missing := characters - taken - {text for text, _ in found}:
+        points = ", ".join(f"U+{ord(character):04X}" for character in sorted(missing))
+        raise InputError(
+            f"sentencepiece {sentencepiece.__version__} learns no piece for the characters {points}, which would "
+            "become the unknown token; leave them out of the text, or learn with another release"
+        )
+    return found
 
 
 def _stand_ins(characters: set[str]) -> dict[str, str]:

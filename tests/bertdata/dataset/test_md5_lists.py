@@ -111,7 +111,9 @@ def test_a_name_that_leads_out_of_the_directory_is_still_outside(files: Path, be
 )
 def test_a_line_that_is_no_entry_is_named(line: str) -> None:
     data = f"# comment\n\n{EMPTY}  a\n{line}\n".encode()
-    with pytest.raises(ManifestError, match=r"SUMS: line 4: found .*, expected an md5, two spaces, a name, or"):
+    with pytest.raises(
+        ManifestError, match=r"SUMS: line 4: found .*, expected an md5, two spaces, a name, or"
+    ):
         parse_md5_list(data, "SUMS")
 
 

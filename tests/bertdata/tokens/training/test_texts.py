@@ -51,11 +51,15 @@ def test_a_byte_that_is_not_utf8_is_named_by_its_line_behind_the_first_block(
     monkeypatch.setattr(texts, "_BLOCK_BYTES", 16)
     path = tmp_path / "text"
     path.write_bytes(b"line\n" * 9 + b"na\xefve\n")
-    with pytest.raises(InputError, match=r"text: line 10: byte 0xef at offset 47 is not UTF-8; it looks like"):
+    with pytest.raises(
+        InputError, match=r"text: line 10: byte 0xef at offset 47 is not UTF-8; it looks like"
+    ):
         slices_of(path)
 
 
-@pytest.mark.parametrize("between", ["\n", " ", "", " \n"], ids=["lines", "one line", "no blank", "blank ends"])
+@pytest.mark.parametrize(
+    "between", ["\n", " ", "", " \n"], ids=["lines", "one line", "no blank", "blank ends"]
+)
 def test_memory_does_not_grow_with_a_document(between: str, tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_text(f"understanding{between}" * (1 << 19), encoding="utf-8")
