@@ -15,7 +15,7 @@ from bertdata.tokens.training.manifest import VocabularyManifest, manifest_path,
 from bertdata.tokens.training.special_tokens import KINDS, SpecialTokens, lay_out
 from bertdata.tokens.training.texts import RecordFiles, TextFiles, TrainingText
 from bertdata.tokens.training.train import train_tokenizer
-from bertdata.tokens.training.warnings import unused_special_tokens
+from bertdata.tokens.training.warnings import unused_special_tokens, warnings_of
 from bertdata.tokens.training.word_counts import WordCounts
 from bertdata.tokens.training.wordpiece import train_vocabulary
 
@@ -84,10 +84,9 @@ def run(arguments: list[str]) -> int:
     beside = manifest_path(args.output)
     # Opened first, as training takes long.
     with storage.open_output(args.output) as file, storage.open_output(beside) as manifest:
-        with TrainingProgress(args.output, args.kind, text.bytes) as progress:
-            if not as_json:
-                progress.warn(unused_special_tokens(special, args.lower_case, args.output))
+        with TrainingProgress(args.output, text.bytes) as progress:
             data, tokens = (_json if as_json else _lines)(text, special, args, progress)
+            progress.warn(_warnings(args, special, progress.words, as_json))
         file.write(data)
         manifest.write(_manifest(args, data, progress.words).dump())
     say(f"{args.output}: {tokens} tokens")
@@ -135,6 +134,14 @@ def _json(
         on_counted=progress.on_counted,
     )
     return f"{tokenizer.to_str(pretty=True)}\n".encode(), tokenizer.get_vocab_size()
+
+
+def _warnings(
+    args: argparse.Namespace, special: SpecialTokens, words: WordCounts, as_json: bool
+) -> list[str]:
+    """What a person has to know of the vocabulary that was made."""
+    found = warnings_of(words, args.kind, args.output)
+    return found if as_json else [*found, *unused_special_tokens(special, args.lower_case, args.output)]
 
 
 def _manifest(args: argparse.Namespace, data: bytes, words: WordCounts) -> VocabularyManifest:

@@ -1,11 +1,9 @@
-"""Progress of ``train-vocab``: the text that was read, warnings, what is learned from."""
+"""Progress of ``train-vocab``: the text that was read, what is learned from, warnings."""
 
 from types import TracebackType
 
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.steps.progress import StepProgress
-from bertdata.tokens.training.special_tokens import Kind
-from bertdata.tokens.training.warnings import warnings_of
 from bertdata.tokens.training.word_counts import WordCounts
 
 _SMALL = 1 << 22
@@ -17,8 +15,9 @@ class TrainingProgress:
 
     words: WordCounts
 
-    def __init__(self, name: str, kind: Kind, total_bytes: int) -> None:
-        self._name, self._kind, self._total = name, kind, total_bytes
+    def __init__(self, name: str, total_bytes: int) -> None:
+        self._name = name
+        self._total = total_bytes
         self._done = 0
         self._shown = ShownProgress()
 
@@ -32,8 +31,8 @@ class TrainingProgress:
         self._shown.__exit__(kind, error, trace)
 
     def warn(self, warnings: list[str]) -> None:
-        """Show warnings."""
-        self._shown(self._reading(warnings=tuple(warnings)))
+        """Show warnings on the vocabulary that was made."""
+        self._shown(self._learning(warnings=tuple(warnings)))
 
     def on_read(self, read: int) -> None:
         """Count bytes of the text."""
@@ -42,24 +41,16 @@ class TrainingProgress:
         line = ""
         if self._total > _SMALL and self._done * 10 // self._total > tenth:
             line = f"{self._name}: read {self._done} of {self._total} bytes"
-        self._shown(self._reading(finished=line))
+        self._shown(StepProgress(stage="reading", done=self._done, total=self._total, finished=line))
 
     def on_counted(self, words: WordCounts) -> None:
-        """Show what is learned from, and warnings of what is not."""
+        """Show what is learned from."""
         self.words = words
-        self._shown(self._reading(warnings=tuple(warnings_of(words, self._kind, self._name))))
         line = f"{self._name}: learning from {words.words} words, {len(words.counts)} of them distinct"
-        self._shown(
-            StepProgress(
-                stage=f"learning from {len(words.counts)} distinct words",
-                done=0,
-                total=1,
-                unit="vocabularies",
-                finished=line if self._total > _SMALL else "",
-            )
-        )
+        self._shown(self._learning(finished=line if self._total > _SMALL else ""))
 
-    def _reading(self, *, finished: str = "", warnings: tuple[str, ...] = ()) -> StepProgress:
+    def _learning(self, *, finished: str = "", warnings: tuple[str, ...] = ()) -> StepProgress:
+        stage = f"learning from {len(self.words.counts)} distinct words"
         return StepProgress(
-            stage="reading", done=self._done, total=self._total, finished=finished, warnings=warnings
+            stage=stage, done=0, total=1, unit="vocabularies", finished=finished, warnings=warnings
         )

@@ -11,8 +11,8 @@ from bertdata.tokens.training.texts import OnRead, TrainingText
 from bertdata.tokens.training.word_counts import OnCounted, count_words, repeat_words
 
 LONGEST_WORD = 1000
-"""Characters. Longer words are not learned from: they are data rather than prose, and the library's time grows
-with the square of their length."""
+"""Characters. Longer words are not learned from: they are data rather than prose, and the library's time
+grows with the square of their length."""
 
 _BEFORE_BLANK = re.compile(r"(?<=\S)(?= )")
 """Where GPT-2's pattern always cuts: a blank belongs to the word behind it, or to a run of white space."""

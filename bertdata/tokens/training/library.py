@@ -11,13 +11,13 @@ _OLDEST = {"tokenizers": (0, 20), "sentencepiece": (0, 2)}
 
 
 def import_tokenizers() -> Any:
-    """Return the tokenizers library, in one thread. MissingExtraError where it is not installed, or too old."""
+    """Return the tokenizers library, in one thread. MissingExtraError where it is missing or too old."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     return _import("tokenizers", "train-vocab")
 
 
 def import_sentencepiece() -> Any:
-    """Return the package sentencepiece. MissingExtraError where it is not installed, or too old."""
+    """Return the package sentencepiece. MissingExtraError where it is missing or too old."""
     return _import("sentencepiece", "train-vocab --kind unigram")
 
 

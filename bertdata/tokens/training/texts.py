@@ -9,7 +9,7 @@ from typing import Protocol
 
 from bertdata.errors import InputError
 from bertdata.io import storage
-from bertdata.io.file_kind import HEAD_BYTES, refuse_other_kinds, utf8_remedy
+from bertdata.io.file_kind import refuse_other_kinds, utf8_remedy
 from bertdata.text.record_bodies import read_bodies
 from bertdata.text.record_plan import RecordPlan
 

@@ -22,8 +22,8 @@ SPACE = "▁"
 """The mark of a blank at the beginning of a word, U+2581."""
 
 MOST_CHARACTERS = 1 << 24
-"""Characters of words that sentencepiece learns from, each word counted as often as it occurs. From 0.2.2 on it
-holds every occurrence, in some 20 bytes a character; of a longer text a sample is learned from."""
+"""Characters of words that sentencepiece learns from, each word counted as often as it occurs. From 0.2.2 on
+it holds every occurrence, in some 20 bytes a character; of a longer text a sample is learned from."""
 
 LONGEST_WORD = 1 << 12
 """Characters. A longer run without white space is cut into words of this length: scripts that write no blanks
@@ -33,8 +33,8 @@ _MOST_BYTES = 1 << 30
 """The most that sentencepiece allows for a word."""
 
 _OF_SENTENCEPIECE = "\0\x1f▅"
-"""Characters that sentencepiece marks ends of words and what is unknown with (U+001F from 0.2.2 on). It leaves
-out every word of the text that holds one."""
+"""Characters that sentencepiece marks ends of words and what is unknown with (U+001F from 0.2.2 on). It
+leaves out every word of the text that holds one."""
 
 
 def train_unigram(
@@ -124,8 +124,8 @@ def train_pieces(words: Mapping[str, int], *, size: int, special: Iterable[str])
     if missing := characters - taken - {text for text, _ in found}:
         points = ", ".join(f"U+{ord(character):04X}" for character in sorted(missing))
         raise InputError(
-            f"sentencepiece {sentencepiece.__version__} learns no piece for the characters {points}, which would "
-            "become the unknown token; leave them out of the text, or learn with another release"
+            f"sentencepiece {sentencepiece.__version__} learns no piece for the characters {points}, which "
+            "would become the unknown token; leave them out of the text, or learn with another release"
         )
     return found
 

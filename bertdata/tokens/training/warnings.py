@@ -1,4 +1,4 @@
-"""What a person is told of a vocabulary that is made: text it does not learn from, tokens that do not work."""
+"""Warnings on a vocabulary: text that it does not learn from, special tokens that do not work."""
 
 from bertdata.config.dialects import find_dialect
 from bertdata.tokens.basic import split_words
@@ -20,14 +20,15 @@ def warnings_of(words: WordCounts, kind: Kind, name: str) -> list[str]:
         )
     if words.divisor > 1:
         found.append(
-            f"{name}: learns from a sample of the text, one word in {words.divisor}, as sentencepiece would hold "
-            f"every word in memory: {words.words} words, {len(words.counts)} of them distinct"
+            f"{name}: learns from a sample of the text, one word in {words.divisor}, as sentencepiece would "
+            f"hold every word in memory: {words.words} words, {len(words.counts)} of them distinct"
         )
-    found += [
-        f"{name}: the text holds the special token {token} (number of times: {times}), which becomes the special "
-        "token there, not a word; choose one by --special that the text does not hold"
-        for token, times in words.special.items()
-    ]
+    if words.special:
+        tokens = ", ".join(f"{token} ({times})" for token, times in words.special.items())
+        found.append(
+            f"{name}: the text holds special tokens, written out (how often): {tokens}; there the tokeniser "
+            "gives the special token's id, not a word's; --special takes others that the text does not hold"
+        )
     return found
 
 
@@ -42,7 +43,7 @@ def unused_special_tokens(special: SpecialTokens, lower_case: bool, name: str) -
         words = split_words(token, dialect, lower_case)
         if token not in special.roles.values() and words != [token]:
             found.append(
-                f"{name}: no text gives the special token {token}: with a vocabulary of lines it is split into "
-                f"{' '.join(words) or 'nothing'}; a tokenizer.json finds it whole (--output NAME.json)"
+                f"{name}: no text gives the special token {token}: with a vocabulary of lines it is split "
+                f"into {' '.join(words) or 'nothing'}; a tokenizer.json finds it whole (--output NAME.json)"
             )
     return found

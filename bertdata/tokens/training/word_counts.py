@@ -86,8 +86,8 @@ def thin(words: WordCounts, most_characters: int) -> WordCounts:
     """Return the counts of a sample of the text that has at most so many characters, about.
 
     Of each word one occurrence in ``divisor`` stays. Where the division leaves a rest, the word's md5 decides
-    whether one more stays, so that a rare word stays as often as its share of the text asks, and the sample is
-    the same whatever the order of the text. A character that would be lost stays as a word of its own.
+    whether one more stays, so that a rare word stays as often as its share of the text asks, and the sample
+    is the same whatever the order of the text. A character that would be lost stays as a word of its own.
     """
     characters = sum(times * (len(word) + 1) for word, times in words.counts.items())
     divisor = -(-characters // most_characters)

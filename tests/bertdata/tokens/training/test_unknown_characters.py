@@ -33,7 +33,7 @@ HARD = "".join(
             *range(0x20),  # controls, sentencepiece's marks among them
             *range(0x80, 0xA1),
             *range(0x8D0, 0x903),  # Quranic marks
-            0x130, 0x1E9E, 0x3A3, 0x345,  # case that changes length, final sigma, a mark that becomes a letter
+            0x130, 0x1E9E, 0x3A3, 0x345,  # case that changes length, final sigma, a mark made a letter
             0xAFA, 0xC04, 0x2E43, 0xA69E, 0x1885,
             *range(0x2580, 0x25A0),  # sentencepiece's sign for what is unknown
             0x200B, 0x2028, 0x2029, 0x3000, 0xFEFF, 0xFFFC, 0xFFFD, 0xFFFE, 0xFFFF,
