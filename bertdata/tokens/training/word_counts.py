@@ -96,7 +96,10 @@ def thin(words: WordCounts, most_characters: int) -> WordCounts:
     kept: dict[str, int] = {}
     for word, times in words.counts.items():
         whole, rest = divmod(times, divisor)
-        if rest and int.from_bytes(md5(word.encode(), usedforsecurity=False).digest()) % divisor < rest:
+        if (
+            rest
+            and int.from_bytes(md5(word.encode(), usedforsecurity=False).digest(), "big") % divisor < rest
+        ):
             whole += 1
         if whole:
             kept[word] = whole
