@@ -26,8 +26,9 @@ EXAMPLE = """\
 
 SUMMARY = """\
 Trains a vocabulary with the tokenizers library, --kind unigram with sentencepiece, which the extra vocab
-installs; the same text gives the same file. A name that ends in .json gets a tokenizer.json, which
-transformers loads; another one gets a WordPiece vocabulary, a token a line.
+installs; the same text gives the same file with the same releases of these packages, which a manifest beside
+the file names (FILE.manifest.json). A name that ends in .json gets a tokenizer.json, which transformers loads;
+another one gets a WordPiece vocabulary, a token a line.
 wordpiece has BERT's layout: [PAD] [UNK] [CLS] [SEP] [MASK] come first. bpe (byte-level, GPT-2's words) and
 unigram have RoBERTa's: <s> <pad> </s> <unk> come first, <mask> last."""
 
@@ -55,7 +56,8 @@ def make_parser() -> Parser:
         default=[],
         metavar="TOKEN",
         help="more special tokens, which get the ids behind the first ones; ROLE=TOKEN puts another token in "
-        "the place of cls, sep, pad, mask or unk (.json alone)",
+        "the place of cls, sep, pad, mask or unk (.json alone). Only a .json finds a token that is not one word, "
+        "such as [CITY], in a text",
     )
     parser.add_argument(
         "--lower-case",
