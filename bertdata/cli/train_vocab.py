@@ -4,12 +4,19 @@ import argparse
 
 from bertdata.build.given_parts import find_parts
 from bertdata.cli.common.parser import Parser, positive
-from bertdata.cli.common.text_flags import INPUT_KIND_HELP, add_record_settings, given_record_settings
+from bertdata.cli.common.text_flags import (
+    INPUT_KIND_HELP,
+    SHARED_FLAGS,
+    add_language_settings,
+    add_record_settings,
+    given_record_settings,
+)
 from bertdata.cli.common.training_progress import TrainingProgress
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry, md5_of
-from bertdata.io.terminal import say
-from bertdata.sources.kinds import SOURCE_KINDS
+from bertdata.io.terminal import say, say_error
+from bertdata.sources.kinds import CHOSEN_KINDS
+from bertdata.steps.record_source import plan_warnings
 from bertdata.steps.source_parts import holds_records, plan_texts
 from bertdata.tokens.training.manifest import VocabularyManifest, manifest_path, text_facts, versions_of
 from bertdata.tokens.training.special_tokens import KINDS, SpecialTokens, lay_out
@@ -26,9 +33,9 @@ EXAMPLE = """\
 
 SUMMARY = """\
 Trains a vocabulary with the tokenizers library, --kind unigram with sentencepiece, which the extra vocab
-installs; the same text gives the same file with the same releases of these packages, which a manifest beside
-the file names (FILE.manifest.json). A name that ends in .json gets a tokenizer.json, which transformers loads;
-another one gets a WordPiece vocabulary, a token a line.
+installs; the same text gives the same file with the same releases of these packages, which a manifest
+beside the file names (FILE.manifest.json). A name that ends in .json gets a tokenizer.json, which
+transformers loads; another one gets a WordPiece vocabulary, a token a line.
 wordpiece has BERT's layout: [PAD] [UNK] [CLS] [SEP] [MASK] come first. bpe (byte-level, GPT-2's words) and
 unigram have RoBERTa's: <s> <pad> </s> <unk> come first, <mask> last."""
 
@@ -56,8 +63,8 @@ def make_parser() -> Parser:
         default=[],
         metavar="TOKEN",
         help="more special tokens, which get the ids behind the first ones; ROLE=TOKEN puts another token in "
-        "the place of cls, sep, pad, mask or unk (.json alone). Only a .json finds a token that is not one word, "
-        "such as [CITY], in a text",
+        "the place of cls, sep, pad, mask or unk (.json alone). Only a .json finds a token that is not one "
+        "word, such as [CITY], in a text",
     )
     parser.add_argument(
         "--lower-case",
@@ -65,9 +72,8 @@ def make_parser() -> Parser:
         help="lower-case the text (wordpiece: strip accents too), as wordpiece does by default, or keep it",
     )
     sources = parser.add_argument_group("sources", "files of records, as bertdata segment reads them")
-    kinds = tuple(SOURCE_KINDS)
-    sources.add_argument("--input-kind", choices=kinds, metavar="KIND", help=INPUT_KIND_HELP)
-    sources.add_argument("--language", metavar="CODE", help="language of the text, as segment takes it")
+    sources.add_argument("--input-kind", choices=CHOSEN_KINDS, metavar="KIND", help=INPUT_KIND_HELP)
+    add_language_settings(sources)
     add_record_settings(sources)
     return parser
 
@@ -97,10 +103,13 @@ def run(arguments: list[str]) -> int:
 
 def _training_text(args: argparse.Namespace) -> TrainingText:
     """The text, as records or as parts. Errors as from find_parts and plan_records."""
-    own = {name: value for name in ("input_kind", "language") if (value := getattr(args, name)) is not None}
+    own = {name: value for name in SHARED_FLAGS if (value := getattr(args, name)) is not None}
     given = given_record_settings(args) | own
     if holds_records(args.texts, given, skip_bad_inputs=False):
-        return RecordFiles(plan_texts(args.texts, given))
+        plan = plan_texts(args.texts, given)
+        for warning in plan_warnings(plan):
+            say_error(f"bertdata: warning: {warning}")
+        return RecordFiles(plan)
     files: list[str] = []
     for path in storage.expand(args.texts):
         files += find_parts([path]).parts if storage.is_directory(path) else [path]
