@@ -26,7 +26,8 @@ def write_text(path: Path, megabytes: int) -> None:
     """Write a text of that size, and beside it the same without blank lines."""
     text = corpus.long_text(megabytes * MEGABYTE)[: megabytes * MEGABYTE].rpartition(b"\n")[0] + b"\n"
     path.write_bytes(text)
-    path.with_suffix(".one").write_bytes(text.replace(b"\n\n", b"\n"))
+    lines = [line for line in text.split(b"\n") if line.strip()]
+    path.with_suffix(".one").write_bytes(b"\n".join(lines))
 
 
 def other_text() -> str:
