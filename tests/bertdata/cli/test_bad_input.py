@@ -825,7 +825,7 @@ def test_a_manifest_that_is_no_manifest_is_an_error(text, dataset, bertdata):
         (b"", "lists no file"),
         (b"\n\n", "lists no file"),
         (b"%s  a\nd41d8  b\n" % (b"0" * 32), "line 2: found 'd41d8  b', expected an md5, two spaces, a name"),
-        (b"%s a\n" % (b"0" * 32), "line 1: found"),
+        (b"%s\n" % (b"0" * 32), "line 1: found"),
         (b"\xff\xfe", "is not text; expected a dataset directory, a manifest.json or an md5sum file"),
     ],
 )
