@@ -172,6 +172,12 @@ def _json_remedy(head: bytes, name: str) -> str:
     return take_records_out(name, f".. | objects | select(has({json.dumps(key, ensure_ascii=False)}))")
 
 
+def json_members(head: bytes) -> Iterator[tuple[int, str]]:
+    """Depth and key of each member that is a string in the beginning of JSON. The last value may be cut."""
+    for depth, quoted, _ in _members(head.removeprefix(BOM)):
+        yield depth, quoted[1:-1].decode(errors="replace")
+
+
 def _members(head: bytes) -> Iterator[tuple[int, bytes, bytes]]:
     """Depth, quoted key and quoted value of each member that is a string. The last value may be cut."""
     depth, key, before = 0, b"", b""

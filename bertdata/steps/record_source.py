@@ -9,7 +9,8 @@ from bertdata.config.settings import typed_values
 from bertdata.errors import BertDataError, SettingsError
 from bertdata.io import storage
 from bertdata.sources.find import find_files
-from bertdata.sources.kinds import ARTICLES, TEXT, recognise
+from bertdata.sources.kinds import ARTICLES, TEXT
+from bertdata.sources.recognise import recognise
 from bertdata.sources.settings import RecordSettings
 from bertdata.steps.progress import OnProgress, StepProgress
 from bertdata.text.abbreviations import read_abbreviations

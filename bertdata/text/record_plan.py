@@ -14,12 +14,16 @@ from bertdata.text.plan import relative_names
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordPlan:
-    """The plan of parts of records: their files, names of these for the manifest, and their kinds."""
+    """The plan of parts of records: their files, names of these for the manifest, and their kinds.
+
+    empty: files that hold nothing.
+    """
 
     settings: PartSettings
     files: Sequence[str]
     inputs: list[str]
     kinds: list[str]
+    empty: int = 0
     articles: bytes | None = None
 
     def lines(self, directory: str) -> list[str]:
@@ -38,10 +42,14 @@ def plan_records(sources: Sequence[str], kind: str | None, settings: PartSetting
 
     Errors as from find_sources and with_text_field.
     """
-    files, kinds = find_sources(sources, kind)
-    records = with_text_field(settings.records, files, kinds)
+    found = find_sources(sources, kind, as_is=settings.records.as_is)
+    records = with_text_field(settings.records, found.files, found.kinds)
     return RecordPlan(
-        settings=replace(settings, records=records), files=files, inputs=relative_names(files), kinds=kinds
+        settings=replace(settings, records=records),
+        files=found.files,
+        inputs=relative_names(found.files),
+        kinds=found.kinds,
+        empty=found.empty,
     )
 
 

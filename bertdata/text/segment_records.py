@@ -44,9 +44,8 @@ def segment_records(
         raise SettingsError(f"workers is {workers}, expected 1 or more")
     text, selection = TextDirectory(directory, plan), plan.settings.selection
     if selection.exclude:
-        load_ngrams(
-            selection.exclude, selection.exclude_ngram, engine
-        )  # once, for all workers that are forked
+        # once, for all workers that are forked
+        load_ngrams(selection.exclude, selection.exclude_ngram, engine, plan.settings.records)
     with ProcessPool(workers) as pool:
         md5s = [md5 for _, md5 in pool.in_order(file_md5, plan.files)]
         finished = text.finished()

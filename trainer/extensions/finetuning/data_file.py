@@ -34,7 +34,7 @@ class DataFile(NamedTuple):
         if kind is not None and not kind.name.startswith("JSON"):
             raise InputError(f"{path}: looks like {kind.name}, expected {expected}; {kind.remedy}")
         try:
-            return data.decode("utf-8-sig")
+            return data.decode().removeprefix("\ufeff")  # behind, so that errors count the mark's bytes too
         except UnicodeDecodeError as error:
             if (zero := data.find(0, 0, HEAD_BYTES)) >= 0:
                 found = f"is no text: byte 0x00 at offset {zero}"

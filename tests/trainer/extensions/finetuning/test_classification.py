@@ -184,7 +184,7 @@ def test_qqps_short_rows_are_left_out_with_a_warning(tmp_path):
         ("t.tsv", "text\ttext\n", "t.tsv: line 1: names the column 'text' twice"),
         ("t.tsv", "text\tlabel\n", "t.tsv: holds no examples"),
         ("t.tsv", "", "t.tsv: holds no examples"),
-        ("t.csv", 'text,label\n"a,1\n', "t.csv: line 2: is not CSV"),
+        ("t.csv", 'text,label\n"a,1\n', "t.csv: line 2: is no CSV: "),
         ("t.jsonl", '{"text": "a", "label": 1}\n{"text"\n', "t.jsonl: line 2: is not JSON: "),
         ("t.jsonl", "[1]\n", "t.jsonl: line 1: is '.1.', expected a JSON object"),
         ("t.jsonl", '{"text": "a"}\n', "t.jsonl: line 1: lacks the column label; it has text"),

@@ -1,6 +1,5 @@
-"""Texts and pairs of texts with their labels, from a table: TSV without quoting, CSV, or JSON lines."""
+"""Texts and pairs of texts with their labels, from a table: TSV, CSV, or JSON lines."""
 
-import csv
 import io
 import json
 import math
@@ -8,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from bertdata.errors import InputError
+from bertdata.io.file_kind import HEAD_BYTES
+from bertdata.sources.delimited import RowReader, find_delimiting
 from trainer.extensions.finetuning.classification.presets import ClassificationTask, TableColumns
 from trainer.extensions.finetuning.data_file import DataFile, parse_json
 
@@ -15,37 +16,30 @@ Row = Mapping[str, str]
 """The values of a row by column: by the heading's names and, of TSV and CSV, by numbers from 0 too."""
 
 
-def read_rows(file: DataFile, *, heading: bool = True) -> Iterator[tuple[str, Row]]:
+def read_rows(
+    file: DataFile, *, heading: bool = True, quoting: str | None = None
+) -> Iterator[tuple[str, Row]]:
     """Each row of a table with its place (``FILE: line N``). By its name's ending it is CSV, JSON or TSV.
 
-    heading: the first row of TSV and CSV names the columns. A byte-order mark is dropped, an empty line is no
-    row. Values are texts; one of JSON that is none is written as JSON. InputError names line, what was found
-    and what was expected.
+    heading: the first row of TSV and CSV names the columns. quoting: as of sources; None: csv for CSV, none for
+    TSV. A byte-order mark is dropped, an empty line is no row. Values are texts; one of JSON that is none is
+    written as JSON. InputError names line, what was found and what was expected.
     """
     name, text = file.path, file.text("a table in UTF-8")
     if name.endswith((".jsonl", ".json")):
         return _objects(text, name)
     is_csv = name.endswith(".csv")
-    rows = _csv_rows(text, name) if is_csv else _tsv_rows(text)
-    return _named_rows(rows, name, heading, strict=is_csv)
+    return _named_rows(_rows(text, name, is_csv, quoting), name, heading, strict=is_csv)
 
 
-def _tsv_rows(text: str) -> Iterator[tuple[int, list[str]]]:
-    r"""Line number and values of each line that is not empty. A line ends with ``\n`` or ``\r\n``."""
-    for number, line in enumerate(text.split("\n"), 1):
-        line = line.removesuffix("\r")
-        if line:
-            yield number, line.split("\t")
-
-
-def _csv_rows(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        for row in reader:
-            if row:
-                yield reader.line_num, row
-    except csv.Error as error:
-        raise InputError(f"{name}: line {reader.line_num}: is not CSV: {error}") from None
+def _rows(text: str, name: str, is_csv: bool, quoting: str | None) -> Iterator[tuple[int, list[str]]]:
+    """Line number and values of each row."""
+    data = text.encode()
+    delimiting = find_delimiting(data[:HEAD_BYTES], name, "csv" if is_csv else "tsv", quoting=quoting)
+    for row in RowReader(io.BytesIO(data), delimiting, len(data) + 1):
+        if row.fault:
+            raise InputError(f"{name}: line {row.line}: {row.fault}")
+        yield row.line, row.fields
 
 
 def _named_rows(
