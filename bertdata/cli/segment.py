@@ -20,12 +20,15 @@ from bertdata.cli.common.text_flags import (
     given_part_settings,
     given_segment_settings,
 )
+from bertdata.io import storage
 from bertdata.io.freed_memory import keep_less_freed_memory
+from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.io.terminal import NOTHING_WRITTEN, say
+from bertdata.sources.kinds import BLOCKS
 from bertdata.steps.record_source import part_settings, preview_records, reads_records
 from bertdata.steps.segment import preview_segment, segment, settings_of, settings_with
-from bertdata.text.input_kinds import ARTICLES
 from bertdata.text.languages import ENGLISH, language_notes
+from bertdata.text.manifest import parse_text_manifest
 from bertdata.text.settings import LEFT_OUT, SegmentCounts, SegmentSettings
 
 EXAMPLE = """\
@@ -112,7 +115,7 @@ def _preview(args: argparse.Namespace, given: dict[str, Any]) -> list[str]:
         args.output,
         settings_of(given),
         args.punkt_tables,
-        input_kind=args.input_kind or ARTICLES,
+        input_kind=args.input_kind,
         books=args.books,
     )
 
@@ -128,12 +131,26 @@ def summary(directory: str, settings: SegmentSettings, counts: SegmentCounts) ->
 
 
 def record_summary(directory: str, counts: SegmentCounts) -> str:
-    """One line on records that were read, with those that were left out, by reason."""
+    """One line on records that were read, with those that were left out, by reason.
+
+    It says what was taken for plain text, and which files hold nothing.
+    """
     left_out = {reason: getattr(counts, reason) for reason in LEFT_OUT if reason != "withheld"}
     told = ", ".join(f"{number} {reason.replace('_', ' ')}" for reason, number in left_out.items() if number)
     held_out = f"{counts.withheld} of them held out, " if counts.withheld else ""
     return (
-        f"{directory}: {counts.files} files, {counts.articles} documents, {held_out}"
+        f"{directory}: {counts.files} files{_understood(directory)}, {counts.articles} documents, {held_out}"
         f"{told or 'no record'} left out, {counts.sentences} lines, {counts.bytes_in} bytes in, "
         f"{counts.bytes_out} out"
     )
+
+
+def _understood(directory: str) -> str:
+    """The files that were read as plain text, and those that hold no record, in words."""
+    path = storage.join(directory, MANIFEST_NAME)
+    inputs = parse_text_manifest(storage.read_bytes(path), path).inputs
+    plain = sum(one.kind == BLOCKS for one in inputs)
+    empty = sum(not any((one.articles, *(getattr(one, reason) for reason in LEFT_OUT))) for one in inputs)
+    told = [f"{plain} of plain text with blank lines between documents"] if plain else []
+    told += [f"{empty} empty"] if empty else []
+    return f" ({', '.join(told)})" if told else ""

@@ -11,8 +11,8 @@ from bertdata.sources.settings import RecordSettings
 from bertdata.sources.table_records import (
     batch_records,
     batch_texts,
+    check_columns,
     columns_with_texts,
-    missing_column,
     pyarrow_of,
     text_columns,
 )
@@ -33,8 +33,7 @@ def arrow_columns(path: str, settings: RecordSettings) -> TextFields:
 def arrow_pieces(path: str, settings: RecordSettings) -> Iterator[RowsPiece]:
     """The pieces of a file."""
     with _open(path) as (schema, batches):
-        if (missing := missing_column(schema, settings)) is not None:
-            raise InputError(f"{path}: has no column {missing!r}")
+        check_columns(schema, settings, path)
         found: Found = []
         held = 0
         for batch in batches:

@@ -80,13 +80,21 @@ def find_files(patterns: Sequence[str], kind: str | None) -> list[str]:
 
 def _files_below(directory: str, kind: str | None) -> list[str]:
     kinds = [SOURCE_KINDS[kind]] if kind is not None else list(SOURCE_KINDS.values())
-    names = [name for name in storage.list_files(directory) if _is_data(name, kinds)]
+    there = storage.list_files(directory)
+    names = [name for name in there if _is_data(name, kinds)]
     if not names:
         expected = ", ".join(sorted({name for one in kinds for name in one.expected}))
-        raise MissingInputError(
-            f"{directory}: no files of text found, expected {expected}, or compressed ones"
-        )
+        what = f"no files of text found, expected {expected}, or compressed ones"
+        raise MissingInputError(f"{directory}: {what}{held_instead(there)}")
     return [storage.join(directory, name) for name in names]
+
+
+def held_instead(names: Sequence[str]) -> str:
+    """Return words on what a directory without fitting files holds, and how to have it read."""
+    if not names:
+        return "; it is empty"
+    others = "" if len(names) == 1 else f" and {len(names) - 1} others"
+    return f"; it holds {names[0]}{others}: name such files by a pattern and their kind by --input-kind"
 
 
 def _is_data(name: str, kinds: Sequence[SourceKind]) -> bool:

@@ -16,8 +16,8 @@ from bertdata.sources.settings import RecordSettings
 from bertdata.sources.table_records import (
     batch_records,
     batch_texts,
+    check_columns,
     columns_with_texts,
-    missing_column,
     pyarrow_of,
     text_columns,
     wanted_columns,
@@ -53,8 +53,7 @@ def parquet_columns(path: str, settings: RecordSettings) -> TextFields:
 def parquet_pieces(path: str, settings: RecordSettings) -> Iterator[RowGroupPiece | RowsPiece]:
     """The pieces of a file."""
     with _open(path) as table:
-        if (missing := missing_column(table.schema_arrow, settings)) is not None:
-            raise InputError(f"{path}: has no column {missing!r}")
+        check_columns(table.schema_arrow, settings, path)
         packed = _is_packed(path)
         for group in range(table.num_row_groups):
             size, unpacked = _group_bytes(table, group, settings)

@@ -76,7 +76,7 @@ def kind_of(begin: Beginning) -> str | None:
         return "parquet"
     if head.startswith(FILE_MAGIC) or (head.startswith(STREAM_MARK) and head[4:8] != b"\0\0\0\0"):
         return "arrow"
-    if begin.text.startswith(FRAME):
+    if begin.text.lstrip().startswith(FRAME):
         return ARTICLES
     if _is_json_lines(begin.text):
         return "jsonl"
@@ -86,7 +86,13 @@ def kind_of(begin: Beginning) -> str | None:
     name = plain_name(begin.path)
     if name.endswith((".csv", ".tsv")):
         return name[-3:]
-    return BLOCKS if name.endswith(".txt") and not _is_binary(head) and not begin.is_empty else None
+    is_plain = not is_binary(head) and not begin.is_empty and not holds_frame(begin)
+    return BLOCKS if name.endswith(".txt") and is_plain else None
+
+
+def holds_frame(begin: Beginning) -> bool:
+    """Return True where a line begins as an article of WikiExtractor does."""
+    return begin.text.startswith(FRAME) or b"\n" + FRAME in begin.text
 
 
 def other_kind(begin: Beginning) -> FileKind | None:
@@ -97,7 +103,8 @@ def other_kind(begin: Beginning) -> FileKind | None:
     return find_kind(begin.head, begin.path, whole=begin.is_whole)
 
 
-def _is_binary(head: bytes) -> bool:
+def is_binary(head: bytes) -> bool:
+    """Return True for a NUL, which no text has, near the beginning."""
     return b"\0" in head[:_NUL_BYTES]
 
 
@@ -129,7 +136,7 @@ def unknown_kind(begin: Beginning) -> InputError:
     other = other_kind(begin)
     if other is not None:
         return _refusal(begin, other.name, "text or records", _remedy(begin, other))
-    if _is_binary(begin.head):
+    if is_binary(begin.head):
         return _refusal(begin, "binary data (it holds NUL)", "text or records", "")
     return InputError(
         f"{begin.path}: its bytes do not tell its kind; name it: --input-kind {BLOCKS} (plain text, blank "
@@ -168,7 +175,7 @@ def _check_plain(begin: Beginning, found: str | None) -> None:
         raise _refusal(begin, _NAMES[found], "plain text", remedy)
     if (other := other_kind(begin)) is not None:
         raise _refusal(begin, other.name, "plain text", _remedy(begin, other))
-    if _is_binary(begin.head):
+    if is_binary(begin.head):
         raise _refusal(begin, "binary data (it holds NUL)", "plain text", as_is.removeprefix("or "))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from bertdata.errors import MissingExtraError, install_extra
+from bertdata.errors import InputError, MissingExtraError, install_extra
 from bertdata.sources.fields import TextFields, texts_in
 from bertdata.sources.json_lines import record_of
 from bertdata.sources.piece import Found
@@ -82,9 +82,13 @@ def batch_texts(batch: Any, names: Sequence[str]) -> Iterator[str]:
             yield from texts_in(value.as_py())
 
 
-def missing_column(schema: Any, settings: RecordSettings) -> str | None:
-    """Return the first wanted column that is not there."""
-    return next((name for name in wanted_columns(settings) if not _has(schema, name)), None)
+def check_columns(schema: Any, settings: RecordSettings, path: str) -> None:
+    """InputError for a wanted column that is not there, or is there twice."""
+    for name in wanted_columns(settings):
+        if not _has(schema, name):
+            raise InputError(f"{path}: has no column {name!r}")
+        if schema.names.count(name) > 1:
+            raise InputError(f"{path}: has the column {name!r} twice; rename one of the two")
 
 
 def _has(schema: Any, name: str) -> bool:

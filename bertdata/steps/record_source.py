@@ -1,6 +1,7 @@
 """The half of ``segment`` that reads records: its choice, its settings, its run."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 
@@ -9,8 +10,8 @@ from bertdata.config.settings import typed_values
 from bertdata.errors import BertDataError, SettingsError
 from bertdata.io import storage
 from bertdata.sources.find import find_files
-from bertdata.sources.kinds import ARTICLES, TEXT
-from bertdata.sources.recognise import recognise
+from bertdata.sources.kinds import ARTICLES, BLOCKS, TEXT
+from bertdata.sources.recognise import holds_frame, kind_of, read_beginning
 from bertdata.sources.settings import RecordSettings
 from bertdata.steps.progress import OnProgress, StepProgress
 from bertdata.text.abbreviations import read_abbreviations
@@ -47,7 +48,7 @@ def reads_records(
     others = [name for name in ARTICLE_SETTINGS if name in given]
     if kind in (ARTICLES, TEXT) and not own:
         return False
-    if kind is None and not own and (others or books or not _begins_with_records(sources)):
+    if kind is None and not own and (others or books or _first_kind(sources) == ARTICLES):
         return False
     check_record_settings(given)
     _refuse(["books"] if books else [], "articles; give books as a source: --input-kind text")
@@ -65,18 +66,30 @@ def _refuse(names: Sequence[str], reason: str) -> None:
         raise SettingsError(f"--{names[0].replace('_', '-')} goes with {reason}")
 
 
-def _begins_with_records(sources: Sequence[str]) -> bool:
-    """True where the bytes of the first file tell a kind of records. Errors are left to the one who reads."""
-    try:
+def text_kind(sources: Sequence[str]) -> str:
+    """Return the kind of sources that no flag names and that are no records: articles, or plain text."""
+    return TEXT if _first_kind(sources) == BLOCKS else ARTICLES
+
+
+def _first_kind(sources: Sequence[str]) -> str | None:
+    """The kind of the first file that holds something. Errors are left to the one who reads.
+
+    None where no kind is known: then it is read as records, whose error names the kinds. A file that is named
+    as WikiExtractor names its files, or holds one of its lines, is one of articles.
+    """
+    with suppress(BertDataError):
         for path in storage.expand(list(sources)):
-            if not storage.is_directory(path):
-                return recognise(path) not in (None, ARTICLES)
-            if any(map(is_extracted, storage.list_files(path))):
-                return False
-            return recognise(find_files([path], None)[0]) is not None
-    except BertDataError:
-        pass
-    return False
+            files = [path]
+            if storage.is_directory(path):
+                if any(map(is_extracted, storage.list_files(path))):
+                    return ARTICLES
+                files = find_files([path], None)
+            for file in files:
+                begin = read_beginning(file)
+                if not begin.is_empty:
+                    is_named = is_extracted(storage.base_name(file))
+                    return ARTICLES if is_named or holds_frame(begin) else kind_of(begin)
+    return None
 
 
 def part_settings(given: Mapping[str, Any]) -> PartSettings:
@@ -116,7 +129,9 @@ def run_records(
         hashing=_PieceProgress(HASHING, sizes, progress),
     )
     total = sum(sizes)
-    progress(StepProgress(stage=STAGE, done=total, total=total, finished=f"segmented {len(sizes)} files"))
+    empty = f", {plan.empty} of them empty" if plan.empty else ""
+    told = f"segmented {len(sizes)} files{empty}"
+    progress(StepProgress(stage=STAGE, done=total, total=total, finished=told))
     return counts
 
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 from bertdata.errors import InputError, MissingInputError, SettingsError
 from bertdata.io import storage
 from bertdata.io.file_kind import check_beginning, looks_like_latin1, refuse_other_kinds, utf8_remedy
+from bertdata.sources.find import held_instead
 
 _EXTRACTED_NAME = re.compile(r"(.*/)?wiki_\d+")  # not the wiki_00.1 that the original leaves beside it
 
@@ -48,9 +49,10 @@ def refuse_repeated(files: Iterable[str]) -> None:
 
 
 def _files_below(directory: str, pattern: re.Pattern[str], missing: str) -> list[str]:
-    names = [name for name in storage.list_files(directory) if pattern.fullmatch(name)]
+    there = storage.list_files(directory)
+    names = [name for name in there if pattern.fullmatch(name)]
     if not names:
-        raise MissingInputError(f"{directory}: {missing}")
+        raise MissingInputError(f"{directory}: {missing}{held_instead(there)}")
     return [storage.join(directory, name) for name in names]
 
 

@@ -18,7 +18,7 @@ from bertdata.sources.json_lines import parse_line
 from bertdata.sources.kinds import BLOCKS, SOURCE_KINDS
 from bertdata.sources.line_pieces import line_blocks
 from bertdata.sources.parquet_records import parquet_texts
-from bertdata.sources.recognise import Beginning, kind_of, other_kind, read_beginning, unknown_kind
+from bertdata.sources.recognise import Beginning, is_binary, kind_of, other_kind, read_beginning, unknown_kind
 from bertdata.sources.records import BadRecord
 from bertdata.sources.settings import MOST_RECORD_BYTES, RecordSettings
 from bertdata.sources.unpacking import open_unpacked
@@ -66,7 +66,7 @@ def evaluation_texts(path: str, tables: RecordSettings = _SETTINGS) -> Iterator[
     elif kind in USUAL:
         yield from _texts_of_table(begin, kind, tables)
     else:
-        if kind is None and other_kind(begin) is not None:
+        if kind is None and (other_kind(begin) is not None or is_binary(begin.head)):
             raise unknown_kind(begin)
         yield from _texts_of_records(path, kind or BLOCKS, _SETTINGS)
 
