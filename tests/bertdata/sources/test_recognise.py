@@ -93,7 +93,7 @@ def test_records_are_not_taken_for_plain_text_unless_as_is(kind: str, data: byte
     ):
         texts(tmp_path / "a.txt", kind=kind)
     found = texts(tmp_path / "a.txt", kind=kind, as_is=True)
-    assert "".join(found).split() == data.decode().split()
+    assert "\n".join(found).split() == data.decode().split()
 
 
 def test_plain_text_named_txt_is_blocks_and_other_names_are_asked_about(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from bertdata.cli.common.parser import Parser
 from bertdata.config.settings import ExampleSettings
 from bertdata.errors import SettingsError
+from bertdata.sources.delimited import QUOTING
 from trainer.config.finetuning import FinetuningSection
 from trainer.extensions.finetuning.data_file import DataFile
 from trainer.extensions.finetuning.feature_set import MakeExamples
@@ -19,7 +20,15 @@ if TYPE_CHECKING:
 FileNames = tuple[str, str, str]
 """Names of the files to train, to evaluate and to predict."""
 
-TABLE_FLAGS = ("text_column", "second_text_column", "label_column", "labels", "scores", "no_heading")
+TABLE_FLAGS = (
+    "text_column",
+    "second_text_column",
+    "label_column",
+    "labels",
+    "scores",
+    "no_heading",
+    "quoting",
+)
 """The flags of a table, as ``add_columns`` adds them."""
 
 Making = tuple[ExampleSettings, MakeExamples[Any]]
@@ -103,7 +112,7 @@ def add_task(parser: Parser) -> None:
 def add_columns(parser: Parser) -> None:
     """Columns and labels of a table."""
     group = parser.add_argument_group(
-        "tables", "TSV without quoting, .csv, .jsonl; a column is a name of the heading or a number from 0"
+        "tables", ".tsv, .csv, .jsonl; a column is a name of the heading or a number from 0"
     )
     group.add_argument(
         "--text-column", "--first-column", metavar="NAME", help="first text (default: the task's, or text)"
@@ -117,3 +126,8 @@ def add_columns(parser: Parser) -> None:
     )
     group.add_argument("--scores", "--regression", action="store_true", help="labels are numbers")
     group.add_argument("--no-heading", action="store_true", help="the first line is an example")
+    group.add_argument(
+        "--quoting",
+        choices=QUOTING,
+        help="csv: double quotes enclose a value, none: they are text (default: csv for .csv, none for .tsv)",
+    )

@@ -21,9 +21,9 @@ def read_rows(
 ) -> Iterator[tuple[str, Row]]:
     """Each row of a table with its place (``FILE: line N``). By its name's ending it is CSV, JSON or TSV.
 
-    heading: the first row of TSV and CSV names the columns. quoting: as of sources; None: csv for CSV, none for
-    TSV. A byte-order mark is dropped, an empty line is no row. Values are texts; one of JSON that is none is
-    written as JSON. InputError names line, what was found and what was expected.
+    heading: the first row of TSV and CSV names the columns. quoting: as of sources; None: csv for CSV, none
+    for TSV. A byte-order mark is dropped, an empty line is no row. Values are texts; one of JSON that is none
+    is written as JSON. InputError names line, what was found and what was expected.
     """
     name, text = file.path, file.text("a table in UTF-8")
     if name.endswith((".jsonl", ".json")):
@@ -113,7 +113,7 @@ def read_pairs(file: DataFile, task: ClassificationTask, *, labelled: bool = Tru
         columns, heading = task.test, True
     pairs: list[TextPair] = []
     skipped: list[str] = []
-    for where, row in read_rows(file, heading=heading):
+    for where, row in read_rows(file, heading=heading, quoting=task.quoting):
         missing = _missing(columns, row, labelled)
         if missing is None:
             second = None if columns.second is None else row[columns.second]
