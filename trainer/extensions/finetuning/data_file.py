@@ -47,9 +47,9 @@ def read_file(path: str) -> DataFile:
     return DataFile(path, storage.read_bytes(path))
 
 
-def parse_json(text: str, where: str, expected: str) -> Any:
-    """The JSON value of a text. InputError where it is none."""
+def parse_json(text: str, where: str, expected: str, *, any_number: bool = False) -> Any:
+    """The JSON value of a text. InputError where it is none. any_number: as of parse_json_text."""
     try:
-        return parse_json_text(text)
+        return parse_json_text(text, any_number=any_number)
     except ValueError as error:
         raise InputError(f"{where}: is not JSON: {error}; expected {expected}") from None

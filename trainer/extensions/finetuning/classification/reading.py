@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from bertdata.errors import InputError
 from bertdata.io.file_kind import HEAD_BYTES
@@ -67,11 +68,16 @@ def _objects(text: str, name: str) -> Iterator[tuple[str, Row]]:
         if not line.strip():
             continue
         where = f"{name}: line {number}"
-        value = parse_json(line, where, "one object a line")
+        value = parse_json(line, where, "one object a line", any_number=True)
         if not isinstance(value, dict):
             raise InputError(f"{where}: is {line.strip()!r:.40}, expected a JSON object")
-        there = {key: item for key, item in value.items() if item is not None}
+        there = {key: item for key, item in value.items() if not _is_nothing(item)}
         yield where, {key: one if isinstance(one, str) else json.dumps(one) for key, one in there.items()}
+
+
+def _is_nothing(value: Any) -> bool:
+    """True for null, and for NaN, which pandas writes in its place."""
+    return value is None or value != value
 
 
 @dataclass(frozen=True, slots=True)
