@@ -33,6 +33,7 @@ from bertdata.text.settings import LEFT_OUT, SegmentCounts, SegmentSettings
 
 EXAMPLE = """\
   bertdata segment extracted --output results
+  bertdata segment notes.txt --output parts
   bertdata segment extracted --output shards --recipe nvidia --training-shards 256 --test-shards 256
   bertdata segment books --input-kind text --output results --eval-articles 100
   bertdata segment extracted --books books --output shards --recipe nvidia --prefix books_wiki_en_corpus
@@ -48,8 +49,8 @@ sentences, and gathers them: mlperf into part-00000-of-00500 ..., eval.txt and e
 any number of workers. Run again after a crash, it makes only what is missing. With --input-kind text each
 file is one document, a book for instance; --books gives such files beside articles. With a setting of
 records, --sentences none for instance, articles and such files are records like those below.
-Of JSON lines, CSV, Parquet, Arrow and plain text with blank lines between documents (--input-kind blocks),
-compressed or not, each record is a document. Their parts, part-00000.txt ..., are cut by bytes of text:
+Of JSON, CSV, Parquet, Arrow and plain text with blank lines between documents (*.txt, other names by
+--input-kind blocks), compressed or not, each record is a document. Their parts, part-00000.txt ..., are cut by bytes of text:
 the same text gives the same parts, whatever files it comes from. Of these, documents that share words with
 an evaluation set (--exclude) and exact duplicates (--dedup) are left out, and a share is held out as
 eval-00000.txt ... (--eval-share); removed.jsonl lists them."""
