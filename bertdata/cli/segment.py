@@ -50,10 +50,10 @@ any number of workers. Run again after a crash, it makes only what is missing. W
 file is one document, a book for instance; --books gives such files beside articles. With a setting of
 records, --sentences none for instance, articles and such files are records like those below.
 Of JSON, CSV, Parquet, Arrow and plain text with blank lines between documents (*.txt, other names by
---input-kind blocks), compressed or not, each record is a document. Their parts, part-00000.txt ..., are cut by bytes of text:
-the same text gives the same parts, whatever files it comes from. Of these, documents that share words with
-an evaluation set (--exclude) and exact duplicates (--dedup) are left out, and a share is held out as
-eval-00000.txt ... (--eval-share); removed.jsonl lists them."""
+--input-kind blocks), compressed or not, each record is a document. Their parts, part-00000.txt ..., are cut
+by bytes of text: the same text gives the same parts, whatever files it comes from. Of these, documents that
+share words with an evaluation set (--exclude) and exact duplicates (--dedup) are left out, and a share is
+held out as eval-00000.txt ... (--eval-share); removed.jsonl lists them."""
 
 
 def make_parser() -> Parser:
