@@ -60,7 +60,7 @@ def texts_in(value: Any) -> Iterator[str]:
         elif isinstance(one, bytes):
             with suppress(UnicodeDecodeError):
                 yield one.decode()
-        elif isinstance(one, Mapping):
+        elif isinstance(one, dict):
             waiting += reversed(one.values())
         elif isinstance(one, list):
             waiting += reversed(one)

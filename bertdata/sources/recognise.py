@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from bertdata.errors import InputError
 from bertdata.io import storage
-from bertdata.io.file_kind import BOM, HEAD_BYTES, FileKind, find_kind
+from bertdata.io.file_kind import BOM, HEAD_BYTES, find_kind
 from bertdata.io.remedies import unpack_in_place
+from bertdata.io.signatures import FileKind
 from bertdata.sources.arrow_records import FILE_MAGIC, STREAM_MARK
 from bertdata.sources.article_records import FRAME
 from bertdata.sources.json_lines import parse_line

@@ -72,7 +72,7 @@ def open_seekable(path: str) -> Iterator[BinaryIO]:
         with open_unpacked(path) as unpacked:
             while block := unpacked.read(BLOCK_BYTES):
                 spool.write(block)
-        yield cast(BinaryIO, spool.rewind())
+        yield spool.rewind()
     finally:
         spool.close()
 

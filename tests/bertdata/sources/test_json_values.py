@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from bertdata.errors import InputError, SettingsError
 from bertdata.sources import json_values as module
 from bertdata.sources.json_values import json_values
+from tests.support.commands import Program, contents
 from tests.support.memory import peak_bytes
+from tests.support.paths import ROOT
 from tests.support.read_records import faults, read_records, texts
 
 OBJECTS = [{"id": 1, "text": 'One "so", [1].'}, {"id": 2, "text": "Two \\ {2}.\nThree."}]
@@ -144,3 +146,21 @@ def test_several_fields_are_asked_about(tmp_path: Path) -> None:
         SettingsError, match="several fields of texts: title, text; name one: --text-field text"
     ):
         texts(path)
+
+
+def test_a_list_makes_the_parts_of_json_lines_in_create_and_segment(
+    bertdata: Program, tmp_path: Path
+) -> None:
+    write(tmp_path / "a.json", json.dumps(OBJECTS, indent=1))
+    write(tmp_path / "b.jsonl", "\n".join(map(json.dumps, OBJECTS)))
+    made = []
+    for name in ("a.json", "b.jsonl"):
+        flags = ("--text-field", "text", "--sentences", "lines", "--workers", 1)
+        outcome = bertdata("segment", tmp_path / name, "--output", tmp_path / f"{name}.parts", *flags)
+        assert outcome.status == 0, outcome.err
+        vocabulary = ("--vocab", ROOT / "golden" / "vocab.txt", "--recipe", "google")
+        outcome = bertdata("create", tmp_path / name, "--output", tmp_path / name[0], *vocabulary, *flags)
+        assert outcome.status == 0, outcome.err
+        (shard,) = (tmp_path / name[0]).glob("*.tfrecord")
+        made.append((contents(tmp_path / f"{name}.parts")["part-00000.txt"], shard.read_bytes()))
+    assert made[0] == made[1]
