@@ -68,8 +68,8 @@ INPUT_KINDS = """\
 parts (default): text with one sentence a line; articles: extracted files, or directories of them, as
 bertdata extract writes them; text: plain-text files, or directories of them (*.txt), each file one
 document; dump: one Wikipedia dump, whose ranges all workers extract, as bertdata
-extract does; files of records, also .gz .zst .bz2 .xz, local or in buckets: jsonl, csv, tsv, parquet, arrow,
-blocks (plain text, blank lines between documents)"""
+extract does; files of records, also .gz .zst .bz2 .xz, local or in buckets: jsonl, json, csv, tsv, parquet,
+arrow, blocks (plain text, blank lines between documents)"""
 
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 

@@ -18,6 +18,8 @@ _EXAMPLES = {
     "text_field": "text",
     "id_field": "id",
     "language_field": "language",
+    "quoting": "none",
+    "separator": ";",
     "exclude": ["evaluation.jsonl"],
     "dedup": "exact",
     "eval_share": "1%",

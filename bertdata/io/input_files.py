@@ -48,12 +48,20 @@ def find_input_files(
         listing = list_inputs(path)
         names, others = choose(path, listing.names)
         if not names:
-            raise MissingInputError(f"{path}: {missing}")
+            raise MissingInputError(f"{path}: {missing}{_held_instead(listing.names)}")
         files += [storage.join(path, name) for name in names]
         notes += left_out_lines(path, {**listing.left_out, **others})
     files.sort()
     refuse_repeated(files, twice)
     return InputFiles(files=files, notes=tuple(notes))
+
+
+def _held_instead(names: Sequence[str]) -> str:
+    """Return words on what a directory without fitting files holds, and how to have it read."""
+    if not names:
+        return "; it is empty"
+    others = "" if len(names) == 1 else f" and {len(names) - 1} others"
+    return f"; it holds {names[0]}{others}: name such files by a pattern and their kind by --input-kind"
 
 
 def choose_named(names: Sequence[str], is_wanted: Callable[[str], bool]) -> Chosen:

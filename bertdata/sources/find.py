@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
 from bertdata.io.input_files import Chosen, InputFiles, choose_named, find_input_files
 from bertdata.io.manifest_file import MANIFEST_NAME
-from bertdata.sources.kinds import BLOCKS, SOURCE_KINDS, TEXT, SourceKind, check_kind, recognise
+from bertdata.sources.fields import TextFields
+from bertdata.sources.kinds import BLOCKS, SOURCE_KINDS, SourceKind, plain_name
+from bertdata.sources.recognise import check_kind, kind_of, read_beginning, unknown_kind
 from bertdata.sources.saved_datasets import INFO, NOT_LISTED, SPLITS, STATE, refuse_unlisted, take_data_files
 from bertdata.sources.settings import RecordSettings
 
@@ -19,27 +22,51 @@ _OF_DATASETS = (STATE, INFO, SPLITS, MANIFEST_NAME)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sources:
-    """The files of sources, by path, and the kind of each. notes: on files that are left out."""
+    """The files of sources, by path, the kind of each, and how many of them are empty.
+
+    notes: on files that are left out.
+    """
 
     files: list[str]
     kinds: list[str]
+    empty: int = 0
     notes: tuple[str, ...] = ()
 
 
-def find_sources(patterns: Sequence[str], kind: str | None) -> Sources:
-    """Find the files that patterns and directories name, and the kind of each.
+def find_sources(patterns: Sequence[str], kind: str | None, *, as_is: bool = False) -> Sources:
+    """The files that patterns and directories name, and their kinds.
 
-    kind None: each file's bytes tell. InputError for one whose kind is not known. Other errors as from
+    kind None: each file's bytes tell. An empty file among others holds no record. InputError for a file whose
+    kind is not known, or is plainly another; as_is: plain text may be anything. Other errors as from
     find_files.
     """
     found = find_files(patterns, kind)
-    if kind is None:
-        kinds = [_recognised(path) for path in found.files]
-    else:
-        for path in found.files:
-            check_kind(path, kind)
-        kinds = [kind] * len(found.files)
-    return Sources(files=found.files, kinds=kinds, notes=found.notes)
+    files = found.files
+    looks = storage.each(files, partial(_look_at, kind=kind, as_is=as_is))
+    empty = sum(one is None for one in looks)
+    if kind is not None:
+        return Sources(files=files, kinds=[kind] * len(files), empty=empty, notes=found.notes)
+    if empty == len(files):
+        others = "" if empty == 1 else f", and so are {empty - 1} others"
+        raise InputError(
+            f"{files[0]}: is empty{others}: no bytes tell its kind; name it: --input-kind jsonl, or another"
+        )
+    kinds = [one or _kind_of_empty(path) for path, one in zip(files, looks, strict=True)]
+    return Sources(files=files, kinds=kinds, empty=empty, notes=found.notes)
+
+
+def _look_at(path: str, *, kind: str | None, as_is: bool) -> str | None:
+    """The kind of a file, checked where it is given. None for an empty file."""
+    begin = read_beginning(path)
+    if begin.is_empty:
+        return None
+    if kind is not None:
+        check_kind(begin, kind, as_is=as_is)
+        return kind
+    known = kind_of(begin)
+    if known is None:
+        raise unknown_kind(begin)
+    return known
 
 
 def find_files(patterns: Sequence[str], kind: str | None) -> InputFiles:
@@ -75,14 +102,14 @@ def _is_data(name: str, kinds: Sequence[SourceKind]) -> bool:
     return storage.base_name(name) not in _OF_DATASETS and any(kind.has(name) for kind in kinds)
 
 
-def _recognised(path: str) -> str:
-    kind = recognise(path)
-    if kind is None:
-        raise InputError(
-            f"{path}: its bytes do not tell its kind; name it: --input-kind {BLOCKS} (plain text, blank "
-            f"lines between documents), {TEXT} (a file a document), or another"
-        )
-    return kind
+def _kind_of_empty(path: str) -> str:
+    """The kind of an empty file among others, by its name. InputError where such a file is never empty."""
+    name = plain_name(path)
+    if name.endswith((".parquet", ".arrow")):
+        raise InputError(f"{path}: is empty, expected {name.rpartition('.')[2]}; fetch or make it again")
+    if name.endswith((".csv", ".tsv")):
+        return name[-3:]
+    return BLOCKS if name.endswith(".txt") else "jsonl"
 
 
 def with_text_field(settings: RecordSettings, files: Sequence[str], kinds: Sequence[str]) -> RecordSettings:
@@ -93,14 +120,17 @@ def with_text_field(settings: RecordSettings, files: Sequence[str], kinds: Seque
     """
     for path, kind in zip(files, kinds, strict=True):
         columns = SOURCE_KINDS[kind].columns
-        if columns is None:
+        if columns is None or read_beginning(path).is_empty:
             continue
-        found = columns(path)
-        if settings.text_field is not None:
-            _check_field(settings.text_field, found, path)
+        found = columns(path, settings)
+        if found is None:  # its records are texts alone
             return settings
-        taken = (settings.id_field, settings.language_field)
-        return replace(settings, text_field=_only([name for name in found if name not in taken], path))
+        if settings.text_field is not None:
+            _check_field(settings.text_field, [*found.texts, *found.paragraphs, *found.inner], path)
+            return settings
+        return replace(settings, text_field=_only_field(found, settings, path))
+    if any(SOURCE_KINDS[kind].columns for kind in kinds):
+        return settings
     for name in ("text_field", "id_field", "language_field"):
         if getattr(settings, name) is not None:
             raise SettingsError(
@@ -116,7 +146,16 @@ def _check_field(name: str, found: Sequence[str], path: str) -> None:
         )
 
 
-def _only(names: Sequence[str], path: str) -> str:
+def _only_field(found: TextFields, settings: RecordSettings, path: str) -> str:
+    """The only field of strings, or of lists of strings where there are none."""
+    taken = (settings.id_field, settings.language_field)
+    names = [name for name in found.texts if name not in taken]
+    names = names or [name for name in found.paragraphs if name not in taken]
+    if not names and found.inner:
+        raise SettingsError(
+            f"{path}: has fields of texts within others alone: {', '.join(found.inner)}; name one: "
+            f"--text-field {found.inner[0]}"
+        )
     if not names:
         raise InputError(f"{path}: has no field of texts")
     if len(names) > 1:

@@ -10,7 +10,7 @@ from bertdata.config.settings import typed_values
 from bertdata.io import storage
 from bertdata.io.outputs import refuse_inputs
 from bertdata.steps.progress import OnProgress, StepProgress, silent, telling_first
-from bertdata.steps.record_source import STAGE, part_settings, reads_records, run_records
+from bertdata.steps.record_source import STAGE, part_settings, reads_records, run_records, text_kind
 from bertdata.steps.values import (
     AnyPath,
     AnyPaths,
@@ -24,7 +24,7 @@ from bertdata.text import segment as text
 from bertdata.text.abbreviations import read_abbreviations
 from bertdata.text.directory import TextDirectory
 from bertdata.text.escaped_articles import escape_warnings
-from bertdata.text.input_kinds import ARTICLES, check_beginnings
+from bertdata.text.input_kinds import check_beginnings
 from bertdata.text.load_splitter import find_tables_of, load_splitter_of
 from bertdata.text.plan import plan_text
 from bertdata.text.run_warnings import count_warnings
@@ -56,6 +56,10 @@ def segment(
     language_field: str | None = None,
     max_record_bytes: int | None = None,
     skip_bad_records: bool | None = None,
+    quoting: str | None = None,
+    separator: str | None = None,
+    no_heading: bool | None = None,
+    as_is: bool | None = None,
     exclude: AnyPaths | None = None,
     exclude_ngram: int | None = None,
     dedup: str | None = None,
@@ -69,12 +73,13 @@ def segment(
     """Write the parts of the files into ``output``, as ``bertdata segment`` does.
 
     sources: extracted files, or directories of them; with input_kind "text", plain-text files, one
-    document each, or directories of them; with any other kind, files of records (blocks, jsonl, csv, tsv,
-    parquet, arrow), compressed or not. None: bytes tell. books: text files beside the sources, read before
-    them. A setting that is None is that of config, a TOML file (docs/commands.md), else has its default:
-    SegmentSettings, and of records PartSettings, RecordSettings and SelectionSettings, say which and what
-    each means; abbreviations, exclude: the paths of their files. punkt_tables: directory or URL of NLTK's
-    punkt_tab tables of the language. What an earlier run finished is kept.
+    document each, or directories of them; with any other kind, files of records (blocks, jsonl, json, csv,
+    tsv, parquet, arrow), compressed or not. None: bytes tell, and .txt is plain text. books: text files
+    beside the sources, read before them. A setting that is None is that of config, a TOML file
+    (docs/commands.md), else has its default: SegmentSettings, and of records PartSettings, RecordSettings
+    and SelectionSettings, say which and what each means; abbreviations, exclude: the paths of their files.
+    punkt_tables: directory or URL of NLTK's punkt_tab tables of the language. What an earlier run finished
+    is kept.
     """
     processes = workers_of(workers)
     check_engine(engine)
@@ -97,6 +102,10 @@ def segment(
         "language_field": language_field,
         "max_record_bytes": max_record_bytes,
         "skip_bad_records": skip_bad_records,
+        "quoting": quoting,
+        "separator": separator,
+        "no_heading": no_heading,
+        "as_is": as_is,
         "exclude": None if exclude is None else paths_of(exclude),
         "exclude_ngram": exclude_ngram,
         "dedup": dedup,
@@ -143,7 +152,7 @@ def _segment(
             progress=tell,
         )
     settings = settings_of(given)
-    inputs = find_text(paths, output, ARTICLES if kind is None else kind, books, settings.language, tables)
+    inputs = find_text(paths, output, kind or text_kind(paths), books, settings.language, tables)
     files, kinds = inputs.files, inputs.kinds
     tell = telling_first(tuple(escape_warnings(files, kinds, settings.escaped_articles)), tell)
     sizes = storage.each(files, storage.size)
@@ -210,11 +219,12 @@ def preview_segment(
     settings: SegmentSettings,
     punkt_tables: str | None,
     *,
-    input_kind: str = ARTICLES,
+    input_kind: str | None = None,
     books: Sequence[str] = (),
 ) -> list[str]:
     """The lines on what would be read and written. Errors as from segment."""
-    inputs = find_text(sources, output, input_kind, list(books), settings.language, punkt_tables)
+    kind = input_kind or text_kind(sources)
+    inputs = find_text(sources, output, kind, list(books), settings.language, punkt_tables)
     plan = plan_text(inputs.files, settings, inputs.kinds)
     TextDirectory(output, plan).commit.refuse_others()
     check_beginnings(inputs.files, inputs.kinds)

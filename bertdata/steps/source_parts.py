@@ -7,19 +7,20 @@ from typing import Any
 from bertdata._native import Engine
 from bertdata.errors import BertDataError, DatasetError, SettingsError
 from bertdata.io import storage
-from bertdata.io.file_kind import find_kind
+from bertdata.io.file_kind import HEAD_BYTES, find_kind
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.io.outputs import refuse_inputs
 from bertdata.io.patterns import expand
 from bertdata.sources.find import find_files
-from bertdata.sources.kinds import ARTICLES, CHOSEN_KINDS, HEAD_BYTES, recognise
+from bertdata.sources.kinds import ARTICLES, CHOSEN_KINDS
+from bertdata.sources.recognise import recognise
 from bertdata.steps.progress import OnProgress
 from bertdata.steps.record_source import check_record_settings, part_settings, preview_records, run_records
 from bertdata.steps.segment import settings_with
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.record_plan import RecordPlan, plan_records
 
-_BY_BYTES = ("jsonl", "parquet", "arrow")
+_BY_BYTES = ("jsonl", "json", "parquet", "arrow")
 
 
 def holds_records(paths: Sequence[str], given: Mapping[str, Any], skip_bad_inputs: bool) -> bool:

@@ -20,13 +20,14 @@ from bertdata.text.training_text import refuse_held_out, refuse_lists, with_trai
 class RecordPlan:
     """The plan of parts of records: their files, names of these for the manifest, and their kinds.
 
-    notes: on files that are left out.
+    empty: files that hold nothing. notes: on files that are left out.
     """
 
     settings: PartSettings
     files: Sequence[str]
     inputs: list[str]
     kinds: list[str]
+    empty: int = 0
     articles: bytes | None = None
     notes: tuple[str, ...] = ()
 
@@ -48,7 +49,7 @@ def plan_records(sources: Sequence[str], kind: str | None, settings: PartSetting
     training, and for a file beside a compressed one of the same name.
     """
     text = with_training_text(expand(sources))
-    found = find_sources(text.paths, kind)
+    found = find_sources(text.paths, kind, as_is=settings.records.as_is)
     refuse_lists(found.files)
     refuse_held_out(found.files)
     named = zip(found.files, found.kinds, strict=True)
@@ -59,6 +60,7 @@ def plan_records(sources: Sequence[str], kind: str | None, settings: PartSetting
         files=found.files,
         inputs=relative_names(found.files),
         kinds=kinds,
+        empty=found.empty,
         notes=(*text.notes, *found.notes),
     )
 
