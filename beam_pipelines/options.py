@@ -29,6 +29,7 @@ from bertdata.cli.common.text_flags import (
 )
 from bertdata.config.recipes import Recipe
 from bertdata.errors import SettingsError
+from bertdata.io.name_lists import split_names
 from bertdata.sources.kinds import RECORD_KINDS
 from bertdata.steps.extract import one_dump
 from bertdata.steps.record_source import (
@@ -138,7 +139,7 @@ def parse_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     flags, beam_arguments = make_parser(arguments).parse_known_args(arguments)
     flags.dry_run, beam_arguments = _take_dry_run(flags.dry_run, beam_arguments)
     flags.text_of_file = {}
-    flags.input = [pattern for patterns in flags.input for pattern in patterns.split(",") if pattern]
+    flags.input = [pattern for patterns in flags.input for pattern in split_names(patterns, ",") if pattern]
     _refuse_flags_of_other_kinds(flags)
     if flags.skip_bad_inputs and flags.input_kind != "parts":
         raise SettingsError(
@@ -182,6 +183,7 @@ def _refuse_flags_of_other_kinds(flags: argparse.Namespace) -> None:
         (*ARTICLE_FLAGS, *ARTICLE_SETTINGS): _OF_ARTICLES,
         (*TEXT_FLAGS, *SHARED_SETTINGS): (*_OF_ARTICLES, *RECORD_KINDS),
         RECORD_SETTINGS: (*RECORD_KINDS, "text", "articles"),
+        ("escaped_articles",): ("articles",),
     }
     for names, kinds in of_kinds.items():
         wrong = [name for name in names if name in given]
@@ -219,6 +221,8 @@ def configured(flags: argparse.Namespace) -> Iterator[GivenSettings]:
         settings_with(flags.config, {**_text_flags(flags), **recipe}) as text,
     ):
         check_shuffle(given.shuffle or "none", given.num_shards)
+        if flags.input_kind == "dump" and "escaped_articles" in text:
+            raise SettingsError("escaped_articles goes with --input-kind articles, not with dump")
         flags.num_shards, flags.text_of_file = given.num_shards, text
         yield given
 

@@ -4,12 +4,13 @@ import argparse
 from dataclasses import replace
 
 from bertdata.cli.common.example_flags import add_objective, load_objective
-from bertdata.cli.common.parser import Parser, add_workers, positive
+from bertdata.cli.common.parser import Parser, add_overwrite, add_workers, positive
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.dataset.discover import find_shard
 from bertdata.dataset.manifest import summary
 from bertdata.errors import UsageError
 from bertdata.io import storage
+from bertdata.io.outputs import CONTAINERS, check_output
 from bertdata.io.terminal import say
 from bertdata.shards.containers import (
     ARROW,
@@ -114,6 +115,7 @@ def make_parser() -> Parser:
         "(default: vocab.txt beside SRC)",
     )
     add_objective(parser)
+    add_overwrite(parser)
     return parser
 
 
@@ -174,6 +176,8 @@ def _convert_dataset(args: argparse.Namespace) -> int:
 
 def _convert_shard(args: argparse.Namespace, format: str) -> int:
     load_objective(args.objective)
+    form = CONTAINERS["hdf5" if format == NVIDIA_MLPERF else format]
+    check_output(args.target, [args.source, args.vocab], form, overwrite=args.overwrite)
     _, shard = find_shard(args.source, args.objective)
     with (
         open_reader(

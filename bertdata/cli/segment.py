@@ -21,6 +21,7 @@ from bertdata.cli.common.text_flags import (
     given_segment_settings,
 )
 from bertdata.io.freed_memory import keep_less_freed_memory
+from bertdata.io.outputs import refuse_inputs
 from bertdata.io.terminal import NOTHING_WRITTEN, say
 from bertdata.steps.record_source import part_settings, preview_records, reads_records
 from bertdata.steps.segment import preview_segment, segment, settings_of, settings_with
@@ -103,7 +104,10 @@ def _run(args: argparse.Namespace, given: dict[str, Any]) -> int:
 
 
 def _preview(args: argparse.Namespace, given: dict[str, Any]) -> list[str]:
-    """The lines of a dry run."""
+    """Return the lines of a dry run."""
+    refuse_inputs(
+        args.output, [*args.sources, *args.books, *given.get("exclude", ()), given.get("abbreviations")]
+    )
     if reads_records(args.sources, args.input_kind, given, args.books):
         settings = part_settings(given)
         return preview_records(args.sources, args.output, args.input_kind, settings, args.punkt_tables)

@@ -1,64 +1,78 @@
 """The files of a run's sources, their kinds, and the field of text."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import pairwise
+from dataclasses import dataclass, replace
 
-from bertdata.errors import InputError, MissingInputError, SettingsError
+from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
+from bertdata.io.input_files import Chosen, InputFiles, choose_named, find_input_files
+from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.sources.kinds import BLOCKS, SOURCE_KINDS, TEXT, SourceKind, check_kind, recognise
+from bertdata.sources.saved_datasets import INFO, NOT_LISTED, SPLITS, STATE, refuse_unlisted, take_data_files
 from bertdata.sources.settings import RecordSettings
 
-_OF_DATASETS = ("state.json", "dataset_info.json", "dataset_dict.json", "manifest.json")
+TWICE = "its records would be written"
+
+_OF_DATASETS = (STATE, INFO, SPLITS, MANIFEST_NAME)
 """JSON beside the data of a directory: as ``save_to_disk`` writes it, and our own."""
 
 
-def find_sources(patterns: Sequence[str], kind: str | None) -> tuple[list[str], list[str]]:
-    """The files that patterns and directories name, by path, and the kind of each.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sources:
+    """The files of sources, by path, and the kind of each. notes: on files that are left out."""
+
+    files: list[str]
+    kinds: list[str]
+    notes: tuple[str, ...] = ()
+
+
+def find_sources(patterns: Sequence[str], kind: str | None) -> Sources:
+    """Find the files that patterns and directories name, and the kind of each.
 
     kind None: each file's bytes tell. InputError for one whose kind is not known. Other errors as from
     find_files.
     """
-    files = find_files(patterns, kind)
+    found = find_files(patterns, kind)
     if kind is None:
-        return files, [_recognised(path) for path in files]
-    for path in files:
-        check_kind(path, kind)
-    return files, [kind] * len(files)
+        kinds = [_recognised(path) for path in found.files]
+    else:
+        for path in found.files:
+            check_kind(path, kind)
+        kinds = [kind] * len(found.files)
+    return Sources(files=found.files, kinds=kinds, notes=found.notes)
 
 
-def find_files(patterns: Sequence[str], kind: str | None) -> list[str]:
-    """The files that patterns and directories name, by path.
+def find_files(patterns: Sequence[str], kind: str | None) -> InputFiles:
+    """Find the files that patterns and directories name.
 
     Of a directory those whose names end as the kind's do, or any kind's, in it and below, hidden ones left
-    out. MissingInputError for a pattern or a directory without files, SettingsError for a file that is named
-    twice.
+    out; of one that ``datasets`` saved the data files that it lists. Errors as from find_input_files, and
+    DatasetError for several splits of a saved dataset.
     """
-    files: list[str] = []
-    for path in storage.expand(list(patterns)):
-        files += _files_below(path, kind) if storage.is_directory(path) else [path]
-    files.sort()
-    for path, following in pairwise(files):
-        if path == following:
-            raise SettingsError(f"{path}: named twice; its records would be written twice")
-    return files
-
-
-def _files_below(directory: str, kind: str | None) -> list[str]:
     kinds = [SOURCE_KINDS[kind]] if kind is not None else list(SOURCE_KINDS.values())
-    names = [name for name in storage.list_files(directory) if _is_data(name, kinds)]
-    if not names:
-        expected = ", ".join(sorted({name for one in kinds for name in one.expected}))
-        raise MissingInputError(
-            f"{directory}: no files of text found, expected {expected}, or compressed ones"
-        )
-    return [storage.join(directory, name) for name in names]
+
+    def choose(directory: str, names: list[str]) -> Chosen:
+        wanted, others = choose_named(names, lambda name: _is_data(name, kinds))
+        for reason in list(others):
+            others[reason] = [name for name in others[reason] if storage.base_name(name) not in _OF_DATASETS]
+            if not others[reason]:
+                del others[reason]
+        if not any(name.endswith(".arrow") for name in wanted):
+            return wanted, others
+        _, unlisted = take_data_files(directory, names)
+        dropped = [name for name in wanted if name in set(unlisted)]
+        found = [name for name in wanted if name not in set(unlisted)]
+        return found, {**others, **({NOT_LISTED: dropped} if dropped else {})}
+
+    expected = ", ".join(sorted({name for one in kinds for name in one.expected}))
+    missing = f"no files of text found, expected {expected}, or compressed ones"
+    found = find_input_files(patterns, choose, missing=missing, twice=TWICE)
+    refuse_unlisted(found.files)
+    return found
 
 
 def _is_data(name: str, kinds: Sequence[SourceKind]) -> bool:
-    parts = name.split("/")
-    hidden = any(part.startswith(".") for part in parts)
-    return not hidden and parts[-1] not in _OF_DATASETS and any(kind.has(name) for kind in kinds)
+    return storage.base_name(name) not in _OF_DATASETS and any(kind.has(name) for kind in kinds)
 
 
 def _recognised(path: str) -> str:

@@ -21,6 +21,7 @@ from bertdata.dataset.sources import Sources, find_sources
 from bertdata.errors import MissingInputError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
+from bertdata.io.outputs import refuse_inputs
 from bertdata.io.process_pool import ProcessPool, run_all_telling
 from bertdata.steps.deal import make_dealt
 from bertdata.steps.progress import OnProgress, StepProgress, silent, telling_first
@@ -322,7 +323,9 @@ def plan_run(
     with with_file(config, flags) as given:
         check_shuffle(given.shuffle or "none", given.num_shards)
         chosen, settings = chosen_settings(given.recipe, phase, given.changes, given.of_phases)
+        refuse_inputs(output, [*parts, given.vocab, given.tokenizer])
         found, all_settings = find_parts(parts), list(settings.values())
+        refuse_inputs(output, found.parts)
         between = None if given.tokenizer is None else find_sources(found.parts).between
         file = given_tokenizer(
             all_settings[0],

@@ -6,8 +6,11 @@ from typing import Any
 
 from bertdata._native import Engine
 from bertdata.config.settings import typed_values
-from bertdata.errors import BertDataError, SettingsError
+from bertdata.errors import BertDataError, DatasetError, SettingsError
 from bertdata.io import storage
+from bertdata.io.listing import list_inputs
+from bertdata.io.outputs import refuse_inputs
+from bertdata.io.patterns import expand
 from bertdata.sources.find import find_files
 from bertdata.sources.kinds import ARTICLES, TEXT, recognise
 from bertdata.sources.settings import RecordSettings
@@ -69,12 +72,14 @@ def _refuse(names: Sequence[str], reason: str) -> None:
 def _begins_with_records(sources: Sequence[str]) -> bool:
     """True where the bytes of the first file tell a kind of records. Errors are left to the one who reads."""
     try:
-        for path in storage.expand(list(sources)):
+        for path in expand(list(sources)):
             if not storage.is_directory(path):
                 return recognise(path) not in (None, ARTICLES)
-            if any(map(is_extracted, storage.list_files(path))):
+            if any(map(is_extracted, list_inputs(path).names)):
                 return False
-            return recognise(find_files([path], None)[0]) is not None
+            return recognise(find_files([path], None).files[0]) is not None
+    except DatasetError:  # a directory that datasets saved, but not one that can be read
+        raise
     except BertDataError:
         pass
     return False
@@ -105,9 +110,10 @@ def run_records(
     progress: OnProgress,
 ) -> SegmentCounts:
     """Write the parts of the sources' records into ``output``."""
-    plan = plan_record_parts(sources, kind, settings, punkt_tables)
+    plan = plan_record_parts(sources, output, kind, settings, punkt_tables)
     progress = telling_first(plan_warnings(plan), progress)
     sizes = storage.each(plan.files, storage.size)
+    progress(StepProgress(stage=STAGE, done=0, total=sum(sizes), warnings=plan.notes))
     counts = segment_records(
         plan,
         output,
@@ -143,9 +149,9 @@ def preview_records(
     sources: Sequence[str], output: str, kind: str | None, settings: PartSettings, punkt_tables: str | None
 ) -> list[str]:
     """The lines on what would be read and written. Errors as from run_records."""
-    plan = plan_record_parts(sources, kind, settings, punkt_tables)
+    plan = plan_record_parts(sources, output, kind, settings, punkt_tables)
     TextDirectory(output, plan).commit.refuse_others()
-    return plan.lines(output)
+    return [*plan.notes, *plan.lines(output)]
 
 
 def plan_warnings(plan: RecordPlan) -> tuple[str, ...]:
@@ -154,8 +160,16 @@ def plan_warnings(plan: RecordPlan) -> tuple[str, ...]:
 
 
 def plan_record_parts(
-    sources: Sequence[str], kind: str | None, settings: PartSettings, punkt_tables: str | None
+    sources: Sequence[str], output: str, kind: str | None, settings: PartSettings, punkt_tables: str | None
 ) -> RecordPlan:
+    """Plan the parts that are to be written into ``output``.
+
+    Errors as from plan_records and refuse_inputs. The Punkt tables are fetched once, before the workers look
+    for them.
+    """
+    refuse_inputs(output, [*sources, *(str(file.path) for file in settings.selection.exclude)])
     if settings.sentences == "punkt":
         find_tables_of(settings.language, punkt_tables)
-    return plan_records(sources, kind, settings)
+    plan = plan_records(sources, kind, settings)
+    refuse_inputs(output, plan.files)  # files behind links of a directory too
+    return plan

@@ -14,6 +14,11 @@ from bertdata.text.record_plan import RecordPlan
 class TrainingText(Protocol):
     """The text of some files."""
 
+    @property
+    def files(self) -> Sequence[str]:
+        """The paths of the files."""
+        ...
+
     def lines(self) -> Iterator[str]:
         """The lines. InputError for what cannot be read."""
         ...
@@ -32,6 +37,10 @@ class TextFiles:
     """Files of text as parts are: blank lines between documents."""
 
     paths: Sequence[str]
+
+    @property
+    def files(self) -> Sequence[str]:
+        return self.paths
 
     def lines(self) -> Iterator[str]:
         for path in self.paths:
@@ -56,6 +65,10 @@ class RecordFiles:
     """Files of records: their texts, each of which is a document."""
 
     plan: RecordPlan
+
+    @property
+    def files(self) -> Sequence[str]:
+        return self.plan.files
 
     def lines(self) -> Iterator[str]:
         for document in read_bodies(self.plan):

@@ -91,8 +91,8 @@ def test_folders_patterns_and_their_errors(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"")
     found = [str(tmp_path / "a/deep/y.jsonl.gz"), str(tmp_path / "b/x.jsonl")]
-    assert find_files([str(tmp_path)], "jsonl") == found
-    assert find_files([f"{tmp_path}/*"], "jsonl") == found
+    assert find_files([str(tmp_path)], "jsonl").files == found
+    assert find_files([f"{tmp_path}/*"], "jsonl").files == found
     with pytest.raises(MissingInputError, match=r"no files of text found, expected \*.parquet"):
         find_files([str(tmp_path)], "parquet")
     with pytest.raises(SettingsError, match="named twice"):
