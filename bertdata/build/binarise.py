@@ -13,6 +13,7 @@ from bertdata.errors import DatasetError, InputError
 from bertdata.examples.columns import Array
 from bertdata.io import storage
 from bertdata.io.file_check import HashingSink, md5_of
+from bertdata.io.file_identity import read_identified
 from bertdata.io.file_kind import refuse_other_kinds, utf8_remedy
 from bertdata.io.manifest_file import MD5SUMS_NAME, md5sum_line
 from bertdata.io.process_pool import ProcessPool
@@ -57,7 +58,7 @@ class EncodedLines:
 
 def encode_lines(task: LinesTask) -> EncodedLines:
     """The task's lines. InputError for a file that is not UTF-8 text."""
-    data = storage.read_bytes(task.path)
+    data = read_identified(task.path)
     refuse_other_kinds(data, task.path)
     try:
         rows = universal_newlines(data).decode().split("\n")

@@ -13,6 +13,7 @@ from bertdata.dataset.manifest import InputEntry, SkippedEntry
 from bertdata.errors import InputError, ShardError
 from bertdata.io import storage
 from bertdata.io.file_check import file_md5
+from bertdata.io.file_identity import FileIdentity, check_all, identify
 from bertdata.records import Documents, Vocabulary
 from bertdata.shards.fairseq import load_numpy
 from bertdata.tokens.fairseq_dictionary import END, fairseq_ids
@@ -33,22 +34,40 @@ class BinarisedPart:
         self.path = path
         self.name = name or storage.base_name(path)
         self._tokenizer = tokenizer
+        self._identities: list[FileIdentity] = []  # of both files, from the first time that they are read
+        self._md5 = ""
 
     def input_md5(self) -> str:
-        """The md5 of the ``.idx`` and the ``.bin``, read one after the other."""
-        digest = hashlib.md5(usedforsecurity=False)
-        for path in (self.path.removesuffix(ENDING) + ".idx", self.path):
-            file_md5(path, also=digest.update)
-        return digest.hexdigest()
+        """The md5 of the ``.idx`` and the ``.bin``, read one after the other, once."""
+        if not self._md5:
+            identities = self._identified()
+            digest = hashlib.md5(usedforsecurity=False)
+            for identity in identities:
+                file_md5(identity.path, also=digest.update)
+            check_all(identities)
+            self._md5 = digest.hexdigest()
+        return self._md5
+
+    def _identified(self) -> list[FileIdentity]:
+        if not self._identities:
+            self._identities = [identify(self.path.removesuffix(ENDING) + ".idx"), identify(self.path)]
+        return self._identities
 
     def load(self, settings: ExampleSettings) -> LoadedDocuments:
-        """The documents. InputError for a damaged part, or ids that the tokeniser does not have."""
+        """The documents. InputError for a damaged part, or ids that the tokeniser does not have.
+
+        ChangedInputError where one of its files was changed since it was read first.
+        """
         vocabulary = vocabulary_of(self._tokenizer)
-        documents = self._documents(vocabulary)
+        identities = self._identified()
+        try:
+            documents = self._documents(vocabulary)
+        finally:
+            check_all(identities)  # a file that was changed meanwhile may look damaged
         check_documents(documents, self.path)
         entry = InputEntry(
             name=self.name,
-            bytes=storage.size(self.path),
+            bytes=identities[1].state.bytes,
             md5=self.input_md5(),
             documents=documents.documents,
             sentences=documents.sentences,

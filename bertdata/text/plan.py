@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from bertdata.errors import InputError, MissingInputError
 from bertdata.io import storage
+from bertdata.io.file_identity import FileIdentity, identify
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.text.input_kinds import ARTICLES, told_kinds
 from bertdata.text.nvidia_sharding import distribute
@@ -26,8 +27,8 @@ class TextPlan:
     """The plan, as far as names and sizes of the extracted files tell.
 
     names: of the parts, or of the training and then the test shards; part_of: for each file the index
-    of its part among them, empty for nvidia, where each article goes its own way. inputs: names of the
-    files for the manifest; kinds: of the files, as in ``input_kinds``; articles: the manifest that lists
+    of its part among them, empty for nvidia, where each article goes its own way. identities: of the files,
+    in which they are read; inputs: their names for the manifest; kinds: of the files, as in ``input_kinds``; articles: the manifest that lists
     those that are articles, None where they have none.
     """
 
@@ -36,6 +37,7 @@ class TextPlan:
     part_of: list[int]
     inputs: list[str]
     kinds: list[str]
+    identities: Sequence[FileIdentity]
     articles: bytes | None
 
     def lines(self, files: Sequence[str], directory: str) -> list[str]:
@@ -60,14 +62,21 @@ def plan_text(files: Sequence[str], settings: SegmentSettings, kinds: Sequence[s
     the manifest of its directory lists.
     """
     kinds = list(kinds) or [ARTICLES] * len(files)
+    identities = storage.each(files, identify)
     inputs, articles = _name_inputs(files, kinds)
     if settings.recipe == "nvidia":
         names, part_of = shard_names(settings), []
     else:
-        part_of = plan_parts(storage.each(files, storage.size), settings.block_size, files)
+        part_of = plan_parts([one.state.bytes for one in identities], settings.block_size, files)
         names = [part_name(number) for number in range(max(part_of) + 1)]
     return TextPlan(
-        settings=settings, names=names, part_of=part_of, inputs=inputs, kinds=kinds, articles=articles
+        settings=settings,
+        names=names,
+        part_of=part_of,
+        inputs=inputs,
+        kinds=kinds,
+        identities=identities,
+        articles=articles,
     )
 
 

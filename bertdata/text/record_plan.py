@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from bertdata.io import storage
+from bertdata.io.file_identity import FileIdentity, identify
 from bertdata.sources.find import find_sources, with_text_field
 from bertdata.sources.kinds import SOURCE_KINDS
 from bertdata.text.input_kinds import told_kinds
@@ -14,12 +15,16 @@ from bertdata.text.plan import relative_names
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordPlan:
-    """The plan of parts of records: their files, names of these for the manifest, and their kinds."""
+    """The plan of parts of records: their files, names of these for the manifest, and their kinds.
+
+    identities: of the files, in which they are read from first to last.
+    """
 
     settings: PartSettings
     files: Sequence[str]
     inputs: list[str]
     kinds: list[str]
+    identities: Sequence[FileIdentity]
     articles: bytes | None = None
 
     def lines(self, directory: str) -> list[str]:
@@ -41,7 +46,11 @@ def plan_records(sources: Sequence[str], kind: str | None, settings: PartSetting
     files, kinds = find_sources(sources, kind)
     records = with_text_field(settings.records, files, kinds)
     return RecordPlan(
-        settings=replace(settings, records=records), files=files, inputs=relative_names(files), kinds=kinds
+        settings=replace(settings, records=records),
+        files=files,
+        inputs=relative_names(files),
+        kinds=kinds,
+        identities=storage.each(files, identify),
     )
 
 

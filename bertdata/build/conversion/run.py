@@ -28,7 +28,7 @@ from bertdata.shards.arrow_fields import arrow_fields
 from bertdata.shards.containers import ARROW, FAIRSEQ, MDS
 from bertdata.shards.fairseq import OBJECTIVE
 from bertdata.tokens.files import file_of_record
-from bertdata.tokens.load import vocabulary_of
+from bertdata.tokens.load import pinned, vocabulary_of
 
 Told = Callable[[int, int, str], None]
 """Called with the examples in finished shards, all examples, and the shard that was just finished."""
@@ -71,7 +71,7 @@ def plan_conversion(
         names=tuple(settings.names(number, shards, layout) for number in range(shards)),
         starts=starts,
         corpus=corpus_entry(inputs, source.skipped),
-        tokenizer=file_of_record(source.settings.tokenizer, source.vocabulary_path()),
+        tokenizer=pinned(file_of_record(source.settings.tokenizer, source.vocabulary_path())),
         has_masks=source.settings.objective.get("masks", True),
         bin_size=settings.bin_size,
         form=form_of(plan.settings) if settings.to == MDS else None,

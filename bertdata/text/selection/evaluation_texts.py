@@ -11,6 +11,7 @@ from typing import Any
 
 from bertdata._native import Engine
 from bertdata.errors import InputError
+from bertdata.io.file_identity import changed, identify
 from bertdata.io.json_text import parse_json_text
 from bertdata.sources.json_lines import parse_line
 from bertdata.sources.kinds import BLOCKS, SOURCE_KINDS, read_head, recognise
@@ -29,7 +30,10 @@ def load_ngrams(files: tuple[EvaluationFile, ...], words: int, engine: Engine | 
     """The n-grams of all texts of the files, loaded once in each process. A source is a file's number."""
     ngrams = Ngrams(words, engine=engine)
     for source, file in enumerate(files):
+        identity = identify(file.path)
         longest = max((ngrams.add(text, source) for text in evaluation_texts(file.path)), default=0)
+        if identity.hashed().md5 != file.md5:
+            raise changed(file.path, f"its md5 was {file.md5} when the run began")
         if longest < words:
             raise InputError(
                 f"{file.path}: its longest text has {longest} words, expected {words} or more, those of an "

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bertdata.errors import InputError
-from bertdata.io import storage
+from bertdata.io.file_identity import read_identified
 from bertdata.io.file_kind import refuse_other_kinds, utf8_remedy
 from bertdata.text.record_bodies import read_bodies
 from bertdata.text.record_plan import RecordPlan
@@ -74,7 +74,7 @@ def _no_words(paths: Sequence[str]) -> InputError:
 
 
 def _read_text(path: str) -> str:
-    data = storage.read_bytes(path)
+    data = read_identified(path)
     refuse_other_kinds(data, path)
     try:
         return data.decode()
