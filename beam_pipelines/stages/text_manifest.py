@@ -16,7 +16,10 @@ Entry = tuple[int, TextInput] | FileEntry
 
 
 def input_entry(stage: TextStage, number: int, text: MlperfText | NvidiaText) -> beam.pvalue.TaggedOutput:
-    """The entry of a file in the text manifest. ChangedInputError where it was changed since the run was planned."""
+    """The entry of a file in the text manifest.
+
+    ChangedInputError where it was changed since the run was planned.
+    """
     plan = stage.plan
     plan.identities[number]._replace(md5=text.md5).check()
     entry = text_input(plan.inputs[number], text.md5, text.counts, plan.kinds[number])

@@ -22,8 +22,8 @@ class FileState(NamedTuple):
     """Size and times of a file.
 
     written: when its bytes last changed; of a remote file all marks of its contents. touched: when its bytes,
-    its name or its rights last changed. No program can set that, so it also tells a file that took the place of
-    another one of equal size and time. Empty for a remote file.
+    its name or its rights last changed. No program can set that, so it also tells a file that took the place
+    of another one of equal size and time. Empty for a remote file.
     """
 
     bytes: int
@@ -59,7 +59,7 @@ class FileIdentity(NamedTuple):
         raise changed(self.path, "it was written anew")
 
     def hashed(self) -> "FileIdentity":
-        """The identity with the md5 of the file's bytes. ChangedInputError where the file was changed since."""
+        """The identity with the md5 of the bytes. ChangedInputError where the file was changed since."""
         found = self._replace(md5=file_md5(self.path))
         found.check()
         return found
@@ -82,7 +82,10 @@ def check_all(identities: Iterable[FileIdentity]) -> None:
 
 
 def read_identified(path: str) -> bytes:
-    """Read a whole file. ChangedInputError where it was changed meanwhile, so that it may be half of two files."""
+    """Read a whole file.
+
+    ChangedInputError where it was changed meanwhile: what was read may be half of two files.
+    """
     identity = identify(path)
     data = storage.read_bytes(path)
     identity._replace(md5=md5_of(data)).check()
@@ -107,5 +110,6 @@ def _md5_in_state(path: str, state: FileState) -> str:
 def changed(path: str, what: str) -> ChangedInputError:
     """The error of a file that was changed. what: the change in words."""
     return ChangedInputError(
-        f"{path}: was changed while it was being read: {what}; run the command again when nothing else writes to it"
+        f"{path}: was changed while it was being read: {what}; run the command again when nothing else writes "
+        "to it"
     )

@@ -26,10 +26,10 @@ NumberedFile = tuple[int, str, str]
 class TextPlan:
     """The plan, as far as names and sizes of the extracted files tell.
 
-    names: of the parts, or of the training and then the test shards; part_of: for each file the index
-    of its part among them, empty for nvidia, where each article goes its own way. identities: of the files,
-    in which they are read; inputs: their names for the manifest; kinds: of the files, as in ``input_kinds``; articles: the manifest that lists
-    those that are articles, None where they have none.
+    names: of the parts, or of the training and then the test shards; part_of: for each file the index of its
+    part among them, empty for nvidia, where each article goes its own way. identities: of the files, in which
+    they are read; inputs: their names for the manifest; kinds: of the files, as in ``input_kinds``; articles:
+    the manifest that lists those that are articles, None where they have none.
     """
 
     settings: SegmentSettings

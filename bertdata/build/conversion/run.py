@@ -13,7 +13,7 @@ from bertdata.build.conversion.mds import mds_starts, refuse_source
 from bertdata.build.conversion.permute import PermutedShardTask, gather, sort_examples, sort_tasks
 from bertdata.build.conversion.settings import ConversionSettings
 from bertdata.build.conversion.shard import kept_shard
-from bertdata.build.packs.source import CountTask, PackSource, count_shard, open_source
+from bertdata.build.packs.source import CountTask, PackSource, count_shard, open_source, with_md5s
 from bertdata.build.sorting.scratch import forget_scratch, scratch_folder
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, corpus_entry
 from bertdata.dataset.mds_index import form_of
@@ -87,6 +87,7 @@ def _inputs(source: PackSource, to: str, pool: ProcessPool) -> tuple[PackSource,
         return source, source.inputs
     tasks = [CountTask(source=source.of_shards(at, at + 1)) for at in range(len(source.opened.shards))]
     counts = [found for _, found in pool.in_order(count_shard, tasks)]
+    source = with_md5s(source, counts)
     entries = tuple(found.entry for found in counts if found.entry is not None)
     has_masks = any(found.masks is not None and found.masks.any() for found in counts)
     if has_masks or to not in (ARROW, FAIRSEQ) or not has_group(_kind(source), MASKS):

@@ -8,9 +8,9 @@ import fsspec
 import pytest
 
 from bertdata.errors import ChangedInputError
-from bertdata.io.file_identity import FileIdentity, identify, read_identified
-from bertdata.io.file_check import file_md5, md5_of
 from bertdata.io import storage
+from bertdata.io.file_check import file_md5, md5_of
+from bertdata.io.file_identity import FileIdentity, identify, read_identified
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import bertdata
-from bertdata.errors import ChangedInputError
+from bertdata.dataset import reader
+from bertdata.errors import ChangedInputError, ShardError
 from bertdata.sources import line_pieces, piece
 from bertdata.steps.extract import STAGES
 from bertdata.steps.progress import StepProgress
@@ -189,3 +190,34 @@ def test_a_dump_replaced_while_it_is_extracted_ends_the_run(tmp_path: Path, temp
     with pytest.raises(ChangedInputError, match=r"xxwiki-20240101-pages\.xml"):
         bertdata.extract(source, out, templates=templates, workers=1, progress=tell)
     assert not (out / "manifest.json").exists()
+
+
+@pytest.mark.parametrize("unverified", [False, True])
+def test_a_shard_replaced_after_it_was_counted_is_not_packed(
+    parts: list[Path], small_vocabulary_file: Path, tmp_path: Path, unverified: bool
+) -> None:
+    for seed in (1, 2):
+        bertdata.create(parts, tmp_path / str(seed), vocab=small_vocabulary_file, random_seed=seed, workers=1)
+    if unverified:
+        for name in ("manifest.json", "MD5SUMS"):
+            (tmp_path / "1" / name).unlink()
+    shard, out = tmp_path / "1/p1.txt.tfrecord", tmp_path / "packed"
+    other = (tmp_path / "2/p1.txt.tfrecord").read_bytes()
+    assert shard.read_bytes() != other
+    tell = once(lambda: replace(shard, other), lambda step: step.done == step.total)
+    given = {"unverified": True, "vocab": small_vocabulary_file} if unverified else {}
+    with pytest.raises(ShardError, match=r"p1\.txt\.tfrecord: found md5 .*changed"):
+        bertdata.pack(tmp_path / "1", out, workers=1, progress=tell, **given)
+    assert not (out / "manifest.json").exists()
+
+
+def test_a_shard_written_to_while_it_is_read_is_refused(
+    parts: list[Path], small_vocabulary_file: Path, tmp_path: Path
+) -> None:
+    bertdata.create(parts, tmp_path / "out", vocab=small_vocabulary_file, workers=1)
+    data = reader.open_dataset(str(tmp_path / "out"))
+    with pytest.raises(ShardError, match="was changed while it was being read"):
+        with data.open_shard(data.shards[0]) as opened:
+            list(opened.batches(4))
+            with open(data.shards[0].path, "ab") as file:
+                file.write(b"more")
