@@ -216,8 +216,8 @@ def test_a_shard_written_to_while_it_is_read_is_refused(
 ) -> None:
     bertdata.create(parts, tmp_path / "out", vocab=small_vocabulary_file, workers=1)
     data = reader.open_dataset(str(tmp_path / "out"))
-    with pytest.raises(ShardError, match="was changed while it was being read"):
-        with data.open_shard(data.shards[0]) as opened:
-            list(opened.batches(4))
-            with open(data.shards[0].path, "ab") as file:
-                file.write(b"more")
+    changed = pytest.raises(ShardError, match="was changed while it was being read")
+    with changed, data.open_shard(data.shards[0]) as opened:
+        list(opened.batches(4))
+        with open(data.shards[0].path, "ab") as file:
+            file.write(b"more")
