@@ -1,4 +1,4 @@
-"""Text as fairseq's binarised lines: ``train.bin``, ``train.idx``, ``dict.txt``, in a directory with a manifest.
+"""Text as fairseq's binarised lines: ``train.bin``, ``train.idx``, ``dict.txt`` and a manifest.
 
 A line of the text is its ids and ``</s>``, a blank line ``</s>`` alone, the lines of all files one after the
 other. The directory is made by the commit protocol. Needs NumPy when it is imported.

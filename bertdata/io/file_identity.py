@@ -110,6 +110,6 @@ def _md5_in_state(path: str, state: FileState) -> str:
 def changed(path: str, what: str) -> ChangedInputError:
     """The error of a file that was changed. what: the change in words."""
     return ChangedInputError(
-        f"{path}: was changed while it was being read: {what}; run the command again when nothing else writes "
-        "to it"
+        f"{path}: was changed while it was being read: {what}; run the command again when nothing else "
+        "writes to it"
     )

@@ -1,4 +1,4 @@
-"""A directory of binarised lines is made by the protocol of all directories: one run, taken up after a kill."""
+"""A directory of binarised lines is made by the protocol of all directories: one run, run again if killed."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ from tests.support.lock_holder import holder
 
 pytest.importorskip("numpy")
 
-DICTIONARY = "".join(f"{word} 1\n" for word in ["the", "lamp", "was", "lit", "keeper", "slept", "gulls", "cried"])
+DICTIONARY = "the 1\nlamp 1\nwas 1\nlit 1\nkeeper 1\nslept 1\ngulls 1\ncried 1\n"
 
 KILLED = """
 import os, signal, sys

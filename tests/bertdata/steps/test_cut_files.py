@@ -53,6 +53,6 @@ def test_a_file_cut_while_it_is_read_is_an_error(write, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", READ_AND_CUT, str(path)], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        f"{path}: was changed while it was being read: it had {before} bytes and now has 100; run the command "
-        "again when nothing else writes to it\n"
+        f"{path}: was changed while it was being read: it had {before} bytes and now has 100; run the "
+        "command again when nothing else writes to it\n"
     )
