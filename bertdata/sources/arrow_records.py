@@ -7,7 +7,13 @@ from typing import Any, BinaryIO
 from bertdata.errors import InputError
 from bertdata.sources.piece import PIECE_BYTES, Found, RowsPiece, numbered
 from bertdata.sources.settings import RecordSettings
-from bertdata.sources.table_records import batch_records, pyarrow_of, text_columns, wanted_columns
+from bertdata.sources.table_records import (
+    batch_records,
+    fitting_batches,
+    pyarrow_of,
+    text_columns,
+    wanted_columns,
+)
 from bertdata.sources.unpacking import open_unpacked
 
 FILE_MAGIC = b"ARROW1\0\0"
@@ -32,12 +38,13 @@ def arrow_pieces(path: str, settings: RecordSettings) -> Iterator[RowsPiece]:
         held = 0
         for batch in batches:
             for start in range(0, batch.num_rows, _SLICE_ROWS):
-                records = batch_records(batch.slice(start, _SLICE_ROWS), settings)
-                found += records
-                held += sum(len(getattr(record, "text", "")) for record in records)
-                if held >= PIECE_BYTES:
-                    yield RowsPiece(numbered(found), held)
-                    found, held = [], 0
+                for rows in fitting_batches(batch.slice(start, _SLICE_ROWS), settings):
+                    records = batch_records(rows, settings)
+                    found += records
+                    held += sum(len(getattr(record, "text", "")) for record in records)
+                    if held >= PIECE_BYTES:
+                        yield RowsPiece(numbered(found), held)
+                        found, held = [], 0
         yield RowsPiece(numbered(found), held)
 
 

@@ -31,7 +31,7 @@ from bertdata.text.selection.duplicates import DuplicateList
 from bertdata.text.selection.removed import REMOVED, removed_lines
 from bertdata.text.settings import LEFT_OUT, SegmentCounts
 
-_SCHEME = 2
+_SCHEME = 3
 """Of the pieces that files are divided into: notes of another one are of no use."""
 
 _PART, _EVAL = "part", "eval"

@@ -23,8 +23,8 @@ class Interrupts:
 
     The exception may arise anywhere, so two things may hide it. Python prints and forgets an exception in a
     finalizer or a callback: the signal is then handled again a moment later. And code that it cut short may
-    fail with an error of its own (a file closed twice): the block still ends with Interrupt. A SIGINT that the
-    process ignores stays ignored.
+    fail with an error of its own (a file closed twice): the block still ends with Interrupt. A SIGINT that
+    the process ignores stays ignored.
 
     While a module is imported, the signal waits: libraries of compiled code that are cut short while they set
     themselves up (NumPy) end the process with SIGSEGV.

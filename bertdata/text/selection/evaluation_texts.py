@@ -17,12 +17,15 @@ from bertdata.sources.json_lines import parse_line
 from bertdata.sources.kinds import BLOCKS, SOURCE_KINDS, read_head, recognise
 from bertdata.sources.line_pieces import line_blocks
 from bertdata.sources.records import BadRecord
-from bertdata.sources.settings import MOST_RECORD_BYTES, RecordSettings
+from bertdata.sources.settings import RecordSettings
 from bertdata.sources.unpacking import open_unpacked
 from bertdata.text.selection.ngrams import Ngrams
 from bertdata.text.selection.settings import EvaluationFile
 
-_SETTINGS = RecordSettings(max_record_bytes=MOST_RECORD_BYTES)
+MOST_JSON_BYTES = 1 << 27
+"""Bytes of one JSON value, a whole file or a line: its objects take some ten times as much memory."""
+
+_SETTINGS = RecordSettings(max_record_bytes=1 << 25)
 
 
 @lru_cache(maxsize=1)
@@ -58,9 +61,14 @@ def evaluation_texts(path: str) -> Iterator[str]:
 
 def _texts_of_lines(path: str) -> Iterator[str]:
     number = 0
-    for data in line_blocks(path, _SETTINGS.raw_bytes):
+    for data in line_blocks(path, MOST_JSON_BYTES):
         for line in data.removesuffix(b"\n").split(b"\n"):
             number += 1
+            if len(line) > MOST_JSON_BYTES:
+                raise InputError(
+                    f"{path}: record {number}: a line of more than {MOST_JSON_BYTES} bytes; give its texts "
+                    "in lines of their own"
+                )
             try:
                 yield from _texts_in(parse_line(line) if line.strip() else None)
             except ValueError as error:
@@ -69,7 +77,12 @@ def _texts_of_lines(path: str) -> Iterator[str]:
 
 def _texts_of_json(path: str) -> Iterator[str]:
     with open_unpacked(path) as file:
-        data = file.read()
+        data = file.read(MOST_JSON_BYTES + 1)
+    if len(data) > MOST_JSON_BYTES:
+        raise InputError(
+            f"{path}: is one JSON value of more than {MOST_JSON_BYTES} bytes; give its texts as JSON lines, "
+            "an object a line"
+        )
     try:
         value = parse_json_text(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:

@@ -160,9 +160,14 @@ def test_a_signal_waits_for_the_end_of_an_import(
     (tmp_path / "cut_short.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     began = time.monotonic()
-    with pytest.raises(Interrupt) as stopped, Interrupts():
-        import_module("cut_short")
-        time.sleep(60)
+
+    def import_it() -> None:
+        with Interrupts():
+            import_module("cut_short")
+            time.sleep(60)
+
+    with pytest.raises(Interrupt) as stopped:
+        import_it()
     assert sys.modules.pop("cut_short").__dict__["IS_WHOLE"]
     assert stopped.value.exit_status == 128 + number
     assert time.monotonic() - began < 30
