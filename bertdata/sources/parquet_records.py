@@ -131,7 +131,7 @@ def _longest_shared(path: str, table: Any, group: int, settings: RecordSettings)
 
 
 def _dictionary_bytes(path: str, column: Any) -> int:
-    """Bytes of a column's dictionary, uncompressed, by the head of its page; else of the column.
+    """Bytes of a column's dictionary, uncompressed, by the head of its page; else the column's.
 
     The head is a struct of Thrift's compact protocol: field 1, the page's type, field 2, its size; each is the
     byte 0x15 and a number of seven bits a byte, its sign last.
