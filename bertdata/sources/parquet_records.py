@@ -133,7 +133,7 @@ def _longest_shared(path: str, table: Any, group: int, settings: RecordSettings)
 def _dictionary_bytes(path: str, column: Any) -> int:
     """Bytes of a column's dictionary, uncompressed, by its page's head; else the column's.
 
-    The head is a struct of Thrift's compact protocol: field 1, the page's type, field 2, its size. Each is the
+    The head is a struct of Thrift's compact protocol: field 1, the page's type, field 2, its size. Each is a
     byte 0x15 and a number of seven bits a byte, its sign in the lowest bit.
     """
     if _is_packed(path):
