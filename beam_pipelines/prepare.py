@@ -42,6 +42,7 @@ from bertdata.errors import SettingsError, TooFewArticles
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error, say_text
+from bertdata.text.escaped_articles import escape_warnings
 from bertdata.text.fewer_eval_articles import with_remedy
 from bertdata.text.input_kinds import ARTICLES, KINDS, TEXT, check_beginnings, find_inputs
 from bertdata.text.languages import language_notes
@@ -231,10 +232,14 @@ def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> Pipe
         return PipelineInput(parts=given.parts, files=[], kinds=[], stage=None, notes=given.notes)
     kind = ARTICLES if flags.input_kind == "dump" else flags.input_kind
     files, kinds = find_inputs(flags.input, kind, flags.books)
+    for warning in escape_warnings(files, kinds, text.escaped_articles):
+        say_error(f"{PROGRAM}: warning: {warning}")
     stage = plan_text_stage(files, flags.text, text, flags.engine, flags.punkt_tables, kinds)
     if (finished := finished_text(stage, files)) is not None:
-        return PipelineInput(parts=stage.parts, files=files, kinds=kinds, stage=None, counts=finished.counts)
-    return PipelineInput(parts=stage.parts, files=files, kinds=kinds, stage=stage)
+        return PipelineInput(
+            parts=stage.parts, files=files, kinds=stage.plan.kinds, stage=None, counts=finished.counts
+        )
+    return PipelineInput(parts=stage.parts, files=files, kinds=stage.plan.kinds, stage=stage)
 
 
 def add_stages(

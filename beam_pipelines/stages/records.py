@@ -21,7 +21,7 @@ from beam_pipelines.stages.shards import ONE_AT_A_TIME
 from beam_pipelines.transport.spill_files import StageBytes, cut, read
 from bertdata.io.file_check import FileEntry
 from bertdata.io.file_identity import check_all
-from bertdata.sources.kinds import SOURCE_KINDS
+from bertdata.sources.kinds import ESCAPED_ARTICLES, SOURCE_KINDS
 from bertdata.text.held_out_parts import eval_name
 from bertdata.text.manifest import text_input
 from bertdata.text.numbered_piece import NumberedPiece
@@ -123,10 +123,11 @@ class HashSource(beam.DoFn):  # type: ignore[misc]
         self._identities = stage.plan.identities
 
     def process(self, file: NumberedSource) -> Iterator[tuple[int, SourceDigest]]:
-        number, path, _ = file
+        number, path, kind = file
         with naming(path):
             hashed = self._identities[number].hashed()
-        count(text_amounts(SegmentCounts(files=1, bytes_in=hashed.state.bytes)))
+        unescaped = int(kind == ESCAPED_ARTICLES)
+        count(text_amounts(SegmentCounts(files=1, unescaped=unescaped, bytes_in=hashed.state.bytes)))
         yield 0, SourceDigest(number, hashed.state.bytes, hashed.md5)
 
 

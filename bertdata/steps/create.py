@@ -96,6 +96,7 @@ def create(
     skip_bad_inputs: bool = False,
     input_kind: str | None = None,
     language: str | None = None,
+    escaped_articles: str | None = None,
     part_size: float | None = None,
     sentences: str | None = None,
     text_field: str | None = None,
@@ -159,6 +160,7 @@ def create(
     given_of_sources = {
         "input_kind": input_kind,
         "language": language,
+        "escaped_articles": escaped_articles,
         "part_size": part_size,
         "sentences": sentences,
         "text_field": text_field,

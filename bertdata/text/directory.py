@@ -10,7 +10,7 @@ from bertdata.io import storage
 from bertdata.io.commit import Commit
 from bertdata.io.file_check import FileEntry, HashingSink, check_file, md5_of
 from bertdata.io.manifest_file import MANIFEST_NAME
-from bertdata.text.input_kinds import ARTICLES
+from bertdata.sources.kinds import are_articles
 from bertdata.text.manifest import (
     ARTICLES_COPY,
     KIND,
@@ -95,7 +95,7 @@ class TextDirectory(Generic[PlanKind]):
         """
         plan = self.plan
         if plan.articles is not None:
-            _check_articles([one for one in inputs if one.kind == ARTICLES], plan.articles)
+            _check_articles([one for one in inputs if are_articles(one.kind)], plan.articles)
         manifest = TextManifest(
             settings=plan.settings.as_json(),
             punkt=self._punkt,

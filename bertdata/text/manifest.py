@@ -9,6 +9,7 @@ from typing import Any
 
 from bertdata.io.file_check import FileEntry, entries_json, parse_entries
 from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, md5sums, parse_checked
+from bertdata.sources.kinds import ESCAPED_ARTICLES
 from bertdata.text.input_kinds import ARTICLES, told_kinds
 from bertdata.text.languages import ENGLISH
 from bertdata.text.settings import SegmentCounts
@@ -121,6 +122,7 @@ class TextManifest:
 
     def as_json(self) -> dict[str, Any]:
         of_records, totals = self.settings["recipe"] == RECORDS, asdict(self.counts)
+        del totals["unescaped"]  # the kinds of the inputs say it
         return {
             "format_version": FORMAT_VERSION,
             "kind": KIND,
@@ -171,6 +173,7 @@ def count_text(inputs: Iterable[TextInput], files: Iterable[FileEntry]) -> Segme
                 withheld=entry.withheld,
                 empty=entry.empty,
                 lines_outside=entry.lines_outside,
+                unescaped=int(entry.kind == ESCAPED_ARTICLES),
                 malformed=entry.malformed,
                 too_long=entry.too_long,
                 other_language=entry.other_language,

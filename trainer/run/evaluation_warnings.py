@@ -6,11 +6,11 @@ from bertdata.dataset.vocabulary import known_tokenizer
 from bertdata.errors import DataError
 from bertdata.tokens.files import TokenizerFile, VocabularyFile
 from bertdata.tokens.load import vocabulary_of
-from trainer.checkpoint.source import open_checkpoint
+from trainer.checkpoints.kept_tokenizer import find_training_data
+from trainer.checkpoints.source import open_checkpoint
+from trainer.checkpoints.tokenizer import find_tokenizer, is_same
 from trainer.config.settings import Config
 from trainer.data.opening import data_warnings, find_verified, training_paths
-from trainer.run.kept_tokenizer import find_training_data
-from trainer.run.tokenizer import find_tokenizer, is_same
 
 _CASING = {True: "is lower-cased", False: "keeps its case"}
 _REMEDY = {True: "without --no-lower-case", False: "with --no-lower-case"}
