@@ -182,6 +182,7 @@ def _refuse_flags_of_other_kinds(flags: argparse.Namespace) -> None:
         (*ARTICLE_FLAGS, *ARTICLE_SETTINGS): _OF_ARTICLES,
         (*TEXT_FLAGS, *SHARED_SETTINGS): (*_OF_ARTICLES, *RECORD_KINDS),
         RECORD_SETTINGS: (*RECORD_KINDS, "text", "articles"),
+        ("escaped_articles",): ("articles",),
     }
     for names, kinds in of_kinds.items():
         wrong = [name for name in names if name in given]
@@ -219,6 +220,8 @@ def configured(flags: argparse.Namespace) -> Iterator[GivenSettings]:
         settings_with(flags.config, {**_text_flags(flags), **recipe}) as text,
     ):
         check_shuffle(given.shuffle or "none", given.num_shards)
+        if flags.input_kind == "dump" and "escaped_articles" in text:
+            raise SettingsError("escaped_articles goes with --input-kind articles, not with dump")
         flags.num_shards, flags.text_of_file = given.num_shards, text
         yield given
 

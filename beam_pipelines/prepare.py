@@ -36,6 +36,7 @@ from bertdata.build.plan import chosen_settings, plan_warnings
 from bertdata.build.task import Target
 from bertdata.cli.common.dispatch import end
 from bertdata.config.recipes import Recipe
+from bertdata.dataset.lost_text import lost_warnings
 from bertdata.dataset.manifest import summary
 from bertdata.dataset.sources import find_sources
 from bertdata.errors import SettingsError, TooFewArticles
@@ -136,7 +137,10 @@ def run(
         raise with_remedy(error, source.files, source.kinds) from None
     for target in targets_of(sets):
         path = storage.join(target.dataset.directory, MANIFEST_NAME)
-        say(summary(target.dataset.directory, parse_json(storage.read_bytes(path), path)))
+        manifest = parse_json(storage.read_bytes(path), path)
+        for warning in lost_warnings(target.dataset.directory, manifest):
+            say_error(f"{PROGRAM}: warning: {warning}")
+        say(summary(target.dataset.directory, manifest))
     say_text(table(metrics, flags.input_kind))
 
 

@@ -18,6 +18,7 @@ from beam_pipelines.report.errors import naming
 from beam_pipelines.stages.duplicates import MarkDuplicates, PieceKey
 from beam_pipelines.stages.record_stage import RecordStage
 from beam_pipelines.stages.shards import ONE_AT_A_TIME
+from beam_pipelines.stages.text_manifest import tell_counts
 from beam_pipelines.transport.spill_files import StageBytes, cut, read
 from bertdata.io.file_check import FileEntry
 from bertdata.io.file_identity import check_all
@@ -29,6 +30,7 @@ from bertdata.text.record_cuts import PartCuts
 from bertdata.text.record_documents import DocumentTexts, PieceText, RecordStep
 from bertdata.text.record_parts import no_text_error, part_name
 from bertdata.text.record_text import bad_record_error
+from bertdata.text.selection.evaluation_texts import load_ngrams
 from bertdata.text.selection.removed import REMOVED, removed_lines
 from bertdata.text.settings import SegmentCounts
 
@@ -268,7 +270,13 @@ class FinishRecords(beam.DoFn):  # type: ignore[misc]
     """Calls ``TextDirectory.finish``. Harmless when repeated: it writes the same bytes."""
 
     def __init__(self, stage: RecordStage) -> None:
-        self._text = stage.text
+        self._text, self._engine = stage.text, stage.load_splitter.engine
+
+    def _unprotected(self) -> int | None:
+        selection = self._text.plan.settings.selection
+        if not selection.exclude:
+            return None
+        return load_ngrams(selection.exclude, selection.exclude_ngram, self._engine).short_texts
 
     def process(
         self, gathered: tuple[int, Iterable[FileEntry | SourceDigest | SourceCounts]]
@@ -288,5 +296,6 @@ class FinishRecords(beam.DoFn):  # type: ignore[misc]
         check_all(
             identity._replace(md5=one.md5) for identity, one in zip(plan.identities, inputs, strict=True)
         )
-        self._text.finish(inputs, parts, release=False)
+        manifest = self._text.finish(inputs, parts, release=False, unprotected=self._unprotected())
+        tell_counts(self._text.commit.directory, manifest)
         yield self._text.commit.directory

@@ -121,6 +121,8 @@ def run(arguments: list[str]) -> int:
     with ShownProgress() as progress:
         made = work.make(workers_of(args.workers), progress)
     for dataset in made.datasets:
+        for warning in dataset.warnings:
+            say_error(f"bertdata: warning: {warning}")
         share = f", {dataset.ones}" if dataset.ones else ""
         say(summary(dataset.directory, dataset.manifest.as_json()) + share)
     return 0

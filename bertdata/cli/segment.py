@@ -123,7 +123,7 @@ def summary(directory: str, settings: SegmentSettings, counts: SegmentCounts) ->
     kept = f"{counts.withheld} withheld for evaluation" if settings.recipe == "mlperf" else left_out
     return (
         f"{directory}: {counts.files} files{_unescaped(counts)}, {counts.articles} articles, {kept}, "
-        f"{counts.sentences} sentences, {counts.bytes_in} bytes in, {counts.bytes_out} out"
+        f"{counts.sentences} sentences, {counts.bytes_in} bytes in, {counts.bytes_out} out{of_run(counts)}"
     )
 
 
@@ -135,8 +135,18 @@ def record_summary(directory: str, counts: SegmentCounts) -> str:
     return (
         f"{directory}: {counts.files} files{_unescaped(counts)}, {counts.articles} documents, {held_out}"
         f"{told or 'no record'} left out, {counts.sentences} lines, {counts.bytes_in} bytes in, "
-        f"{counts.bytes_out} out"
+        f"{counts.bytes_out} out{of_run(counts)}"
     )
+
+
+def of_run(counts: SegmentCounts) -> str:
+    """Return the end of a summary: what was counted of the whole run."""
+    told = ""
+    if counts.withheld_in_training is not None:
+        told += f", withheld texts in training: {counts.withheld_in_training}"
+    if counts.unprotected:
+        told += f", texts too short to exclude: {counts.unprotected}"
+    return told
 
 
 def _unescaped(counts: SegmentCounts) -> str:

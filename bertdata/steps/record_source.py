@@ -19,6 +19,7 @@ from bertdata.text.load_splitter import find_tables_of, load_splitter_of
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.reading import is_extracted
 from bertdata.text.record_plan import RecordPlan, plan_records
+from bertdata.text.run_warnings import count_warnings
 from bertdata.text.segment_records import segment_records
 from bertdata.text.selection.settings import SelectionSettings, evaluation_files
 from bertdata.text.settings import SegmentCounts, SegmentSettings
@@ -117,7 +118,8 @@ def run_records(
         hashing=_PieceProgress(HASHING, sizes, progress),
     )
     total = sum(sizes)
-    progress(StepProgress(stage=STAGE, done=total, total=total, finished=f"segmented {len(sizes)} files"))
+    finished, warnings = f"segmented {len(sizes)} files", tuple(count_warnings(output, counts))
+    progress(StepProgress(stage=STAGE, done=total, total=total, finished=finished, warnings=warnings))
     return counts
 
 

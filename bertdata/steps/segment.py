@@ -26,6 +26,7 @@ from bertdata.text.escaped_articles import escape_warnings
 from bertdata.text.input_kinds import ARTICLES, check_beginnings, find_inputs
 from bertdata.text.load_splitter import find_tables_of, load_splitter_of
 from bertdata.text.plan import plan_text
+from bertdata.text.run_warnings import count_warnings
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 
 
@@ -150,7 +151,7 @@ def _segment(
         done += size
         tell(StepProgress(stage=STAGE, done=done, total=total, finished=f"segmented {next(finished)}"))
 
-    return text.segment(
+    counts = text.segment(
         files,
         output,
         settings,
@@ -159,6 +160,8 @@ def _segment(
         workers=workers,
         progress=show,
     )
+    tell(StepProgress(stage=STAGE, done=total, total=total, warnings=tuple(count_warnings(output, counts))))
+    return counts
 
 
 @contextmanager

@@ -42,10 +42,9 @@ def segment_records(
     if workers < 1:
         raise SettingsError(f"workers is {workers}, expected 1 or more")
     text, selection = TextDirectory(directory, plan), plan.settings.selection
-    if selection.exclude:
-        load_ngrams(
-            selection.exclude, selection.exclude_ngram, engine
-        )  # once, for all workers that are forked
+    unprotected = None
+    if selection.exclude:  # loaded once, for all workers that are forked
+        unprotected = load_ngrams(selection.exclude, selection.exclude_ngram, engine).short_texts
     with ProcessPool(workers) as pool:
         identities = [hashed for _, hashed in pool.in_order(hashed_file, plan.identities)]
         md5s = [identity.md5 for identity in identities]
@@ -64,7 +63,7 @@ def segment_records(
             except DataError:
                 check_all(identities)  # a file that was changed meanwhile may look damaged
                 raise
-            return _finish(text, identities, parts).counts
+            return _finish(text, identities, parts, pool, unprotected).counts
 
 
 def _untold(file: int, size: int) -> None:
@@ -72,7 +71,11 @@ def _untold(file: int, size: int) -> None:
 
 
 def _finish(
-    text: TextDirectory[RecordPlan], identities: list[FileIdentity], parts: RecordParts
+    text: TextDirectory[RecordPlan],
+    identities: list[FileIdentity],
+    parts: RecordParts,
+    pool: ProcessPool,
+    unprotected: int | None,
 ) -> TextManifest:
     plan = text.plan
     check_all(identities)
@@ -82,4 +85,5 @@ def _finish(
             plan.inputs, identities, parts.counts, plan.kinds, strict=True
         )
     ]
-    return text.finish(inputs, [*parts.made, *parts.write_others()])
+    made = [*parts.made, *parts.write_others()]
+    return text.finish(inputs, made, in_order=pool.in_order, unprotected=unprotected)

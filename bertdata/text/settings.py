@@ -13,6 +13,8 @@ TEXT_RECIPES = ("mlperf", "nvidia")
 PUNKT_NAMES = (*VARIANTS, *ALIASES)
 LEFT_OUT = ("malformed", "empty", "too_long", "other_language", "excluded", "duplicate", "withheld")
 """Counters of records that are not trained on, in the order in which they are looked for."""
+OF_RUN = ("withheld_in_training", "unprotected")
+"""Counters of a whole run, which no file has a share of."""
 NVIDIA_TEXT = ("nvidia", "habana")
 """The recipes of shards with NVIDIA's text stage; all others have MLPerf's."""
 _PREFIX = "wikicorpus_"
@@ -151,6 +153,10 @@ class SegmentCounts:
     lines_outside: lines of text that no article holds (both nvidia; the original drops them too).
     unescaped: files of articles whose escapes were taken back, such as ``&amp;``.
     Of records: empty, malformed, too_long, other_language, excluded, duplicate: those that are left out.
+
+    Of the whole run, None where nothing is withheld or excluded, or nobody counted: withheld_in_training,
+    withheld texts that stand in the text to train on as well; unprotected, texts of evaluation sets
+    (--exclude) that are too short to be looked for.
     """
 
     files: int = 0
@@ -167,8 +173,11 @@ class SegmentCounts:
     duplicate: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
+    withheld_in_training: int | None = None
+    unprotected: int | None = None
 
     def add(self, other: "SegmentCounts") -> None:
-        """Add the other counts to these."""
+        """Add the other counts to these. Those of the whole run stay as they are."""
         for item in fields(self):
-            setattr(self, item.name, getattr(self, item.name) + getattr(other, item.name))
+            if item.name not in OF_RUN:
+                setattr(self, item.name, getattr(self, item.name) + getattr(other, item.name))

@@ -6,11 +6,14 @@ from contextlib import suppress
 from typing import Any
 
 from bertdata.dataset.discover import FoundDataset, find_datasets
+from bertdata.dataset.mixture.opening import open_weighted
 from bertdata.dataset.mixture.weights import split_paths
+from bertdata.dataset.shared_shards import shared_shards
 from bertdata.errors import BertDataError
 from bertdata.records import DEFAULT_OBJECTIVE
 from bertdata.report.charts.values import DataTable, Value
 from bertdata.report.page.blocks import PathStep
+from bertdata.report.sections.provenance import text_counts
 from trainer.config.settings import Config
 from trainer.logs.charts import guess_column
 from trainer.logs.recorded_run import RecordedRun, columns_of
@@ -146,6 +149,22 @@ def _dataset_step(kind: str, found: FoundDataset) -> PathStep:
             ("fill", f"{fill:.1%} of the positions of rows of one example" if length else ""),
         ),
     )
+
+
+def data_notes(run: RecordedRun) -> Iterator[str]:
+    """Yield how many evaluation texts the run was trained on: by the parts, and by the shards."""
+    training, held_out = run.config.get("train_data"), run.config.get("eval_data")
+    with suppress(BertDataError):  # moved or gone, which the steps of the data say
+        for path in _paths(training):
+            for found in find_datasets(path):
+                yield from (f"{found.path}: {told}" for told in text_counts(found))
+    if isinstance(training, str) and isinstance(held_out, str):
+        with suppress(BertDataError):
+            unverified = bool(run.config.get("unverified"))
+            trained = open_weighted(training, unverified=unverified, split="training")
+            evaluated = open_weighted(held_out, unverified=unverified, split="test")
+            shared = shared_shards(trained, evaluated)
+            yield f"evaluation files in training: {shared} of {len(evaluated.shards)}"
 
 
 def _known(*facts: tuple[str, str]) -> tuple[tuple[str, str], ...]:

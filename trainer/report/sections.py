@@ -10,7 +10,7 @@ from bertdata.report.page.blocks import ChartBlock, PageContent, Prose, StepsBlo
 from bertdata.report.page.page import ReportPage, ReportSection
 from trainer.logs.charts import OPTIMISER, SPEED, charts_of, learned_charts
 from trainer.logs.recorded_run import RecordedRun
-from trainer.report.facts import data_steps, evaluations_table, facts_table, settings_table
+from trainer.report.facts import data_notes, data_steps, evaluations_table, facts_table, settings_table
 from trainer.report.split_plan import draw_file
 
 _KEPT_PLAN = "plan.json"
@@ -24,7 +24,7 @@ def make_page(runs: Sequence[RecordedRun]) -> ReportPage:
     """The page. Its title has the names of the runs."""
     title = f"{'Runs' if len(runs) > 1 else 'Run'}: {', '.join(run.name for run in runs)}"
     sections = [
-        ReportSection("What was trained", (facts_table(runs), *_drawn_data(runs))),
+        ReportSection("What was trained", (facts_table(runs), *_drawn_data(runs), *_data_notes(runs))),
         ReportSection("Loss and accuracy", _blocks(learned_charts(runs)), _GUESS_NOTE),
         ReportSection("Evaluations", tuple(filter(None, [evaluations_table(runs)]))),
         ReportSection("Optimiser", _blocks(charts_of(OPTIMISER, runs))),
@@ -47,6 +47,13 @@ def _drawn_data(runs: Sequence[RecordedRun]) -> list[PageContent]:
     """The data of each run as a path through it."""
     found = [(run.name, data_steps(run)) for run in runs]
     return [StepsBlock(f"Data of {name}", steps) for name, steps in found if len(steps) > 1]
+
+
+def _data_notes(runs: Sequence[RecordedRun]) -> Iterator[Prose]:
+    """Yield what is known of each run's data to evaluate on, beside those to train on."""
+    for run in runs:
+        if notes := list(data_notes(run)):
+            yield Prose(*notes)
 
 
 def _settings(runs: Sequence[RecordedRun]) -> list[DataTable]:

@@ -51,6 +51,7 @@ def evaluate_checkpoints(
 ) -> None:
     """Evaluate the configured checkpoint, or each that appears, as ``evaluate`` does."""
     config = runtime.config
+    data = None
     if not config.is_finetuning:
         paths = split_paths(str(config.data.eval_data))
         data = open_dataset(paths, unverified=config.data.unverified, split="test")
@@ -75,8 +76,9 @@ def evaluate_checkpoints(
                 step = 0 if path == config.start.start_from_ckpt else step
                 is_last = step >= until_step
             if evaluation is None or known != shape:
-                if evaluation is None and not config.is_finetuning:
-                    for warning in runtime.on_rank_0(partial(read, warnings_of_model, config, path)) or []:
+                if evaluation is None and data is not None:
+                    about = partial(read, warnings_of_model, config, path, data)
+                    for warning in runtime.on_rank_0(about) or []:
                         runtime.log(f"warning: {warning}")
                 shape = known
                 runtime, evaluation, model = _prepare(runtime, shape)

@@ -22,6 +22,7 @@ from trainer.config.flags import make_config
 from trainer.errors import CheckpointError
 from trainer.run.evaluate import evaluate_checkpoints
 from trainer.run.runtime import connect
+from trainer.tasks.task_files import find_files, same_file_warnings
 from trainer.update.worker import Runtime
 
 
@@ -82,4 +83,11 @@ def evaluate_fine_tuned(
     known = runtime.on_rank_0(lambda: fine_tuned_keys(runtime.config, trained))
     runtime = runtime.changed(make_task_config(arguments, prog, known).changed(do_train=False))
     runtime.name_idle_keys()
+    runtime.on_rank_0(lambda: _tell_trained_file(runtime, trained.get("task_train_file")))
     run_task(runtime, poll=poll, timeout=timeout)
+
+
+def _tell_trained_file(runtime: Runtime, train_file: str | None) -> None:
+    """Log a warning where the file to evaluate on is the one that the run was trained on."""
+    for warning in same_file_warnings(find_files(runtime.config)._replace(train=train_file)):
+        runtime.log(f"warning: {warning}")

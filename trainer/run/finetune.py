@@ -31,6 +31,7 @@ from trainer.tasks.task_files import (
     find_files,
     make_features,
     names_looked_for,
+    same_file_warnings,
 )
 from trainer.update.worker import Runtime
 
@@ -99,6 +100,9 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
     files = find_files(config)
     if files.evaluation is None and given.do_eval and given.task_dir is not None:
         runtime.log(f"{given.task_dir}: holds no {names_looked_for(given, 1)}: nothing is evaluated")
+    if config.run.do_train:
+        for warning in same_file_warnings(files):
+            runtime.log(f"warning: {warning}")
     labels = find_data(config.task).check_files(given, files.train, files.evaluation)
     keys |= {"vocab": found.path, "lower_case": lower_case, "labels": labels}
     config = config.changed(**keys)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
+from bertdata.dataset.shared_shards import shared_warnings
 from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.io.commit import UNFINISHED
@@ -72,6 +73,9 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
             config.update.micro_batches(runtime.copies)  # fails before the first phase is trained, not after
         find_rows(config, data)  # fails here, not after the first phase
         held_out = config.data.eval_data and runtime.task.open(config, config.data.eval_data, held_out=True)
+        if held_out and training_paths(config) and runtime.workers.rank == 0:
+            for warning in shared_warnings(data, held_out):
+                runtime.log(f"warning: {warning}")
         about.append(describe_phase(config, data, held_out or None))
     if len(phases) > 1:
         from trainer.run.two_phases import train_both

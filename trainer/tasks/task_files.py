@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from bertdata.dataset.shared_shards import same_data
 from bertdata.errors import BertDataError, InputError, MissingInputError, SettingsError
 from bertdata.io import storage
+from bertdata.io.file_check import file_md5
 from trainer.config.sections.finetuning import FinetuningSection
 from trainer.config.settings import Config
 from trainer.tasks.data_file import read_file
@@ -53,6 +55,16 @@ def find_files(config: Config) -> TaskFiles:
     if not trains and evaluation is None and prediction is None:
         raise _missing(given, 1, "nothing to evaluate or to predict: give --eval-file, or --predict-file")
     return TaskFiles(train=train, evaluation=evaluation, prediction=prediction)
+
+
+def same_file_warnings(files: TaskFiles) -> list[str]:
+    """Return a warning where the file to evaluate on is the one to train on, or a copy."""
+    train, evaluation = files.train, files.evaluation
+    if train is None or evaluation is None or not storage.exists(train):
+        return []
+    if storage.size(train) != storage.size(evaluation) or file_md5(train) != file_md5(evaluation):
+        return []
+    return [same_data(evaluation, train, "it is the")]
 
 
 def _missing(given: FinetuningSection, kind: int, said: str) -> BertDataError:
