@@ -18,6 +18,7 @@ from bertdata.sources.table_records import (
     batch_texts,
     check_columns,
     columns_with_texts,
+    fitting_batches,
     pyarrow_of,
     text_columns,
     wanted_columns,
@@ -26,6 +27,10 @@ from bertdata.sources.unpacking import BLOCK_BYTES, open_seekable, packing_of
 
 _LARGE_GROUP_BYTES = 1 << 25
 """Bytes of the columns of a row group, uncompressed, from which on one reader goes through it."""
+_SHARED_BYTES = 1 << 21
+"""Bytes of a dictionary, above which one reader goes through a row group: writers keep it below 2^20."""
+_MOST_GROUP_CHARACTERS = 1 << 29
+_PAGE_HEAD_BYTES = 16
 _BATCH_ROWS = 256
 
 
@@ -38,8 +43,17 @@ class RowGroupPiece:
     bytes: int
 
     def read(self, settings: RecordSettings) -> ReadPiece:
+        found, held = [], 0
         with _open(self.path) as table:
-            found = [record for batch in _batches(table, self.group, settings, self.path) for record in batch]
+            for batch in _batches(table, self.group, settings, self.path):
+                found += batch
+                held += sum(len(getattr(record, "text", "")) for record in batch)
+                if held > _MOST_GROUP_CHARACTERS:
+                    raise InputError(
+                        f"{self.path}: row group {self.group}: its texts have more than "
+                        f"{_MOST_GROUP_CHARACTERS} characters, many of which the file holds once; write it "
+                        "with fewer rows in a row group"
+                    )
         found = numbered(found)
         return ReadPiece(found, len(found))
 
@@ -57,7 +71,8 @@ def parquet_pieces(path: str, settings: RecordSettings) -> Iterator[RowGroupPiec
         packed = _is_packed(path)
         for group in range(table.num_row_groups):
             size, unpacked = _group_bytes(table, group, settings)
-            if not packed and unpacked <= _LARGE_GROUP_BYTES:
+            longest = _longest_shared(path, table, group, settings) if not packed else 0
+            if not packed and unpacked <= _LARGE_GROUP_BYTES and longest <= _SHARED_BYTES:
                 yield RowGroupPiece(path, group, size)
                 continue
             yield from _rows_of_large(table, group, settings, path, size)
@@ -87,10 +102,12 @@ def _rows_of_large(
 
 def _batches(table: Any, group: int, settings: RecordSettings, path: str) -> Iterator[Any]:
     """The records of a row group, some rows at a time."""
-    batches = table.iter_batches(_BATCH_ROWS, row_groups=[group], columns=wanted_columns(settings))
+    longest = _longest_shared(path, table, group, settings)
+    rows = max(1, min(_BATCH_ROWS, _BATCH_ROWS * _SHARED_BYTES // max(1, longest)))
     with _naming(path, f"row group {group}: "):
-        for batch in batches:
-            yield batch_records(batch, settings)
+        for batch in table.iter_batches(rows, row_groups=[group], columns=wanted_columns(settings)):
+            for fitting in fitting_batches(batch, settings):
+                yield batch_records(fitting, settings)
 
 
 def _group_bytes(table: Any, group: int, settings: RecordSettings) -> tuple[int, int]:
@@ -103,6 +120,50 @@ def _group_bytes(table: Any, group: int, settings: RecordSettings) -> tuple[int,
             size += column.total_compressed_size
             unpacked += column.total_uncompressed_size
     return size, unpacked
+
+
+def _longest_shared(path: str, table: Any, group: int, settings: RecordSettings) -> int:
+    """Bytes that one text may have which the row group holds once for many rows. 0 where there are none.
+
+    Such texts stand in a dictionary, or are told by their difference to the text before. The library makes
+    whole texts of a batch of rows, which takes memory for each of them.
+    """
+    facts, longest = table.metadata.row_group(group), 0
+    for number in range(facts.num_columns):
+        column = facts.column(number)
+        if column.path_in_schema not in wanted_columns(settings) or column.physical_type != "BYTE_ARRAY":
+            continue
+        if "DELTA_BYTE_ARRAY" in column.encodings:
+            longest = max(longest, column.total_uncompressed_size)
+        elif column.has_dictionary_page and column.total_uncompressed_size > _SHARED_BYTES:
+            longest = max(longest, _dictionary_bytes(path, column))
+    return longest
+
+
+def _dictionary_bytes(path: str, column: Any) -> int:
+    """Bytes of a column's dictionary, uncompressed, by its page's head; else the column's.
+
+    The head is a struct of Thrift's compact protocol: field 1, the page's type, field 2, its size. Each is a
+    byte 0x15 and a number of seven bits a byte, its sign in the lowest bit.
+    """
+    if _is_packed(path):
+        return int(column.total_uncompressed_size)
+    with storage.open_input(path) as file:
+        file.seek(column.dictionary_page_offset)
+        head = file.read(_PAGE_HEAD_BYTES)
+    place, value = 0, 0
+    for _ in range(2):
+        if head[place : place + 1] != b"\x15":
+            return int(column.total_uncompressed_size)
+        value = shift = 0
+        for byte in head[place + 1 :]:
+            place += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                break
+        place += 1
+    return value >> 1
 
 
 def _is_packed(path: str) -> bool:

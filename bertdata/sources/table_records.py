@@ -10,6 +10,9 @@ from bertdata.sources.piece import Found
 from bertdata.sources.records import BadRecord
 from bertdata.sources.settings import RecordSettings
 
+BATCH_BYTES = 1 << 25
+"""Bytes of the texts of a batch of rows that become records at once."""
+
 
 def pyarrow_of(path: str) -> Any:
     """The package. MissingExtraError where it is not installed."""
@@ -124,8 +127,54 @@ def wanted_columns(settings: RecordSettings) -> list[str]:
     return [name for name in names if name is not None]
 
 
+def fitting_batches(batch: Any, settings: RecordSettings) -> Iterator[Any]:
+    """The batch in pieces of rows whose values take at most BATCH_BYTES in memory, or of one row.
+
+    A dictionary holds a text once, however many rows have it: as records they would be as many texts.
+    """
+    columns = [_column_at(batch, name) for name in wanted_columns(settings) if _has(batch.schema, name)]
+    sizes = [sum(values) for values in zip(*map(_value_bytes, columns), strict=True)]
+    if sum(sizes) <= BATCH_BYTES:
+        yield batch
+        return
+    start = held = 0
+    for row, size in enumerate(sizes):
+        if row > start and held + size > BATCH_BYTES:
+            yield batch.slice(start, row - start)
+            start, held = row, 0
+        held += size
+    yield batch.slice(start)
+
+
+def _value_bytes(column: Any) -> list[int]:
+    """Bytes of each row's value as a text of its own. 0 for other values."""
+    from pyarrow import compute, types
+
+    if types.is_dictionary(column.type):
+        _check_places(column)
+        lengths = compute.take(_lengths(column.dictionary), column.indices)
+    else:
+        lengths = _lengths(column)
+    return [size or 0 for size in lengths.to_pylist()]
+
+
+def _lengths(column: Any) -> Any:
+    """The length of each text in bytes, as an array of Arrow's."""
+    import pyarrow as pa
+    from pyarrow import compute, types
+
+    if types.is_string(column.type) or types.is_large_string(column.type):
+        _check_places(column)
+        return compute.binary_length(column)
+    if types.is_string_view(column.type):
+        return pa.array([_text_bytes(cell) for cell in column], pa.int64())
+    if types.is_dictionary(column.type):  # one within another
+        return compute.take(_lengths(column.dictionary), column.indices)
+    return pa.array([0] * len(column), pa.int64())
+
+
 def batch_records(batch: Any, settings: RecordSettings) -> Found:
-    """The records of a batch of rows, numbered from 1."""
+    """The records of a batch of rows, numbered from 1, where they fit into memory: see fitting_batches."""
     columns = {name: _column_at(batch, name) for name in wanted_columns(settings) if _has(batch.schema, name)}
     for column in columns.values():
         _check_places(column)

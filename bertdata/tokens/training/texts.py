@@ -9,6 +9,7 @@ from typing import Protocol
 
 from bertdata.errors import InputError
 from bertdata.io import storage
+from bertdata.io.file_identity import identify
 from bertdata.io.file_kind import refuse_other_kinds, utf8_remedy
 from bertdata.text.record_bodies import read_bodies
 from bertdata.text.record_plan import RecordPlan
@@ -109,6 +110,7 @@ def _no_words(paths: Sequence[str]) -> InputError:
 def _read_blocks(path: str, on_read: OnRead) -> Iterator[str]:
     r"""Yield the text of a file in blocks, every line end a ``\n``."""
     decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")(), translate=True)
+    identity = identify(path)
     with storage.open_input(path) as file:
         block = file.read(_BLOCK_BYTES)
         refuse_other_kinds(block, path)
@@ -117,6 +119,7 @@ def _read_blocks(path: str, on_read: OnRead) -> Iterator[str]:
             on_read(len(block))
             block = file.read(_BLOCK_BYTES)
         yield _decode(decoder, b"", path, final=True)
+    identity.check()
 
 
 def _decode(decoder: io.IncrementalNewlineDecoder, block: bytes, path: str, *, final: bool = False) -> str:
