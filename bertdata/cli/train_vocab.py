@@ -2,8 +2,8 @@
 
 import argparse
 
-from bertdata.build.given_parts import find_parts
-from bertdata.cli.common.parser import Parser, positive
+from bertdata.build.given_parts import find_training_text
+from bertdata.cli.common.parser import Parser, add_overwrite, positive
 from bertdata.cli.common.text_flags import (
     INPUT_KIND_HELP,
     SHARED_FLAGS,
@@ -14,6 +14,7 @@ from bertdata.cli.common.text_flags import (
 from bertdata.cli.common.training_progress import TrainingProgress
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry, md5_of
+from bertdata.io.outputs import TOKENIZER_JSON, VOCABULARY, check_output, refuse_inputs
 from bertdata.io.terminal import say, say_error
 from bertdata.sources.kinds import CHOSEN_KINDS
 from bertdata.steps.record_source import plan_warnings
@@ -71,6 +72,7 @@ def make_parser() -> Parser:
         action=argparse.BooleanOptionalAction,
         help="lower-case the text (wordpiece: strip accents too), as wordpiece does by default, or keep it",
     )
+    add_overwrite(parser)
     sources = parser.add_argument_group("sources", "files of records, as bertdata segment reads them")
     sources.add_argument("--input-kind", choices=CHOSEN_KINDS, metavar="KIND", help=INPUT_KIND_HELP)
     add_language_settings(sources)
@@ -88,7 +90,10 @@ def run(arguments: list[str]) -> int:
     if not as_json and special.roles != lay_out("wordpiece").roles:
         parser.error("a vocabulary of lines knows its roles by BERT's names: without ROLE=, or write a .json")
     args.lower_case = args.kind == "wordpiece" if args.lower_case is None else args.lower_case
+    refuse_inputs(args.output, args.texts)
     text = _training_text(args)
+    form = TOKENIZER_JSON if as_json else VOCABULARY
+    check_output(args.output, text.files, form, overwrite=args.overwrite)  # files behind links too
     beside = manifest_path(args.output)
     # Opened first, as training takes long.
     with storage.open_output(args.output) as file, storage.open_output(beside) as manifest:
@@ -102,18 +107,17 @@ def run(arguments: list[str]) -> int:
 
 
 def _training_text(args: argparse.Namespace) -> TrainingText:
-    """The text, as records or as parts. Errors as from find_parts and plan_records."""
+    """The text, as records or as parts. Errors as from find_training_text and plan_records."""
     own = {name: value for name in SHARED_FLAGS if (value := getattr(args, name)) is not None}
     given = given_record_settings(args) | own
     if holds_records(args.texts, given, skip_bad_inputs=False):
         plan = plan_texts(args.texts, given)
-        for warning in plan_warnings(plan):
-            say_error(f"bertdata: warning: {warning}")
+        for note in (*plan.notes, *plan_warnings(plan)):
+            say_error(f"bertdata: warning: {note}")
         return RecordFiles(plan)
-    files: list[str] = []
-    for path in storage.expand(args.texts):
-        files += find_parts([path]).parts if storage.is_directory(path) else [path]
-    return TextFiles(files)
+    found = find_training_text(args.texts)
+    say(*found.notes)
+    return TextFiles(found.parts)
 
 
 def _lines(

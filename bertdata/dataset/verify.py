@@ -39,6 +39,7 @@ from bertdata.errors import BertDataError, ManifestError, MissingInputError, Sha
 from bertdata.io import storage
 from bertdata.io.commit import nested_directories
 from bertdata.io.file_check import FileEntry, check_file, file_md5, is_inside, md5_of
+from bertdata.io.listing import list_inputs
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, Listed, md5sums, parse_json
 from bertdata.shards.containers import FAIRSEQ
 from bertdata.shards.content import check_readable, content_md5
@@ -77,7 +78,7 @@ def _verify_directory(path: str, content: bool, anywhere: bool, on_file: Callabl
     manifest = storage.join(path, MANIFEST_NAME)
     if storage.exists(manifest):
         return _verify_manifest(manifest, path, content, on_file)
-    files = storage.list_files(path)
+    files = list_inputs(path, hidden=True).names
     refuse_unfinished(path, files)
     if inner := datasets_below(files):
         reports = [_verify_directory(storage.join(path, name), content, anywhere, on_file) for name in inner]

@@ -45,7 +45,8 @@ def segment_records(
     text, selection = TextDirectory(directory, plan), plan.settings.selection
     unprotected = None
     if selection.exclude:  # loaded once, for all workers that are forked
-        unprotected = load_ngrams(selection.exclude, selection.exclude_ngram, engine).short_texts
+        loaded = load_ngrams(selection.exclude, selection.exclude_ngram, engine, plan.settings.records)
+        unprotected = loaded.short_texts
     with ProcessPool(workers) as pool:
         md5s = [md5 for _, md5 in pool.in_order(file_md5, plan.files)]
         finished = text.finished()

@@ -33,6 +33,10 @@ class TrainingText(Protocol):
     """The text of some files."""
 
     @property
+    def files(self) -> Sequence[str]:
+        """The paths of the files."""
+
+    @property
     def bytes(self) -> int:
         """The size of the files."""
         ...
@@ -57,6 +61,10 @@ class TextFiles:
     paths: Sequence[str]
 
     @property
+    def files(self) -> Sequence[str]:
+        return self.paths
+
+    @property
     def bytes(self) -> int:
         return _total_bytes(self.paths)
 
@@ -73,6 +81,10 @@ class RecordFiles:
     """Files of records: their texts, each of which is a document."""
 
     plan: RecordPlan
+
+    @property
+    def files(self) -> Sequence[str]:
+        return self.plan.files
 
     @property
     def bytes(self) -> int:
