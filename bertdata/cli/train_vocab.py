@@ -14,7 +14,13 @@ from bertdata.cli.common.text_flags import (
 from bertdata.cli.common.training_progress import TrainingProgress
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry, md5_of
-from bertdata.io.outputs import TOKENIZER_JSON, VOCABULARY, check_output, refuse_inputs
+from bertdata.io.outputs import (
+    TOKENIZER_JSON,
+    VOCABULARY,
+    VOCABULARY_MANIFEST,
+    check_output,
+    refuse_inputs,
+)
 from bertdata.io.terminal import say, say_error
 from bertdata.sources.kinds import CHOSEN_KINDS
 from bertdata.steps.record_source import plan_warnings
@@ -95,6 +101,7 @@ def run(arguments: list[str]) -> int:
     form = TOKENIZER_JSON if as_json else VOCABULARY
     check_output(args.output, text.files, form, overwrite=args.overwrite)  # files behind links too
     beside = manifest_path(args.output)
+    check_output(beside, text.files, VOCABULARY_MANIFEST, overwrite=args.overwrite)
     # Opened first, as training takes long.
     with storage.open_output(args.output) as file, storage.open_output(beside) as manifest:
         with TrainingProgress(args.output, text.bytes) as progress:
