@@ -57,6 +57,11 @@ def make_parser() -> Parser:
         action=argparse.BooleanOptionalAction,
         help="lower-case the text (wordpiece: strip accents too), as wordpiece does by default, or keep it",
     )
+    parser.add_argument(
+        "--keep-accents",
+        action="store_true",
+        help="of wordpiece: lower-cased text keeps its accents; bertdata create takes the same flag",
+    )
     sources = parser.add_argument_group("sources", "files of records, as bertdata segment reads them")
     kinds = tuple(SOURCE_KINDS)
     sources.add_argument("--input-kind", choices=kinds, metavar="KIND", help=INPUT_KIND_HELP)
@@ -75,6 +80,10 @@ def run(arguments: list[str]) -> int:
     if not as_json and special.roles != lay_out("wordpiece").roles:
         parser.error("a vocabulary of lines knows its roles by BERT's names: without ROLE=, or write a .json")
     args.lower_case = args.kind == "wordpiece" if args.lower_case is None else args.lower_case
+    if args.keep_accents and args.kind != "wordpiece":
+        parser.error(f"--keep-accents: {args.kind} keeps accents; leave it out")
+    if args.keep_accents and not args.lower_case:
+        parser.error("--keep-accents goes with --lower-case: text that keeps its case keeps its accents")
     text = _training_text(args)
     with storage.open_output(args.output) as file:  # opened first: training takes long
         data, tokens = (_json if as_json else _lines)(text, special, args)
@@ -97,13 +106,20 @@ def _training_text(args: argparse.Namespace) -> TrainingText:
 
 def _lines(text: TrainingText, special: SpecialTokens, args: argparse.Namespace) -> tuple[str, int]:
     """A vocabulary file and the number of its tokens."""
-    tokens = train_vocabulary(text, size=args.size, lower_case=args.lower_case, special=special)
+    tokens = train_vocabulary(
+        text, size=args.size, lower_case=args.lower_case, keep_accents=args.keep_accents, special=special
+    )
     return "".join(f"{token}\n" for token in tokens), len(tokens)
 
 
 def _json(text: TrainingText, special: SpecialTokens, args: argparse.Namespace) -> tuple[str, int]:
     """A tokenizer.json and the number of its tokens."""
     tokenizer = train_tokenizer(
-        text, kind=args.kind, size=args.size, lower_case=args.lower_case, special=special
+        text,
+        kind=args.kind,
+        size=args.size,
+        lower_case=args.lower_case,
+        keep_accents=args.keep_accents,
+        special=special,
     )
     return tokenizer.to_str(pretty=True) + "\n", tokenizer.get_vocab_size()

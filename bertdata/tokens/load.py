@@ -11,7 +11,12 @@ from bertdata.records import Vocabulary
 from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME
 from bertdata.tokens.files import TokenizerFile, TokenizerJson, VocabularyFile
 from bertdata.tokens.tokenizer import Tokenizer
-from bertdata.tokens.tokenizer_json import find_tokenizer_json, is_json, read_tokenizer_json
+from bertdata.tokens.tokenizer_json import (
+    find_tokenizer_json,
+    is_json,
+    read_tokenizer_json,
+    version_of_file,
+)
 from bertdata.tokens.vocabulary import WordPieceVocabulary, parse_vocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 
@@ -28,7 +33,7 @@ def vocabulary_of(file: TokenizerFile) -> Vocabulary:
 
     A local file that was changed is read anew.
     """
-    version = storage.version(file.path)
+    version = version_of_file(file.path)
     if isinstance(file, VocabularyFile):
         vocabulary = _load_wordpiece_vocabulary(file.path, file.dialect, version)
         return replace(vocabulary, continues_word=None) if file.chinese_words else vocabulary
@@ -37,7 +42,7 @@ def vocabulary_of(file: TokenizerFile) -> Vocabulary:
 
 def tokenizer_of(file: TokenizerFile, engine: Engine | None = None) -> Tokenizer:
     """The tokeniser of a file, with its cache of words. Kept as vocabularies are."""
-    version = storage.version(file.path)
+    version = version_of_file(file.path)
     if isinstance(file, VocabularyFile):
         return _load_wordpiece_tokenizer(file, engine, version)
     return _choose(file, engine, version).tokenizer
@@ -47,7 +52,7 @@ def engine_note(file: TokenizerFile, engine: Engine | None = None) -> str | None
     """A line on which engine runs a tokenizer.json, and why. None for a vocabulary, which has but one."""
     if isinstance(file, VocabularyFile):
         return None
-    return _choose(file, engine, storage.version(file.path)).note
+    return _choose(file, engine, version_of_file(file.path)).note
 
 
 def file_at(path: str) -> TokenizerFile:
@@ -114,7 +119,13 @@ def _load_wordpiece_tokenizer(
         from bertdata.tokens.chinese_wordpiece import ChineseWordPieceTokenizer
 
         kind = ChineseWordPieceTokenizer
-    return kind(vocabulary, find_dialect(file.dialect), lower_case=file.lower_case, engine=engine)
+    return kind(
+        vocabulary,
+        find_dialect(file.dialect),
+        lower_case=file.lower_case,
+        keep_accents=file.keep_accents,
+        engine=engine,
+    )
 
 
 @lru_cache(maxsize=4)

@@ -7,15 +7,14 @@ from itertools import zip_longest
 
 from bertdata.errors import DataError
 from bertdata.records import ROLES, Vocabulary
-from bertdata.tokens.files import TOKENIZER_NAME, VOCABULARY_NAME, TokenizerFile, VocabularyFile
+from bertdata.tokens.files import VocabularyFile
 from bertdata.tokens.load import vocabulary_of
 from trainer.checkpoint.stored import Checkpoint
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.run.given_tokenizer import given_tokenizer
 from trainer.run.kept_tokenizer import tokenizer_of_data
 from trainer.run.new_tokens import with_new_tokens
-from trainer.run.tokenizer import beside, casing_of
+from trainer.run.tokenizer import casing_of, tokenizer_beside
 
 _UNUSED = re.compile(r"\[unused\d+\]")
 _REMEDY = "make the data with the model's own tokeniser (bertdata create --tokenizer, or --vocab)"
@@ -28,7 +27,7 @@ def fit_vocabulary(
 
     DataError where an id is another token in the data than in the checkpoint, or has another role.
     """
-    own, data = _of_checkpoint(checkpoint), tokenizer_of_data(config)
+    own, data = tokenizer_beside(checkpoint), tokenizer_of_data(config)
     if data is None:
         return checkpoint
     if own is None:
@@ -67,9 +66,3 @@ def check_words(own: Vocabulary, data: Vocabulary) -> None:
                 f"{own.name}: the {role} token is {own.words[ours]!r}, in the data ({data.name}) "
                 f"{data.words[theirs]!r}; {_REMEDY}"
             )
-
-
-def _of_checkpoint(checkpoint: Checkpoint) -> TokenizerFile | None:
-    """The tokeniser beside the checkpoint."""
-    path = beside(checkpoint, VOCABULARY_NAME) or beside(checkpoint, TOKENIZER_NAME)
-    return None if path is None else given_tokenizer(path)

@@ -13,15 +13,26 @@ from bertdata.tokens.training.wordpiece import train_vocabulary
 
 
 def train_tokenizer(
-    text: TrainingText, *, kind: Kind, size: int, lower_case: bool, special: SpecialTokens
+    text: TrainingText,
+    *,
+    kind: Kind,
+    size: int,
+    lower_case: bool,
+    special: SpecialTokens,
+    keep_accents: bool = False,
 ) -> Any:
     """A ``tokenizers.Tokenizer`` of at most ``size`` tokens.
+
+    keep_accents: of WordPiece, which strips accents of text that it lower-cases; the others keep them.
 
     SettingsError for a size that the special tokens and single characters fill. InputError for text that
     cannot be read, or has no words.
     """
-    train = {"wordpiece": _train_wordpiece, "bpe": _train_bpe, "unigram": _train_unigram}[kind]
-    tokenizer = train(text, size, lower_case, special)
+    if kind == "wordpiece":
+        tokenizer = _train_wordpiece(text, size, lower_case, keep_accents, special)
+    else:
+        train = {"bpe": _train_bpe, "unigram": _train_unigram}[kind]
+        tokenizer = train(text, size, lower_case, special)
     tokenizers = import_tokenizers()
     mask = special.roles["mask"]
     for token in (*special.first, *special.last):
@@ -38,12 +49,18 @@ def train_tokenizer(
     return tokenizer
 
 
-def _train_wordpiece(text: TrainingText, size: int, lower_case: bool, special: SpecialTokens) -> Any:
+def _train_wordpiece(
+    text: TrainingText, size: int, lower_case: bool, keep_accents: bool, special: SpecialTokens
+) -> Any:
     tokenizers = import_tokenizers()
-    tokens = train_vocabulary(text, size=size, lower_case=lower_case, special=special)
+    tokens = train_vocabulary(
+        text, size=size, lower_case=lower_case, keep_accents=keep_accents, special=special
+    )
     ids = {token: number for number, token in enumerate(tokens)}
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(ids, unk_token=special.roles["unk"]))
-    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=lower_case)
+    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(
+        lowercase=lower_case, strip_accents=False if keep_accents else None
+    )
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = tokenizers.decoders.WordPiece()
     return tokenizer

@@ -11,7 +11,12 @@ from bertdata.tokens.training.texts import TrainingText
 
 
 def train_vocabulary(
-    text: TrainingText, *, size: int, lower_case: bool, special: SpecialTokens | None = None
+    text: TrainingText,
+    *,
+    size: int,
+    lower_case: bool,
+    keep_accents: bool = False,
+    special: SpecialTokens | None = None,
 ) -> list[str]:
     """At most ``size`` tokens, special ones first, by id. special: by default BERT's five.
 
@@ -22,7 +27,7 @@ def train_vocabulary(
     if size <= special.number:
         raise SettingsError(f"size is {size}, expected more than the {special.number} special tokens")
     tokenizers = import_tokenizers()
-    words = _word_counts(text, lower_case)
+    words = _word_counts(text, lower_case, keep_accents)
     if not words:
         raise text.no_words()
     # The library numbers ## pieces in the order of a hash table that is new in every process, and
@@ -46,11 +51,11 @@ def train_vocabulary(
     return sorted(vocabulary, key=vocabulary.__getitem__)
 
 
-def _word_counts(text: TrainingText, lower_case: bool) -> dict[str, int]:
+def _word_counts(text: TrainingText, lower_case: bool, keep_accents: bool) -> dict[str, int]:
     dialect = find_dialect("google")
     counts: dict[str, int] = {}
     for line in text.lines():
-        for word in split_words(line, dialect, lower_case):
+        for word in split_words(line, dialect, lower_case, keep_accents):
             counts[word] = counts.get(word, 0) + 1
     return counts
 
