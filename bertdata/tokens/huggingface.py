@@ -110,8 +110,8 @@ class LibraryTokenizer:
             prefix = self._parsed["model"]["continuing_subword_prefix"]
             raise VocabularyError(
                 f"{self.vocabulary.name}: the tokenizers library ends its process on this file ({end}), "
-                f"whose model has the continuing_subword_prefix {prefix!r}; expected merges whose second token "
-                "begins with that, as this library saves them"
+                f"whose model has the continuing_subword_prefix {prefix!r}; expected merges whose second "
+                "token begins with that, as this library saves them"
             )
 
     def _refused(self, error: BaseException, what: str) -> BaseException:

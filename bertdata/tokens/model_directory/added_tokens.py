@@ -1,6 +1,6 @@
 """The tokens that transformers 5 adds to a tokeniser when it loads a model's directory, in its order."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,17 +53,21 @@ def read_added_tokens(files: ModelFiles, defaults: Mapping[str, str], known: Ite
 
     They are those of ``added_tokens_decoder`` in tokenizer_config.json, by id. Where that is not there, they
     are those of added_tokens.json and tokenizer.json, and special_tokens_map.json names the special ones.
-    Then come the special tokens that are not among them. The ids in the files do not count: the library counts itself.
+    Then come the special tokens that are not among them. The ids in the files do not count: the library
+    counts itself.
 
     defaults: the class's special tokens by name. known: added tokens that the tokeniser has already.
     """
     settings = dict(files.tokenizer_config)
-    if "added_tokens_decoder" in settings:
-        numbered = _decoder(files, settings["added_tokens_decoder"])
-    else:
+    has_decoder = "added_tokens_decoder" in settings
+    if not has_decoder:
         settings |= files.object(SPECIAL_TOKENS_NAME) or {}
-        numbered = _of_added_tokens_json(files, settings) | _of_tokenizer_json(files)
     named = _named(files, settings, defaults)
+    if has_decoder:
+        names = {token.content for token in named.values()}
+        numbered = _decoder(files, settings["added_tokens_decoder"], names)
+    else:
+        numbered = _of_added_tokens_json(files, settings) | _of_tokenizer_json(files)
     tokens = [numbered[number] for number in sorted(numbered)]
     there = {*known, *(token.content for token in tokens)}
     for token in (*named.values(), *_extra(files, settings)):
@@ -97,7 +101,7 @@ def tokens_of_json(parsed: Mapping[str, Any]) -> list[AddedToken]:
     ]
 
 
-def _decoder(files: ModelFiles, value: Any) -> dict[int, AddedToken]:
+def _decoder(files: ModelFiles, value: Any, special: Collection[str]) -> dict[int, AddedToken]:
     where = files.name(TOKENIZER_CONFIG_NAME)
     if not isinstance(value, dict):
         raise VocabularyError(f"{where}: added_tokens_decoder is no object; expected tokens by their ids")
@@ -105,7 +109,8 @@ def _decoder(files: ModelFiles, value: Any) -> dict[int, AddedToken]:
     for key, item in value.items():
         if not (key.isascii() and key.isdigit() and len(key) < 10):
             raise VocabularyError(f"{where}: added_tokens_decoder has the id {key!r}, expected a number")
-        found[int(key)] = _token(item, where, "added_tokens_decoder")
+        is_special = _content(item) in special
+        found[int(key)] = _token(item, where, "added_tokens_decoder", special=is_special)
     return found
 
 
@@ -144,13 +149,15 @@ def _named(
             found[name] = value
     if isinstance(extra := settings.get("extra_special_tokens"), dict):
         found |= extra
-    return {name: _token(value, where, name) for name, value in found.items() if value is not None}
+    return {
+        name: _token(value, where, name, special=True) for name, value in found.items() if value is not None
+    }
 
 
 def _extra_values(files: ModelFiles, settings: Mapping[str, Any]) -> list[Any]:
-    value = settings.get("extra_special_tokens") or settings.get("additional_special_tokens") or []
-    if isinstance(value, dict):
-        return []
+    value = settings.get("extra_special_tokens")
+    if not value or isinstance(value, dict):  # named ones; a list has its older name then
+        value = settings.get("additional_special_tokens") or []
     if not isinstance(value, list):
         raise VocabularyError(
             f"{files.name(TOKENIZER_CONFIG_NAME)}: its extra special tokens are {value!r}, expected a list"
@@ -167,13 +174,19 @@ def _content(token: Any) -> Any:
     return token.get("content") if isinstance(token, Mapping) else token
 
 
-def _token(value: Any, where: str, name: str) -> AddedToken:
-    """The token of a text, or of an object with a text and flags. VocabularyError for another value."""
+def _token(value: Any, where: str, name: str, *, special: bool = False) -> AddedToken:
+    """The token of a text, or of an object with a text and flags. VocabularyError for another value.
+
+    special: it is one, whatever its flags say. One that does not say whether it is looked for in normalised
+    text is so unless it is special.
+    """
     if isinstance(value, str):
         return AddedToken.named(value)
     if isinstance(value, Mapping) and isinstance(value.get("content"), str):
         flags = {key: item for key, item in value.items() if key not in ("content", "__type", "id")}
         if flags.keys() <= set(_FLAGS) and all(isinstance(item, bool) for item in flags.values()):
-            special = flags.get("special", False)
-            return AddedToken(content=value["content"], **{"normalized": not special, **flags})
+            special = special or flags.get("special", False)
+            return AddedToken(
+                content=value["content"], **{"normalized": not special, **flags, "special": special}
+            )
     raise VocabularyError(f"{where}: {name} holds {value!r}, expected a token's text, or it and its flags")

@@ -20,6 +20,9 @@ from bertdata.tokens.model_directory.files import (
 Parts = dict[str, Any]
 """Parts of a tokenizer.json by name."""
 
+Named = Mapping[str, str]
+"""The text of each special token by name: "cls_token"."""
+
 Ids = Callable[[str], int | None]
 """The id of a token's text, if it has one."""
 
@@ -31,24 +34,24 @@ LONGEST_WORD = 100
 class TokenizerClass:
     """A class of tokeniser.
 
-    defaults: its special tokens by name. make_steps: model, normaliser and pre-tokeniser of a directory.
-    make_processor: the post-processor, from the text of each special token by name and the ids; None: that of
-    the directory's tokenizer.json.
+    defaults: its special tokens by name. needed: names of those that cannot be null. make_steps: model,
+    normaliser, pre-tokeniser and decoder of a directory with these special tokens. make_processor: the
+    post-processor; None: that of the directory's tokenizer.json.
     """
 
     defaults: Mapping[str, str]
-    make_steps: Callable[[ModelFiles], Parts]
-    make_processor: Callable[[ModelFiles, Mapping[str, str], Ids], Parts] | None
+    needed: tuple[str, ...]
+    make_steps: Callable[[ModelFiles, Named], Parts]
+    make_processor: Callable[[ModelFiles, Named, Ids], Parts] | None
 
 
-def _bert_steps(files: ModelFiles) -> Parts:
-    settings = files.tokenizer_config
+def _bert_steps(files: ModelFiles, named: Named) -> Parts:
     own = _model_of_json(files, "BertTokenizer", "WordPiece")
     vocabulary = _words(files, "BertTokenizer") if own is None else own["vocab"]
     return {
         "model": {
             "type": "WordPiece",
-            "unk_token": _text_of(settings.get("unk_token", "[UNK]")),
+            "unk_token": named["unk_token"],
             "continuing_subword_prefix": "##",
             "max_input_chars_per_word": LONGEST_WORD,
             "vocab": vocabulary,
@@ -65,7 +68,7 @@ def _bert_steps(files: ModelFiles) -> Parts:
     }
 
 
-def _bert_processor(files: ModelFiles, named: Mapping[str, str], ids: Ids) -> Parts:
+def _bert_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
     cls, sep = named["cls_token"], named["sep_token"]
     first = [_special(cls, 0), _sequence("A", 0), _special(sep, 0)]
     return {
@@ -76,7 +79,7 @@ def _bert_processor(files: ModelFiles, named: Mapping[str, str], ids: Ids) -> Pa
     }
 
 
-def _byte_level_steps(files: ModelFiles) -> Parts:
+def _byte_level_steps(files: ModelFiles, named: Named) -> Parts:
     prefix = bool(_switch(files, "add_prefix_space", False))
     own = _model_of_json(files, "byte-level BPE", "BPE")
     vocabulary, merges = (
@@ -108,7 +111,7 @@ def _byte_level_steps(files: ModelFiles) -> Parts:
     }
 
 
-def _roberta_processor(files: ModelFiles, named: Mapping[str, str], ids: Ids) -> Parts:
+def _roberta_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
     return {
         "type": "RobertaProcessing",
         "sep": [named["sep_token"], ids(named["sep_token"])],
@@ -118,7 +121,7 @@ def _roberta_processor(files: ModelFiles, named: Mapping[str, str], ids: Ids) ->
     }
 
 
-def _xlm_roberta_steps(files: ModelFiles) -> Parts:
+def _xlm_roberta_steps(files: ModelFiles, named: Named) -> Parts:
     own = _model_of_json(files, "XLMRobertaTokenizer", "Unigram")
     if own is None:
         raise VocabularyError(
@@ -138,7 +141,7 @@ def _xlm_roberta_steps(files: ModelFiles) -> Parts:
     }
 
 
-def _xlm_roberta_processor(files: ModelFiles, named: Mapping[str, str], ids: Ids) -> Parts:
+def _xlm_roberta_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
     cls, sep = named["bos_token"], named["eos_token"]
     first = [_special(cls, 0), _sequence("A", 0), _special(sep, 0)]
     return {
@@ -162,19 +165,27 @@ _ROBERTA_TOKENS = {
 CLASSES: dict[str, TokenizerClass] = {
     "BertTokenizer": TokenizerClass(
         defaults={f"{role}_token": f"[{role.upper()}]" for role in ("unk", "sep", "pad", "cls", "mask")},
+        needed=("unk_token", "cls_token", "sep_token"),
         make_steps=_bert_steps,
         make_processor=_bert_processor,
     ),
     "RobertaTokenizer": TokenizerClass(
-        defaults=_ROBERTA_TOKENS, make_steps=_byte_level_steps, make_processor=_roberta_processor
+        defaults=_ROBERTA_TOKENS,
+        needed=("cls_token", "sep_token"),
+        make_steps=_byte_level_steps,
+        make_processor=_roberta_processor,
     ),
     "GPT2Tokenizer": TokenizerClass(
         defaults=dict.fromkeys(("bos_token", "eos_token", "unk_token"), "<|endoftext|>"),
+        needed=(),
         make_steps=_byte_level_steps,
         make_processor=None,
     ),
     "XLMRobertaTokenizer": TokenizerClass(
-        defaults=_ROBERTA_TOKENS, make_steps=_xlm_roberta_steps, make_processor=_xlm_roberta_processor
+        defaults=_ROBERTA_TOKENS,
+        needed=("bos_token", "eos_token"),
+        make_steps=_xlm_roberta_steps,
+        make_processor=_xlm_roberta_processor,
     ),
 }
 """The classes whose steps are known here, without that which takes a tokenizer.json as it is."""
@@ -186,11 +197,6 @@ def _switch(files: ModelFiles, name: str, default: bool | None) -> bool | None:
     if isinstance(value, bool) or value is default is None:
         return value
     raise VocabularyError(f"{files.name(TOKENIZER_CONFIG_NAME)}: {name} is {value!r}, expected true or false")
-
-
-def _text_of(token: Any) -> str:
-    """The text of a special token; added_tokens reads it again, and tells what is no token."""
-    return str(token.get("content") if isinstance(token, Mapping) else token)
 
 
 def _model_of_json(files: ModelFiles, name: str, kind: str) -> Parts | None:

@@ -1,4 +1,4 @@
-"""The tokeniser of a model's directory, as a tokenizer.json with the ids of transformers 5's AutoTokenizer."""
+"""The tokeniser of a model's directory, as a tokenizer.json with the ids of transformers' AutoTokenizer."""
 
 import json
 from collections.abc import Mapping
@@ -105,18 +105,18 @@ def _made_by_class(files: ModelFiles, name: str) -> tuple[Parts, AddedTokens]:
     kind = CLASSES[name]
     parts: Parts = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": []}
     parts |= {"normalizer": None, "pre_tokenizer": None, "post_processor": None, "decoder": None}
-    parts |= kind.make_steps(files)
     added = read_added_tokens(files, kind.defaults, ())
-    missing = [name for name in kind.defaults if name not in added.named]
+    missing = [name for name in kind.needed if name not in added.named]
     if missing:
         raise VocabularyError(
             f"{files.name(TOKENIZER_CONFIG_NAME)}: {missing[0]} is null, but a {name} needs one; expected a "
             "token's text"
         )
+    named = {name: token.content for name, token in added.named.items()}
+    parts |= kind.make_steps(files, named)
     vocabulary = _model_ids(parts, files)
     parts["added_tokens"] = add_tokens((), added.tokens, vocabulary)
     ids = {**{entry["content"]: entry["id"] for entry in parts["added_tokens"]}, **vocabulary}
-    named = {name: token.content for name, token in added.named.items()}
     if kind.make_processor is not None:
         parts["post_processor"] = kind.make_processor(files, named, ids.get)
     elif files.tokenizer_json is not None:
