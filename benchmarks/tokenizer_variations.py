@@ -1,8 +1,8 @@
 """Variations of tokenizer.json files, and texts that find their differences, drawn from a seeded generator.
 
 Most of them are files that the library saves: a model, one or several normalisers and splitters,
-post-processors and added tokens with all their flags. Some have an odd part: a key too many or too few, a value
-of another type.
+post-processors and added tokens with all their flags. Some have an odd part: a key too many or too few, a
+value of another type.
 """
 
 import copy
@@ -31,7 +31,7 @@ CONTENTS = (*_CONTENTS.split(), "  ", " ", " a", "a ", "x y", "\n", "\xa0", "", 
 
 
 def byte_bpe(random: Random) -> Json:
-    """Return the model of a byte-level BPE with some merges. Sometimes its ids have gaps, or merges are odd."""
+    """Return the model of a byte-level BPE with some merges. Some have gaps in their ids, or odd merges."""
     vocabulary = {unit: number for number, unit in enumerate(byte_alphabet())}
     merges = []
     for first, second in _MERGES[: random.randrange(len(_MERGES) + 1)]:
@@ -294,12 +294,9 @@ def text(random: Random, file: Json) -> str:
     """Return a document of words, blanks and added tokens."""
     pieces = []
     added = file.get("added_tokens")
-    own = [
-        token.get("content")
-        for token in (added if isinstance(added, list) else [])
-        if isinstance(token, dict)
-    ]
-    own = [content for content in own if isinstance(content, str)]
+    tokens = [token for token in added if isinstance(token, dict)] if isinstance(added, list) else []
+    contents = [token.get("content") for token in tokens]
+    own = [content for content in contents if isinstance(content, str)]
     for _ in range(random.randrange(1, 9)):
         draw = random.random()
         if own and draw < 0.35:

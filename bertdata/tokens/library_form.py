@@ -190,21 +190,6 @@ _is_wordpiece = _is_object(
 )
 _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
-_PARTS: dict[str, Check] = {
-    "version": lambda value: value == "1.0",
-    "truncation": lambda value: value is None or _is_truncation(value),
-    "padding": lambda value: value is None or _is_padding(value),
-    "added_tokens": _is_list_of(
-        _is_object({"id": _is_number, "content": _is_text, **dict.fromkeys(_FLAGS, _is_bool)})
-    ),
-    "normalizer": _with_sequence(_NORMALIZERS, "normalizers", others=True),
-    "pre_tokenizer": _with_sequence(_PRE_TOKENIZERS, "pretokenizers", others=True),
-    "post_processor": _with_sequence(_POST_PROCESSORS, "processors"),
-    "decoder": _is_step(_DECODERS),
-    "model": lambda value: _is_bpe(value) or _is_wordpiece(value),
-}
-"""The parts of a file, in its order, and the check of each."""
-
 _is_truncation = _is_object(
     {
         "direction": lambda value: value in ("Left", "Right"),
@@ -223,3 +208,18 @@ _is_padding = _is_object(
         "pad_token": _is_text,
     }
 )
+
+_PARTS: dict[str, Check] = {
+    "version": lambda value: value == "1.0",
+    "truncation": lambda value: value is None or _is_truncation(value),
+    "padding": lambda value: value is None or _is_padding(value),
+    "added_tokens": _is_list_of(
+        _is_object({"id": _is_number, "content": _is_text, **dict.fromkeys(_FLAGS, _is_bool)})
+    ),
+    "normalizer": _with_sequence(_NORMALIZERS, "normalizers", others=True),
+    "pre_tokenizer": _with_sequence(_PRE_TOKENIZERS, "pretokenizers", others=True),
+    "post_processor": _with_sequence(_POST_PROCESSORS, "processors"),
+    "decoder": _is_step(_DECODERS),
+    "model": lambda value: _is_bpe(value) or _is_wordpiece(value),
+}
+"""The parts of a file, in its order, and the check of each."""

@@ -78,9 +78,11 @@ def find_model_tokenizer(directory: str) -> TokenizerFile:
 
 
 def model_casing(directory: str) -> bool | None:
-    """Return whether a model's vocab.txt is read in lower case. None where its directory does not say it."""
-    files = ModelFiles(directory)
-    if not files.tokenizer_config and find_class(files) is None:
+    """Return whether a model's vocab.txt is read in lower case. None where no tokenizer_config.json says it.
+
+    transformers then lower-cases, which a vocabulary with capitals does not mean.
+    """
+    if not ModelFiles(directory).tokenizer_config:
         return None
     found = find_model_tokenizer(directory)
     return found.lower_case if isinstance(found, VocabularyFile) else None

@@ -67,7 +67,7 @@ def open_trained(
     found = find_tokenizer(checkpoint, shape, vocabulary, train_data, lower_case)
     if found is None:
         if checkpoint.kind != OURS:
-            raise MissingInputError(f"{source}: holds no tokeniser; give --vocab")
+            raise MissingInputError(f"{source}: holds neither vocab.txt nor tokenizer.json; give --vocab")
         raise MissingInputError(
             f"{source}: its vocabulary is not at hand; give --vocab, or --train-data where it has moved"
         )

@@ -7,8 +7,9 @@ from itertools import zip_longest
 
 from bertdata.errors import DataError
 from bertdata.records import ROLES, Vocabulary
-from bertdata.tokens.files import VocabularyFile
+from bertdata.tokens.files import TokenizerFile, VocabularyFile
 from bertdata.tokens.load import vocabulary_of
+from bertdata.tokens.tokenizer_json import read_tokenizer_json
 from trainer.checkpoint.stored import Checkpoint
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -36,14 +37,38 @@ def fit_vocabulary(
         )
         return checkpoint
     check_words(vocabulary_of(own), vocabulary_of(data))
-    if isinstance(own, VocabularyFile) and isinstance(data, VocabularyFile):
+    if isinstance(own, VocabularyFile):
         casing = casing_of(checkpoint)
-        if casing is not None and casing != data.lower_case:
-            cases = {True: "lower case", False: "case kept"}
-            found = f"{cases[data.lower_case]} in the data, {cases[casing]} in the model"
-            log(f"warning: {checkpoint.path}: its text was read in another way: {found}")
+        ours = None if casing is None else (casing, casing)
+    else:
+        ours = _reading(own)
+    theirs = _reading(data)
+    if ours is not None and theirs is not None and ours != theirs:
+        found = f"{_READINGS[theirs]} in the data, {_READINGS[ours]} in the model"
+        log(f"warning: {checkpoint.path}: its text was read in another way: {found}")
+    if isinstance(own, VocabularyFile) and isinstance(data, VocabularyFile):
         own = replace(own, lower_case=data.lower_case)
     return with_new_tokens(checkpoint, own, vocabulary_of(data), shape, log)
+
+
+_READINGS = {
+    (True, True): "lower case",
+    (True, False): "lower case with accents",
+    (False, False): "case kept",
+    (False, True): "case kept without accents",
+}
+"""Words for the two things that a tokeniser may do to a text: lower its case, strip its accents."""
+
+
+def _reading(file: TokenizerFile) -> tuple[bool, bool] | None:
+    """Whether text is lower-cased and its accents are stripped. None where that is not done in BERT's way."""
+    if isinstance(file, VocabularyFile):
+        return file.lower_case, file.lower_case and not file.keep_accents
+    normalizer = read_tokenizer_json(file)[0]["normalizer"]
+    if normalizer is None or normalizer.get("type") != "BertNormalizer":
+        return None
+    lower_case, strips = bool(normalizer.get("lowercase")), normalizer.get("strip_accents")
+    return lower_case, lower_case if strips is None else bool(strips)
 
 
 def check_words(own: Vocabulary, data: Vocabulary) -> None:

@@ -83,3 +83,30 @@ def test_a_class_that_is_not_known_is_one_line(tmp_path: Path, capsys: pytest.Ca
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
     assert "its tokeniser is BertJapaneseTokenizer, which is not known here" in lines[0]
+
+
+def test_text_whose_accents_are_read_otherwise_is_told(tmp_path: Path) -> None:
+    from bertdata.tokens.files import VocabularyFile
+    from trainer.run.vocabulary_fit import _reading
+
+    directory = german_directory(tmp_path / "m")
+    vocabulary = VocabularyFile(path=str(directory / "vocab.txt"), dialect="google", lower_case=True)
+    assert _reading(given_tokenizer(str(directory))) == (True, False)
+    assert _reading(vocabulary) == (True, True)
+
+
+def test_a_dataset_of_a_directory_is_found_by_that_directory(tmp_path: Path) -> None:
+    from bertdata.dataset.discover import find_datasets
+    from bertdata.dataset.vocabulary import known_tokenizer
+
+    # The configuration says other steps than tokenizer.json: no file of the directory is the dataset's.
+    directory = german_directory(tmp_path / "m", strip_accents=True)
+    (tmp_path / "part.txt").write_text(f"{TEXT}\nDas er.\n\n")
+    words = ["create", tmp_path / "part.txt", "--output", tmp_path / "data", "--tokenizer", directory]
+    assert (
+        bertdata_main([str(word) for word in [*words, "--objective", "mlm", "--max-seq-length", "32"]]) == 0
+    )
+    dataset = next(iter(find_datasets(str(tmp_path / "data"))))
+    file = known_tokenizer(str(directory), dataset)
+    assert file is not None
+    assert file.path == str(directory)

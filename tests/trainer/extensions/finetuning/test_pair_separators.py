@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from transformers import PreTrainedTokenizerFast
 
-from bertdata.errors import SettingsError
+from bertdata.errors import SettingsError, VocabularyError
 from bertdata.io.manifest_file import MANIFEST_NAME
-from bertdata.errors import VocabularyError
 from bertdata.tokens.load import tokenizer_of
 from bertdata.tokens.tokenizer import Tokenizer
 from bertdata.tokens.tokenizer_json import find_tokenizer_json
