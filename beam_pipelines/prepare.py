@@ -36,12 +36,14 @@ from bertdata.build.plan import chosen_settings, plan_warnings
 from bertdata.build.task import Target
 from bertdata.cli.common.dispatch import end
 from bertdata.config.recipes import Recipe
+from bertdata.dataset.lost_text import lost_warnings
 from bertdata.dataset.manifest import summary
 from bertdata.dataset.sources import find_sources
 from bertdata.errors import SettingsError, TooFewArticles
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error, say_text
+from bertdata.text.escaped_articles import escape_warnings
 from bertdata.text.fewer_eval_articles import with_remedy
 from bertdata.text.input_kinds import ARTICLES, KINDS, TEXT, check_beginnings, find_inputs
 from bertdata.text.languages import language_notes
@@ -135,7 +137,10 @@ def run(
         raise with_remedy(error, source.files, source.kinds) from None
     for target in targets_of(sets):
         path = storage.join(target.dataset.directory, MANIFEST_NAME)
-        say(summary(target.dataset.directory, parse_json(storage.read_bytes(path), path)))
+        manifest = parse_json(storage.read_bytes(path), path)
+        for warning in lost_warnings(target.dataset.directory, manifest):
+            say_error(f"{PROGRAM}: warning: {warning}")
+        say(summary(target.dataset.directory, manifest))
     say_text(table(metrics, flags.input_kind))
 
 
@@ -231,10 +236,14 @@ def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> Pipe
         return PipelineInput(parts=given.parts, files=[], kinds=[], stage=None, notes=given.notes)
     kind = ARTICLES if flags.input_kind == "dump" else flags.input_kind
     files, kinds = find_inputs(flags.input, kind, flags.books)
+    for warning in escape_warnings(files, kinds, text.escaped_articles):
+        say_error(f"{PROGRAM}: warning: {warning}")
     stage = plan_text_stage(files, flags.text, text, flags.engine, flags.punkt_tables, kinds)
     if (finished := finished_text(stage, files)) is not None:
-        return PipelineInput(parts=stage.parts, files=files, kinds=kinds, stage=None, counts=finished.counts)
-    return PipelineInput(parts=stage.parts, files=files, kinds=kinds, stage=stage)
+        return PipelineInput(
+            parts=stage.parts, files=files, kinds=stage.plan.kinds, stage=None, counts=finished.counts
+        )
+    return PipelineInput(parts=stage.parts, files=files, kinds=stage.plan.kinds, stage=stage)
 
 
 def add_stages(

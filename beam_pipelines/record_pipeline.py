@@ -4,12 +4,15 @@ import argparse
 from dataclasses import replace
 from typing import Any
 
+from beam_pipelines.options import PROGRAM
 from beam_pipelines.report.counters import RunMetrics, text_amounts
 from beam_pipelines.runners.directory_run import run_for_directory
 from beam_pipelines.runners.pipeline import make_pipeline, runs_here
 from beam_pipelines.stages.record_stage import RecordStage, plan_record_stage
 from beam_pipelines.transport.bundled_file import BundledFile
 from bertdata.io import storage
+from bertdata.io.terminal import say_error
+from bertdata.steps.record_source import plan_warnings
 from bertdata.text.part_settings import PartSettings
 
 
@@ -48,8 +51,8 @@ def preview_record_parts(flags: argparse.Namespace, settings: PartSettings) -> l
 
 
 def plan_source_records(flags: argparse.Namespace, settings: PartSettings) -> RecordStage:
-    """Plan the parts. Errors as from plan_record_stage."""
-    return plan_record_stage(
+    """Plan the parts, and print warnings about their text. Errors as from plan_record_stage."""
+    stage = plan_record_stage(
         flags.input,
         flags.text,
         flags.input_kind,
@@ -57,6 +60,9 @@ def plan_source_records(flags: argparse.Namespace, settings: PartSettings) -> Re
         engine=flags.engine,
         punkt_tables=flags.punkt_tables,
     )
+    for warning in plan_warnings(stage.plan):
+        say_error(f"{PROGRAM}: warning: {warning}")
+    return stage
 
 
 def _make_parts(pipeline: Any, stage: RecordStage) -> RunMetrics:

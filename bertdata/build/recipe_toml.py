@@ -64,7 +64,7 @@ def _text_lines(recipe: Recipe) -> Iterator[str]:
     for settings in (parts, parts.records, parts.selection):
         kind = type(settings)
         values = {item.name: getattr(settings, item.name) for item in fields(kind)}
-        shared = {"punkt", "language", "abbreviations", "records", "selection"}
+        shared = {"punkt", "language", "abbreviations", "escaped_articles", "records", "selection"}
         own = {name: value for name, value in values.items() if name not in shared}
         yield from _lines(kind, {name: _EXAMPLES.get(name, value) for name, value in own.items()}, named=())
 

@@ -5,7 +5,7 @@ from typing import BinaryIO
 from bertdata.cli.common.parser import Parser, add_engine, positive
 from bertdata.errors import InputError
 from bertdata.io import storage
-from bertdata.io.terminal import say
+from bertdata.io.terminal import say, say_error
 from bertdata.shards.pick import pick_records
 from bertdata.shards.tfrecord import TFRecordReader
 
@@ -57,7 +57,13 @@ def run(arguments: list[str]) -> int:
         picked, records = pick_records(file, source, args.num_examples, output.write, args.engine)
         if not records:
             raise InputError(f"{source}: holds no records to pick from")
-    say(f"{target}: {picked} of {records} records")
+    repeated = max(0, picked - records)
+    if repeated:
+        say_error(
+            f"bertdata: warning: {source}: holds {records} records, {picked} were asked for: {repeated} are "
+            f"picked a second time or more, as by MLPerf's program; ask for --num-examples {records}"
+        )
+    say(f"{target}: {picked} of {records} records" + (f", {repeated} of them repeats" if repeated else ""))
     return 0
 
 

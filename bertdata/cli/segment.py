@@ -122,8 +122,8 @@ def summary(directory: str, settings: SegmentSettings, counts: SegmentCounts) ->
     left_out = f"{counts.empty} without text and {counts.lines_outside} lines outside articles left out"
     kept = f"{counts.withheld} withheld for evaluation" if settings.recipe == "mlperf" else left_out
     return (
-        f"{directory}: {counts.files} files, {counts.articles} articles, {kept}, "
-        f"{counts.sentences} sentences, {counts.bytes_in} bytes in, {counts.bytes_out} out"
+        f"{directory}: {counts.files} files{_unescaped(counts)}, {counts.articles} articles, {kept}, "
+        f"{counts.sentences} sentences, {counts.bytes_in} bytes in, {counts.bytes_out} out{of_run(counts)}"
     )
 
 
@@ -133,7 +133,22 @@ def record_summary(directory: str, counts: SegmentCounts) -> str:
     told = ", ".join(f"{number} {reason.replace('_', ' ')}" for reason, number in left_out.items() if number)
     held_out = f"{counts.withheld} of them held out, " if counts.withheld else ""
     return (
-        f"{directory}: {counts.files} files, {counts.articles} documents, {held_out}"
+        f"{directory}: {counts.files} files{_unescaped(counts)}, {counts.articles} documents, {held_out}"
         f"{told or 'no record'} left out, {counts.sentences} lines, {counts.bytes_in} bytes in, "
-        f"{counts.bytes_out} out"
+        f"{counts.bytes_out} out{of_run(counts)}"
     )
+
+
+def of_run(counts: SegmentCounts) -> str:
+    """Return the end of a summary: what was counted of the whole run."""
+    told = ""
+    if counts.withheld_in_training is not None:
+        told += f", withheld texts in training: {counts.withheld_in_training}"
+    if counts.unprotected:
+        told += f", texts too short to exclude: {counts.unprotected}"
+    return told
+
+
+def _unescaped(counts: SegmentCounts) -> str:
+    """Of how many files escapes were taken back, in words. Empty where there is none."""
+    return f" (escapes such as &amp; taken back in {counts.unescaped})" if counts.unescaped else ""

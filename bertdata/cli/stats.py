@@ -22,7 +22,7 @@ sequences and efficiency. DIR may hold one dataset, several (phase1, phase2) or 
 The id of [MASK] comes from the vocabulary beside the manifest; for another tool's shards from --vocab,
 else it is the id that stands at most masked positions, and the output says so. A masked position with
 the original token is kept, also where that token was drawn at random. The share of [UNK] is that of the
-inputs, from the manifest."""
+inputs, from the manifest, and so is that of the text that no example holds."""
 
 _LABEL_WIDTH = 18
 _TEXT_BINS = 16
@@ -80,6 +80,8 @@ def _size_rows(one: Statistics) -> Iterator[_Row]:
     yield "tokens", f"{one.tokens:,} real"
     if one.unknown is not None:
         yield "[UNK]", f"{one.unknown:.2%} of the {one.input_tokens:,} tokens of the inputs"
+    if one.lost is not None:
+        yield "in no example", f"{one.lost:.2%} of the {one.input_tokens:,} tokens of the inputs"
     holder = "an example" if one.layout.packing is None else "a row"
     yield "padding", f"{one.padding:.2%} of the positions, {one.layout.max_seq_length} {holder}"
     if one.layout.packing is not None:

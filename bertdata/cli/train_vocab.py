@@ -4,10 +4,17 @@ import argparse
 
 from bertdata.build.given_parts import find_parts
 from bertdata.cli.common.parser import Parser, positive
-from bertdata.cli.common.text_flags import INPUT_KIND_HELP, add_record_settings, given_record_settings
+from bertdata.cli.common.text_flags import (
+    INPUT_KIND_HELP,
+    SHARED_FLAGS,
+    add_language_settings,
+    add_record_settings,
+    given_record_settings,
+)
 from bertdata.io import storage
-from bertdata.io.terminal import say
-from bertdata.sources.kinds import SOURCE_KINDS
+from bertdata.io.terminal import say, say_error
+from bertdata.sources.kinds import CHOSEN_KINDS
+from bertdata.steps.record_source import plan_warnings
 from bertdata.steps.source_parts import holds_records, plan_texts
 from bertdata.tokens.training.special_tokens import KINDS, SpecialTokens, lay_out
 from bertdata.tokens.training.texts import RecordFiles, TextFiles, TrainingText
@@ -63,9 +70,8 @@ def make_parser() -> Parser:
         help="of wordpiece: lower-cased text keeps its accents; bertdata create takes the same flag",
     )
     sources = parser.add_argument_group("sources", "files of records, as bertdata segment reads them")
-    kinds = tuple(SOURCE_KINDS)
-    sources.add_argument("--input-kind", choices=kinds, metavar="KIND", help=INPUT_KIND_HELP)
-    sources.add_argument("--language", metavar="CODE", help="language of the text, as segment takes it")
+    sources.add_argument("--input-kind", choices=CHOSEN_KINDS, metavar="KIND", help=INPUT_KIND_HELP)
+    add_language_settings(sources)
     add_record_settings(sources)
     return parser
 
@@ -94,10 +100,13 @@ def run(arguments: list[str]) -> int:
 
 def _training_text(args: argparse.Namespace) -> TrainingText:
     """The text, as records or as parts. Errors as from find_parts and plan_records."""
-    own = {name: value for name in ("input_kind", "language") if (value := getattr(args, name)) is not None}
+    own = {name: value for name in SHARED_FLAGS if (value := getattr(args, name)) is not None}
     given = given_record_settings(args) | own
     if holds_records(args.texts, given, skip_bad_inputs=False):
-        return RecordFiles(plan_texts(args.texts, given))
+        plan = plan_texts(args.texts, given)
+        for warning in plan_warnings(plan):
+            say_error(f"bertdata: warning: {warning}")
+        return RecordFiles(plan)
     files: list[str] = []
     for path in storage.expand(args.texts):
         files += find_parts([path]).parts if storage.is_directory(path) else [path]

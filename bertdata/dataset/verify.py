@@ -10,6 +10,7 @@ from typing import Any
 
 from bertdata.config.settings import FORMATS
 from bertdata.dataset.any_manifest import AnyManifest, parse_any_manifest
+from bertdata.dataset.card import CARD_NAME, dataset_card
 from bertdata.dataset.check import check_index, check_shard
 from bertdata.dataset.discover import datasets_below, refuse_unfinished
 from bertdata.dataset.findings import (
@@ -146,6 +147,8 @@ def _companions(manifest: AnyManifest, directory: str) -> Iterable[tuple[str, st
         else:
             for name, data in layout_files(directory, manifest.plan.settings, manifest.shards).items():
                 yield name, md5_of(data), True
+        if dataset_card(manifest.plan.title, manifest.plan.settings) is not None:
+            yield CARD_NAME, None, False
         if manifest.parts_manifest is not None:
             yield PARTS_COPY, manifest.parts_manifest, True
             yield ARTICLES_COPY, None, False

@@ -7,9 +7,11 @@ begins with, and JSON must go through the whole beginning of the file.
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
+from typing import BinaryIO
 
 from bertdata.errors import InputError
 from bertdata.io import storage
@@ -67,10 +69,18 @@ def refuse_other_kinds(data: bytes, name: str, expected: str = TEXT, *, json_rem
 
 
 def check_beginning(
-    path: str, *, drops_bad_utf8: bool = False, expected: str = TEXT, json_remedy: str = ""
+    path: str,
+    *,
+    drops_bad_utf8: bool = False,
+    expected: str = TEXT,
+    json_remedy: str = "",
+    open_input: Callable[[str], AbstractContextManager[BinaryIO]] = storage.open_input,
 ) -> None:
-    """The check of a file that is not read yet, by its first bytes: InputError as for the whole file."""
-    with storage.open_input(path) as file:
+    """The check of a file that is not read yet, by its first bytes: InputError as for the whole file.
+
+    open_input: opens it; another one may unpack what is compressed.
+    """
+    with open_input(path) as file:
         head = file.read(HEAD_BYTES + 1)
     refuse_other_kinds(head, path, expected, json_remedy=json_remedy)
     if drops_bad_utf8:

@@ -26,6 +26,8 @@ from bertdata.sources.settings import RecordSettings
 from bertdata.sources.unpacking import ENDINGS, open_unpacked
 
 ARTICLES = "articles"
+ESCAPED_ARTICLES = "escaped articles"
+"""Articles whose extractor escaped their text. No kind to ask for: their manifest, or a setting, tells it."""
 TEXT = "text"
 BLOCKS = "blocks"
 HEAD_BYTES = 1 << 16
@@ -81,6 +83,9 @@ def _first_objects(head: bytes) -> Iterator[dict[str, Any]]:
 SOURCE_KINDS = {
     TEXT: SourceKind(endings=(".txt",), pieces=file_pieces),
     ARTICLES: SourceKind(endings=(), pieces=article_pieces, names=re.compile(r"wiki_\d+")),
+    ESCAPED_ARTICLES: SourceKind(
+        endings=(), pieces=partial(article_pieces, escaped=True), names=re.compile(r"wiki_\d+")
+    ),
     BLOCKS: SourceKind(endings=(".txt",), pieces=block_pieces),
     "jsonl": SourceKind(endings=(".jsonl", ".ndjson", ".json"), pieces=json_pieces, columns=_json_columns),
     **{
@@ -94,8 +99,15 @@ SOURCE_KINDS = {
     "parquet": SourceKind(endings=(".parquet",), pieces=parquet_pieces, columns=parquet_columns),
     "arrow": SourceKind(endings=(".arrow",), pieces=arrow_pieces, columns=arrow_columns),
 }
-RECORD_KINDS = tuple(name for name in SOURCE_KINDS if name not in (ARTICLES, TEXT))
+CHOSEN_KINDS = tuple(name for name in SOURCE_KINDS if name != ESCAPED_ARTICLES)
+"""The kinds that ``--input-kind`` names."""
+RECORD_KINDS = tuple(name for name in CHOSEN_KINDS if name not in (ARTICLES, TEXT))
 """The kinds that are read as records alone."""
+
+
+def are_articles(kind: str) -> bool:
+    """True for the kinds of extracted articles."""
+    return kind in (ARTICLES, ESCAPED_ARTICLES)
 
 
 def read_head(path: str) -> bytes:

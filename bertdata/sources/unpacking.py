@@ -52,8 +52,16 @@ def open_unpacked(path: str) -> Iterator[BinaryIO]:
         if packing is None:
             yield file
             return
-        with io.BufferedReader(_Blocks(_unpack(file, packing, path)), BLOCK_BYTES) as unpacked:
-            yield cast(BinaryIO, unpacked)
+        with io.BufferedReader(_Blocks(_unpack(file, packing, path)), BLOCK_BYTES) as reader:
+            yield cast(BinaryIO, reader)
+
+
+def unpacked(file: BinaryIO, path: str) -> Iterator[bytes]:
+    """The blocks of what a compressed file holds. InputError for data that are damaged or cut short."""
+    packing = packing_of(file.read(6))
+    file.seek(0)
+    assert packing is not None
+    return _unpack(file, packing, path)
 
 
 class _Blocks(io.RawIOBase):

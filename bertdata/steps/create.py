@@ -15,6 +15,7 @@ from bertdata.build.part_names import names_with_folders
 from bertdata.build.plan import check_shuffle, chosen_settings, plan_targets, plan_warnings
 from bertdata.build.task import ShardTask, Target, TaskPlan, TaskResult, run_task
 from bertdata.config.settings import ExampleSettings
+from bertdata.dataset.lost_text import lost_warnings
 from bertdata.dataset.manifest import Manifest
 from bertdata.dataset.sources import Sources, find_sources
 from bertdata.errors import MissingInputError
@@ -52,6 +53,11 @@ class MadeDataset:
     directory: str
     manifest: Manifest
     ones: str = field(default="", compare=False)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings about the whole dataset: that much of its text is in no example."""
+        return lost_warnings(self.directory, self.manifest.as_json())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,6 +103,7 @@ def create(
     skip_bad_inputs: bool = False,
     input_kind: str | None = None,
     language: str | None = None,
+    escaped_articles: str | None = None,
     part_size: float | None = None,
     sentences: str | None = None,
     text_field: str | None = None,
@@ -161,6 +168,7 @@ def create(
     given_of_sources = {
         "input_kind": input_kind,
         "language": language,
+        "escaped_articles": escaped_articles,
         "part_size": part_size,
         "sentences": sentences,
         "text_field": text_field,
@@ -269,10 +277,11 @@ class ShardRun:
                 runs.enter_context(target.dataset.run())
             made = self._make_shards(workers, telling_first(warnings, progress))
             datasets = finish(self.plan, made, sources)
+        of_text = [one for dataset in datasets for one in dataset.warnings]
         return CreateResult(
             datasets=tuple(datasets),
             kept=sum(result.kept for result in made.results),
-            warnings=(*warnings, *made.warnings),
+            warnings=(*warnings, *made.warnings, *of_text),
         )
 
     def _make_shards(self, workers: int, progress: OnProgress) -> MadeShards:

@@ -11,13 +11,15 @@ from bertdata.io import storage
 from bertdata.sources.find import find_files
 from bertdata.sources.kinds import ARTICLES, TEXT, recognise
 from bertdata.sources.settings import RecordSettings
-from bertdata.steps.progress import OnProgress, StepProgress
+from bertdata.steps.progress import OnProgress, StepProgress, telling_first
 from bertdata.text.abbreviations import read_abbreviations
 from bertdata.text.directory import TextDirectory
+from bertdata.text.escaped_articles import escape_warnings
 from bertdata.text.load_splitter import find_tables_of, load_splitter_of
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.reading import is_extracted
 from bertdata.text.record_plan import RecordPlan, plan_records
+from bertdata.text.run_warnings import count_warnings
 from bertdata.text.segment_records import segment_records
 from bertdata.text.selection.settings import SelectionSettings, evaluation_files
 from bertdata.text.settings import SegmentCounts, SegmentSettings
@@ -30,7 +32,7 @@ _OF_SELECTION = tuple(item.name for item in fields(SelectionSettings))
 RECORD_SETTINGS = ("part_size", "sentences", *_OF_RECORDS, *_OF_SELECTION)
 """Settings that parts of records alone have."""
 
-SHARED_SETTINGS = ("punkt", "language", "abbreviations")
+SHARED_SETTINGS = ("punkt", "language", "abbreviations", "escaped_articles")
 ARTICLE_SETTINGS = tuple(item.name for item in fields(SegmentSettings) if item.name not in SHARED_SETTINGS)
 """Settings that the parts of articles alone have."""
 
@@ -104,6 +106,7 @@ def run_records(
 ) -> SegmentCounts:
     """Write the parts of the sources' records into ``output``."""
     plan = plan_record_parts(sources, kind, settings, punkt_tables)
+    progress = telling_first(plan_warnings(plan), progress)
     sizes = storage.each(plan.files, storage.size)
     counts = segment_records(
         plan,
@@ -115,7 +118,8 @@ def run_records(
         hashing=_PieceProgress(HASHING, sizes, progress),
     )
     total = sum(sizes)
-    progress(StepProgress(stage=STAGE, done=total, total=total, finished=f"segmented {len(sizes)} files"))
+    finished, warnings = f"segmented {len(sizes)} files", tuple(count_warnings(output, counts))
+    progress(StepProgress(stage=STAGE, done=total, total=total, finished=finished, warnings=warnings))
     return counts
 
 
@@ -142,6 +146,11 @@ def preview_records(
     plan = plan_record_parts(sources, kind, settings, punkt_tables)
     TextDirectory(output, plan).commit.refuse_others()
     return plan.lines(output)
+
+
+def plan_warnings(plan: RecordPlan) -> tuple[str, ...]:
+    """Return warnings about the text of the plan's files."""
+    return tuple(escape_warnings(plan.files, plan.kinds, plan.settings.escaped_articles))
 
 
 def plan_record_parts(

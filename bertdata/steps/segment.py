@@ -8,7 +8,7 @@ from bertdata._native import Engine
 from bertdata.build.dataset_file import DatasetFile
 from bertdata.config.settings import typed_values
 from bertdata.io import storage
-from bertdata.steps.progress import OnProgress, StepProgress, silent
+from bertdata.steps.progress import OnProgress, StepProgress, silent, telling_first
 from bertdata.steps.record_source import STAGE, part_settings, reads_records, run_records
 from bertdata.steps.values import (
     AnyPath,
@@ -22,9 +22,11 @@ from bertdata.steps.values import (
 from bertdata.text import segment as text
 from bertdata.text.abbreviations import read_abbreviations
 from bertdata.text.directory import TextDirectory
+from bertdata.text.escaped_articles import escape_warnings
 from bertdata.text.input_kinds import ARTICLES, check_beginnings, find_inputs
 from bertdata.text.load_splitter import find_tables_of, load_splitter_of
 from bertdata.text.plan import plan_text
+from bertdata.text.run_warnings import count_warnings
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 
 
@@ -44,6 +46,7 @@ def segment(
     prefix: str | None = None,
     language: str | None = None,
     abbreviations: AnyPath | None = None,
+    escaped_articles: str | None = None,
     part_size: float | None = None,
     sentences: str | None = None,
     text_field: str | None = None,
@@ -84,6 +87,7 @@ def segment(
         "prefix": prefix,
         "language": language,
         "abbreviations": optional_path(abbreviations),
+        "escaped_articles": escaped_articles,
         "part_size": part_size,
         "sentences": sentences,
         "text_field": text_field,
@@ -137,6 +141,7 @@ def _segment(
         )
     settings = settings_of(given)
     files, kinds = find_text(paths, ARTICLES if kind is None else kind, books, settings.language, tables)
+    tell = telling_first(tuple(escape_warnings(files, kinds, settings.escaped_articles)), tell)
     sizes = storage.each(files, storage.size)
     finished, done, total = iter(files), 0, sum(sizes)
     tell(StepProgress(stage=STAGE, done=0, total=total))
@@ -146,7 +151,7 @@ def _segment(
         done += size
         tell(StepProgress(stage=STAGE, done=done, total=total, finished=f"segmented {next(finished)}"))
 
-    return text.segment(
+    counts = text.segment(
         files,
         output,
         settings,
@@ -155,6 +160,8 @@ def _segment(
         workers=workers,
         progress=show,
     )
+    tell(StepProgress(stage=STAGE, done=total, total=total, warnings=tuple(count_warnings(output, counts))))
+    return counts
 
 
 @contextmanager

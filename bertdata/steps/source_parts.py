@@ -10,7 +10,7 @@ from bertdata.io import storage
 from bertdata.io.file_kind import find_kind
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.sources.find import find_files
-from bertdata.sources.kinds import ARTICLES, HEAD_BYTES, SOURCE_KINDS, recognise
+from bertdata.sources.kinds import ARTICLES, CHOSEN_KINDS, HEAD_BYTES, recognise
 from bertdata.steps.progress import OnProgress
 from bertdata.steps.record_source import check_record_settings, part_settings, preview_records, run_records
 from bertdata.steps.segment import settings_with
@@ -101,6 +101,6 @@ def _settings(given: Mapping[str, Any], config: str | None) -> Iterator[PartSett
 
 def _kind(given: Mapping[str, Any]) -> str | None:
     kind: str | None = given.get("input_kind")
-    if kind is not None and kind not in SOURCE_KINDS:
-        raise SettingsError(f"input_kind is {kind!r}, expected one of {', '.join(SOURCE_KINDS)}")
+    if kind is not None and kind not in CHOSEN_KINDS:
+        raise SettingsError(f"input_kind is {kind!r}, expected one of {', '.join(CHOSEN_KINDS)}")
     return kind

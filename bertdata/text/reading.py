@@ -2,13 +2,22 @@
 
 import re
 from collections.abc import Iterable
+from io import BytesIO
 from itertools import pairwise
 
 from bertdata.errors import InputError, MissingInputError, SettingsError
 from bertdata.io import storage
 from bertdata.io.file_kind import check_beginning, looks_like_latin1, refuse_other_kinds, utf8_remedy
+from bertdata.sources.kinds import plain_name
+from bertdata.sources.unpacking import BLOCK_BYTES, ENDINGS, open_unpacked, packing_of, unpacked
 
-_EXTRACTED_NAME = re.compile(r"(.*/)?wiki_\d+")  # not the wiki_00.1 that the original leaves beside it
+_EXTRACTED_NAME = re.compile(
+    rf"(.*/)?wiki_\d+({'|'.join(map(re.escape, ENDINGS))})?"
+)  # not the wiki_00.1 that the original leaves beside it
+
+
+MOST_UNPACKED_BYTES = 1 << 30
+"""Articles of a compressed file. Extracted ones have a megabyte, or what WikiExtractor was asked for."""
 
 
 def find_extracted_files(patterns: Iterable[str]) -> list[str]:
@@ -25,6 +34,52 @@ def find_extracted_files(patterns: Iterable[str]) -> list[str]:
 def is_extracted(name: str) -> bool:
     """True for the name of an extracted file, in any directory."""
     return _EXTRACTED_NAME.fullmatch(name) is not None
+
+
+def refuse_compressed_copies(files: Iterable[str]) -> None:
+    """SettingsError for a file beside a compressed one of the same name: the articles would be read twice."""
+    seen: dict[str, str] = {}
+    for path in files:
+        other = seen.setdefault(plain_name(path), path)
+        if other != path:
+            raise SettingsError(
+                f"{other} and {path}: one is the other compressed, so its articles would be written twice; "
+                "remove one of them"
+            )
+
+
+def articles_size(path: str) -> int:
+    """Return the bytes of an extracted file, of a compressed one those of its articles.
+
+    Parts are cut by this size, so that compressed articles give the parts of plain ones.
+    """
+    if not path.endswith(ENDINGS):
+        return storage.size(path)
+    size = 0
+    with open_unpacked(path) as file:
+        while data := file.read(BLOCK_BYTES):
+            size += len(data)
+    return size
+
+
+def unpack_articles(data: bytes, name: str) -> bytes:
+    """Return the bytes of an extracted file, of a compressed one those of its articles.
+
+    InputError for damaged data, and for a small file that unpacks to more than a process should hold.
+    """
+    if packing_of(data[:6]) is None:
+        return data
+    found: list[bytes] = []
+    left = MOST_UNPACKED_BYTES
+    for block in unpacked(BytesIO(data), name):
+        found.append(block)
+        left -= len(block)
+        if left < 0:
+            raise InputError(
+                f"{name}: unpacks to more than {MOST_UNPACKED_BYTES >> 20} MiB of articles, expected a file "
+                "as bertdata extract writes them, of a megabyte; unpack it"
+            )
+    return b"".join(found)
 
 
 def find_named_files(patterns: Iterable[str], name: re.Pattern[str], missing: str) -> list[str]:
@@ -70,7 +125,7 @@ def check_articles_text(data: bytes, name: str) -> None:
 
 def check_articles_beginning(path: str) -> None:
     """The check of a file that is not read yet, by its first bytes, for a dry run."""
-    check_beginning(path, expected=EXPECTED, json_remedy=_JSON_REMEDY)
+    check_beginning(path, expected=EXPECTED, json_remedy=_JSON_REMEDY, open_input=open_unpacked)
 
 
 def universal_newlines(data: bytes) -> bytes:

@@ -5,11 +5,13 @@ from dataclasses import dataclass, replace
 
 from bertdata.io import storage
 from bertdata.sources.find import find_sources, with_text_field
-from bertdata.sources.kinds import SOURCE_KINDS
+from bertdata.sources.kinds import SOURCE_KINDS, are_articles
+from bertdata.text.escaped_articles import with_escapes
 from bertdata.text.input_kinds import told_kinds
 from bertdata.text.numbered_piece import NumberedPiece
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.plan import relative_names
+from bertdata.text.reading import refuse_compressed_copies
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,9 +38,11 @@ class RecordPlan:
 def plan_records(sources: Sequence[str], kind: str | None, settings: PartSettings) -> RecordPlan:
     """The plan for the files that the sources name, of this kind, or of the kinds that their bytes tell.
 
-    Errors as from find_sources and with_text_field.
+    Errors as from find_sources, with_escapes and with_text_field.
     """
     files, kinds = find_sources(sources, kind)
+    refuse_compressed_copies(path for path, one in zip(files, kinds, strict=True) if are_articles(one))
+    kinds = with_escapes(files, kinds, settings.escaped_articles)
     records = with_text_field(settings.records, files, kinds)
     return RecordPlan(
         settings=replace(settings, records=records), files=files, inputs=relative_names(files), kinds=kinds

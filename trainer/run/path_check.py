@@ -11,8 +11,8 @@ from bertdata.errors import DatasetError, StorageError
 from bertdata.io import storage
 from bertdata.io.commit import UNFINISHED
 from bertdata.io.directory_lock import LOCK_NAME, lock_directory
-from trainer.collectives.launchers import find_launcher
 from trainer.config.settings import Config
+from trainer.workers.launchers import find_launcher
 
 _RUN = ("checkpoints", "training.csv")
 """Names in the output directory that tell of a run."""
@@ -61,7 +61,7 @@ def check_free(output_dir: str) -> None:
 
 
 def _check_output(output_dir: str, config: Config) -> None:
-    continues = "start" in config.others and config.others["start"].continues_here
+    continues = config.start.continues_here
     if config.run.do_train and not continues:
         check_free(output_dir)
     folder = storage.join(output_dir, UNFINISHED)

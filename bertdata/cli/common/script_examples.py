@@ -8,6 +8,7 @@ from bertdata.build.warnings import check_documents, text_warnings
 from bertdata.cli.common.folded_warnings import FoldedWarnings
 from bertdata.config.dialects import SPECIAL_TOKENS, Dialect
 from bertdata.config.settings import LONGEST_SEQUENCE, check
+from bertdata.dataset.lost_text import count_lost, warn_of_lost
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.examples.bert.objective import BERT
 from bertdata.examples.bert.settings import BertSettings
@@ -17,7 +18,7 @@ from bertdata.io.assets import find_vocabulary, name_warnings
 from bertdata.io.file_check import HashingSink
 from bertdata.io.file_kind import refuse_other_kinds
 from bertdata.io.terminal import say, say_error
-from bertdata.records import ExampleSource, ShardLayout
+from bertdata.records import Documents, ExampleSource, ShardLayout
 from bertdata.shards.write import write_examples
 from bertdata.tokens.fit import casing_warnings, unknown_warnings
 from bertdata.tokens.vocabulary import WordPieceVocabulary, parse_vocabulary
@@ -77,11 +78,22 @@ def make_files(names: FileNames, settings: ScriptSettings, engine: Engine | None
     with ExitStack() as stack:  # all files open before the long work, none appears before all are whole
         files = [stack.enter_context(storage.open_output(output)) for output in outputs]
         sinks = [HashingSink(file.write) for file in files]
-        examples = _make(inputs, find_vocabulary(names.vocabulary), settings, engine, names.casing_remedies)
+        documents, examples = _make(
+            inputs, find_vocabulary(names.vocabulary), settings, engine, names.casing_remedies
+        )
         for start, sink in enumerate(sinks):
             write_examples(examples, settings, sink, engine=engine, start=start, step=len(outputs))
     for start, (output, sink) in enumerate(zip(outputs, sinks, strict=True)):
         say(f"{output}: {len(range(start, len(examples), len(outputs)))} examples, {sink.bytes} bytes")
+    _tell_lost(", ".join(inputs), count_lost(examples), documents.tokens, settings)
+
+
+def _tell_lost(name: str, lost: int | None, tokens: int, settings: ScriptSettings) -> None:
+    """Say how much of the text is in no example: a warning where it is much, else a line."""
+    if warnings := warn_of_lost(name, lost, tokens, settings.max_seq_length, "or raise --max_seq_length"):
+        warn(warnings)
+    elif lost:
+        say(f"in no example: {lost} of the {tokens} tokens of the text")
 
 
 def probability(value: float) -> float:
@@ -120,7 +132,8 @@ def _make(
     settings: BertSettings,
     engine: Engine | None,
     remedies: tuple[str, str],
-) -> ExampleSource:
+) -> tuple[Documents, ExampleSource]:
+    """Return the documents of the inputs, read as one text, and their examples."""
     vocabulary = _load_vocabulary(vocabulary_path, settings.rules)
     tokenizer = WordPieceTokenizer(vocabulary, settings.rules, lower_case=settings.lower_case, engine=engine)
     warn(name_warnings(vocabulary_path, vocabulary.md5))
@@ -136,7 +149,7 @@ def _make(
     _warn_folded([one for text, path in found for one in text_warnings(text, path, settings.dialect)])
     warn(BERT.warnings(documents, together))
     del texts
-    return BERT.make(documents, vocabulary, settings, engine)
+    return documents, BERT.make(documents, vocabulary, settings, engine)
 
 
 def _load_vocabulary(path: str, dialect: Dialect) -> WordPieceVocabulary:

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
+from bertdata.io.real_paths import find_repeated
 
 MOST_PARTS = 1_000_000
 """The largest sum of whole weights: the turns of so many examples are kept."""
@@ -29,7 +30,7 @@ def split_weighted(paths: str) -> list[tuple[str, str | None]]:
     return [
         _split_weight(path)
         for piece in pieces
-        for path in ([piece] if "+" not in piece or storage.exists(piece) else piece.split("+"))
+        for path in ([piece] if "+" not in piece or _is_there(piece) else piece.split("+"))
     ]
 
 
@@ -45,6 +46,13 @@ def _split_weight(path: str) -> tuple[str, str | None]:
     base, *spaces, weight = found.groups()
     is_pattern = not any(spaces) and not storage.exists(base) and _finds_files(path)
     return (path, None) if is_pattern else (base, weight)
+
+
+def _is_there(path: str) -> bool:
+    try:
+        return storage.exists(path)
+    except MissingInputError:  # A+gs://bucket/B begins with a scheme that nobody knows
+        return False
 
 
 def _finds_files(pattern: str) -> bool:
@@ -72,9 +80,10 @@ def whole_weights(sources: Sequence[tuple[str, Weight]]) -> tuple[int, ...]:
     digits that the whole numbers add up to more than MOST_PARTS.
     """
     names = [name for name, _ in sources]
-    for name in names:
-        if names.count(name) > 1:
-            raise SettingsError(f"{name}: comes twice in the mixture; give it once, with one weight")
+    if (repeated := find_repeated(names)) is not None:
+        first, second = repeated
+        other = "" if first == second else f", as {second} too"
+        raise SettingsError(f"{first}: comes twice in the mixture{other}; give it once, with one weight")
     found = [_positive(name, weight) for name, weight in sources]
     parts = math.lcm(*(weight.denominator for weight in found))
     whole = [int(weight * parts) for weight in found]
