@@ -19,6 +19,7 @@ from bertdata.tokens.tokenizer_json import find_tokenizer_json
 _OF_VOCABULARIES = {
     "dialect": "--dialect",
     "lower_case": "--lower-case or --no-lower-case",
+    "keep_accents": "--keep-accents",
     "chinese_words": "--chinese-words",
 }
 """Settings of how a WordPiece vocabulary is read, by their flags."""
@@ -65,6 +66,7 @@ def _vocabulary(path: str, settings: ExampleSettings) -> VocabularyFile:
         path=find_vocabulary(path),
         dialect=settings.dialect,
         lower_case=settings.lower_case,
+        keep_accents=settings.keep_accents,
         chinese_words=settings.chinese_words,
     )
 

@@ -79,6 +79,11 @@ def make_parser() -> Parser:
         help="lower-case the text (wordpiece: strip accents too), as wordpiece does by default, or keep it",
     )
     add_overwrite(parser)
+    parser.add_argument(
+        "--keep-accents",
+        action="store_true",
+        help="of wordpiece: lower-cased text keeps its accents; bertdata create takes the same flag",
+    )
     sources = parser.add_argument_group("sources", "files of records, as bertdata segment reads them")
     sources.add_argument("--input-kind", choices=CHOSEN_KINDS, metavar="KIND", help=INPUT_KIND_HELP)
     add_language_settings(sources)
@@ -97,6 +102,10 @@ def run(arguments: list[str]) -> int:
         parser.error("a vocabulary of lines knows its roles by BERT's names: without ROLE=, or write a .json")
     args.lower_case = args.kind == "wordpiece" if args.lower_case is None else args.lower_case
     refuse_inputs(args.output, args.texts)
+    if args.keep_accents and args.kind != "wordpiece":
+        parser.error(f"--keep-accents: {args.kind} keeps accents; leave it out")
+    if args.keep_accents and not args.lower_case:
+        parser.error("--keep-accents goes with --lower-case: text that keeps its case keeps its accents")
     text = _training_text(args)
     form = TOKENIZER_JSON if as_json else VOCABULARY
     check_output(args.output, text.files, form, overwrite=args.overwrite)  # files behind links too
@@ -135,6 +144,7 @@ def _lines(
         text,
         size=args.size,
         lower_case=args.lower_case,
+        keep_accents=args.keep_accents,
         special=special,
         on_read=progress.on_read,
         on_counted=progress.on_counted,
@@ -151,6 +161,7 @@ def _json(
         kind=args.kind,
         size=args.size,
         lower_case=args.lower_case,
+        keep_accents=args.keep_accents,
         special=special,
         on_read=progress.on_read,
         on_counted=progress.on_counted,

@@ -21,13 +21,14 @@ BETWEEN = " "
 class VocabularyFile:
     """A WordPiece vocabulary, one token a line, as a dialect reads it. Picklable, travels to workers.
 
-    chinese_words: where a word of Chinese starts is told by a segmenter. md5: of the bytes that the file must
-    have whenever it is read; empty: any.
+    keep_accents: text that is lower-cased keeps its accents. chinese_words: where a word of Chinese starts is
+    told by a segmenter. md5: of the bytes that the file must have whenever it is read; empty: any.
     """
 
     path: str
     dialect: str
     lower_case: bool = True
+    keep_accents: bool = False
     chinese_words: bool = False
     md5: str = field(default="", compare=False)
 
@@ -68,7 +69,7 @@ def file_of_record(record: Mapping[str, Any], path: str) -> TokenizerFile:
     if "file" in record:
         roles = tuple(record["roles"].items())
         return TokenizerJson(path=path, roles=roles, between=record["between"])
-    names = ("dialect", "lower_case", "chinese_words")
+    names = ("dialect", "lower_case", "keep_accents", "chinese_words")
     return VocabularyFile(path=path, **{name: record[name] for name in names if name in record})
 
 

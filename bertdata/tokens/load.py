@@ -13,7 +13,13 @@ from bertdata.records import Vocabulary
 from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME
 from bertdata.tokens.files import TokenizerFile, TokenizerJson, VocabularyFile
 from bertdata.tokens.tokenizer import Tokenizer
-from bertdata.tokens.tokenizer_json import find_tokenizer_json, is_json, read_tokenizer_json, tokenizer_bytes
+from bertdata.tokens.tokenizer_json import (
+    find_tokenizer_json,
+    is_json,
+    read_tokenizer_json,
+    tokenizer_bytes,
+    version_of_file,
+)
 from bertdata.tokens.vocabulary import WordPieceVocabulary, parse_vocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 
@@ -30,7 +36,7 @@ def vocabulary_of(file: TokenizerFile) -> Vocabulary:
 
     A local file that was changed is read anew. ChangedInputError where it has another md5 than it must have.
     """
-    version = storage.version(file.path)
+    version = version_of_file(file.path)
     if isinstance(file, VocabularyFile):
         vocabulary = _load_wordpiece_vocabulary(file.path, file.dialect, version)
         _refuse_changed(file, vocabulary)
@@ -42,7 +48,7 @@ def vocabulary_of(file: TokenizerFile) -> Vocabulary:
 
 def tokenizer_of(file: TokenizerFile, engine: Engine | None = None) -> Tokenizer:
     """The tokeniser of a file, with its cache of words. Kept, and refused, as vocabularies are."""
-    version = storage.version(file.path)
+    version = version_of_file(file.path)
     tokenizer: Tokenizer
     if isinstance(file, VocabularyFile):
         tokenizer = _load_wordpiece_tokenizer(file, engine, version)
@@ -70,7 +76,7 @@ def engine_note(file: TokenizerFile, engine: Engine | None = None) -> str | None
     """A line on which engine runs a tokenizer.json, and why. None for a vocabulary, which has but one."""
     if isinstance(file, VocabularyFile):
         return None
-    return _choose(file, engine, storage.version(file.path)).note
+    return _choose(file, engine, version_of_file(file.path)).note
 
 
 def file_at(path: str) -> TokenizerFile:
@@ -137,7 +143,13 @@ def _load_wordpiece_tokenizer(
         from bertdata.tokens.chinese_wordpiece import ChineseWordPieceTokenizer
 
         kind = ChineseWordPieceTokenizer
-    return kind(vocabulary, find_dialect(file.dialect), lower_case=file.lower_case, engine=engine)
+    return kind(
+        vocabulary,
+        find_dialect(file.dialect),
+        lower_case=file.lower_case,
+        keep_accents=file.keep_accents,
+        engine=engine,
+    )
 
 
 @lru_cache(maxsize=4)
