@@ -46,7 +46,7 @@ def find_tokenizer_json(path: str, roles: Mapping[str, str], **settings: Any) ->
         return TokenizerJson(path=model.own_file or path, roles=tuple(found.items()), **settings)
     if storage.is_directory(path):
         path = storage.join(path, DICTIONARY_NAME)
-    parsed = parse_tokenizer_json(_read(path), path)
+    parsed = parse_tokenizer_json(tokenizer_bytes(path), path)
     found = find_roles(parsed, token_ids(parsed, path), path, roles)
     return TokenizerJson(path=path, roles=tuple(found.items()), **settings)
 
@@ -55,7 +55,7 @@ def find_json_with_roles(path: str) -> TokenizerJson:
     """Return the tokenizer.json at a path, with the roles that the files beside it tell."""
     files = ModelFiles(storage.parent(path) or ".")
     hints = [files.tokenizer_config, files.object(SPECIAL_TOKENS_NAME) or {}]
-    parsed = parse_tokenizer_json(_read(path), path)
+    parsed = parse_tokenizer_json(tokenizer_bytes(path), path)
     found = find_roles(parsed, token_ids(parsed, path), path, {}, hints)
     return TokenizerJson(path=path, roles=tuple(found.items()))
 

@@ -1,5 +1,6 @@
 """A tokenizer.json trained on text: WordPiece as BERT has it, BPE as RoBERTa, Unigram as XLM-RoBERTa."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -30,11 +31,12 @@ def train_tokenizer(
     from. SettingsError for a size that the special tokens and single characters fill. InputError for text
     that cannot be read, or has no words.
     """
-    train = {
+    trainers: dict[str, Callable[..., Any]] = {
         "wordpiece": partial(train_wordpiece, keep_accents=keep_accents),
         "bpe": train_bpe,
         "unigram": train_unigram,
-    }[kind]
+    }
+    train = trainers[kind]
     tokenizer = train(
         text, size=size, lower_case=lower_case, special=special, on_read=on_read, on_counted=on_counted
     )
