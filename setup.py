@@ -28,7 +28,7 @@ EXTRAS = {
     "tensorboard": ["tensorboard>=2.15"],
     "wandb": ["wandb>=0.17"],
     "mllog": ["mlperf-logging>=4"],
-    "vocab": ["tokenizers>=0.19", "sentencepiece>=0.2"],
+    "vocab": ["tokenizers>=0.20,<0.24", "sentencepiece>=0.2,<0.3"],
     "chinese": ["jieba==0.42.1"],
     "gcs": ["gcsfs>=2023.6"],
     "s3": ["s3fs>=2023.6"],

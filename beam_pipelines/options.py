@@ -29,6 +29,7 @@ from bertdata.cli.common.text_flags import (
 )
 from bertdata.config.recipes import Recipe
 from bertdata.errors import SettingsError
+from bertdata.io.name_lists import split_names
 from bertdata.sources.kinds import RECORD_KINDS
 from bertdata.steps.extract import one_dump
 from bertdata.steps.record_source import (
@@ -67,8 +68,8 @@ INPUT_KINDS = """\
 parts (default): text with one sentence a line; articles: extracted files, or directories of them, as
 bertdata extract writes them; text: plain-text files, or directories of them (*.txt), each file one
 document; dump: one Wikipedia dump, whose ranges all workers extract, as bertdata
-extract does; files of records, also .gz .zst .bz2 .xz, local or in buckets: jsonl, csv, tsv, parquet, arrow,
-blocks (plain text, blank lines between documents)"""
+extract does; files of records, also .gz .zst .bz2 .xz, local or in buckets: jsonl, json, csv, tsv, parquet,
+arrow, blocks (plain text, blank lines between documents)"""
 
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 
@@ -138,7 +139,7 @@ def parse_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     flags, beam_arguments = make_parser(arguments).parse_known_args(arguments)
     flags.dry_run, beam_arguments = _take_dry_run(flags.dry_run, beam_arguments)
     flags.text_of_file = {}
-    flags.input = [pattern for patterns in flags.input for pattern in patterns.split(",") if pattern]
+    flags.input = [pattern for patterns in flags.input for pattern in split_names(patterns, ",") if pattern]
     _refuse_flags_of_other_kinds(flags)
     if flags.skip_bad_inputs and flags.input_kind != "parts":
         raise SettingsError(

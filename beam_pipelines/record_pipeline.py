@@ -28,6 +28,8 @@ def make_record_parts(
     if not runs_here(pipeline):
         settings = with_bundled_files(settings)
     stage = plan_source_records(flags, settings)
+    for note in stage.plan.notes:
+        say_error(f"{PROGRAM}: warning: {note}")
     flags.input = [stage.text.commit.directory]
     finished = stage.finished()
     if finished is None:
@@ -47,7 +49,8 @@ def with_bundled_files(settings: PartSettings) -> PartSettings:
 
 def preview_record_parts(flags: argparse.Namespace, settings: PartSettings) -> list[str]:
     """The parts that would be made, for a person. Errors are those of the run before its start."""
-    return plan_source_records(flags, settings).plan.lines(flags.text)
+    plan = plan_source_records(flags, settings).plan
+    return [*plan.notes, *plan.lines(flags.text)]
 
 
 def plan_source_records(flags: argparse.Namespace, settings: PartSettings) -> RecordStage:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from bertdata.cli.common.example_flags import add_objective
-from bertdata.cli.common.parser import Parser, add_workers
+from bertdata.cli.common.parser import Parser, add_overwrite, add_workers
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.examples.counting import QUANTILES, quantile
 from bertdata.io.terminal import say, say_error, say_text
@@ -41,6 +41,7 @@ def make_parser() -> Parser:
         metavar="FILE",
         help="write the length histogram as .svg or .png (needs the extra pictures)",
     )
+    add_overwrite(parser)
     add_objective(parser)
     add_workers(parser)
     return parser
@@ -53,6 +54,7 @@ def run(arguments: list[str]) -> int:
             args.path,
             vocab=args.vocab,
             picture=args.picture,
+            overwrite=args.overwrite,
             objective=args.objective,
             workers=args.workers,
             progress=progress,

@@ -23,6 +23,7 @@ from bertdata.dataset.verify import verify
 from bertdata.errors import ManifestError, MissingInputError
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry, check_file, md5_of
+from bertdata.io.listing import list_inputs
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.sources.kinds import are_articles
 from bertdata.text.languages import ENGLISH, language_of
@@ -72,7 +73,7 @@ def _directories(path: str) -> list[str]:
         return [storage.parent(path)]
     if storage.exists(storage.join(path, MANIFEST_NAME)):
         return [path]
-    inner = datasets_below(storage.list_files(path))
+    inner = datasets_below(list_inputs(path, hidden=True).names)
     if not inner:
         raise ManifestError(f"{path}: holds no {MANIFEST_NAME}, so it has no chain")
     return [storage.join(path, name) for name in inner]

@@ -61,6 +61,11 @@ def local_path(path: str) -> str | None:
     return None if storage.is_remote(path) else path
 
 
+def file_system_of(path: str) -> str:
+    """Return the name of the path's file system: empty for the local one, else the scheme of its URLs."""
+    return "" if local_path(path) is not None else _plain_url(path).partition("://")[0]
+
+
 def _plain_url(path: str) -> str:
     """Return the URL with the usual name of its scheme. Keys in a bucket have no ``.`` and ``..``."""
     scheme, _, rest = path.partition("://")

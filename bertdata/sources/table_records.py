@@ -1,9 +1,11 @@
 """Records of Arrow's columns, and the columns of texts in its schemas."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
-from bertdata.errors import MissingExtraError, install_extra
+from bertdata.errors import InputError, MissingExtraError, install_extra
+from bertdata.sources.fields import TextFields, texts_in
 from bertdata.sources.json_lines import record_of
 from bertdata.sources.piece import Found
 from bertdata.sources.records import BadRecord
@@ -22,16 +24,102 @@ def pyarrow_of(path: str) -> Any:
     return pyarrow
 
 
-def text_columns(schema: Any) -> list[str]:
+def text_columns(schema: Any) -> TextFields:
     """The columns of texts, by name, dictionaries of texts among them."""
+    texts = [field.name for field in schema if _is_text(field.type)]
+    paragraphs = [field.name for field in schema if _is_list_of_texts(field.type)]
+    inner = [name for field in schema for name in _inner_texts(field)]
+    return TextFields(texts, paragraphs, inner)
+
+
+def _is_text(kind: Any) -> bool:
     from pyarrow import types
 
-    def is_text(kind: Any) -> bool:
-        if types.is_dictionary(kind):
-            return is_text(kind.value_type)
-        return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+    if types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
-    return [field.name for field in schema if is_text(field.type)]
+
+def _is_bytes(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind))
+
+
+def _is_list_of_texts(kind: Any) -> bool:
+    """True for lists of texts or bytes, and for bytes, which may be a text in UTF-8."""
+    from pyarrow import types
+
+    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return _is_bytes(kind) or (is_list and (_is_text(kind.value_type) or _is_bytes(kind.value_type)))
+
+
+def _inner_texts(field: Any) -> Iterator[str]:
+    """The texts within a column of structs: ``a.b``."""
+    from pyarrow import types
+
+    if not types.is_struct(field.type):
+        return
+    for inner in field.type:
+        if _is_text(inner.type) or _is_list_of_texts(inner.type):
+            yield f"{field.name}.{inner.name}"
+        yield from (f"{field.name}.{name}" for name in _inner_texts(inner))
+
+
+def columns_with_texts(schema: Any) -> list[str]:
+    """The columns that hold texts at any depth; those of bytes where none does."""
+    found = [field.name for field in schema if _holds(field.type, _is_text)]
+    return found or [field.name for field in schema if _holds(field.type, _is_bytes)]
+
+
+def _holds(kind: Any, wanted: Callable[[Any], bool]) -> bool:
+    inner = (kind.field(number).type for number in range(kind.num_fields))
+    return wanted(kind) or any(_holds(one, wanted) for one in inner)
+
+
+def batch_texts(batch: Any, names: Sequence[str]) -> Iterator[str]:
+    """All texts of these columns of a batch, row by row, at any depth. Bytes that are not UTF-8 are none."""
+    for name in names:
+        column = batch.column(name)
+        column.validate(full=True)
+        for value in column:
+            yield from texts_in(value.as_py())
+
+
+def check_columns(schema: Any, settings: RecordSettings, path: str) -> None:
+    """InputError for a wanted column that is not there, or is there twice."""
+    for name in wanted_columns(settings):
+        if not _has(schema, name):
+            raise InputError(f"{path}: has no column {name!r}")
+        if schema.names.count(name) > 1:
+            raise InputError(f"{path}: has the column {name!r} twice; rename one of the two")
+
+
+def _has(schema: Any, name: str) -> bool:
+    """True for a column, or a field within one of structs."""
+    from pyarrow import types
+
+    if name in schema.names:
+        return True
+    first, *others = name.split(".")
+    if first not in schema.names:
+        return False
+    kind = schema.field(first).type
+    for inner in others:
+        if not types.is_struct(kind) or kind.get_field_index(inner) < 0:
+            return False
+        kind = kind.field(inner).type
+    return True
+
+
+def _column_at(batch: Any, name: str) -> Any:
+    """The values of a column, or of a field within one of structs: null where the struct is."""
+    from pyarrow import compute
+
+    if name in batch.schema.names:
+        return batch.column(name)
+    first, *others = name.split(".")
+    return compute.struct_field(batch.column(first), others)
 
 
 def wanted_columns(settings: RecordSettings) -> list[str]:
@@ -45,8 +133,9 @@ def fitting_batches(batch: Any, settings: RecordSettings) -> Iterator[Any]:
 
     A dictionary holds a text once, however many rows have it: as records they would be as many texts.
     """
-    columns = [batch.column(name) for name in wanted_columns(settings) if name in batch.schema.names]
-    sizes = [sum(values) for values in zip(*map(_value_bytes, columns), strict=True)]
+    columns = [_column_at(batch, name) for name in wanted_columns(settings) if _has(batch.schema, name)]
+    lengths = [_lengths(column).to_pylist() for column in columns]
+    sizes = [sum(size or 0 for size in row) for row in zip(*lengths, strict=True)]
     if sum(sizes) <= BATCH_BYTES:
         yield batch
         return
@@ -59,44 +148,44 @@ def fitting_batches(batch: Any, settings: RecordSettings) -> Iterator[Any]:
     yield batch.slice(start)
 
 
-def _value_bytes(column: Any) -> list[int]:
-    """Bytes of each row's value as a text of its own. 0 for other values."""
-    from pyarrow import compute, types
-
-    if types.is_dictionary(column.type):
-        _check_places(column)
-        lengths = compute.take(_lengths(column.dictionary), column.indices)
-    else:
-        lengths = _lengths(column)
-    return [size or 0 for size in lengths.to_pylist()]
-
-
 def _lengths(column: Any) -> Any:
-    """The length of each text in bytes, as an array of Arrow's."""
+    """The bytes of each row's text, or texts, in an array of Arrow's: as many as they take by themselves."""
     import pyarrow as pa
     from pyarrow import compute, types
 
-    if types.is_string(column.type) or types.is_large_string(column.type):
+    kind = column.type
+    if types.is_dictionary(kind):
+        _check_places(column)
+        return compute.take(_lengths(column.dictionary), column.indices)
+    if (
+        types.is_string(kind)
+        or types.is_large_string(kind)
+        or types.is_binary(kind)
+        or types.is_large_binary(kind)
+    ):
         _check_places(column)
         return compute.binary_length(column)
-    if types.is_string_view(column.type):
+    if types.is_string_view(kind) or types.is_binary_view(kind):
         return pa.array([_text_bytes(cell) for cell in column], pa.int64())
-    if types.is_dictionary(column.type):  # one within another
-        return compute.take(_lengths(column.dictionary), column.indices)
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        _check_places(column)
+        items = iter(_lengths(column.flatten()).to_pylist())
+        counts = compute.list_value_length(column).fill_null(0).to_pylist()
+        return pa.array([sum(size or 0 for size in islice(items, count)) for count in counts], pa.int64())
     return pa.array([0] * len(column), pa.int64())
 
 
 def batch_records(batch: Any, settings: RecordSettings) -> Found:
     """The records of a batch of rows, numbered from 1, where they fit into memory: see fitting_batches."""
-    columns = {name: batch.column(name) for name in wanted_columns(settings) if name in batch.schema.names}
+    columns = {name: _column_at(batch, name) for name in wanted_columns(settings) if _has(batch.schema, name)}
     for column in columns.values():
         _check_places(column)
     if sum(column.nbytes for column in columns.values()) > settings.raw_bytes:  # a long text among them
-        return [_single(batch, row, settings) for row in range(batch.num_rows)]
+        return [_single(columns, row, settings) for row in range(batch.num_rows)]
     try:
         values = {name: column.to_pylist() for name, column in columns.items()}
     except UnicodeDecodeError:  # one text among them
-        return [_single(batch, row, settings) for row in range(batch.num_rows)]
+        return [_single(columns, row, settings) for row in range(batch.num_rows)]
     names = list(values)
     rows = zip(*values.values(), strict=True) if names else iter([()] * batch.num_rows)
     return [record_of(n, dict(zip(names, row, strict=True)), settings) for n, row in enumerate(rows, 1)]
@@ -112,14 +201,18 @@ def _check_places(column: Any) -> None:
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:
-        as_bytes = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
+        as_bytes = {
+            pa.string(): pa.binary(),
+            pa.large_string(): pa.large_binary(),
+            pa.string_view(): pa.binary_view(),
+        }
         if column.type not in as_bytes:
             raise
         column.view(as_bytes[column.type]).validate(full=True)
 
 
-def _single(batch: Any, row: int, settings: RecordSettings) -> Any:
-    cells = {name: batch.column(name)[row] for name in wanted_columns(settings) if name in batch.schema.names}
+def _single(columns: Mapping[str, Any], row: int, settings: RecordSettings) -> Any:
+    cells = {name: column[row] for name, column in columns.items()}
     if any(_text_bytes(cell) > settings.raw_bytes for cell in cells.values()):
         return BadRecord(row + 1, "too_long", f"a text of more than {settings.raw_bytes} bytes")
     try:
@@ -130,5 +223,9 @@ def _single(batch: Any, row: int, settings: RecordSettings) -> Any:
 
 
 def _text_bytes(cell: Any) -> int:
-    """Bytes of a text, which is not copied. 0 for other values."""
-    return cell.as_buffer().size if cell.is_valid and hasattr(cell, "as_buffer") else 0
+    """Bytes of a text, or of a list of texts, which is not copied. 0 for other values."""
+    if not cell.is_valid:
+        return 0
+    if hasattr(cell, "as_buffer"):
+        return int(cell.as_buffer().size)
+    return int(cell.values.nbytes) if hasattr(cell, "values") else 0

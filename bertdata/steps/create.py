@@ -21,6 +21,7 @@ from bertdata.dataset.sources import Sources, find_sources
 from bertdata.errors import MissingInputError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
+from bertdata.io.outputs import refuse_inputs
 from bertdata.io.process_pool import ProcessPool, run_all_telling
 from bertdata.steps.deal import make_dealt
 from bertdata.steps.progress import OnProgress, StepProgress, silent, telling_first
@@ -110,6 +111,10 @@ def create(
     language_field: str | None = None,
     max_record_bytes: int | None = None,
     skip_bad_records: bool | None = None,
+    quoting: str | None = None,
+    separator: str | None = None,
+    no_heading: bool | None = None,
+    as_is: bool | None = None,
     exclude: AnyPaths | None = None,
     exclude_ngram: int | None = None,
     dedup: str | None = None,
@@ -174,6 +179,10 @@ def create(
         "language_field": language_field,
         "max_record_bytes": max_record_bytes,
         "skip_bad_records": skip_bad_records,
+        "quoting": quoting,
+        "separator": separator,
+        "no_heading": no_heading,
+        "as_is": as_is,
         "exclude": None if exclude is None else paths_of(exclude),
         "exclude_ngram": exclude_ngram,
         "dedup": dedup,
@@ -322,7 +331,9 @@ def plan_run(
     with with_file(config, flags) as given:
         check_shuffle(given.shuffle or "none", given.num_shards)
         chosen, settings = chosen_settings(given.recipe, phase, given.changes, given.of_phases)
+        refuse_inputs(output, [*parts, given.vocab, given.tokenizer])
         found, all_settings = find_parts(parts), list(settings.values())
+        refuse_inputs(output, found.parts)
         between = None if given.tokenizer is None else find_sources(found.parts).between
         file = given_tokenizer(
             all_settings[0],

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from bertdata._native import Engine
 from bertdata.config.recipes import find_recipe
 from bertdata.errors import SettingsError
-from bertdata.io import storage
+from bertdata.io.patterns import expand
 from bertdata.steps.progress import OnProgress, StepProgress, silent
 from bertdata.steps.values import AnyPath, path_of, workers_of
 from bertdata.wiki import extract as wiki
@@ -67,7 +67,7 @@ def one_dump(names: Sequence[str], taker: str) -> str:
 
     taker: of the dump, for the error. SettingsError for several: Wikipedia publishes big dumps in parts.
     """
-    found = list(names) if len(names) > 1 else storage.expand(list(names))
+    found = list(names) if len(names) > 1 else expand(list(names))
     if len(found) > 1:
         more = ", ..." if len(found) > 2 else ""
         raise SettingsError(

@@ -11,7 +11,7 @@ from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.sources.escapes import ESCAPED_AMPERSAND
 from bertdata.sources.kinds import ARTICLES, ESCAPED_ARTICLES, are_articles, plain_name
-from bertdata.sources.unpacking import open_unpacked
+from bertdata.text.reading import open_articles
 from bertdata.wiki.articles.manifest import KIND, ArticlesManifest, parse_articles_manifest
 from bertdata.wiki.settings import writes_escapes
 
@@ -83,7 +83,7 @@ def escape_warnings(files: Sequence[str], kinds: Sequence[str], told: str | None
 def _search(path: str, most: int) -> Iterator[tuple[int, bool]]:
     """The sizes of the pieces of a file, and whether an escaped ampersand stands in each."""
     before = b""
-    with open_unpacked(path) as file:
+    with open_articles(path) as file:
         while most > 0 and (data := file.read(_READ_BYTES)):
             most -= len(data)
             yield len(data), ESCAPED_AMPERSAND in before + data

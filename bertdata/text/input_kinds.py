@@ -4,14 +4,14 @@ A kind is an entry of KINDS. Everything else of the text stage, its plan, senten
 and manifest, is the same for all of them; files of several kinds may go into one run.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
-from bertdata.errors import SettingsError
+from bertdata.io.input_files import InputFiles
 from bertdata.sources.escapes import unescape
 from bertdata.sources.kinds import ARTICLES as ARTICLES
-from bertdata.sources.kinds import ESCAPED_ARTICLES, are_articles
+from bertdata.sources.kinds import ESCAPED_ARTICLES
 from bertdata.sources.kinds import TEXT as TEXT
 from bertdata.text import plain_text
 from bertdata.text.cleaning import clean
@@ -21,8 +21,6 @@ from bertdata.text.reading import (
     check_articles_beginning,
     check_articles_text,
     find_extracted_files,
-    refuse_compressed_copies,
-    refuse_repeated,
     universal_newlines,
     unpack_articles,
 )
@@ -39,7 +37,7 @@ class InputKind:
     rest behind the last one, as MLPerf's program does.
     """
 
-    find: Callable[[Iterable[str]], list[str]]
+    find: Callable[[Iterable[str]], InputFiles]
     check_beginning: Callable[[str], None]
     paragraphs: Callable[[bytes, str], StrippedText]
     format: Callable[[bytes, str], FormattedText]
@@ -114,22 +112,6 @@ KINDS = {
 
 CHOSEN_KINDS = tuple(kind for kind in KINDS if kind != ESCAPED_ARTICLES)
 """The kinds to ask for. A manifest, or a setting, tells of articles whether they are escaped."""
-
-
-def find_inputs(sources: Sequence[str], kind: str, books: Sequence[str] = ()) -> tuple[list[str], list[str]]:
-    """The files to read and the kind of each: first the books, plain text, then the sources.
-
-    That is the order in which NVIDIA's bertPrep.py reads BookCorpus and Wikipedia. SettingsError for a
-    kind that is not known, and for a file that is named twice.
-    """
-    if kind not in CHOSEN_KINDS:
-        raise SettingsError(f"input_kind is {kind!r}, expected one of {', '.join(CHOSEN_KINDS)}")
-    first = KINDS[TEXT].find(books) if books else []
-    files = [*first, *KINDS[kind].find(sources)]
-    refuse_repeated(files)
-    if are_articles(kind):
-        refuse_compressed_copies(files)
-    return files, [TEXT] * len(first) + [kind] * (len(files) - len(first))
 
 
 def check_beginnings(files: Iterable[str], kinds: Iterable[str]) -> None:

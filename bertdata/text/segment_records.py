@@ -44,7 +44,8 @@ def segment_records(
     text, selection = TextDirectory(directory, plan), plan.settings.selection
     unprotected = None
     if selection.exclude:  # loaded once, for all workers that are forked
-        unprotected = load_ngrams(selection.exclude, selection.exclude_ngram, engine).short_texts
+        loaded = load_ngrams(selection.exclude, selection.exclude_ngram, engine, plan.settings.records)
+        unprotected = loaded.short_texts
     with ProcessPool(workers) as pool:
         identities = [hashed for _, hashed in pool.in_order(hashed_file, plan.identities)]
         md5s = [identity.md5 for identity in identities]

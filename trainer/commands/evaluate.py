@@ -6,6 +6,7 @@ from bertdata.cli.common.parser import Parser
 from trainer.commands.pretrain import announce_torch
 from trainer.config.flags import make_config
 from trainer.config.task_names import task_flags
+from trainer.run.path_check import refuse_run_inputs
 from trainer.workers.launch import launch_workers
 
 
@@ -25,7 +26,9 @@ run is evaluated by its own task, on the file that it was evaluated on or on --e
     timeout = "with --poll: end after so many seconds without a new checkpoint"
     parser.add_argument("--poll-timeout", type=float, default=math.inf, metavar="X", help=timeout)
     given, rest = parser.parse_known_args(arguments)
-    if launch_workers(make_config(task_flags(rest), parser.prog), "evaluate", *arguments):
+    config = make_config(task_flags(rest), parser.prog)
+    refuse_run_inputs([config], evaluates=True)
+    if launch_workers(config, "evaluate", *arguments):
         return
     announce_torch()
     from trainer.run.evaluate_run import evaluate_run

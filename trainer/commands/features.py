@@ -2,11 +2,12 @@
 
 from argparse import Namespace
 
-from bertdata.cli.common.parser import Parser, positive
+from bertdata.cli.common.parser import Parser, add_overwrite, positive
 from bertdata.config.settings import FORMATS
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from bertdata.io.assets import name_warnings
+from bertdata.io.outputs import JSON_LINES, check_output, refuse_inputs
 from bertdata.io.terminal import say, say_error
 from bertdata.tokens.files import TokenizerJson
 from bertdata.tokens.fit import casing_warnings
@@ -38,6 +39,11 @@ def run(arguments: list[str]) -> None:
     settings = task.settings(**{name: value for name, value in values.items() if value is not None})
     if given.dataset is not None:
         refuse(given, ("shuffled",))
+    inputs = [given.file, given.vocab]
+    if given.dataset is not None:
+        refuse_inputs(given.dataset, inputs)
+    else:
+        check_output(given.output, inputs, JSON_LINES, overwrite=given.overwrite)
     tokenizer, warnings = _open_tokenizer(given)
     source = read_file(given.file)
     settings, make = task.asked_for(given, source, settings)
@@ -75,6 +81,7 @@ def _parser() -> Parser:
         help="make a dataset of them, which bertdata verify-md5, show, stats and convert read; one of the "
         "same file and settings that is there already is checked and kept",
     )
+    add_overwrite(parser)
     parser.add_argument("--format", choices=FORMATS, default="tfrecord", help="container of the dataset")
     parser.add_argument(
         "--no-lower-case", dest="lower_case", action="store_false", help="keep case and accents"

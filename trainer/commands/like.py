@@ -16,7 +16,7 @@ from trainer.config.task_names import task_flags
 from trainer.devices.choice import AUTO, look_for
 from trainer.programs.machine import with_shapes
 from trainer.programs.program import DOOR, Meaning, find_program, programs
-from trainer.run.path_check import check_paths
+from trainer.run.path_check import check_paths, refuse_run_inputs
 from trainer.workers.launch import launch_workers
 from trainer.workers.launchers import find_rank, is_started_here
 
@@ -121,6 +121,8 @@ def _work(meaning: Meaning, phases: Sequence[Config], arguments: Sequence[str]) 
     _check_device(phases[0])
     if meaning.evaluate is None:
         check_paths(phases)
+    else:
+        refuse_run_inputs(phases, evaluates=True)
     if launch_workers(phases[0], "like", *arguments):
         return
     announce_torch()

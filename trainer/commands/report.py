@@ -1,7 +1,8 @@
 """The command line of ``python -m trainer report``."""
 
-from bertdata.cli.common.parser import Parser
+from bertdata.cli.common.parser import Parser, add_overwrite
 from bertdata.io import storage
+from bertdata.io.outputs import PAGE, check_output
 from bertdata.io.terminal import say
 from bertdata.report.page.page import check_report, write_page
 from trainer.logs.recorded_run import read_runs
@@ -24,9 +25,13 @@ def run(arguments: list[str]) -> None:
     parser.add_argument("runs", metavar="RUN", nargs="+", help="directory of a run, or a log")
     default = "default: report.html in RUN; of several runs, here"
     parser.add_argument("--output", metavar="FILE.html", help=f"the page ({default})")
+    add_overwrite(parser)
     given = parser.parse_args(arguments)
     output = given.output or _usual_output(given.runs)
     check_report(output, PROG)
+    # A page of a run may lie within the run, where it lies by default: only files of the run's own are there.
+    logs = [run for run in given.runs if given.output is None or not storage.is_directory(run)]
+    check_output(output, logs if given.output else [], PAGE, overwrite=given.overwrite)
     write_page(output, make_page(read_runs(given.runs)))
     say(f"wrote {output}")
 

@@ -1,19 +1,22 @@
 """The command line of ``python -m trainer split``."""
 
 import json
+from argparse import Namespace
 from dataclasses import replace
 from typing import Any
 
-from bertdata.cli.common.parser import Parser, positive
+from bertdata.cli.common.parser import Parser, add_overwrite, positive
 from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import open_dataset
 from bertdata.errors import MissingInputError, SettingsError, UsageError
 from bertdata.io import storage
+from bertdata.io.outputs import SVG, check_output
 from bertdata.io.terminal import say, say_error, say_text
 from bertdata.records import DEFAULT_OBJECTIVE
 from trainer.config.flags import make_config
 from trainer.config.model import ModelConfig
 from trainer.config.model_kinds import read_model_config
+from trainer.config.sections.split import PLAN_FORM, SplitSection
 from trainer.config.settings import Config
 from trainer.splitting.plan.plan import Plan, read_plan, write_plan
 from trainer.splitting.plan.rates import SHEETS, USUAL, find_hardware
@@ -45,6 +48,7 @@ def run(arguments: list[str]) -> None:
     if given.picture and not given.picture.lower().endswith(".svg"):
         raise UsageError(f"{given.picture}: expected a name that ends in .svg")
     split = config.split
+    _check_outputs(given, _config_file(rest), config, split)
     if split.plan:
         plan, memory, source = (
             _read(split.plan, config, devices),
@@ -64,6 +68,26 @@ def run(arguments: list[str]) -> None:
     say(*plan_lines(plan, memory, split.memory_margin, source))
 
 
+def _config_file(words: list[str]) -> str | None:
+    """Return the file of --config among the words, or None."""
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word == "--config":
+            return following
+        if word.startswith("--config="):
+            return word.removeprefix("--config=")
+    return None
+
+
+def _check_outputs(given: Namespace, config_file: str | None, config: Config, split: SplitSection) -> None:
+    """Check the files to write: no inputs, not one file twice, and in the place of older ones alone."""
+    data = split_paths(config.data.train_data) if config.data.train_data else []
+    inputs = [split.plan, config_file, config.model.model_config, *data]
+    if split.save_plan:
+        check_output(split.save_plan, inputs, PLAN_FORM, overwrite=given.overwrite)
+    if given.picture:
+        check_output(given.picture, [*inputs, split.save_plan], SVG, overwrite=given.overwrite)
+
+
 def _parser() -> Parser:
     parser = Parser(PROG, _EXAMPLE, _SUMMARY)
     parser.usage = "%(prog)s --devices N --memory GB [--config FILE] [--KEY VALUE ...]"
@@ -75,6 +99,7 @@ def _parser() -> Parser:
     parser.add_argument("--output", metavar="FILE", help="write the plan as JSON, for --plan")
     parser.add_argument("--picture", metavar="FILE", help="draw the schedule of an update as .svg")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    add_overwrite(parser)
     return parser
 
 

@@ -34,7 +34,7 @@ class DataFile(NamedTuple):
         if kind is not None and not kind.name.startswith("JSON"):
             raise InputError(f"{path}: looks like {kind.name}, expected {expected}; {kind.remedy}")
         try:
-            return data.decode("utf-8-sig")
+            return data.decode().removeprefix("\ufeff")  # behind, so that errors count the mark's bytes too
         except UnicodeDecodeError as error:
             if (zero := data.find(0, 0, HEAD_BYTES)) >= 0:
                 found = f"is no text: byte 0x00 at offset {zero}"
@@ -47,9 +47,9 @@ def read_file(path: str) -> DataFile:
     return DataFile(path, storage.read_bytes(path))
 
 
-def parse_json(text: str, where: str, expected: str) -> Any:
-    """The JSON value of a text. InputError where it is none."""
+def parse_json(text: str, where: str, expected: str, *, any_number: bool = False) -> Any:
+    """The JSON value of a text. InputError where it is none. any_number: as of parse_json_text."""
     try:
-        return parse_json_text(text)
+        return parse_json_text(text, any_number=any_number)
     except ValueError as error:
         raise InputError(f"{where}: is not JSON: {error}; expected {expected}") from None

@@ -4,6 +4,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from bertdata.cli.common.parser import Parser
+from bertdata.sources.delimited import QUOTING
 from trainer.plugins import FINE_TUNED, find
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def add_task(parser: Parser) -> None:
 def add_columns(parser: Parser) -> None:
     """Columns and labels of a table."""
     group = parser.add_argument_group(
-        "tables", "TSV without quoting, .csv, .jsonl; a column is a name of the heading or a number from 0"
+        "tables", ".tsv, .csv, .jsonl; a column is a name of the heading or a number from 0"
     )
     group.add_argument(
         "--text-column", "--first-column", metavar="NAME", help="first text (default: the task's, or text)"
@@ -46,3 +47,8 @@ def add_columns(parser: Parser) -> None:
     )
     group.add_argument("--scores", "--regression", action="store_true", help="labels are numbers")
     group.add_argument("--no-heading", action="store_true", help="the first line is an example")
+    group.add_argument(
+        "--quoting",
+        choices=QUOTING,
+        help="csv: double quotes enclose a value, none: they are text (default: csv for .csv, none for .tsv)",
+    )

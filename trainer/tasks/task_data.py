@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 FileNames = tuple[str, str, str]
 """Names of the files to train, to evaluate and to predict."""
 
-TABLE_FLAGS = ("text_column", "second_text_column", "label_column", "labels", "scores", "no_heading")
+TABLE_FLAGS = (
+    "text_column",
+    "second_text_column",
+    "label_column",
+    "labels",
+    "scores",
+    "no_heading",
+    "quoting",
+)
 """The flags of a table, as ``add_columns`` adds them."""
 
 Making = tuple[ExampleSettings, MakeExamples[Any]]

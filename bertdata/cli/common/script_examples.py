@@ -17,6 +17,10 @@ from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary, name_warnings
 from bertdata.io.file_check import HashingSink
 from bertdata.io.file_kind import refuse_other_kinds
+from bertdata.io.name_lists import split_names
+from bertdata.io.outputs import CONTAINERS, check_output
+from bertdata.io.patterns import expand
+from bertdata.io.real_paths import find_repeated
 from bertdata.io.terminal import say, say_error
 from bertdata.records import Documents, ExampleSource, ShardLayout
 from bertdata.shards.write import write_examples
@@ -67,14 +71,21 @@ class ScriptSettings(BertSettings):
         )
 
 
-def make_files(names: FileNames, settings: ScriptSettings, engine: Engine | None) -> None:
-    """Write the examples of all inputs together, dealt in turn to the outputs."""
+def make_files(
+    names: FileNames, settings: ScriptSettings, engine: Engine | None, *, overwrite: bool = False
+) -> None:
+    """Write the examples of all inputs together, dealt in turn to the outputs.
+
+    overwrite: also in the place of files that are no TFRecord files, which the scripts would replace.
+    """
     inputs = find_inputs(names.inputs, names.flags[0])
     outputs = _split(names.flags[1], names.outputs)
     if not outputs:
         raise SettingsError(f"{names.flags[1]}={names.outputs}: names no file")
-    if len(set(outputs)) < len(outputs):
+    if find_repeated(outputs) is not None:
         raise SettingsError(f"{names.flags[1]}={names.outputs}: names an output twice")
+    for output in outputs:
+        check_output(output, [*inputs, names.vocabulary], CONTAINERS["tfrecord"], overwrite=overwrite)
     with ExitStack() as stack:  # all files open before the long work, none appears before all are whole
         files = [stack.enter_context(storage.open_output(output)) for output in outputs]
         sinks = [HashingSink(file.write) for file in files]
@@ -102,8 +113,8 @@ def probability(value: float) -> float:
 
 
 def _split(flag: str, names: str) -> list[str]:
-    """The names between commas. A warning for empty ones, which are left out."""
-    split = names.split(",")
+    """Return the names between commas. A warning for empty ones, which are left out."""
+    split = split_names(names, ",")
     if not all(split):
         warn([f"{flag}={names}: a name between commas is empty; it is left out"])
     return [name for name in split if name]
@@ -118,7 +129,7 @@ def find_inputs(names: str, flag: str = "--input_file") -> list[str]:
     found: list[str] = []
     for pattern in _split(flag, names):
         try:
-            found += storage.expand([pattern])
+            found += expand([pattern])
         except MissingInputError as error:
             warn([f"{error}; it is left out, as by the script"])
     if not found:

@@ -16,9 +16,10 @@ _PART_FIELDS = ("part_size", "sentences")
 _CHOICES = {"recipe": TEXT_RECIPES, "punkt": PUNKT_NAMES}
 INPUT_KINDS = (*CHOSEN_KINDS, *RECORD_KINDS)
 INPUT_KIND_HELP = """\
-by default as the bytes tell. articles: extracted files (of a directory, wiki_<nn>); text: plain-text files
-(of a directory, *.txt), each one document; files of records, also .gz .zst .bz2 .xz: blocks (plain text,
-blank lines between documents), jsonl, csv, tsv, parquet, arrow (as datasets keeps it)"""
+by default as the bytes tell, and blocks for other *.txt. articles: extracted files (of a directory,
+wiki_<nn>); text: plain-text files (of a directory, *.txt), each one document; files of records, also .gz .zst
+.bz2 .xz: blocks (plain text, blank lines between documents), jsonl, json (a list of objects, or objects over
+several lines), csv, tsv, parquet, arrow (as datasets keeps it)"""
 BOOKS_HELP = """\
 plain-text files, each one document, or a directory of them (*.txt), beside articles: they are read first, as
 NVIDIA's and Habana's wiki_books does; may be repeated"""

@@ -27,8 +27,12 @@ class SpecialTokens:
     last: tuple[str, ...]
 
     @property
+    def all(self) -> tuple[str, ...]:
+        return (*self.first, *self.last)
+
+    @property
     def number(self) -> int:
-        return len(self.first) + len(self.last)
+        return len(self.all)
 
 
 def lay_out(kind: Kind, special: Sequence[str] = ()) -> SpecialTokens:

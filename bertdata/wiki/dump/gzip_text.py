@@ -1,7 +1,7 @@
 """The text of gzip files: all members, and nothing of what stands behind the last one."""
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import BinaryIO
 
 from bertdata.errors import InputError
@@ -25,7 +25,7 @@ def read_gzip(file: BinaryIO, name: str) -> Iterator[tuple[bytes, int]]:
         raise InputError(f"{name}: truncated or damaged gzip data ({error}); download it again") from None
 
 
-def _read_member(file: BinaryIO, data: bytes) -> Iterator[tuple[bytes, int]]:
+def _read_member(file: BinaryIO, data: bytes) -> Generator[tuple[bytes, int], None, bytes]:
     """Yield a member's text. Returns the bytes behind it that were read."""
     member = zlib.decompressobj(31)
     while True:

@@ -648,9 +648,10 @@ def test_a_missing_source_leaves_no_target(bertdata, tmp_path):
 def test_a_damaged_source_leaves_an_earlier_target_as_it_was(bertdata, dataset, tmp_path):
     source = dataset / f"{SHARD}.tfrecord"
     source.write_bytes(source.read_bytes()[:-9])
-    (tmp_path / "old.hdf5").write_text("old")
+    older = b"\x89HDF\r\n\x1a\n of an older run"
+    (tmp_path / "old.hdf5").write_bytes(older)
     bertdata("convert", source, tmp_path / "old.hdf5").assert_one_error(1, "record 161")
-    assert (tmp_path / "old.hdf5").read_text() == "old"
+    assert (tmp_path / "old.hdf5").read_bytes() == older
 
 
 # --- train-vocab --------------------------------------------------------------------------------

@@ -51,7 +51,12 @@ BAD_LINES = {
     "Latin-1": ('{"text": "Bäume", "lang": "en"}'.encode("latin-1"), "malformed", "byte 0xe4 is not UTF-8"),
     "brackets": (b'{"text": ' + b"[" * 20_000 + b"]" * 20_000 + b"}", "malformed", "nested more than 500"),
     "open brackets": (b'{"text": ' + b'{"a":' * 10_000, "malformed", "nested more than 500"),
-    "NaN": (b'{"text": "a", "lang": "en", "score": NaN}', "malformed", "NaN is no JSON number"),
+    "NaN": (b'{"text": NaN, "lang": "en"}', "malformed", "field 'text' is NaN, expected a text"),
+    "a number that parsers round": (
+        b'{"text": 18446744073709551617, "lang": "en"}',
+        "malformed",
+        "field 'text' is 18446744073709551617, expected a text",
+    ),
     "null": (b'{"text": null, "lang": "en"}', "empty", "field 'text' is null"),
     "blank": (b'{"text": " \\n\\u3000", "lang": "en"}', "empty", "has no text"),
     "long": (
@@ -63,7 +68,7 @@ BAD_LINES = {
     "German": (b'{"text": "Da.", "lang": "de-AT"}', "other_language", "is of language 'de-AT', expected en"),
     "no language": (b'{"text": "Da."}', "malformed", "field 'lang' is missing or null"),
 }
-TEXTS = ("a.txt", "a.csv", "a.tsv")
+TEXTS = ("a.txt", "a.csv")
 SETTINGS = {"text_field": "text", "language_field": "lang", "max_record_bytes": 1000}
 
 

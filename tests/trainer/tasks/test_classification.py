@@ -13,13 +13,22 @@ from bertdata.errors import InputError, SettingsError
 from bertdata.shards.example_proto import encode_example
 from bertdata.shards.framing import frame
 from bertdata.tokens.load import load_tokenizer
-from trainer.tasks.classification.features import feature_values, make_features, shorten_pair
+from trainer.tasks.classification.features import (
+    feature_values,
+    make_features,
+    settings_of,
+    shorten_pair,
+)
 from trainer.tasks.classification.metrics import (
     predictions_text,
     read_predictions,
     score_labels,
 )
-from trainer.tasks.classification.presets import TASKS, TableColumns
+from trainer.tasks.classification.presets import (
+    TASKS,
+    ClassificationSettings,
+    TableColumns,
+)
 from trainer.tasks.classification.reading import (
     label_ids,
     read_pairs,
@@ -184,7 +193,7 @@ def test_qqps_short_rows_are_left_out_with_a_warning(tmp_path):
         ("t.tsv", "text\ttext\n", "t.tsv: line 1: names the column 'text' twice"),
         ("t.tsv", "text\tlabel\n", "t.tsv: holds no examples"),
         ("t.tsv", "", "t.tsv: holds no examples"),
-        ("t.csv", 'text,label\n"a,1\n', "t.csv: line 2: is not CSV"),
+        ("t.csv", 'text,label\n"a,1\n', "t.csv: line 2: is no CSV: "),
         ("t.jsonl", '{"text": "a", "label": 1}\n{"text"\n', "t.jsonl: line 2: is not JSON: "),
         ("t.jsonl", "[1]\n", "t.jsonl: line 1: is '.1.', expected a JSON object"),
         ("t.jsonl", '{"text": "a"}\n', "t.jsonl: line 1: lacks the column label; it has text"),
@@ -194,6 +203,35 @@ def test_a_bad_table_is_refused_with_its_line(tmp_path, name, text, message):
     with pytest.raises(InputError, match=message) as refused:
         read_pairs(read_file(write(tmp_path, name, text)), OWN)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["t.tsv", "t.csv", "t.jsonl"])
+def test_a_mark_before_latin1_shifts_neither_offset_nor_advice(tmp_path, name):
+    """The offset counts from the file's start, and the advice keeps umlauts and drops the mark."""
+    text = '{"text": "Bäume", "label": "1"}\n' if name == "t.jsonl" else "text,label\nBäume,1\n"
+    data = b"\xef\xbb\xbf" + text.encode("latin-1")
+    path = write(tmp_path, name, data)
+    with pytest.raises(InputError) as refused:
+        read_pairs(read_file(path), OWN)
+    assert f"byte 0xe4 at offset {data.index(0xE4)} is not UTF-8" in str(refused.value)
+    assert "tail -c +4 " in str(refused.value)
+    assert "iconv -f WINDOWS-1252 -t UTF-8" in str(refused.value)
+
+
+def test_nan_beside_a_text_is_no_fault_of_it(tmp_path):
+    path = write(
+        tmp_path, "t.jsonl", '{"text": "a", "label": "x", "score": NaN}\n{"text": "b", "label": NaN}\n'
+    )
+    rows = [row for _, row in read_rows(read_file(path))]
+    assert rows == [{"text": "a", "label": "x"}, {"text": "b"}]
+
+
+def test_features_of_another_quoting_are_others(tmp_path):
+    """A set that was made with quotes as text is not taken for one of CSV."""
+    task, sizes = replace(OWN, labels=("0", "1")), ClassificationSettings()
+    usual, chosen = (settings_of(replace(task, quoting=one), sizes, labelled=True) for one in (None, "csv"))
+    assert "quoting" not in usual.as_json()
+    assert chosen.as_json() == {**usual.as_json(), "quoting": "csv"}
 
 
 def test_a_tsv_may_have_more_values_than_its_heading_has_columns(tmp_path):

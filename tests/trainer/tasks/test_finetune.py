@@ -131,7 +131,9 @@ def test_wrong_input_is_one_line(finetune, trainer, tmp_path):
     data = table(tmp_path / "train.tsv")
     refuse(finetune("squad", "--train-file", data, "--steps=1"), 1, "train.tsv: is not JSON")
     refuse(finetune("classification", "--steps=1"), 2, "no file to train on; give --data-dir or --train-file")
-    refuse(finetune("mrpc", "--data-dir", tmp_path), 1, "train.tsv", "lacks the column 3")
+    (tmp_path / "mrpc").mkdir()
+    table(tmp_path / "mrpc" / "train.tsv")
+    refuse(finetune("mrpc", "--data-dir", tmp_path / "mrpc"), 1, "train.tsv", "lacks the column 3")
     other = tmp_path / "other.tsv"
     other.write_text("text\tlabel\nOne .\tneither\n", encoding="utf-8")
     given = ("--train-file", data, "--eval-file", other, "--steps=1")

@@ -59,10 +59,12 @@ def rows(task, heading, count):
 
 @pytest.mark.parametrize("task", sorted(HEADINGS))
 def test_a_task_is_learned_evaluated_and_predicted_from_its_files(task, trainer, pretrained, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
     for name, heading, count in zip(TASKS[task].files, HEADINGS[task], (12, 6, 5), strict=True):
         text = "".join("\t".join(row) + "\n" for row in rows(task, heading, count))
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    given = (f"--data-dir={tmp_path}", "--steps=2", "--eval-every=0", "--do-predict")
+        (data / name).write_text(text, encoding="utf-8")
+    given = (f"--data-dir={data}", "--steps=2", "--eval-every=0", "--do-predict")
     outcome = trainer(*finetune_words(task, pretrained, tmp_path / "run", *given))
     assert outcome.status == 0, outcome.err
     with (tmp_path / "run" / "evaluation.csv").open(encoding="utf-8") as file:
@@ -77,7 +79,7 @@ def test_a_task_is_learned_evaluated_and_predicted_from_its_files(task, trainer,
         assert len(lines) == 1 + count
         if task != "sts-b":
             assert {line.split("\t")[1] for line in lines[1:]} <= set(LABELS.get(task, ("0", "1")))
-    dev, predicted = tmp_path / TASKS[task].files[1], tmp_path / "run" / "predictions.tsv"
+    dev, predicted = data / TASKS[task].files[1], tmp_path / "run" / "predictions.tsv"
     scored = trainer("score", f"--task={task}", dev, predicted, "--json")
     assert scored.status == 0, scored.err
     told = json.loads(scored.out)

@@ -25,9 +25,11 @@ def paired(pretrained, tmp_path_factory):
     place = tmp_path_factory.mktemp("paired")
     rows = ["Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"]
     rows += [f"{number % 2}\t1\t2\t{first}\t{second}" for number, (first, second) in enumerate(PAIRS)]
+    data = place / "data"
+    data.mkdir()
     for name in ("msr_paraphrase_train.txt", "msr_paraphrase_test.txt"):
-        (place / name).write_text("\n".join(rows), encoding="utf-8")
-    given = (f"--data-dir={place}", "--steps=3", "--eval-every=0", "--max-seq-length=12")
+        (data / name).write_text("\n".join(rows), encoding="utf-8")
+    given = (f"--data-dir={data}", "--steps=3", "--eval-every=0", "--max-seq-length=12")
     assert main(finetune_words("mrpc", pretrained, place / "run", *given)) == 0
     return place
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from bertdata.errors import DatasetError, MissingInputError, SettingsError, StorageError
 from bertdata.io import storage
+from bertdata.io.outputs import refuse_inputs
 from bertdata.io.whole_directory import open_directory
 from bertdata.tokens.files import TokenizerFile, TokenizerJson
 from bertdata.tokens.kept_files import CONFIGURATION_NAME, kept_files
@@ -61,6 +62,7 @@ def convert(
     vocabulary with its md5. A vocabulary's casing is the given one, else that of the training data.
     train_data: where that is now; None: where it was.
     """
+    refuse_inputs(target, [source, model_config, vocab, train_data])
     if Path(target).exists() and any(Path(target).iterdir()):
         raise DatasetError(f"{target}: is in use; name a directory that does not exist yet")
     if not Path(source).exists() and not is_recognised(source):

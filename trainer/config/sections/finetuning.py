@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
+from bertdata.sources.delimited import QUOTING
 from trainer.config.sections.section import Section
 from trainer.plugins import FINE_TUNED
 
@@ -57,6 +58,12 @@ class FinetuningSection(Section):
         "training file, sorted)",
     )
     regression: bool = setting(False, "the label is a score")
+    quoting: str | None = setting(
+        None,
+        "double quotes of a table: csv, they enclose a value; none, they are text (default: csv for .csv, "
+        "none for .tsv)",
+        QUOTING,
+    )
 
     @property
     def is_finetuning(self) -> bool:

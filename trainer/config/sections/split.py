@@ -3,7 +3,11 @@
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
+from bertdata.io.outputs import OutputForm
 from trainer.config.sections.section import Section, check
+
+PLAN_FORM = OutputForm(words="a plan", begins=lambda head: b'"bertdata plan' in head)
+"""The file of a plan, as ``trainer/extensions/splitting`` writes it."""
 
 
 @dataclass(frozen=True, kw_only=True)

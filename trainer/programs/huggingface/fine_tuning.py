@@ -1,6 +1,5 @@
 """Hugging Face's run_qa.py (SQuAD 1.1 and 2.0), and run_glue.py (GLUE's tasks and tables of one's own)."""
 
-import csv
 import io
 import json
 from typing import Any
@@ -8,6 +7,8 @@ from typing import Any
 from bertdata.cli.common.program_flags import Flag, Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
+from bertdata.io.file_kind import BOM, HEAD_BYTES
+from bertdata.sources.delimited import RowReader, find_delimiting
 from trainer.programs.constants import TRANSFORMERS_ADAMW
 from trainer.programs.flag_tables import own_flags, phase_keys, truth
 from trainer.programs.huggingface.arguments import COMMON, REFUSED, spelled
@@ -97,14 +98,15 @@ def _columns(path: str) -> list[str]:
     """The names of the columns of a table on this machine, or none where it is missing."""
     if not is_here(path):
         return []
-    text = storage.read_bytes(path).decode(errors="replace")
+    data = storage.read_bytes(path)
     if path.endswith(".json"):
         try:
-            row = json.loads(text.partition("\n")[0])
+            row = json.loads(data.removeprefix(BOM).partition(b"\n")[0])
         except ValueError:
             return []
         return list(row) if isinstance(row, dict) else []
-    return next(csv.reader(io.StringIO(text)), [])
+    rows = RowReader(io.BytesIO(data), find_delimiting(data[:HEAD_BYTES], path, "csv"), len(data) + 1)
+    return next((row.fields for row in rows), [])
 
 
 def _training_keys(given: Given) -> dict[str, Any]:

@@ -85,7 +85,8 @@ def chosen_task(given: FinetuningSection) -> ClassificationTask:
         second=given.second_column or task.columns.second,
         label=given.label_column or task.columns.label,
     )
-    task = replace(task, columns=columns, test=None if columns != task.columns else task.test)
+    test = None if columns != task.columns else task.test
+    task = replace(task, columns=columns, test=test, quoting=given.quoting)
     if given.regression:
         return replace(task, labels=None, regression=True, metrics="correlation")
     return task if given.labels is None else replace(task, labels=tuple(given.labels), regression=False)
@@ -100,6 +101,7 @@ def _task_of_flags(given: Namespace) -> ClassificationTask:
         label_column=given.label_column,
         labels=given.labels and given.labels.split(","),
         regression=given.scores,
+        quoting=given.quoting,
     )
     task = chosen_task(keys)
     return replace(task, heading=False, test=None) if given.no_heading else task

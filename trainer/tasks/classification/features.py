@@ -90,6 +90,7 @@ def settings_of(
         second_column=columns.second or "",
         label_column=columns.label if labelled else "",
         labels=task.labels or (),
+        quoting=task.quoting or "",
     )
 
 

@@ -1,6 +1,7 @@
 """Classification tasks by name (columns, labels and metrics of GLUE's), and settings of their features."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from bertdata.config.declared import setting
 from bertdata.config.settings import ExampleSettings
@@ -22,7 +23,8 @@ class ClassificationTask:
 
     labels: in the order of their ids; None: those that the training file has, sorted. regression: the label
     is a score. metrics: a name of ``metrics.METRICS``. heading: the table begins with the columns' names.
-    test: columns of files without labels, where they are others; these have a heading. skips_short: rows with
+    test: columns of files without labels, where they are others; these have a heading. quoting: how double
+    quotes are read, None as the kind of file has it. skips_short: rows with
     too few columns are left out (QQP has some). files: names of the training, development and test tables;
     other_files: those of other distributions of the same data. is_known: False for a table of one's own.
     """
@@ -35,6 +37,7 @@ class ClassificationTask:
     heading: bool = True
     test: TableColumns | None = None
     skips_short: bool = False
+    quoting: str | None = None
     files: FileNames = ("train.tsv", "dev.tsv", "test.tsv")
     other_files: tuple[FileNames, ...] = ()
     is_known: bool = True
@@ -110,3 +113,11 @@ class ClassificationSettings(ExampleSettings):
     second_column: str = setting("", "the column of the second text; empty: there is none")
     label_column: str = setting("label", "the column of the label; empty: labels are not read")
     labels: tuple[str, ...] = setting((), "the labels in the order of their ids; empty for scores")
+    quoting: str = setting("", "csv or none, how double quotes are read; empty: as the file's kind has it")
+
+    def as_json(self) -> dict[str, Any]:
+        """The settings by name, quoting only where it was chosen."""
+        found = ExampleSettings.as_json(self)
+        if not self.quoting:
+            del found["quoting"]
+        return found

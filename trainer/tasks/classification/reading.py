@@ -1,13 +1,15 @@
-"""Texts and pairs of texts with their labels, from a table: TSV without quoting, CSV, or JSON lines."""
+"""Texts and pairs of texts with their labels, from a table: TSV, CSV, or JSON lines."""
 
-import csv
 import io
 import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from bertdata.errors import InputError
+from bertdata.io.file_kind import HEAD_BYTES
+from bertdata.sources.delimited import RowReader, find_delimiting
 from trainer.tasks.classification.presets import ClassificationTask, TableColumns
 from trainer.tasks.data_file import DataFile, parse_json
 
@@ -15,37 +17,30 @@ Row = Mapping[str, str]
 """The values of a row by column: by the heading's names and, of TSV and CSV, by numbers from 0 too."""
 
 
-def read_rows(file: DataFile, *, heading: bool = True) -> Iterator[tuple[str, Row]]:
+def read_rows(
+    file: DataFile, *, heading: bool = True, quoting: str | None = None
+) -> Iterator[tuple[str, Row]]:
     """Each row of a table with its place (``FILE: line N``). By its name's ending it is CSV, JSON or TSV.
 
-    heading: the first row of TSV and CSV names the columns. A byte-order mark is dropped, an empty line is no
-    row. Values are texts; one of JSON that is none is written as JSON. InputError names line, what was found
-    and what was expected.
+    heading: the first row of TSV and CSV names the columns. quoting: as of sources; None: csv for CSV, none
+    for TSV. A byte-order mark is dropped, an empty line is no row. Values are texts; one of JSON that is none
+    is written as JSON. InputError names line, what was found and what was expected.
     """
     name, text = file.path, file.text("a table in UTF-8")
     if name.endswith((".jsonl", ".json")):
         return _objects(text, name)
     is_csv = name.endswith(".csv")
-    rows = _csv_rows(text, name) if is_csv else _tsv_rows(text)
-    return _named_rows(rows, name, heading, strict=is_csv)
+    return _named_rows(_rows(text, name, is_csv, quoting), name, heading, strict=is_csv)
 
 
-def _tsv_rows(text: str) -> Iterator[tuple[int, list[str]]]:
-    r"""Line number and values of each line that is not empty. A line ends with ``\n`` or ``\r\n``."""
-    for number, line in enumerate(text.split("\n"), 1):
-        line = line.removesuffix("\r")
-        if line:
-            yield number, line.split("\t")
-
-
-def _csv_rows(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        for row in reader:
-            if row:
-                yield reader.line_num, row
-    except csv.Error as error:
-        raise InputError(f"{name}: line {reader.line_num}: is not CSV: {error}") from None
+def _rows(text: str, name: str, is_csv: bool, quoting: str | None) -> Iterator[tuple[int, list[str]]]:
+    """Line number and values of each row."""
+    data = text.encode()
+    delimiting = find_delimiting(data[:HEAD_BYTES], name, "csv" if is_csv else "tsv", quoting=quoting)
+    for row in RowReader(io.BytesIO(data), delimiting, len(data) + 1):
+        if row.fault:
+            raise InputError(f"{name}: line {row.line}: {row.fault}")
+        yield row.line, row.fields
 
 
 def _named_rows(
@@ -73,11 +68,16 @@ def _objects(text: str, name: str) -> Iterator[tuple[str, Row]]:
         if not line.strip():
             continue
         where = f"{name}: line {number}"
-        value = parse_json(line, where, "one object a line")
+        value = parse_json(line, where, "one object a line", any_number=True)
         if not isinstance(value, dict):
             raise InputError(f"{where}: is {line.strip()!r:.40}, expected a JSON object")
-        there = {key: item for key, item in value.items() if item is not None}
+        there = {key: item for key, item in value.items() if not _is_nothing(item)}
         yield where, {key: one if isinstance(one, str) else json.dumps(one) for key, one in there.items()}
+
+
+def _is_nothing(value: Any) -> bool:
+    """True for null, and for NaN, which pandas writes in its place."""
+    return value is None or value != value
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def read_pairs(file: DataFile, task: ClassificationTask, *, labelled: bool = Tru
         columns, heading = task.test, True
     pairs: list[TextPair] = []
     skipped: list[str] = []
-    for where, row in read_rows(file, heading=heading):
+    for where, row in read_rows(file, heading=heading, quoting=task.quoting):
         missing = _missing(columns, row, labelled)
         if missing is None:
             second = None if columns.second is None else row[columns.second]

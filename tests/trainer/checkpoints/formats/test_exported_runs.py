@@ -71,7 +71,8 @@ def test_a_model_goes_to_hugging_face_form_and_back(trainer, run, training_set, 
     )
     assert all(torch.equal(weights[name], wanted[name]) for name in wanted)
     refuse(trainer("convert", run, tmp_path / "there"), 2, "is in use")
-    refuse(trainer("convert", tmp_path, tmp_path / "new"), 2, "holds neither state.json")
+    (tmp_path / "empty").mkdir()
+    refuse(trainer("convert", tmp_path / "empty", tmp_path / "new"), 2, "holds neither state.json")
     for start in ("there", "back"):
         given = words(training_set, tmp_path / f"run-{start}", f"--start-from-ckpt={tmp_path / start}")
         assert trainer(*given, "--steps=1", "--warmup=0").status == 0
