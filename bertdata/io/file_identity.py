@@ -6,11 +6,12 @@ whoever reads an input takes its identity first, and checks it after reading and
 of the file is noted as finished.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import NamedTuple
 
-from bertdata.errors import ChangedInputError, MissingInputError
+from bertdata.errors import ChangedInputError, DataError, MissingInputError
 from bertdata.io import storage
 from bertdata.io.file_check import file_md5, md5_of
 
@@ -79,6 +80,21 @@ def check_all(identities: Iterable[FileIdentity]) -> None:
     """ChangedInputError unless all files are still the same."""
     by_path = {identity.path: identity for identity in identities}
     storage.each(list(by_path), lambda path: by_path[path].check())
+
+
+@contextmanager
+def unchanged(identities: Iterable[FileIdentity]) -> Iterator[None]:
+    """The time in which files are read. ChangedInputError, at its end, for one that was changed.
+
+    That counts before other faults of data: a file that was changed meanwhile may look damaged.
+    """
+    files = list(identities)
+    try:
+        yield
+    except DataError:
+        check_all(files)
+        raise
+    check_all(files)
 
 
 def read_identified(path: str) -> bytes:

@@ -3,7 +3,7 @@
 A compressed file is unpacked into a nameless one first, because its contents are listed at its end.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -71,7 +71,7 @@ def parquet_pieces(path: str, settings: RecordSettings) -> Iterator[RowGroupPiec
         packed = _is_packed(path)
         for group in range(table.num_row_groups):
             size, unpacked = _group_bytes(table, group, settings)
-            longest = _longest_shared(path, table, group, settings) if not packed else 0
+            longest = 0 if packed else _longest_shared(path, table, group, wanted_columns(settings))
             if not packed and unpacked <= _LARGE_GROUP_BYTES and longest <= _SHARED_BYTES:
                 yield RowGroupPiece(path, group, size)
                 continue
@@ -83,8 +83,10 @@ def parquet_texts(path: str) -> Iterator[str]:
     with _open(path) as table:
         names = columns_with_texts(table.schema_arrow)
         with _naming(path):
-            for batch in table.iter_batches(_BATCH_ROWS, columns=names):
-                yield from batch_texts(batch, names)
+            for group in range(table.num_row_groups):
+                rows = _rows_at_once(path, table, group, names)
+                for batch in table.iter_batches(rows, row_groups=[group], columns=names):
+                    yield from batch_texts(batch, names)
 
 
 def _rows_of_large(
@@ -102,36 +104,46 @@ def _rows_of_large(
 
 def _batches(table: Any, group: int, settings: RecordSettings, path: str) -> Iterator[Any]:
     """The records of a row group, some rows at a time."""
-    longest = _longest_shared(path, table, group, settings)
-    rows = max(1, min(_BATCH_ROWS, _BATCH_ROWS * _SHARED_BYTES // max(1, longest)))
+    names = wanted_columns(settings)
+    rows = _rows_at_once(path, table, group, names)
     with _naming(path, f"row group {group}: "):
-        for batch in table.iter_batches(rows, row_groups=[group], columns=wanted_columns(settings)):
+        for batch in table.iter_batches(rows, row_groups=[group], columns=names):
             for fitting in fitting_batches(batch, settings):
                 yield batch_records(fitting, settings)
 
 
 def _group_bytes(table: Any, group: int, settings: RecordSettings) -> tuple[int, int]:
     """Bytes of the wanted columns of a row group, in the file and uncompressed."""
-    facts, size, unpacked = table.metadata.row_group(group), 0, 0
+    columns = list(_columns_of(table, group, wanted_columns(settings)))
+    size = sum(column.total_compressed_size for column in columns)
+    return size, sum(column.total_uncompressed_size for column in columns)
+
+
+def _columns_of(table: Any, group: int, names: Sequence[str]) -> Iterator[Any]:
+    """The stored columns of a row group that belong to these names."""
+    facts = table.metadata.row_group(group)
     for number in range(facts.num_columns):
         column = facts.column(number)
         path = column.path_in_schema  # of a list text.list.element, of a field in structs a.b
-        if any(path == name or path.startswith(f"{name}.") for name in wanted_columns(settings)):
-            size += column.total_compressed_size
-            unpacked += column.total_uncompressed_size
-    return size, unpacked
+        if any(path == name or path.startswith(f"{name}.") for name in names):
+            yield column
 
 
-def _longest_shared(path: str, table: Any, group: int, settings: RecordSettings) -> int:
+def _rows_at_once(path: str, table: Any, group: int, names: Sequence[str]) -> int:
+    """The rows of a batch, fewer where the library would make many long texts of a shared one."""
+    longest = _longest_shared(path, table, group, names)
+    return max(1, min(_BATCH_ROWS, _BATCH_ROWS * _SHARED_BYTES // max(1, longest)))
+
+
+def _longest_shared(path: str, table: Any, group: int, names: Sequence[str]) -> int:
     """Bytes that one text may have which the row group holds once for many rows. 0 where there are none.
 
     Such texts stand in a dictionary, or are told by their difference to the text before. The library makes
     whole texts of a batch of rows, which takes memory for each of them.
     """
-    facts, longest = table.metadata.row_group(group), 0
-    for number in range(facts.num_columns):
-        column = facts.column(number)
-        if column.path_in_schema not in wanted_columns(settings) or column.physical_type != "BYTE_ARRAY":
+    longest = 0
+    for column in _columns_of(table, group, names):
+        if column.physical_type != "BYTE_ARRAY":
             continue
         if "DELTA_BYTE_ARRAY" in column.encodings:
             longest = max(longest, column.total_uncompressed_size)

@@ -1,6 +1,7 @@
 """Records of Arrow's columns, and the columns of texts in its schemas."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from bertdata.errors import InputError, MissingExtraError, install_extra
@@ -133,7 +134,8 @@ def fitting_batches(batch: Any, settings: RecordSettings) -> Iterator[Any]:
     A dictionary holds a text once, however many rows have it: as records they would be as many texts.
     """
     columns = [_column_at(batch, name) for name in wanted_columns(settings) if _has(batch.schema, name)]
-    sizes = [sum(values) for values in zip(*map(_value_bytes, columns), strict=True)]
+    lengths = [_lengths(column).to_pylist() for column in columns]
+    sizes = [sum(size or 0 for size in row) for row in zip(*lengths, strict=True)]
     if sum(sizes) <= BATCH_BYTES:
         yield batch
         return
@@ -146,30 +148,30 @@ def fitting_batches(batch: Any, settings: RecordSettings) -> Iterator[Any]:
     yield batch.slice(start)
 
 
-def _value_bytes(column: Any) -> list[int]:
-    """Bytes of each row's value as a text of its own. 0 for other values."""
-    from pyarrow import compute, types
-
-    if types.is_dictionary(column.type):
-        _check_places(column)
-        lengths = compute.take(_lengths(column.dictionary), column.indices)
-    else:
-        lengths = _lengths(column)
-    return [size or 0 for size in lengths.to_pylist()]
-
-
 def _lengths(column: Any) -> Any:
-    """The length of each text in bytes, as an array of Arrow's."""
+    """The bytes of each row's text, or texts, in an array of Arrow's: as many as they take by themselves."""
     import pyarrow as pa
     from pyarrow import compute, types
 
-    if types.is_string(column.type) or types.is_large_string(column.type):
+    kind = column.type
+    if types.is_dictionary(kind):
+        _check_places(column)
+        return compute.take(_lengths(column.dictionary), column.indices)
+    if (
+        types.is_string(kind)
+        or types.is_large_string(kind)
+        or types.is_binary(kind)
+        or types.is_large_binary(kind)
+    ):
         _check_places(column)
         return compute.binary_length(column)
-    if types.is_string_view(column.type):
+    if types.is_string_view(kind) or types.is_binary_view(kind):
         return pa.array([_text_bytes(cell) for cell in column], pa.int64())
-    if types.is_dictionary(column.type):  # one within another
-        return compute.take(_lengths(column.dictionary), column.indices)
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        _check_places(column)
+        items = iter(_lengths(column.flatten()).to_pylist())
+        counts = compute.list_value_length(column).fill_null(0).to_pylist()
+        return pa.array([sum(size or 0 for size in islice(items, count)) for count in counts], pa.int64())
     return pa.array([0] * len(column), pa.int64())
 
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from bertdata.errors import DataError
-from bertdata.io.file_identity import check_all
+from bertdata.io.file_identity import unchanged
 from bertdata.sources.kinds import SOURCE_KINDS
 from bertdata.text.record_plan import RecordPlan
 from bertdata.text.record_text import bad_record_error, record_bodies
@@ -15,12 +14,8 @@ def read_bodies(plan: RecordPlan, on_read: Callable[[int], None] = lambda read: 
     on_read: told how many bytes of a file each piece took, once its records are through. ChangedInputError,
     when all was read, for a file that was changed meanwhile.
     """
-    try:
+    with unchanged(plan.identities):
         yield from _bodies(plan, on_read)
-    except DataError:
-        check_all(plan.identities)  # a file that was changed meanwhile may look damaged
-        raise
-    check_all(plan.identities)
 
 
 def _bodies(plan: RecordPlan, on_read: Callable[[int], None]) -> Iterator[bytes]:

@@ -21,8 +21,8 @@ from bertdata.text.training_text import refuse_held_out, refuse_lists, with_trai
 class RecordPlan:
     """The plan of parts of records: their files, names of these for the manifest, and their kinds.
 
-    empty: files that hold nothing. notes: on files that are left out. identities: of the files, in which
-    they are read from first to last.
+    identities: of the files, in which they are read from first to last; empty: files that hold nothing;
+    notes: on files that are left out.
     """
 
     settings: PartSettings
