@@ -6,8 +6,7 @@ from math import isfinite
 from typing import Any
 
 from bertdata.errors import SettingsError
-from bertdata.io.json_text import parse_json_text
-from bertdata.io.storage import read_bytes
+from bertdata.io.json_text import parse_json_text, read_json
 from schemas.faults import Fault, faults
 
 _TYPES = {
@@ -121,7 +120,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
 def read_object(path: str) -> dict[str, Any]:
     """The JSON object in the file. SettingsError names the file."""
     try:
-        value = parse_json_text(read_bytes(path))
+        value = read_json(path)
     except ValueError as error:
         raise SettingsError(f"{path}: is not JSON: {error}") from None
     if not isinstance(value, dict):

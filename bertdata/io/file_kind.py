@@ -13,6 +13,7 @@ from itertools import islice
 
 from bertdata.errors import InputError
 from bertdata.io import storage
+from bertdata.io.json_text import parse_json_text
 
 HEAD_BYTES = 1 << 16
 """The beginning of a file, from which its kind is told."""
@@ -174,8 +175,8 @@ def _find_json(head: bytes, name: str, whole: bool) -> FileKind | None:
 
 def _is_object(line: bytes) -> bool:
     try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
+        value = parse_json_text(line, any_number=True)
+    except ValueError:
         return False
     return isinstance(value, dict) and bool(value)
 

@@ -14,6 +14,7 @@ from bertdata.errors import DatasetError, SettingsError
 from bertdata.examples.fields import Field, Fields, columns_by_name, places_of
 from bertdata.examples.groups import MASKS, has_group, mask_columns
 from bertdata.examples.objective import Objective
+from bertdata.io.json_text import parse_json_text
 
 ARROW_STATE = "state.json"
 """The file of a directory that lists its data files in order."""
@@ -113,7 +114,7 @@ def dataset_state(contents: Mapping[str, str]) -> bytes:
 def arrow_files(state: bytes, name: str) -> list[str]:
     """The data files that a ``state.json`` lists, in order. DatasetError where it lists none."""
     try:
-        found = [str(entry["filename"]) for entry in json.loads(state)["_data_files"]]
+        found = [str(entry["filename"]) for entry in parse_json_text(state)["_data_files"]]
     except (ValueError, KeyError, TypeError):
         found = []
     if not found:

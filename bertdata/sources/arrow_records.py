@@ -7,7 +7,13 @@ from typing import Any, BinaryIO
 from bertdata.errors import InputError
 from bertdata.sources.piece import PIECE_BYTES, Found, RowsPiece, numbered
 from bertdata.sources.settings import RecordSettings
-from bertdata.sources.table_records import batch_records, pyarrow_of, text_columns, wanted_columns
+from bertdata.sources.table_records import (
+    batch_records,
+    check_columns,
+    pyarrow_of,
+    text_columns,
+    wanted_columns,
+)
 from bertdata.sources.unpacking import open_unpacked
 
 FILE_MAGIC = b"ARROW1\0\0"
@@ -28,6 +34,7 @@ def arrow_pieces(path: str, settings: RecordSettings) -> Iterator[RowsPiece]:
         missing = [name for name in wanted_columns(settings) if name not in schema.names]
         if missing:
             raise InputError(f"{path}: has no column {missing[0]!r}")
+        check_columns(schema.names, settings, path)
         found: Found = []
         held = 0
         for batch in batches:

@@ -13,6 +13,7 @@ from bertdata.sources.json_lines import record_of
 from bertdata.sources.piece import PIECE_BYTES, RowsPiece, numbered
 from bertdata.sources.records import BadRecord, Record
 from bertdata.sources.settings import RecordSettings
+from bertdata.sources.table_records import check_columns
 from bertdata.sources.unpacking import open_unpacked
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
@@ -88,6 +89,7 @@ def csv_pieces(path: str, settings: RecordSettings, *, delimiter: str) -> Iterat
         lines, found, told = _Lines(file, settings.raw_bytes), [], 0
         rows = csv.reader(lines, delimiter=delimiter, strict=True)
         names = _names(rows, path)
+        check_columns(names, settings, path)
         for record in _records(lines, rows, names, settings):
             found.append(record)
             if lines.read - told >= PIECE_BYTES:

@@ -1,9 +1,9 @@
 """JSON, one object a line: the text of a line's record."""
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
+from bertdata.io.foreign_text import MOST_NESTED, TOO_DEEP, is_nested_too_deeply
 from bertdata.io.json_text import parse_json_text
 from bertdata.sources.records import BadRecord, Record
 from bertdata.sources.settings import RecordSettings
@@ -13,38 +13,26 @@ try:  # by the standard library, with the same results, where it is not installe
 except ImportError:
     orjson = None  # type: ignore[assignment]
 
-MOST_NESTED = 500
-"""Depth of the values in a line. Parsers have limits of their own, beyond this one."""
-
-_BRACKETS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 _SHOWN = 40
 
 
 def parse_line(line: bytes) -> Any:
     """The line's JSON value. ValueError in words for what is none, or is nested too deeply.
 
+    A number that Python does not hold is no fault of a record, whose text it may stand next to.
+
     >>> parse_line(b'{"text": "A b."}')
     {'text': 'A b.'}
     """
-    if line.count(b"[") + line.count(b"{") > MOST_NESTED and _depth(line) > MOST_NESTED:
-        raise ValueError(f"its values are nested more than {MOST_NESTED} deep")
-    if orjson is not None:
-        try:
-            return orjson.loads(line)
-        except ValueError:  # the standard library decides, and says why
-            pass
-    return parse_json_text(line.decode())
-
-
-def _depth(line: bytes) -> int:
-    """The largest number of brackets that are open at once."""
-    depth = most = 0
-    for found in _BRACKETS.finditer(line):
-        mark = found[0]
-        depth += mark in b"{["
-        most = max(most, depth)
-        depth -= mark in b"}]"
-    return most
+    if orjson is None:
+        return parse_json_text(line.decode(), any_number=True)
+    try:
+        value = orjson.loads(line)
+    except ValueError:  # the standard library decides, and says why
+        return parse_json_text(line.decode(), any_number=True)
+    if line.count(b"[") + line.count(b"{") > MOST_NESTED and is_nested_too_deeply(value):
+        raise ValueError(TOO_DEEP)
+    return value
 
 
 def line_records(data: bytes, settings: RecordSettings) -> Iterator[Record | BadRecord]:

@@ -5,7 +5,6 @@ CSV and TSV have no mark of their own: their files are known by name, and plain 
 Articles and files that are a document each have a route of their own too, which makes MLPerf's parts.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -140,8 +139,8 @@ def _is_json_lines(head: bytes) -> bool:
 
 def _is_object(line: bytes) -> bool:
     try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
+        return isinstance(parse_line(line), dict)
+    except ValueError:
         return False
 
 

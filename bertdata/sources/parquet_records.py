@@ -13,7 +13,13 @@ from bertdata.io import storage
 from bertdata.io.spooled_file import SpooledFile
 from bertdata.sources.piece import PIECE_BYTES, ReadPiece, RowsPiece, numbered
 from bertdata.sources.settings import RecordSettings
-from bertdata.sources.table_records import batch_records, pyarrow_of, text_columns, wanted_columns
+from bertdata.sources.table_records import (
+    batch_records,
+    check_columns,
+    pyarrow_of,
+    text_columns,
+    wanted_columns,
+)
 from bertdata.sources.unpacking import BLOCK_BYTES, open_unpacked, packing_of
 
 _LARGE_GROUP_BYTES = 1 << 25
@@ -49,6 +55,7 @@ def parquet_pieces(path: str, settings: RecordSettings) -> Iterator[RowGroupPiec
         missing = [name for name in wanted_columns(settings) if name not in table.schema_arrow.names]
         if missing:
             raise InputError(f"{path}: has no column {missing[0]!r}")
+        check_columns(table.schema_arrow.names, settings, path)
         packed = _is_packed(path)
         for group in range(table.num_row_groups):
             size, unpacked = _group_bytes(table, group, settings)

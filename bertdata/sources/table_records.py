@@ -1,8 +1,9 @@
 """Records of Arrow's columns, and the columns of texts in its schemas."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from bertdata.errors import MissingExtraError, install_extra
+from bertdata.errors import InputError, MissingExtraError, install_extra
 from bertdata.sources.json_lines import record_of
 from bertdata.sources.piece import Found
 from bertdata.sources.records import BadRecord
@@ -34,6 +35,13 @@ def wanted_columns(settings: RecordSettings) -> list[str]:
     """The columns that are read."""
     names = (settings.text_field, settings.id_field, settings.language_field)
     return [name for name in names if name is not None]
+
+
+def check_columns(found: Sequence[str], settings: RecordSettings, path: str) -> None:
+    """Raise InputError for a wanted column that the file has twice: either may be meant."""
+    for name in wanted_columns(settings):
+        if found.count(name) > 1:
+            raise InputError(f"{path}: has {found.count(name)} columns named {name!r}; rename all but one")
 
 
 def batch_records(batch: Any, settings: RecordSettings) -> Found:

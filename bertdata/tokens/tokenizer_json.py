@@ -1,12 +1,12 @@
 """A tokenizer.json of Hugging Face's ``tokenizers``, checked, and its tokens as a Vocabulary."""
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bertdata.errors import MissingInputError, VocabularyError
 from bertdata.io import storage
+from bertdata.io.json_text import parse_json_text
 from bertdata.records import Vocabulary
 from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME, dictionary_json
 from bertdata.tokens.files import TOKENIZER_NAME, VOCABULARY_NAME, TokenizerJson
@@ -106,12 +106,11 @@ def parse_tokenizer_json(data: bytes, name: str) -> dict[str, Any]:
 
 def _parse_object(data: bytes, name: str) -> dict[str, Any]:
     try:
-        parsed = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        what = str(error) if isinstance(error, json.JSONDecodeError) else "the text is damaged"
+        parsed = parse_json_text(data)
+    except ValueError as error:
         raise VocabularyError(
-            f"{name}: is not JSON ({what}); {_EXPECTED}; a WordPiece vocabulary, one token a line, goes with "
-            "--vocab"
+            f"{name}: is not JSON ({error}); {_EXPECTED}; a WordPiece vocabulary, one token a line, goes "
+            "with --vocab"
         ) from None
     if not isinstance(parsed, dict):
         raise VocabularyError(f"{name}: is JSON, but no object; {_EXPECTED}")

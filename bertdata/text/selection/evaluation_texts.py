@@ -67,8 +67,8 @@ def _texts_of_json(path: str) -> Iterator[str]:
     with open_unpacked(path) as file:
         data = file.read()
     try:
-        value = parse_json_text(data.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
+        value = parse_json_text(data, any_number=True)
+    except ValueError as error:
         raise InputError(f"{path}: is not JSON, nor JSON lines: {error}") from None
     yield from _texts_in(value)
 

@@ -50,8 +50,13 @@ BAD_LINES = {
     "half a pair": (b'{"text": "\\ud83d", "lang": "en"}', "malformed", "half of a pair"),
     "Latin-1": ('{"text": "Bäume", "lang": "en"}'.encode("latin-1"), "malformed", "byte 0xe4 is not UTF-8"),
     "brackets": (b'{"text": ' + b"[" * 20_000 + b"]" * 20_000 + b"}", "malformed", "nested more than 500"),
-    "open brackets": (b'{"text": ' + b'{"a":' * 10_000, "malformed", "nested more than 500"),
-    "NaN": (b'{"text": "a", "lang": "en", "score": NaN}', "malformed", "NaN is no JSON number"),
+    "open brackets": (b'{"text": ' + b'{"a":' * 10_000, "malformed", "is not JSON"),
+    "a number as text": (b'{"text": NaN, "lang": "en"}', "malformed", "field 'text' is nan, expected a text"),
+    "a long number as text": (
+        b'{"text": -1' + b"0" * 500 + b', "lang": "en"}',
+        "malformed",
+        "field 'text' is -1" + "0" * 38 + "..., expected a text",
+    ),
     "null": (b'{"text": null, "lang": "en"}', "empty", "field 'text' is null"),
     "blank": (b'{"text": " \\n\\u3000", "lang": "en"}', "empty", "has no text"),
     "long": (
@@ -116,6 +121,21 @@ def test_a_bad_record_is_named_by_file_and_record_or_counted(
     assert found == {**dict.fromkeys(found, 0), reason: 1}
     entry = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert entry["inputs"][0][reason] == entry["totals"][reason] == 1
+
+
+@pytest.mark.usefixtures("parser")
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "9" * 5000, "-" + "9" * 5000])
+def test_a_number_that_python_does_not_hold_is_no_fault_of_the_text(number: str, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(f'{{"text": "It was here.", "score": [{number}]}}\n')
+    counts = make(tmp_path / "a.jsonl", tmp_path / "out", text_field="text", skip_bad_records=True)
+    assert (counts.articles, counts.malformed) == (1, 0)
+
+
+@pytest.mark.usefixtures("parser")
+def test_an_id_of_5_000_digits_is_the_files_text(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"text": "", "doc": ' + b"12345" * 1000 + b"}\n")
+    with pytest.raises(InputError, match=rf"record 1: has no text \(id {'12345' * 1000}\)"):
+        make(tmp_path / "a.jsonl", tmp_path / "out", id_field="doc")
 
 
 @pytest.mark.usefixtures("parser")

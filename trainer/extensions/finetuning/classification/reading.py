@@ -1,13 +1,12 @@
 """Texts and pairs of texts with their labels, from a table: TSV without quoting, CSV, or JSON lines."""
 
-import csv
-import io
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bertdata.errors import InputError
+from bertdata.io.table_text import TableRow, check_heading, table_rows
 from trainer.extensions.finetuning.classification.presets import ClassificationTask, TableColumns
 from trainer.extensions.finetuning.data_file import DataFile, parse_json
 
@@ -26,37 +25,17 @@ def read_rows(file: DataFile, *, heading: bool = True) -> Iterator[tuple[str, Ro
     if name.endswith((".jsonl", ".json")):
         return _objects(text, name)
     is_csv = name.endswith(".csv")
-    rows = _csv_rows(text, name) if is_csv else _tsv_rows(text)
+    rows = table_rows(text, name, delimiter="," if is_csv else "\t", quoted=is_csv)
     return _named_rows(rows, name, heading, strict=is_csv)
 
 
-def _tsv_rows(text: str) -> Iterator[tuple[int, list[str]]]:
-    r"""Line number and values of each line that is not empty. A line ends with ``\n`` or ``\r\n``."""
-    for number, line in enumerate(text.split("\n"), 1):
-        line = line.removesuffix("\r")
-        if line:
-            yield number, line.split("\t")
-
-
-def _csv_rows(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        for row in reader:
-            if row:
-                yield reader.line_num, row
-    except csv.Error as error:
-        raise InputError(f"{name}: line {reader.line_num}: is not CSV: {error}") from None
-
-
 def _named_rows(
-    rows: Iterator[tuple[int, list[str]]], name: str, heading: bool, *, strict: bool
+    rows: Sequence[TableRow], name: str, heading: bool, *, strict: bool
 ) -> Iterator[tuple[str, Row]]:
     """Each row by column. strict: refuse a row longer than the heading, which GLUE's readers accept."""
-    columns = next(rows, (0, []))[1] if heading else []
-    if len(set(columns)) < len(columns):
-        twice = next(column for column in columns if columns.count(column) > 1)
-        raise InputError(f"{name}: line 1: names the column {twice!r} twice")
-    for number, row in rows:
+    columns = rows[0][1] if heading and rows else []
+    check_heading(columns, f"{name}: line 1")
+    for number, row in rows[1:] if heading else rows:
         if strict and len(row) > len(columns) > 0:
             raise InputError(
                 f"{name}: line {number}: has {len(row)} values, expected at most {len(columns)}, as the "

@@ -3,7 +3,6 @@
 That is a JSON file whose values stand between the program's defaults and its flags.
 """
 
-import json
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +31,7 @@ def layered(given: Given, source: str, used: Collection[str] = (), idle: Collect
         copy = _OWN_COPIES / storage.base_name(path)
         if is_published and copy.is_file() and not storage.exists(path):
             given.warn(f"{path} is not there: taking the values of Graphcore's published file ({source})")
-            found = json.loads(copy.read_text(encoding="utf-8"))
+            found = read_object(str(copy))
         else:
             found = read_object(path)
     flags = {flag.name: flag for flag in given.table}

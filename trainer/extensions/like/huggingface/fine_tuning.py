@@ -1,13 +1,12 @@
 """Hugging Face's run_qa.py (SQuAD 1.1 and 2.0), and run_glue.py (GLUE's tasks and tables of one's own)."""
 
-import csv
-import io
-import json
 from typing import Any
 
 from bertdata.cli.common.program_flags import Flag, Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
+from bertdata.io.json_text import parse_json_text
+from bertdata.io.table_text import decode_table, table_rows
 from trainer.collectives.launchers import find_launcher
 from trainer.extensions.like.constants import TRANSFORMERS_ADAMW
 from trainer.extensions.like.flag_tables import own_flags, phase_keys, truth
@@ -97,14 +96,15 @@ def _columns(path: str) -> list[str]:
     """The names of the columns of a table on this machine, or none where it is missing."""
     if not is_here(path):
         return []
-    text = storage.read_bytes(path).decode(errors="replace")
+    data = storage.read_bytes(path)
     if path.endswith(".json"):
         try:
-            row = json.loads(text.partition("\n")[0])
+            row = parse_json_text(data.partition(b"\n")[0], any_number=True)
         except ValueError:
             return []
         return list(row) if isinstance(row, dict) else []
-    return next(csv.reader(io.StringIO(text)), [])
+    rows = table_rows(decode_table(data, path), path)
+    return rows[0][1] if rows else []
 
 
 def _training_keys(given: Given) -> dict[str, Any]:
