@@ -6,7 +6,7 @@ from typing import Any
 
 from bertdata.errors import SettingsError
 from bertdata.tokens.training.library import import_tokenizers
-from bertdata.tokens.training.special_tokens import Kind, SpecialTokens
+from bertdata.tokens.training.special_tokens import Kind, SpecialTokens, check_size
 from bertdata.tokens.training.texts import TrainingText
 from bertdata.tokens.training.unigram import SPACE, train_pieces
 from bertdata.tokens.training.wordpiece import train_vocabulary
@@ -20,6 +20,7 @@ def train_tokenizer(
     SettingsError for a size that the special tokens and single characters fill. InputError for text that
     cannot be read, or has no words.
     """
+    check_size(size)
     train = {"wordpiece": _train_wordpiece, "bpe": _train_bpe, "unigram": _train_unigram}[kind]
     tokenizer = train(text, size, lower_case, special)
     tokenizers = import_tokenizers()

@@ -6,7 +6,7 @@ from bertdata.config.dialects import find_dialect
 from bertdata.errors import SettingsError
 from bertdata.tokens.basic import split_words
 from bertdata.tokens.training.library import import_tokenizers
-from bertdata.tokens.training.special_tokens import SpecialTokens, lay_out
+from bertdata.tokens.training.special_tokens import SpecialTokens, check_size, lay_out
 from bertdata.tokens.training.texts import TrainingText
 
 
@@ -18,6 +18,7 @@ def train_vocabulary(
     The text is split by this project's own tokeniser, so that the vocabulary fits it; the library
     sees one word at a time. One thread, for the same result every time.
     """
+    check_size(size)
     special = special or lay_out("wordpiece")
     if size <= special.number:
         raise SettingsError(f"size is {size}, expected more than the {special.number} special tokens")
