@@ -61,8 +61,24 @@ def _with_text(value: Any, place: tuple[Any, ...], text: str) -> bytes:
 def toml_variants(data: bytes, stream: random.Random) -> Iterator[Variant]:
     """Yield variants of a TOML file: a line's value replaced, lines repeated, and damaged bytes."""
     lines = data.decode().splitlines()
-    odd = ("true", "-5", "1e999", "nan", f"0x{'f' * 400}", _DIGITS, '"x"', "[]", "[1]", "{}", "{a = 1}", "''",
-           "2020-01-01", "[" * _DEEP, "[[[[1]]]]", '"\\u0000"')  # fmt: skip
+    odd = (
+        "true",
+        "-5",
+        "1e999",
+        "nan",
+        f"0x{'f' * 400}",
+        _DIGITS,
+        '"x"',
+        "[]",
+        "[1]",
+        "{}",
+        "{a = 1}",
+        "''",
+        "2020-01-01",
+        "[" * _DEEP,
+        "[[[[1]]]]",
+        '"\\u0000"',
+    )
     for number, line in enumerate(lines):
         if "=" in line:
             for value in odd:
@@ -90,8 +106,25 @@ def table_variants(data: bytes, stream: random.Random) -> Iterator[Variant]:
         yield f"line {number} is empty", line_of(b"")
         yield f"line {number} has a million cells", line_of(*[b"1"] * 1_000_000)
         for place in {0, stream.randrange(len(cells)), len(cells) - 1}:
-            for odd in (b"", b"x", b"nan", b"-inf", b"1e999", b"-1", b"1.5", b"1e308", _DIGITS.encode(), b'"', b"'",
-                        b"[" * _DEEP, "\u0663".encode(), b"9" * 30, b"x" * 200_000, cells[0], *_BYTES):  # fmt: skip
+            for odd in (
+                b"",
+                b"x",
+                b"nan",
+                b"-inf",
+                b"1e999",
+                b"-1",
+                b"1.5",
+                b"1e308",
+                _DIGITS.encode(),
+                b'"',
+                b"'",
+                b"[" * _DEEP,
+                "\u0663".encode(),
+                b"9" * 30,
+                b"x" * 200_000,
+                cells[0],
+                *_BYTES,
+            ):
                 new = [*cells[:place], odd, *cells[place + 1 :]]
                 yield f"line {number}, cell {place} = {odd[:20]!r}", line_of(*new)
     yield from _whole(data, stream)

@@ -54,8 +54,19 @@ _SQUAD = {
 }
 _TABLE = "text\tlabel\nwater runs\ta\nthe hill\tb\ndown\ta\n"
 _MODEL = tuple(f"--{name.replace('_', '-')}={value}" for name, value in _SHAPE.items())
-_TRAIN = ("pretrain", *_MODEL, "--train-data=set", "--eval-data=set", "--eval-every=1", "--output-dir=run",
-          "--batch-size=2", "--steps=4", "--warmup=0", "--max-position-embeddings=16", "--no-progress-bar")  # fmt: skip
+_TRAIN = (
+    "pretrain",
+    *_MODEL,
+    "--train-data=set",
+    "--eval-data=set",
+    "--eval-every=1",
+    "--output-dir=run",
+    "--batch-size=2",
+    "--steps=4",
+    "--warmup=0",
+    "--max-position-embeddings=16",
+    "--no-progress-bar",
+)
 _PLAN = ("split", "--devices=2", "--memory=1", "--batch-size=4", "--strategy=pipelined", "--stages=2")
 
 
@@ -76,8 +87,18 @@ def make_place(place: Path) -> list[Case]:
     _write_texts()
     shutil.rmtree("run")  # it has no logs
     _expect(trainer, *_TRAIN, "--steps-this-run=2")
-    _expect(bertdata, "create", "text", "--output=ids", "--tokenizer=dict.txt", "--objective=mlm", "--no-masks",
-            "--format=mds", "--max-seq-length=16", "--workers=1")  # fmt: skip
+    _expect(
+        bertdata,
+        "create",
+        "text",
+        "--output=ids",
+        "--tokenizer=dict.txt",
+        "--objective=mlm",
+        "--no-masks",
+        "--format=mds",
+        "--max-seq-length=16",
+        "--workers=1",
+    )
     _expect(bertdata, "convert", "set", "arrow", "--to=arrow", "--workers=1")
     _expect(bertdata, "segment", "a.jsonl", "--output=parts", "--text-field=text", "--workers=1")
     _expect(trainer, "convert", "run", "model", "--to=huggingface")
@@ -110,15 +131,25 @@ def _write_texts() -> None:
         "keys.json": json.dumps({**_SHAPE, "batch_size": 2, "steps": 3, "warmup": 0.1, "train_data": "set"}),
         "set.toml": '[tokenizer]\nvocab = "vocab.txt"\n\n[objective]\nname = "bert"\nmax_seq_length = 16\n'
         "max_predictions_per_seq = 2\n[phase1.objective]\n",
-        "trainer_state.json": json.dumps({
-            "log_history": [{"step": 1, "loss": 2.5, "epoch": 0.5}, {"step": 2, "eval_loss": 1.5}]
-        }),
-        "modernbert.json": json.dumps({
-            "model_type": "modernbert", "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
-            "intermediate_size": 8, "vocab_size": 11, "layer_types": ["full_attention", "sliding_attention"],
-            "rope_parameters": {"full_attention": {"rope_theta": 1e4}, "sliding_attention": {"rope_theta": 1e4}},
-        }),
-    }  # fmt: skip
+        "trainer_state.json": json.dumps(
+            {"log_history": [{"step": 1, "loss": 2.5, "epoch": 0.5}, {"step": 2, "eval_loss": 1.5}]}
+        ),
+        "modernbert.json": json.dumps(
+            {
+                "model_type": "modernbert",
+                "hidden_size": 8,
+                "num_hidden_layers": 2,
+                "num_attention_heads": 2,
+                "intermediate_size": 8,
+                "vocab_size": 11,
+                "layer_types": ["full_attention", "sliding_attention"],
+                "rope_parameters": {
+                    "full_attention": {"rope_theta": 1e4},
+                    "sliding_attention": {"rope_theta": 1e4},
+                },
+            }
+        ),
+    }
     for name, text in texts.items():
         Path(name).write_text(text, encoding="utf-8")
 
@@ -129,68 +160,192 @@ def _cases() -> list[Case]:
     resume = (*_TRAIN, "--resume")
     shown = ("--", "--print-config")
     return [
-        *(Case("set/manifest.json", json_variants, bertdata, words) for words in (
-            ("stats", "set"), ("report", "set", "--output=out.html"), ("verify-md5", "set"),
-            ("show", "set/text.tfrecord"), ("convert", "set", "out", "--to=mds"), ("pack", "set", "--output=out"))),
+        *(
+            Case("set/manifest.json", json_variants, bertdata, words)
+            for words in (
+                ("stats", "set"),
+                ("report", "set", "--output=out.html"),
+                ("verify-md5", "set"),
+                ("show", "set/text.tfrecord"),
+                ("convert", "set", "out", "--to=mds"),
+                ("pack", "set", "--output=out"),
+            )
+        ),
         Case("set/manifest.json", json_variants, trainer, ("pretrain", "--train-data=set", "--print-config")),
-        Case("parts/manifest.json", json_variants, bertdata,
-             ("create", "parts", "--output=out", "--vocab=vocab.txt", *sizes)),
+        Case(
+            "parts/manifest.json",
+            json_variants,
+            bertdata,
+            ("create", "parts", "--output=out", "--vocab=vocab.txt", *sizes),
+        ),
         Case("parts/manifest.json", json_variants, bertdata, ("verify-md5", "parts", "--chain")),
-        *(Case("ids/index.json", json_variants, bertdata, words) for words in (
-            ("stats", "ids"), ("show", "ids/shard.00000.mds"))),
+        *(
+            Case("ids/index.json", json_variants, bertdata, words)
+            for words in (("stats", "ids"), ("show", "ids/shard.00000.mds"))
+        ),
         Case("ids/manifest.json", json_variants, bertdata, ("stats", "ids")),
-        *(Case(f"arrow/{name}", json_variants, bertdata, ("stats", "arrow")) for name in (
-            "state.json", "dataset_info.json", "manifest.json")),
-        Case("set.toml", toml_variants, bertdata,
-             ("create", "text", "--output=out", "--config=set.toml", "--workers=1")),
-        Case("dict.txt", lines_variants, bertdata,
-             ("create", "text", "--output=out", "--tokenizer=dict.txt", "--objective=mlm",
-              "--max-seq-length=16", "--workers=1")),
-        Case("vocab.txt", lines_variants, bertdata, ("create", "text", "--output=out", "--vocab=vocab.txt", *sizes)),
-        Case("flags", lines_variants, bertdata,
-             ("create-pretraining-data", "--flagfile=flags", "--input_file=text", "--output_file=out",
-              "--vocab_file=vocab.txt")),
-        *(Case(name, table_variants, bertdata, ("segment", name, f"--input-kind={name[2:]}", *segment))
-          for name in ("a.csv", "a.tsv")),
+        *(
+            Case(f"arrow/{name}", json_variants, bertdata, ("stats", "arrow"))
+            for name in ("state.json", "dataset_info.json", "manifest.json")
+        ),
+        Case(
+            "set.toml",
+            toml_variants,
+            bertdata,
+            ("create", "text", "--output=out", "--config=set.toml", "--workers=1"),
+        ),
+        Case(
+            "dict.txt",
+            lines_variants,
+            bertdata,
+            (
+                "create",
+                "text",
+                "--output=out",
+                "--tokenizer=dict.txt",
+                "--objective=mlm",
+                "--max-seq-length=16",
+                "--workers=1",
+            ),
+        ),
+        Case(
+            "vocab.txt",
+            lines_variants,
+            bertdata,
+            ("create", "text", "--output=out", "--vocab=vocab.txt", *sizes),
+        ),
+        Case(
+            "flags",
+            lines_variants,
+            bertdata,
+            (
+                "create-pretraining-data",
+                "--flagfile=flags",
+                "--input_file=text",
+                "--output_file=out",
+                "--vocab_file=vocab.txt",
+            ),
+        ),
+        *(
+            Case(name, table_variants, bertdata, ("segment", name, f"--input-kind={name[2:]}", *segment))
+            for name in ("a.csv", "a.tsv")
+        ),
         Case("a.jsonl", lines_variants, bertdata, ("segment", "a.jsonl", *segment)),
         Case("a.jsonl", lines_variants, bertdata, ("segment", "a.jsonl", "--skip-bad-records", *segment)),
-        Case("own.txt", lines_variants, bertdata, ("segment", "a.jsonl", "--abbreviations=own.txt", *segment)),
-        *(Case(name, variants, bertdata, ("segment", "a.jsonl", f"--exclude={name}", *segment))
-          for name, variants in (("withheld.json", json_variants), ("glue.csv", table_variants))),
+        Case(
+            "own.txt", lines_variants, bertdata, ("segment", "a.jsonl", "--abbreviations=own.txt", *segment)
+        ),
+        *(
+            Case(name, variants, bertdata, ("segment", "a.jsonl", f"--exclude={name}", *segment))
+            for name, variants in (("withheld.json", json_variants), ("glue.csv", table_variants))
+        ),
         Case("sums.tsv", table_variants, bertdata, ("verify-md5", "set", "--table=sums.tsv")),
         Case("MD5", lines_variants, bertdata, ("verify-md5", "MD5")),
         Case("model/config.json", json_variants, trainer, ("convert", "model", "out", "--to=bertdata")),
-        Case("model/config.json", json_variants, trainer,
-             ("pretrain", "--model-config=model/config.json", "--train-data=set", "--output-dir=out", "--steps=1",
-              "--batch-size=2", "--no-progress-bar")),
-        Case("modernbert.json", json_variants, trainer,
-             ("split", "--model-config=modernbert.json", "--devices=2", "--memory=1")),
+        Case(
+            "model/config.json",
+            json_variants,
+            trainer,
+            (
+                "pretrain",
+                "--model-config=model/config.json",
+                "--train-data=set",
+                "--output-dir=out",
+                "--steps=1",
+                "--batch-size=2",
+                "--no-progress-bar",
+            ),
+        ),
+        Case(
+            "modernbert.json",
+            json_variants,
+            trainer,
+            ("split", "--model-config=modernbert.json", "--devices=2", "--memory=1"),
+        ),
         Case("keys.json", json_variants, trainer, ("pretrain", "--config=keys.json", "--print-config")),
         Case("plan.json", json_variants, trainer, ("split", "--plan=plan.json")),
-        Case("plan.json", json_variants, trainer, ("split", "--plan=plan.json", "--picture=out.svg", "--json")),
-        *(Case(f"run/{name}", variants, trainer, words) for words in (("report", "run", "--output=out.html"), resume)
-          for name, variants in (("training.csv", table_variants), ("evaluation.csv", table_variants))),
+        Case(
+            "plan.json", json_variants, trainer, ("split", "--plan=plan.json", "--picture=out.svg", "--json")
+        ),
+        *(
+            Case(f"run/{name}", variants, trainer, words)
+            for words in (("report", "run", "--output=out.html"), resume)
+            for name, variants in (("training.csv", table_variants), ("evaluation.csv", table_variants))
+        ),
         Case("run/dllogger.json", lines_variants, trainer, ("report", "run", "--output=out.html")),
-        Case("run/dllogger.json", lines_variants, trainer, ("report", "run/dllogger.json", "--output=out.html")),
-        Case("run/checkpoints/step-00000002/state.json", json_variants, trainer,
-             ("report", "run", "--output=out.html")),
-        Case("trainer_state.json", json_variants, trainer, ("report", "trainer_state.json", "--output=out.html")),
-        Case("squad.json", json_variants, trainer,
-             ("features", "--task=squad", "squad.json", "--training", "--vocab=vocab.txt", "--output=out")),
-        *(Case(name, json_variants, trainer,
-               ("score", "--task=squad", "squad.json", "answers.json", "--na-prob-file=odds.json"))
-          for name in ("squad.json", "answers.json", "odds.json")),
-        *(Case(name, variants, trainer,
-               ("features", "--task=classification", name, "--vocab=vocab.txt", "--output=out"))
-          for name, variants in (("t.tsv", table_variants), ("t.csv", table_variants), ("t.jsonl", lines_variants))),
-        Case("labels.txt", lines_variants, trainer, ("score", "--task=classification", "t.tsv", "labels.txt")),
-        *(Case(name, variants, trainer,
-               ("like", "huggingface/run_glue.py", "--train_file", name, "--validation_file", name,
-                "--output_dir", "out", "--do_train", *shown))
-          for name, variants in (("glue.csv", table_variants), ("glue.json", lines_variants))),
-        Case("graphcore.json", json_variants, trainer,
-             ("like", "graphcore/run_pretraining.py", "--config", "graphcore.json", *shown)),
-    ]  # fmt: skip
+        Case(
+            "run/dllogger.json", lines_variants, trainer, ("report", "run/dllogger.json", "--output=out.html")
+        ),
+        Case(
+            "run/checkpoints/step-00000002/state.json",
+            json_variants,
+            trainer,
+            ("report", "run", "--output=out.html"),
+        ),
+        Case(
+            "trainer_state.json",
+            json_variants,
+            trainer,
+            ("report", "trainer_state.json", "--output=out.html"),
+        ),
+        Case(
+            "squad.json",
+            json_variants,
+            trainer,
+            ("features", "--task=squad", "squad.json", "--training", "--vocab=vocab.txt", "--output=out"),
+        ),
+        *(
+            Case(
+                name,
+                json_variants,
+                trainer,
+                ("score", "--task=squad", "squad.json", "answers.json", "--na-prob-file=odds.json"),
+            )
+            for name in ("squad.json", "answers.json", "odds.json")
+        ),
+        *(
+            Case(
+                name,
+                variants,
+                trainer,
+                ("features", "--task=classification", name, "--vocab=vocab.txt", "--output=out"),
+            )
+            for name, variants in (
+                ("t.tsv", table_variants),
+                ("t.csv", table_variants),
+                ("t.jsonl", lines_variants),
+            )
+        ),
+        Case(
+            "labels.txt", lines_variants, trainer, ("score", "--task=classification", "t.tsv", "labels.txt")
+        ),
+        *(
+            Case(
+                name,
+                variants,
+                trainer,
+                (
+                    "like",
+                    "huggingface/run_glue.py",
+                    "--train_file",
+                    name,
+                    "--validation_file",
+                    name,
+                    "--output_dir",
+                    "out",
+                    "--do_train",
+                    *shown,
+                ),
+            )
+            for name, variants in (("glue.csv", table_variants), ("glue.json", lines_variants))
+        ),
+        Case(
+            "graphcore.json",
+            json_variants,
+            trainer,
+            ("like", "graphcore/run_pretraining.py", "--config", "graphcore.json", *shown),
+        ),
+    ]
 
 
 def _expect(program: Any, *words: str) -> None:
@@ -202,7 +357,7 @@ def _expect(program: Any, *words: str) -> None:
 def try_cases(
     place: Path, cases: Sequence[Case], count: int, seed: int
 ) -> Iterator[tuple[Case, str, Ending, str]]:
-    """Yield (case, variant, its ending, what is wrong) of ``count`` variants, dealt among the cases in turn."""
+    """Yield (case, variant, ending, what is wrong) of ``count`` variants, dealt among the cases in turn."""
     whole = place.parent / "whole"
     shutil.copytree(place, whole)
     drawn = []
@@ -236,7 +391,10 @@ def _restore(place: Path, whole: Path, case: Case) -> None:
 
 
 def wrong(ending: Ending, seconds: float, *, says_nothing: bool = False) -> str:
-    """The fault in the ending of a command, or "" for none. says_nothing: its faults are on standard output."""
+    """The fault in the ending of a command, or "" for none.
+
+    says_nothing: its faults are on standard output.
+    """
     if ending.fault:
         return ending.fault
     if ending.status not in (0, 1, 2):

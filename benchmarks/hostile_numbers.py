@@ -2,23 +2,26 @@
 
 Each flag that takes a number gets 0, negative ones, the powers of two where widths end, ones of 300 and of
 5,000 digits, NaN, infinities, the largest and smallest floats. The command must end with its result or with
-one line of error. Each runs in a process of its own, which may take twenty seconds and four GiB: a flag may ask
-for more work or memory than there is, which is counted as too large, but no crash and no traceback. Prints
-a line for each command; exit status 1 where anything is wrong.
+one line of error. Each runs in a process of its own, which may take twenty seconds of the processor and four
+GiB: a flag may ask for more work or memory than there is, which is counted as too large, but no crash and no
+traceback. Prints a line for each command; exit status 1 where anything is wrong.
 """
 
 import argparse
+import itertools
 import multiprocessing
 import os
 import random
 import resource
 import shutil
+import signal
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from multiprocessing.connection import Connection
 from importlib import import_module
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,11 @@ from trainer.__main__ import main as trainer
 from trainer.config.settings import known_names
 
 SECONDS = 20
+"""Of the processor."""
+
+PATIENCE = 300
+"""Seconds after which a command hangs."""
+
 MEMORY_BYTES = 4 << 30
 
 VALUES = (
@@ -45,11 +53,15 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "segment articles": ("segment", "articles", "--output=out", "--workers=1", "--eval-articles=2"),
     "create": ("create", *_CREATE, *_SIZES),
     "create sop": ("create", *_CREATE, *_SIZES, "--objective=sop"),
-    **{
-        f"create {name}": ("create", *_CREATE, f"--objective={name}") for name in ("mlm", "span", "electra")
-    },
-    "create-pretraining-data": ("create-pretraining-data", "--input_file=text", "--output_file=out",
-                                "--vocab_file=vocab.txt", "--max_seq_length=16", "--max_predictions_per_seq=2"),
+    **{f"create {name}": ("create", *_CREATE, f"--objective={name}") for name in ("mlm", "span", "electra")},
+    "create-pretraining-data": (
+        "create-pretraining-data",
+        "--input_file=text",
+        "--output_file=out",
+        "--vocab_file=vocab.txt",
+        "--max_seq_length=16",
+        "--max_predictions_per_seq=2",
+    ),
     "pack": ("pack", "set", "--output=out", "--workers=1"),
     "show": ("show", "set/text.tfrecord"),
     "report": ("report", "set", "--output=out.html"),
@@ -57,30 +69,71 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "convert lddl": ("convert", "set", "out", "--to=lddl", "--workers=1"),
     "convert nvidia-mlperf": ("convert", "set", "out", "--to=nvidia-mlperf", "--num-shards=2", "--workers=1"),
     "pick-eval": ("pick-eval", "set/text.tfrecord", "out"),
-    **{f"train-vocab {kind}": ("train-vocab", "text", "--output=out.json", "--size=300", f"--kind={kind}")
-       for kind in ("wordpiece", "bpe", "unigram")},
-}  # fmt: skip
+    **{
+        f"train-vocab {kind}": ("train-vocab", "text", "--output=out.json", "--size=300", f"--kind={kind}")
+        for kind in ("wordpiece", "bpe", "unigram")
+    },
+}
 """The commands of bertdata, by a name for the table."""
 
-_RUN = ("pretrain", "--hidden-size=8", "--num-hidden-layers=1", "--num-attention-heads=2", "--batch-size=2",
-        "--intermediate-size=8", "--train-data=set", "--output-dir=out", "--steps=2", "--warmup=0",
-        "--no-progress-bar", "--max-position-embeddings=16")  # fmt: skip
+_RUN = (
+    "pretrain",
+    "--hidden-size=8",
+    "--num-hidden-layers=1",
+    "--num-attention-heads=2",
+    "--batch-size=2",
+    "--intermediate-size=8",
+    "--train-data=set",
+    "--output-dir=out",
+    "--steps=2",
+    "--warmup=0",
+    "--no-progress-bar",
+    "--max-position-embeddings=16",
+)
 _STARTS_PROCESSES = ("world_size", "replicas", "copies", "stages")
 
 LIKE = {
     "nvidia/run_pretraining.py": ("--input_dir", "set", "--config_file", "keys.json", "--output_dir", "out"),
-    "nvidia/run_squad.py": ("--do_train", "--train_file", "squad.json", "--bert_model", "bert-base-uncased",
-                            "--output_dir", "out", "--init_checkpoint", "model", "--vocab_file", "vocab.txt"),
+    "nvidia/run_squad.py": (
+        "--do_train",
+        "--train_file",
+        "squad.json",
+        "--bert_model",
+        "bert-base-uncased",
+        "--output_dir",
+        "out",
+        "--init_checkpoint",
+        "model",
+        "--vocab_file",
+        "vocab.txt",
+    ),
     "mlperf/run_pretraining.py": ("--input_files=set", "--bert_config_file=keys.json", "--output_dir=out"),
-    "google/run_classifier.py": ("--task_name=mrpc", "--do_train=true", "--data_dir=.", "--vocab_file=vocab.txt",
-                                 "--bert_config_file=keys.json", "--output_dir=out"),
+    "google/run_classifier.py": (
+        "--task_name=mrpc",
+        "--do_train=true",
+        "--data_dir=.",
+        "--vocab_file=vocab.txt",
+        "--bert_config_file=keys.json",
+        "--output_dir=out",
+    ),
     "graphcore/run_pretraining.py": ("--config", "graphcore.json"),
-    "huggingface/run_glue.py": ("--train_file", "glue.csv", "--validation_file", "glue.csv", "--output_dir", "out",
-                                "--do_train"),
+    "huggingface/run_glue.py": (
+        "--train_file",
+        "glue.csv",
+        "--validation_file",
+        "glue.csv",
+        "--output_dir",
+        "out",
+        "--do_train",
+    ),
     "habana/run_pretraining.py": ("--input_dir", "set", "--config_file", "keys.json", "--output_dir", "out"),
-    "nvidia-tf/run_pretraining.py": ("--input_files_dir=set", "--eval_files_dir=set", "--output_dir=out",
-                                     "--bert_config_file=keys.json"),
-}  # fmt: skip
+    "nvidia-tf/run_pretraining.py": (
+        "--input_files_dir=set",
+        "--eval_files_dir=set",
+        "--output_dir=out",
+        "--bert_config_file=keys.json",
+    ),
+}
 """Words of a command line of each program that the other flags are added to."""
 
 
@@ -94,7 +147,14 @@ def commands() -> Iterator[tuple[str, Any, list[str], list[str]]]:
         if not {"integer", "number"}.isdisjoint(types_of(schema)) and name not in _STARTS_PROCESSES
     ]
     yield "pretrain", trainer, list(_RUN), numeric
-    split = ["split", *_RUN[1:6], "--devices=2", "--memory=1", "--max-position-embeddings=16", "--vocab-size=16"]
+    split = [
+        "split",
+        *_RUN[1:6],
+        "--devices=2",
+        "--memory=1",
+        "--max-position-embeddings=16",
+        "--vocab-size=16",
+    ]
     yield "split", trainer, split, [*numeric, "--devices", "--memory", "--stages", "--copies"]
     for program, words in LIKE.items():
         yield f"like {program}", trainer, ["like", program, *words], _flags_of_program(program)
@@ -112,7 +172,7 @@ def _flags_of_program(program: str) -> list[str]:
 
 def _flags_in(text: str, kinds: Sequence[str]) -> list[str]:
     words = text.replace(",", " ").split()
-    return sorted({a for a, b in zip(words, words[1:], strict=False) if a.startswith("--") and b in kinds})
+    return sorted({a for a, b in itertools.pairwise(words) if a.startswith("--") and b in kinds})
 
 
 def _printed(program: Any, *words: str) -> str:
@@ -132,18 +192,20 @@ def apart(program: Any, words: Sequence[str]) -> Ending | None:
     process.start()
     theirs.close()
     try:
-        ending: Ending = ours.recv() if ours.poll(SECONDS) else Ending(-9, "", "timeout")
+        ending: Ending | None = ours.recv() if ours.poll(PATIENCE) else Ending(-9, "", "hangs")
     except EOFError:
         process.join()
-        ending = Ending(process.exitcode or -1, "", f"died with {process.exitcode}")
+        too_long = process.exitcode in (-signal.SIGXCPU, -signal.SIGKILL)
+        ending = None if too_long else Ending(process.exitcode or -1, "", f"died with {process.exitcode}")
     process.kill()
     process.join()
-    return None if ending.fault == "timeout" else ending
+    return ending
 
 
 def _run(pipe: Connection, program: Any, words: Sequence[str]) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES + _used(), resource.RLIM_INFINITY))
-    os.setpgid(0, 0)
+    spent = int(time.process_time())
+    resource.setrlimit(resource.RLIMIT_CPU, (spent + SECONDS, spent + SECONDS + 5))
     pipe.send(ran(program, *words))
 
 
@@ -151,10 +213,8 @@ def _used() -> int:
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
 
 
-def try_numbers(
-    count: int, seed: int, only: str = ""
-) -> Iterator[tuple[str, str, Ending | None, str]]:
-    """Yield (command, flag and value, ending, what is wrong) of ``count`` flags and values drawn at random."""
+def try_numbers(count: int, seed: int, only: str = "") -> Iterator[tuple[str, str, Ending | None, str]]:
+    """Yield (command, flag with value, ending, what is wrong) of ``count`` pairs drawn at random."""
     pairs = [
         (name, program, [*words, f"{flag}={value}"])
         for name, program, words, flags in commands()

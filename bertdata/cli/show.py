@@ -37,7 +37,11 @@ def make_parser() -> Parser:
         "shard", metavar="SHARD", help="TFRecord, HDF5, Parquet or MDS file, or a directory of MDS shards"
     )
     parser.add_argument(
-        "--index", type=not_negative, default=0, metavar="I", help="first example, or packed row, to show (default: 0)"
+        "--index",
+        type=not_negative,
+        default=0,
+        metavar="I",
+        help="first example, or packed row, to show (default: 0)",
     )
     parser.add_argument("--num", type=positive, default=1, metavar="N", help="how many (default: 1)")
     parser.add_argument(

@@ -46,9 +46,7 @@ class ExampleSettings:
 
     def __post_init__(self) -> None:
         find_dialect(self.dialect)
-        check(
-            abs(self.random_seed) < 10**MOST_DIGITS, f"random_seed has more than {MOST_DIGITS} digits"
-        )
+        check(abs(self.random_seed) < 10**MOST_DIGITS, f"random_seed has more than {MOST_DIGITS} digits")
         check(
             5 <= self.max_seq_length <= LONGEST_SEQUENCE,
             f"max_seq_length is {self.max_seq_length}, expected 5 to {LONGEST_SEQUENCE}",

@@ -48,7 +48,7 @@ def decode_utf8(data: bytes | str, *, keeps_mark: bool = False) -> str:
 def is_nested_too_deeply(value: Any) -> bool:
     """Return True where lists and tables are nested more than MOST_NESTED deep."""
     level = [value]
-    for _ in range(MOST_NESTED + 1):
+    for _ in range(MOST_NESTED):
         level = [inner for outer in level for inner in _containers(outer)]
         if not level:
             return False

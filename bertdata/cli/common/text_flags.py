@@ -78,7 +78,9 @@ def _add(parser: argparse._ActionsContainer, items: Iterable[Field[Any]]) -> Non
         else:
             help, kind = f"{help} (default: {item.default})", type(item.default)
             metavar = None if choices else _METAVARS[kind]
-            parser.add_argument(flag, type=NUMBERS.get(kind, kind), choices=choices, metavar=metavar, help=help)
+            parser.add_argument(
+                flag, type=NUMBERS.get(kind, kind), choices=choices, metavar=metavar, help=help
+            )
 
 
 def given_part_settings(args: argparse.Namespace) -> dict[str, Any]:

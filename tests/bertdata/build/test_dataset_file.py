@@ -226,7 +226,9 @@ def test_an_objective_of_ones_own_is_configured_when_the_command_line_names_it(t
 
 def test_a_file_that_is_not_text_or_not_there_is_named(tmp_path):
     (tmp_path / "bytes.toml").write_bytes(b"\xff")
-    with pytest.raises(SettingsError, match="bytes.toml: is not TOML: not UTF-8"):
+    with pytest.raises(
+        SettingsError, match="bytes.toml: is not TOML: line 1: byte 0xff at offset 0 is not UTF-8"
+    ):
         TomlFile(str(tmp_path / "bytes.toml"))
     with pytest.raises(bertdata.errors.MissingInputError, match="missing.toml"):
         TomlFile(str(tmp_path / "missing.toml"))
