@@ -127,7 +127,18 @@ def _write_texts() -> None:
         "MD5": f"{'0' * 32}  text\n",
         "own.txt": "Nr.\nca.\n",
         "flags": "--max_seq_length=16\n--max_predictions_per_seq=2\n",
-        "graphcore.json": json.dumps({"micro_batch_size": 2, "train_file": "set", "num_train_steps": 3}),
+        "graphcore.json": json.dumps(
+            {
+                "batch_size": 2,
+                "train_file": "set",
+                "steps": 3,
+                "pipeline_depth": 4,
+                "weight_decay": 0.01,
+                "optimiser": "lamb",
+                "lr_schedule": "custom",
+                "lr_schedule_by_step": {"0": 0.1},
+            }
+        ),
         "keys.json": json.dumps({**_SHAPE, "batch_size": 2, "steps": 3, "warmup": 0.1, "train_data": "set"}),
         "set.toml": '[tokenizer]\nvocab = "vocab.txt"\n\n[objective]\nname = "bert"\nmax_seq_length = 16\n'
         "max_predictions_per_seq = 2\n[phase1.objective]\n",

@@ -13,6 +13,7 @@ import multiprocessing
 import os
 import random
 import resource
+import shlex
 import shutil
 import signal
 import sys
@@ -31,6 +32,7 @@ from bertdata.cli.main import main as bertdata
 from bertdata.config.value_check import types_of
 from trainer.__main__ import main as trainer
 from trainer.config.settings import known_names
+from trainer.extensions.like.program import programs
 
 SECONDS = 20
 """Of the processor."""
@@ -92,50 +94,6 @@ _RUN = (
 )
 _STARTS_PROCESSES = ("world_size", "replicas", "copies", "stages")
 
-LIKE = {
-    "nvidia/run_pretraining.py": ("--input_dir", "set", "--config_file", "keys.json", "--output_dir", "out"),
-    "nvidia/run_squad.py": (
-        "--do_train",
-        "--train_file",
-        "squad.json",
-        "--bert_model",
-        "bert-base-uncased",
-        "--output_dir",
-        "out",
-        "--init_checkpoint",
-        "model",
-        "--vocab_file",
-        "vocab.txt",
-    ),
-    "mlperf/run_pretraining.py": ("--input_files=set", "--bert_config_file=keys.json", "--output_dir=out"),
-    "google/run_classifier.py": (
-        "--task_name=mrpc",
-        "--do_train=true",
-        "--data_dir=.",
-        "--vocab_file=vocab.txt",
-        "--bert_config_file=keys.json",
-        "--output_dir=out",
-    ),
-    "graphcore/run_pretraining.py": ("--config", "graphcore.json"),
-    "huggingface/run_glue.py": (
-        "--train_file",
-        "glue.csv",
-        "--validation_file",
-        "glue.csv",
-        "--output_dir",
-        "out",
-        "--do_train",
-    ),
-    "habana/run_pretraining.py": ("--input_dir", "set", "--config_file", "keys.json", "--output_dir", "out"),
-    "nvidia-tf/run_pretraining.py": (
-        "--input_files_dir=set",
-        "--eval_files_dir=set",
-        "--output_dir=out",
-        "--bert_config_file=keys.json",
-    ),
-}
-"""Words of a command line of each program that the other flags are added to."""
-
 
 def commands() -> Iterator[tuple[str, Any, list[str], list[str]]]:
     """Yield (name, program, words, flags that take a number) of each command."""
@@ -156,8 +114,9 @@ def commands() -> Iterator[tuple[str, Any, list[str], list[str]]]:
         "--vocab-size=16",
     ]
     yield "split", trainer, split, [*numeric, "--devices", "--memory", "--stages", "--copies"]
-    for program, words in LIKE.items():
-        yield f"like {program}", trainer, ["like", program, *words], _flags_of_program(program)
+    for program, about in programs().items():
+        published = shlex.split(about.published[0])  # the last of a flag's values counts
+        yield f"like {program}", trainer, ["like", program, *published], _flags_of_program(program)
 
 
 def _flags_of(words: Sequence[str]) -> list[str]:

@@ -70,5 +70,5 @@ def named_rows(
             yield number, dict(zip(names, fields, strict=True))
         elif len(fields) > len(names) or not skips_short:
             raise InputError(
-                f"{where}: line {number}: has {len(fields)} values, expected {len(names)}, one for each column"
+                f"{where}: line {number}: has {len(fields)} values, expected {len(names)}, a value a column"
             )

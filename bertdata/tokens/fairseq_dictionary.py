@@ -91,8 +91,8 @@ def parse_dictionary(data: bytes, name: str) -> Dictionary:
             )
         if symbol == MASK_SYMBOL and number < len(lines):
             raise VocabularyError(
-                f"{name}: line {number}: {MASK_SYMBOL} stands before other symbols, expected it last or not at "
-                "all"
+                f"{name}: line {number}: {MASK_SYMBOL} stands before other symbols, expected it last or not "
+                "at all"
             )
         seen.add(symbol)
         symbols.append(symbol)

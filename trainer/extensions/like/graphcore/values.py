@@ -9,11 +9,27 @@ from pathlib import Path
 from typing import Any
 
 from bertdata.cli.common.program_flags import Given
-from bertdata.config.value_check import check_names, read_object
+from bertdata.config.value_check import check_names, check_values, read_object
 from bertdata.errors import UsageError
 from bertdata.io import storage
 
 _OWN_COPIES = Path(__file__).parent / "configs"
+
+
+_NUMBER = {"type": ["number", "null", "array"], "items": {"type": "number"}}
+_FILE_VALUES: dict[str, dict[str, Any]] = {
+    "precision": {"type": ["number", "string"]},  # the program compares it, and takes a text for 16
+    "hidden_act": {"type": ["string", "null"]},  # its flag takes a number in the program
+    "weight_decay": {"type": "number"},
+    "decay_steps": {"type": ["integer", "null"]},
+    "decay_rate": {"type": ["number", "null"]},
+    "lr_schedule_by_step": {
+        "type": ["object", "null"],
+        "propertyNames": {"pattern": "^[0-9]{1,18}$"},
+        "additionalProperties": {"type": "number"},
+    },
+}
+"""The schema of a file's values that are computed with."""
 
 
 def layered(given: Given, source: str, used: Collection[str] = (), idle: Collection[str] = ()) -> Given:
@@ -36,6 +52,8 @@ def layered(given: Given, source: str, used: Collection[str] = (), idle: Collect
             found = read_object(path)
     flags = {flag.name: flag for flag in given.table}
     check_names(found, {*flags, *used, *idle}, f"{path}: ")
+    numbers = {name: _NUMBER for name, flag in flags.items() if flag.kind in (int, float)}
+    check_values(found, {**numbers, **_FILE_VALUES}, f"{path}: ")
     without = sorted(name for name in found if name in idle or (name in flags and flags[name].idle))
     if without:
         given.warn(f"{path}: without effect here: {', '.join(without)}")

@@ -71,8 +71,8 @@ def _passes(plan: Plan) -> list[list[Event]]:
     count = len(plan.stages)
     if plan.micro_batches * count > MOST_PASSES:
         raise SettingsError(
-            f"{plan.micro_batches:,} micro-batches in {count} stages are too many for a timeline, expected at "
-            f"most {MOST_PASSES // count:,}"
+            f"{plan.micro_batches:,} micro-batches in {count} stages are too many for a timeline, expected "
+            f"at most {MOST_PASSES // count:,}"
         )
     waiting = [deque(pass_order(stage, count, plan.micro_batches)) for stage in range(count)]
     done: list[list[Event]] = [[] for _ in range(count)]
