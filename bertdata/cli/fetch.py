@@ -110,6 +110,8 @@ def _is_address(text: str) -> bool:
         port = found.port
     except ValueError:
         return False
+    if " " in text or not text.isprintable():
+        return False
     has_host = bool(found.hostname) and port != 0
     return found.scheme == "file" or (found.scheme in ("http", "https", "ftp") and has_host)
 

@@ -1,13 +1,12 @@
 """JSON, TOML and tables that anybody may have written are read in one place, with its limits.
 
-A bare ``json.loads`` recurses a hundred thousand brackets deep, takes half of a surrogate pair for a name, and
-reads NaN; a bare ``csv.DictReader`` takes the last of two columns of one name. ``bertdata/io/json_text.py``,
-``toml_text.py`` and ``table_text.py`` do not.
+A bare ``json.loads`` recurses a hundred thousand brackets deep, takes half of a surrogate pair for a name
+and reads NaN; a bare ``csv.DictReader`` takes the last of two columns of one name. The modules
+``json_text``, ``toml_text`` and ``table_text`` of ``bertdata/io/`` do not.
 """
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 

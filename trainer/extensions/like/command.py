@@ -48,12 +48,11 @@ _OF_EVALUATION = (
 
 def _odd_numbers(given: Given) -> str:
     """The flags whose numbers are 0 or very large, as they may be given."""
-    odd = [
-        f"--{name} {value}"
-        for name, value in given.values.items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
-        if name in given and (value == 0 or abs(value) > _LARGE)
-    ]
+    odd = []
+    for name in sorted(given.explicit):
+        values = given[name] if isinstance(given[name], list) else [given[name]]
+        numbers = [one for one in values if isinstance(one, int | float) and not isinstance(one, bool)]
+        odd += [f"--{name} {one}" for one in numbers if one == 0 or abs(one) > _LARGE]
     return ", ".join(odd) or "the numbers of this command line"
 
 
