@@ -372,7 +372,7 @@ def try_cases(
     whole = place.parent / "whole"
     shutil.copytree(place, whole)
     drawn = []
-    for number, case in enumerate(cases):
+    for number, case in enumerate(random.Random(seed).sample(cases, len(cases))):
         stream = random.Random(f"{seed} {number}")
         found = list(case.variants(Path(case.file).read_bytes(), stream))
         share = -(-(count - number) // len(cases))

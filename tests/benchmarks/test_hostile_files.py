@@ -7,7 +7,7 @@ import pytest
 from benchmarks.hostile_files import make_place, try_cases
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(2_000, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("count", [24, pytest.param(2_000, marks=pytest.mark.thorough)])
 def test_hostile_files_end_in_a_result_or_in_one_line(
     count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,9 +51,17 @@ def _odd_numbers(given: Given) -> str:
     odd = []
     for name in sorted(given.explicit):
         values = given[name] if isinstance(given[name], list) else [given[name]]
-        numbers = [one for one in values if isinstance(one, int | float) and not isinstance(one, bool)]
-        odd += [f"--{name} {one}" for one in numbers if one == 0 or abs(one) > _LARGE]
+        odd += [f"--{name} {one}" for one in values if _is_odd(str(one))]
     return ", ".join(odd) or "the numbers of this command line"
+
+
+def _is_odd(text: str) -> bool:
+    """True for 0 and for a very large number. Some programs' flags of several numbers are texts."""
+    try:
+        found = abs(float(text))
+    except ValueError:
+        return False
+    return found == 0 or found > _LARGE
 
 
 def run(arguments: Sequence[str]) -> None:
