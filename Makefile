@@ -59,7 +59,7 @@ test-thorough: try-horovod
 xla: $(READY)
 	$(PYTHON) -m venv .venv-xla
 	.venv-xla/bin/python -m pip install --quiet torch==2.9.0 torch_xla==2.9.0 numpy safetensors rich fsspec
-	BERTDATA_XLA_PYTHON=$(CURDIR)/.venv-xla/bin/python $(BIN)/python -m pytest tests/trainer/extensions/vendors/test_xla.py
+	BERTDATA_XLA_PYTHON=$(CURDIR)/.venv-xla/bin/python $(BIN)/python -m pytest tests/trainer/devices/test_xla.py
 
 # Stages on this machine's own Python, which has torch; nothing is installed. DEVICE=cpu rehearses them.
 gpu:

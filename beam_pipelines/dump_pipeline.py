@@ -59,5 +59,5 @@ def _extract(pipeline: Any, stage: ExtractionStage) -> RunMetrics:
 
 
 def _warn(stage: ExtractionStage, report: ExtractReport) -> None:
-    for fault in report.faults:
+    for fault in (*report.warnings(), *report.faults):
         say_error(f"{PROGRAM}: warning: {stage.articles.dump}: {fault}")

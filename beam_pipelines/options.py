@@ -29,8 +29,9 @@ from bertdata.cli.common.text_flags import (
 )
 from bertdata.config.recipes import Recipe
 from bertdata.errors import SettingsError
-from bertdata.io import storage
+from bertdata.io.name_lists import split_names
 from bertdata.sources.kinds import RECORD_KINDS
+from bertdata.steps.extract import one_dump
 from bertdata.steps.record_source import (
     ARTICLE_SETTINGS,
     RECORD_SETTINGS,
@@ -67,8 +68,10 @@ INPUT_KINDS = """\
 parts (default): text with one sentence a line; articles: extracted files, or directories of them, as
 bertdata extract writes them; text: plain-text files, or directories of them (*.txt), each file one
 document; dump: one Wikipedia dump, whose ranges all workers extract, as bertdata
-extract does; files of records, also .gz .zst .bz2 .xz, local or in buckets: jsonl, csv, tsv, parquet, arrow,
-blocks (plain text, blank lines between documents)"""
+extract does; files of records, also .gz .zst .bz2 .xz, local or in buckets: jsonl, json, csv, tsv, parquet,
+arrow, blocks (plain text, blank lines between documents)"""
+
+_TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 
 DUMP_FLAGS = ("extractor", "date", "templates", "skip_page")
 ARTICLE_FLAGS = ("text_recipe", "books")
@@ -126,14 +129,17 @@ def _add_text_flags(parser: argparse.ArgumentParser) -> None:
     add_punkt_tables(text)
     add_part_settings(parser.add_argument_group("records", "of files of records alone"))
     dump = parser.add_argument_group("extraction", "from a dump to articles; for --input-kind dump")
-    add_extract_settings(dump, extractor_default="default: mlperf for the recipe mlperf, else 3.1.0")
+    add_extract_settings(
+        dump, extractor_default="default: mlperf for the recipes mlperf, nvidia and habana, else 3.1.0"
+    )
 
 
 def parse_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     """Our own flags, and the arguments left for Beam."""
     flags, beam_arguments = make_parser(arguments).parse_known_args(arguments)
+    flags.dry_run, beam_arguments = _take_dry_run(flags.dry_run, beam_arguments)
     flags.text_of_file = {}
-    flags.input = [pattern for patterns in flags.input for pattern in patterns.split(",") if pattern]
+    flags.input = [pattern for patterns in flags.input for pattern in split_names(patterns, ",") if pattern]
     _refuse_flags_of_other_kinds(flags)
     if flags.skip_bad_inputs and flags.input_kind != "parts":
         raise SettingsError(
@@ -147,6 +153,26 @@ def parse_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     return flags, beam_arguments
 
 
+def _take_dry_run(given: bool, arguments: list[str]) -> tuple[bool, list[str]]:
+    """Return whether nothing is to be written, and the other arguments: Beam spells it ``--dry_run True``."""
+    others: list[str] = []
+    waiting = iter(arguments)
+    for word in waiting:
+        name, _, value = word.partition("=")
+        if name != "--dry_run":
+            others.append(word)
+            continue
+        if not value:
+            value = next(waiting, "true")
+        if value.startswith("-"):
+            others.append(value)
+            value = "true"
+        if value.lower() not in _TRUE + _FALSE:
+            raise SettingsError(f"--dry_run {value}: expected true or false")
+        given = given or value.lower() in _TRUE
+    return given, others
+
+
 def _refuse_flags_of_other_kinds(flags: argparse.Namespace) -> None:
     """Refuse flags that have no effect with this kind of input."""
     given = {name for name in (*ARTICLE_FLAGS, *TEXT_FLAGS) if getattr(flags, name)}
@@ -157,6 +183,7 @@ def _refuse_flags_of_other_kinds(flags: argparse.Namespace) -> None:
         (*ARTICLE_FLAGS, *ARTICLE_SETTINGS): _OF_ARTICLES,
         (*TEXT_FLAGS, *SHARED_SETTINGS): (*_OF_ARTICLES, *RECORD_KINDS),
         RECORD_SETTINGS: (*RECORD_KINDS, "text", "articles"),
+        ("escaped_articles",): ("articles",),
     }
     for names, kinds in of_kinds.items():
         wrong = [name for name in names if name in given]
@@ -169,11 +196,8 @@ def _refuse_flags_of_other_kinds(flags: argparse.Namespace) -> None:
 
 def _check_dump(flags: argparse.Namespace) -> None:
     """Refuse several dumps, and strip ``file://`` from the paths."""
-    if len(flags.input) != 1:
-        raise SettingsError(f"--input-kind dump takes one dump, not {len(flags.input)}")
     flags.text = flags.text.removeprefix("file://")
-    (dump,) = storage.expand([flags.input[0].removeprefix("file://")])
-    flags.input = [dump]
+    flags.input = [one_dump([path.removeprefix("file://") for path in flags.input], "--input-kind dump")]
 
 
 @contextmanager
@@ -197,6 +221,8 @@ def configured(flags: argparse.Namespace) -> Iterator[GivenSettings]:
         settings_with(flags.config, {**_text_flags(flags), **recipe}) as text,
     ):
         check_shuffle(given.shuffle or "none", given.num_shards)
+        if flags.input_kind == "dump" and "escaped_articles" in text:
+            raise SettingsError("escaped_articles goes with --input-kind articles, not with dump")
         flags.num_shards, flags.text_of_file = given.num_shards, text
         yield given
 
@@ -234,7 +260,5 @@ def text_settings(flags: argparse.Namespace, recipe: Recipe | None) -> SegmentSe
 
 
 def extract_settings(flags: argparse.Namespace, recipe: Recipe | None) -> ExtractSettings:
-    """The settings of extraction. MLPerf's shards are made from the output of MLPerf's extractor."""
-    return given_extract_settings(
-        flags, extractor="mlperf" if recipe and recipe.name == "mlperf" else "3.1.0"
-    )
+    """The settings of extraction. The recipe's program pins an extractor."""
+    return given_extract_settings(flags, extractor=recipe.extractor if recipe else "3.1.0")

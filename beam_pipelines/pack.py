@@ -21,6 +21,7 @@ from bertdata.dataset.writer import Dataset
 from bertdata.errors import BertDataError
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
+from bertdata.io.outputs import refuse_inputs
 from bertdata.io.terminal import say, say_error, say_text
 from bertdata.steps.pack import pack_settings
 
@@ -62,6 +63,7 @@ def pack(arguments: list[str]) -> int:
     """Run the pipeline and print its summary. Errors and interrupts are raised."""
     flags, beam_arguments = make_parser().parse_known_args(arguments)
     settings = pack_settings(**given_pack_settings(flags))
+    refuse_inputs(flags.output, [flags.path, flags.vocab])
     source = find_source(flags.path, flags.vocab, flags.unverified, settings.rows, flags.objective)
     vocabulary = source.vocabulary_path()
     silence_lost_connections()

@@ -35,19 +35,24 @@ from bertdata.build.given_tokenizer import check_tokenizer, given_tokenizer
 from bertdata.build.plan import chosen_settings, plan_warnings
 from bertdata.build.task import Target
 from bertdata.cli.common.dispatch import end
+from bertdata.cli.common.text_flags import given_part_settings
 from bertdata.config.recipes import Recipe
+from bertdata.dataset.lost_text import lost_warnings
 from bertdata.dataset.manifest import summary
 from bertdata.dataset.sources import find_sources
 from bertdata.errors import SettingsError, TooFewArticles
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
+from bertdata.io.outputs import refuse_inputs
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error, say_text
+from bertdata.text.escaped_articles import escape_warnings
 from bertdata.text.fewer_eval_articles import with_remedy
-from bertdata.text.input_kinds import ARTICLES, KINDS, TEXT, check_beginnings, find_inputs
+from bertdata.text.input_kinds import ARTICLES, KINDS, TEXT, check_beginnings
 from bertdata.text.languages import language_notes
 from bertdata.text.load_splitter import find_tables_of
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.settings import SegmentCounts, SegmentSettings
+from bertdata.text.text_inputs import find_inputs
 from bertdata.tokens.load import engine_note
 
 SetsOf = Callable[[list[str]], tuple[PartSet, ...]]
@@ -72,6 +77,7 @@ def prepare(arguments: list[str]) -> int:
 
 
 def _prepare(flags: argparse.Namespace, beam_arguments: list[str], given: GivenSettings) -> None:
+    refuse_outputs(flags, given)
     recipe, settings = chosen_settings(given.recipe, flags.phase, given.changes, given.of_phases)
     all_settings = list(settings.values())
     records = record_settings(flags)
@@ -102,6 +108,15 @@ def _prepare(flags: argparse.Namespace, beam_arguments: list[str], given: GivenS
             preview_run(flags, beam_arguments, recipe, text, records, sets_of)
         else:
             run(flags, beam_arguments, recipe, text, records, sets_of)
+
+
+def refuse_outputs(flags: argparse.Namespace, given: GivenSettings) -> None:
+    """Raise SettingsError where the dataset, or the text on the way to it, would lie over an input."""
+    excluded = given_part_settings(flags).get("exclude", ())
+    inputs = [*flags.input, *flags.books, *excluded, given.vocab, given.tokenizer]
+    for directory in (flags.output, flags.text):
+        if directory is not None:
+            refuse_inputs(directory, inputs)
 
 
 def run(
@@ -135,7 +150,10 @@ def run(
         raise with_remedy(error, source.files, source.kinds) from None
     for target in targets_of(sets):
         path = storage.join(target.dataset.directory, MANIFEST_NAME)
-        say(summary(target.dataset.directory, parse_json(storage.read_bytes(path), path)))
+        manifest = parse_json(storage.read_bytes(path), path)
+        for warning in lost_warnings(target.dataset.directory, manifest):
+            say_error(f"{PROGRAM}: warning: {warning}")
+        say(summary(target.dataset.directory, manifest))
     say_text(table(metrics, flags.input_kind))
 
 
@@ -194,7 +212,7 @@ def check_text(
 
 def check_books(patterns: list[str]) -> None:
     """Raise now the errors that would end a run only when the dump is extracted."""
-    for path in KINDS[TEXT].find(patterns):
+    for path in KINDS[TEXT].find(patterns).files:
         KINDS[TEXT].check_beginning(path)
 
 
@@ -205,7 +223,7 @@ class PipelineInput:
     kinds: of the files, as in ``bertdata.text.input_kinds``.
 
     counts: of an earlier run of the text stage, whose finished directory is used. notes: on parts of a given
-    directory that are left out.
+    directory, and on files, that are left out.
     """
 
     parts: list[str]
@@ -230,11 +248,23 @@ def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> Pipe
         given = find_parts(flags.input)
         return PipelineInput(parts=given.parts, files=[], kinds=[], stage=None, notes=given.notes)
     kind = ARTICLES if flags.input_kind == "dump" else flags.input_kind
-    files, kinds = find_inputs(flags.input, kind, flags.books)
+    inputs = find_inputs(flags.input, kind, flags.books)
+    files, kinds = inputs.files, inputs.kinds
+    for warning in escape_warnings(files, kinds, text.escaped_articles):
+        say_error(f"{PROGRAM}: warning: {warning}")
     stage = plan_text_stage(files, flags.text, text, flags.engine, flags.punkt_tables, kinds)
     if (finished := finished_text(stage, files)) is not None:
-        return PipelineInput(parts=stage.parts, files=files, kinds=kinds, stage=None, counts=finished.counts)
-    return PipelineInput(parts=stage.parts, files=files, kinds=kinds, stage=stage)
+        return PipelineInput(
+            parts=stage.parts,
+            files=files,
+            kinds=stage.plan.kinds,
+            stage=None,
+            counts=finished.counts,
+            notes=inputs.notes,
+        )
+    return PipelineInput(
+        parts=stage.parts, files=files, kinds=stage.plan.kinds, stage=stage, notes=inputs.notes
+    )
 
 
 def add_stages(

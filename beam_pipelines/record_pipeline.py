@@ -4,12 +4,15 @@ import argparse
 from dataclasses import replace
 from typing import Any
 
+from beam_pipelines.options import PROGRAM
 from beam_pipelines.report.counters import RunMetrics, text_amounts
 from beam_pipelines.runners.directory_run import run_for_directory
 from beam_pipelines.runners.pipeline import make_pipeline, runs_here
 from beam_pipelines.stages.record_stage import RecordStage, plan_record_stage
 from beam_pipelines.transport.bundled_file import BundledFile
 from bertdata.io import storage
+from bertdata.io.terminal import say_error
+from bertdata.steps.record_source import plan_warnings
 from bertdata.text.part_settings import PartSettings
 
 
@@ -25,6 +28,8 @@ def make_record_parts(
     if not runs_here(pipeline):
         settings = with_bundled_files(settings)
     stage = plan_source_records(flags, settings)
+    for note in stage.plan.notes:
+        say_error(f"{PROGRAM}: warning: {note}")
     flags.input = [stage.text.commit.directory]
     finished = stage.finished()
     if finished is None:
@@ -44,12 +49,13 @@ def with_bundled_files(settings: PartSettings) -> PartSettings:
 
 def preview_record_parts(flags: argparse.Namespace, settings: PartSettings) -> list[str]:
     """The parts that would be made, for a person. Errors are those of the run before its start."""
-    return plan_source_records(flags, settings).plan.lines(flags.text)
+    plan = plan_source_records(flags, settings).plan
+    return [*plan.notes, *plan.lines(flags.text)]
 
 
 def plan_source_records(flags: argparse.Namespace, settings: PartSettings) -> RecordStage:
-    """Plan the parts. Errors as from plan_record_stage."""
-    return plan_record_stage(
+    """Plan the parts, and print warnings about their text. Errors as from plan_record_stage."""
+    stage = plan_record_stage(
         flags.input,
         flags.text,
         flags.input_kind,
@@ -57,6 +63,9 @@ def plan_source_records(flags: argparse.Namespace, settings: PartSettings) -> Re
         engine=flags.engine,
         punkt_tables=flags.punkt_tables,
     )
+    for warning in plan_warnings(stage.plan):
+        say_error(f"{PROGRAM}: warning: {warning}")
+    return stage
 
 
 def _make_parts(pipeline: Any, stage: RecordStage) -> RunMetrics:

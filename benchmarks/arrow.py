@@ -15,8 +15,9 @@ from bertdata.examples.mlm.batch import MlmBatch
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ShardLayout
 from bertdata.shards.arrow import ArrowWriter
-from bertdata.shards.arrow_fields import ARROW_INFO, ARROW_STATE, arrow_fields, dataset_info, dataset_state
+from bertdata.shards.arrow_fields import arrow_fields, dataset_info, dataset_state
 from bertdata.shards.fairseq.lines import LinesWriter, read_lines
+from bertdata.sources.saved_datasets import INFO, STATE
 
 BLOCKS, LONGEST, BATCH, REPEATS = 20_000, 512, 1_000, 3
 LAYOUT = ShardLayout(objective="mlm", max_seq_length=LONGEST, max_predictions_per_seq=77)
@@ -40,8 +41,8 @@ def write_ours(blocks: MlmBatch, folder: Path) -> None:
         for start in range(0, BLOCKS, BATCH):
             writer.write(cut(blocks, start, start + BATCH))
         writer.close()
-    (folder / ARROW_INFO).write_bytes(dataset_info(arrow_fields(find_objective("mlm"), has_masks=False)))
-    (folder / ARROW_STATE).write_bytes(dataset_state({"data-00000-of-00001.arrow": ""}))
+    (folder / INFO).write_bytes(dataset_info(arrow_fields(find_objective("mlm"), has_masks=False)))
+    (folder / STATE).write_bytes(dataset_state({"data-00000-of-00001.arrow": ""}))
 
 
 def write_theirs(blocks: MlmBatch, folder: Path) -> None:

@@ -24,8 +24,8 @@ from bertdata.examples.dynamic_masking.masker import Draws, Masker, make_masker
 from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.tokens.load import load_vocabulary
 from trainer.config.settings import Config
-from trainer.data.batches import make_form
 from trainer.data.examples import Rows
+from trainer.data.forms import make_form
 from trainer.data.loader import Loader
 from trainer.data.opening import for_training, open_configured
 

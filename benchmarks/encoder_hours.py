@@ -9,7 +9,8 @@ import numpy as np
 
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
-from trainer.model.bert import PASSES, forward_operations
+from trainer.model.bert import PASSES
+from trainer.model.headed import forward_operations
 
 SHARE = 0.28
 PEAKS = {"H100": 989e12, "A100": 312e12, "L4": 121e12}

@@ -13,11 +13,12 @@ import torch
 
 from benchmarks.training import cpu_seconds, ours
 from bertdata.records import ShardLayout
-from trainer.data.batches import Batch, FlatBatch, make_form
+from trainer.data.batches import Batch, FlatBatch
 from trainer.data.examples import Rows
+from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
-from trainer.extensions.loading.padded_rows import RowForm
+from trainer.data.padded_rows import RowForm
 
 PHASES = {"128/20": (32, 0.9), "512/80": (16, 0.5)}
 """Batch size and fill, by the layout."""

@@ -32,7 +32,7 @@ from bertdata.cli.main import main as bertdata
 from bertdata.config.value_check import types_of
 from trainer.__main__ import main as trainer
 from trainer.config.settings import known_names
-from trainer.extensions.like.program import programs
+from trainer.programs.program import programs
 
 SECONDS = 20
 """Of the processor."""

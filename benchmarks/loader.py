@@ -19,8 +19,8 @@ from torch.utils.data import DataLoader, Dataset, RandomSampler
 
 from benchmarks import corpus, measure
 from bertdata.dataset.reader import open_dataset
-from trainer.data.batches import make_form
 from trainer.data.examples import Rows
+from trainer.data.forms import make_form
 from trainer.data.loader import Loader
 
 PART_BYTES = 4_000_000

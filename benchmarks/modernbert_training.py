@@ -23,24 +23,27 @@ from torch.utils.flop_counter import FlopCounterMode
 from benchmarks import corpus, measure
 from benchmarks.training import cpu_seconds
 from bertdata.dataset.reader import OpenedDataset, open_dataset
-from trainer.checkpoint.checkpoint import State
+from trainer.checkpoints.checkpoint import State
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.settings import Config
-from trainer.data.batches import Batch, make_form
+from trainer.data.batches import Batch
 from trainer.data.examples import Rows
+from trainer.data.forms import make_form
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
+from trainer.data.padded_rows import RowForm
+from trainer.data.row_batches import RowBatch
 from trainer.devices import counting
-from trainer.extensions.loading.padded_rows import RowForm
-from trainer.extensions.loading.row_batches import RowBatch
-from trainer.model.bert import PASSES, BertForMaskedLM, count
+from trainer.devices.clipping import clip_
+from trainer.model.bert import PASSES
+from trainer.model.headed import BertForMaskedLM, count
 from trainer.model.modernbert import seen_pairs
-from trainer.model.pretraining import MaskedWords
-from trainer.registry import find
+from trainer.plugins import find
 from trainer.run.runtime import begin, make_model
 from trainer.run.training import Training
-from trainer.update.clipping import clip_
-from trainer.update.optimiser import build_optimiser, group_parameters
+from trainer.tasks.pretraining import MaskedWords
+from trainer.update.optimiser import group_parameters
+from trainer.update.optimisers import build_optimiser
 
 PART_BYTES = 400_000
 LENGTH, MASKS = 1024, 307

@@ -18,12 +18,12 @@ from torch import Tensor
 
 from bertdata.shards.checksum import masked
 from bertdata.shards.example_proto import varint
-from trainer.checkpoint.stored import StoredTensor
+from trainer.checkpoints.formats.nvidia import split_by_decay
+from trainer.checkpoints.formats.tensor_bundle.bundle import BundleEntry, encode_header, write_bundle
+from trainer.checkpoints.formats.tensor_bundle.object_graph import GRAPH_KEY, Node, encode_graph
+from trainer.checkpoints.stored import StoredTensor
 from trainer.config.model import ModelConfig
-from trainer.extensions.formats.nvidia import split_by_decay
-from trainer.extensions.formats.tensor_bundle.bundle import BundleEntry, encode_header, write_bundle
-from trainer.extensions.formats.tensor_bundle.object_graph import GRAPH_KEY, Node, encode_graph
-from trainer.model.bert import BertForPreTraining
+from trainer.model.headed import BertForPreTraining
 
 SHAPE = ModelConfig(
     vocab_size=16,

@@ -14,11 +14,12 @@ import torch
 
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
+from trainer.devices.clipping import clip_
 from trainer.devices.cpu import Cpu
-from trainer.model.bert import BertForPreTraining
-from trainer.registry import find
-from trainer.update.clipping import clip_
-from trainer.update.optimiser import group_parameters, make_step
+from trainer.model.headed import BertForPreTraining
+from trainer.plugins import find
+from trainer.update.make_step import make_step
+from trainer.update.optimiser import group_parameters
 from trainer.update.skipping import SkippingStep, clip_and_step
 
 ROUNDS = 10

@@ -25,14 +25,15 @@ from bertdata.packing.methods import plan_packs
 from bertdata.packing.plan import PackPlan
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.packed.packs import PackBatch
-from trainer.data.batches import Batch, make_form
+from trainer.data.batches import Batch
+from trainer.data.bins import RowsFromBins
 from trainer.data.examples import Rows
+from trainer.data.forms import make_form
 from trainer.data.generated import GeneratedData, generated_data
+from trainer.data.load_packing import RowsPackedAtLoad
 from trainer.data.loader import Loader
 from trainer.data.order import numbers
-from trainer.extensions.loading.bins import RowsFromBins
-from trainer.extensions.loading.load_packing import RowsPackedAtLoad
-from trainer.extensions.loading.packs import PackRows
+from trainer.data.packs import PackRows
 
 LAYOUT = ShardLayout(max_seq_length=512, max_predictions_per_seq=80)
 FILES, EXAMPLES = 8, 2048

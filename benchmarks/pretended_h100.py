@@ -26,15 +26,16 @@ from torch.nn import functional as F
 from benchmarks.pretended_card import backend, native_dropout, pretended_card
 from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
-from trainer.data.batches import FlatBatch, make_form
+from trainer.data.batches import FlatBatch
 from trainer.data.examples import Rows
+from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices import cuda_losses
 from trainer.devices.cuda_attention import flash_attention
-from trainer.model.bert import BertForPreTraining
-from trainer.model.pretraining import cross_entropy, pretraining_loss
-from trainer.model.task import Outcome, RowLosses
+from trainer.model.headed import BertForPreTraining
+from trainer.tasks.pretraining import cross_entropy, pretraining_loss
+from trainer.tasks.task import Outcome, RowLosses
 from trainer.update.half_weights import HalfWeights, linear_weights
 
 LAYERS = 24

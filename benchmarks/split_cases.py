@@ -5,8 +5,8 @@ from typing import Any
 
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.extensions.splitting.plan.rates import DeviceRate
-from trainer.extensions.splitting.plan.request import PlanRequest
+from trainer.splitting.plan.rates import DeviceRate
+from trainer.splitting.plan.request import PlanRequest
 
 LENGTH, MASKED = 128, 20
 

@@ -28,19 +28,22 @@ import torch
 from benchmarks.split_cases import LENGTH, MASKED, MEMORY, TIME, Case
 from bertdata.records import ShardLayout
 from trainer.config.settings import Config
-from trainer.data.batches import Batch, make_form
+from trainer.data.batches import Batch
 from trainer.data.examples import Rows
+from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
-from trainer.extensions.splitting.divide import with_bandwidths
-from trainer.extensions.splitting.pieces import by_plan
-from trainer.extensions.splitting.plan.footprint import LiveBytes
-from trainer.extensions.splitting.plan.plan import Plan, parse_plan
-from trainer.extensions.splitting.plan.planner import make_plan
-from trainer.extensions.splitting.plan.profile import profiled_costs
-from trainer.extensions.splitting.plan.request import PlanRequest
-from trainer.run.runtime import Runtime, begin, make_model
-from trainer.update.strategy import UpdateNumber, find_strategy
+from trainer.run.runtime import begin, make_model
+from trainer.run.strategies import find_strategy
+from trainer.splitting.pieces import by_plan
+from trainer.splitting.placing import with_bandwidths
+from trainer.splitting.plan.footprint import LiveBytes
+from trainer.splitting.plan.plan import Plan, parse_plan
+from trainer.splitting.plan.planner import make_plan
+from trainer.splitting.plan.profile import profiled_costs
+from trainer.splitting.plan.request import PlanRequest
+from trainer.update.strategy import UpdateNumber
+from trainer.update.worker import Runtime
 
 ROUNDS = 3
 UPDATES = 2

@@ -31,9 +31,9 @@ class SquadEntry:
 def ours(path: Path, vocabulary: Path) -> Callable[[], int]:
     """A function that makes features with this project and returns their number of ids."""
     from bertdata.tokens.load import load_tokenizer
-    from trainer.extensions.finetuning.data_file import read_file
-    from trainer.extensions.finetuning.squad.features import SquadSettings, make_features
-    from trainer.extensions.finetuning.squad.reading import read_squad
+    from trainer.tasks.data_file import read_file
+    from trainer.tasks.squad.features import SquadSettings, make_features
+    from trainer.tasks.squad.reading import read_squad
 
     settings = SquadSettings(max_seq_length=LENGTH, doc_stride=STRIDE, training=True)
     tokenizer = load_tokenizer(str(vocabulary), settings.dialect, settings.lower_case)

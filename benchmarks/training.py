@@ -17,20 +17,22 @@ import transformers
 
 from benchmarks import corpus, measure
 from bertdata.dataset.reader import open_dataset
-from trainer.checkpoint.checkpoint import State
+from trainer.checkpoints.checkpoint import State
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import Batch, make_form
+from trainer.data.batches import Batch
 from trainer.data.examples import Rows
+from trainer.data.forms import make_form
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
-from trainer.extensions.loading.padded_rows import RowForm
-from trainer.extensions.loading.row_batches import RowBatch
-from trainer.registry import find
+from trainer.data.padded_rows import RowForm
+from trainer.data.row_batches import RowBatch
+from trainer.devices.clipping import clip_
+from trainer.plugins import find
 from trainer.run.runtime import begin, make_model
 from trainer.run.training import Training
-from trainer.update.clipping import clip_
-from trainer.update.optimiser import build_optimiser, group_parameters
+from trainer.update.optimiser import group_parameters
+from trainer.update.optimisers import build_optimiser
 
 PART_BYTES = 500_000
 BATCH = 32

@@ -44,7 +44,7 @@ MODULES_LEFT_OUT = pytest.StashKey[list[str]]()
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, pytest.CollectReport]:
-    """Leave out a module that imports a package that is not installed; the last lines of the run name the package."""
+    """Leave out a module whose import needs a package that is absent; the end of the run names it."""
     report: pytest.CollectReport = yield
     found = report.failed and re.search(r"ModuleNotFoundError: No module named '(\w+)", str(report.longrepr))
     if found and find_spec(found[1]) is None:

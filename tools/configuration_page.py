@@ -4,18 +4,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bertdata.config.declared import schema_of
 from bertdata.config.value_check import types_of
 from bertdata.loaders.modernbert.settings import ModernBertSettings, TokenWarmup
 from bertdata.loaders.modernbert.warmup import BatchWarmup
 from trainer.config.files import shipped_configs
 from trainer.config.flags import make_configs
 from trainer.config.help import TITLES
-from trainer.config.settings import DEVICES, SECTIONS, Config, older_names
-from trainer.config.update_options import FormulaSection
-from trainer.config.updates import Schedule, Warmup
-from trainer.extensions.recipe.course import UpdateCourse, grow
-from trainer.registry import CORE, find
+from trainer.config.presets.form import Schedule, Warmup
+from trainer.config.settings import SECTIONS, Config, device_properties, older_names, properties
+from trainer.plugins import find, names
+from trainer.run.course import UpdateCourse, grow
 
 SOURCES = {
     "bert_large_phase1_h100": "NVIDIA's, for a GPU of 80 GB",
@@ -67,36 +65,17 @@ _WIDTH, _HEIGHT, _EDGE, _STEPS = 120, 48, 4, 100
 def page() -> str:
     """The text of docs/configuration.md."""
     parts = [_HEAD, _shipped(), _KEYS]
-    keys = declared_keys()
+    keys = properties()
     for section in SECTIONS:
         title = TITLES[section]
-        names = [name for name, item in keys.items() if item["section"] == section]
+        names = [name for name, item in keys.items() if item.get("section") == section]
         parts.append(f"### {title[:1].upper()}{title[1:]}\n\n{_rows(names, keys)}")
-    options = declared_device_keys()
+    options = device_properties()
     for devices in sorted({tuple(item["devices"]) for item in options.values()}):
         names = [name for name, item in options.items() if tuple(item["devices"]) == devices]
         parts.append(f"### Device {' or '.join(devices)}\n\n{_rows(names, options)}")
     older = "".join(f"`{name}` is `{key}`. " for name, key in older_names().items()).strip()
     return "\n".join([*parts, f"### Older names\n\n{older}\n"])
-
-
-def declared_keys() -> dict[str, dict[str, Any]]:
-    """The schema of each key but device_options, as its section declares it."""
-    return {
-        name: {"section": section, **item}
-        for section in SECTIONS
-        for name, item in schema_of(find("keys", section)).items()
-    }
-
-
-def declared_device_keys() -> dict[str, dict[str, Any]]:
-    """The schema of each key that has an effect on some devices only, as their sections declare it."""
-    found: dict[str, dict[str, Any]] = {}
-    for device in DEVICES:
-        for name, item in schema_of(find("keys", device)).items():
-            others = found[name]["devices"] if name in found else []
-            found[name] = {**item, "devices": [*others, device]}
-    return found
 
 
 _HEAD = """\
@@ -143,7 +122,7 @@ def _examples(config: Config) -> str:
 
 def _updates(config: Config) -> str:
     epochs = config.schedule.num_train_epochs
-    if tokens := config.keys["train_tokens"]:
+    if tokens := config.recipe.train_tokens:
         return _tokens(tokens)
     return f"{config.schedule.steps:,}" if epochs is None else f"{epochs:g} epochs"
 
@@ -155,9 +134,9 @@ def _tokens(number: int) -> str:
 def _rate(config: Config) -> str:
     schedule = config.schedule
     rising = f"{schedule.warmup:,}" if isinstance(schedule.warmup, int) else f"{100 * schedule.warmup:g} %"
-    if tokens := config.keys["warmup_tokens"]:
+    if tokens := config.recipe.warmup_tokens:
         rising = _tokens(tokens)
-    begins = config.section(FormulaSection).start_warmup_step
+    begins = config.formula.start_warmup_step
     start = f" from {begins}" if begins else ""
     return f"{schedule.base_learning_rate:g}, {rising}{start}"
 
@@ -209,7 +188,7 @@ def _values(item: Mapping[str, Any]) -> str:
 def pictures() -> dict[str, str]:
     """The picture of each schedule, and of growing updates, by its file's name."""
     found = {}
-    for name in CORE["schedule"]:
+    for name in names("schedule"):
         schedule = find("schedule", name).formula(1.0, _STEPS, Warmup.of(20, _STEPS), **DRAWN.get(name, {}))
         found[f"{name}.svg"] = _picture(schedule)
     warmup = TokenWarmup(sequences=1, tokens=_STEPS * 3)

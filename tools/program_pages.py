@@ -16,17 +16,17 @@ from shlex import split
 from typing import Any
 
 from bertdata.cli.common.program_flags import SWITCH, Flag
-from tools.configuration_page import declared_device_keys, declared_keys, pictures
 from tools.configuration_page import page as page_of_configuration
+from tools.configuration_page import pictures
 from tools.objective_schema import manifest_schema
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
-from trainer.config.settings import DEVICE_OPTIONS
-from trainer.extensions.like.program import DOOR, Meaning, Program, find_program, programs
+from trainer.config.settings import properties
+from trainer.programs.program import DOOR, Meaning, Program, find_program, programs
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "programs"
-TESTS = ROOT / "tests" / "trainer" / "extensions" / "like"
+TESTS = ROOT / "tests" / "trainer" / "programs"
 SCHEMAS = ROOT / "schemas"
 CONFIGURATION = ROOT / "docs" / "configuration.md"
 PICTURES = ROOT / "docs" / "schedules"
@@ -55,9 +55,9 @@ meaning that it has there. `--print-config` prints the configuration that is und
 else. Flags of this trainer may follow after `--` and go before all others: `-- --device cpu` where the
 program's device is not there.
 
-These pages are made by `python -m tools.program_pages` from the tables in `trainer/extensions/like/`.
+These pages are made by `python -m tools.program_pages` from the tables in `trainer/programs/`.
 
-| program | purpose | tests, in `tests/trainer/extensions/like/` |
+| program | purpose | tests, in `tests/trainer/programs/` |
 |---|---|---|
 {rows}"""
 
@@ -184,22 +184,10 @@ def schemas() -> dict[str, str]:
     ignored = "Keys without a description are written by other programs and change nothing here."
     keys = ModernBertConfig.file_keys() | ModelConfig.file_keys()
     return {
-        "trainer.json": _schema(trainer, f"{made}.", _trainer_keys()),
+        "trainer.json": _schema(trainer, f"{made}.", properties()),
         "model.json": _schema(model, f"{made}model.py. {ignored}", keys),
         "manifest.json": manifest_schema((SCHEMAS / "manifest.json").read_text(encoding="utf-8")),
     }
-
-
-def _trainer_keys() -> dict[str, Any]:
-    """The schema of each key of the trainer."""
-    options = {
-        "description": "keys of other trainers that have an effect on some devices only",
-        "default": {},
-        "type": "object",
-        "additionalProperties": False,
-        "properties": declared_device_keys(),
-    }
-    return declared_keys() | {DEVICE_OPTIONS: options}
 
 
 def _schema(title: str, comment: str, keys: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ import bertdata
 from bertdata.cli.main import COMMANDS
 from bertdata.cli.main import main as bertdata_main
 from trainer.__main__ import main as trainer_main
-from trainer.registry import names
+from trainer.plugins import names
 
 ROOT = Path(__file__).parent.parent
 PAGES = {

@@ -4,9 +4,11 @@ import sys
 
 from bertdata.cli.common.dispatch import end
 from bertdata.errors import SettingsError
-from trainer.collectives.launchers import as_worker, find_rank
+from trainer.config.flags import UnknownKeyError
 from trainer.errors import naming_extra
-from trainer.registry import find, is_name
+from trainer.plugins import find, is_name
+from trainer.workers.launch import as_worker
+from trainer.workers.launchers import find_rank
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -22,7 +24,12 @@ def _run(words: list[str]) -> int:
 
         return print_usage(words)
     with as_worker(), naming_extra("torch", "train"):
-        find("command", words[0])(words[1:])
+        try:
+            find("command", words[0])(words[1:])
+        except UnknownKeyError as error:
+            from trainer.commands.foreign_names import with_programs  # reads the tables of all programs
+
+            raise with_programs(error) from None
     return 0
 
 

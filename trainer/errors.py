@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bertdata.errors import BertDataError, MissingExtraError, install_extra
+from bertdata.errors import BertDataError, DataError, MissingExtraError, install_extra
 
 
 class TrainerError(BertDataError):
@@ -16,6 +16,10 @@ class NotFiniteError(TrainerError):
 
 class WorkerLost(TrainerError):
     """Another worker died or stopped responding. The message names its rank."""
+
+
+class CheckpointError(DataError):
+    """A checkpoint is damaged or belongs to another run. The message names the file."""
 
 
 class StopRequested(Exception):

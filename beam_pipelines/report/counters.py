@@ -33,6 +33,7 @@ SHARD_COUNTERS = {
     "unknown_tokens": "those of these ids that are [UNK]",
     "examples": "examples of all shards, of both phases and of test shards where there are some",
     "masked_tokens": "masked positions of these examples",
+    "lost_tokens": "token ids of the parts that no example holds, of each phase",
     "bytes": "bytes of all shards",
     "shards_kept": "shards kept from an earlier run or attempt",
 }
@@ -94,7 +95,7 @@ def report_amounts(report: ExtractReport) -> dict[str, int]:
 
 def text_amounts(counts: SegmentCounts) -> dict[str, int]:
     """Convert the text stage's counts to counters."""
-    return {name: getattr(counts, name.removeprefix("text_")) for name in TEXT_COUNTERS}
+    return {name: getattr(counts, name.removeprefix("text_")) or 0 for name in TEXT_COUNTERS}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

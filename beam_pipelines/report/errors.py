@@ -35,6 +35,11 @@ def clear_error(error: Exception) -> BaseException:
     return worker_error(error) or _service_error(error) or error
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message that holds something."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), "no message")
+
+
 def was_interrupted(error: BaseException | None) -> bool:
     """True where Ctrl-C caused the error: Beam raises its own where a worker shares this process."""
     return error is not None and (isinstance(error, KeyboardInterrupt) or was_interrupted(error.__context__))

@@ -34,6 +34,17 @@ def silence_lost_connections() -> None:
     threading.excepthook = _excepthook
 
 
+def silence_printed_tracebacks() -> None:
+    """Print no traceback where a worker is a thread of this process: the runner raises the error too."""
+    from apache_beam.runners.worker import sdk_worker
+
+    sdk_worker.print = _print_nothing  # the module's own name, in front of the built-in one
+
+
+def _print_nothing(*words: object, **options: object) -> None:
+    pass
+
+
 def _excepthook(thread: threading.ExceptHookArgs) -> None:
     if "RpcError" not in {kind.__name__ for kind in thread.exc_type.__mro__}:
         threading.__excepthook__(thread)

@@ -20,6 +20,7 @@ from apache_beam.runners.dask.overrides import dask_overrides
 from apache_beam.runners.runner import PipelineResult, PipelineState
 
 from beam_pipelines.runners.dask_bundles import BundleReport, Translation
+from beam_pipelines.runners.local_limits import most_workers
 from bertdata.errors import SettingsError
 from bertdata.io.process_pool import available_cores
 
@@ -50,9 +51,9 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
         self._partition_size = given.pop("partition_size", None)
         self.runs_here = not ({"address", "scheduler_file"} & set(given))
         workers = options.view_as(LocalOptions).dask_workers
-        if workers is not None and (workers < 1 or not self.runs_here):
+        if workers is not None and not (1 <= workers <= most_workers() and self.runs_here):
             raise SettingsError(
-                f"--dask_workers {workers}: expected a number from 1 on, and neither "
+                f"--dask_workers {workers}: expected 1 to {most_workers()} on this machine, and neither "
                 "--dask_client_address nor --dask_scheduler_file beside it"
             )
         self._workers = workers or available_cores()

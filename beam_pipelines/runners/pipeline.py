@@ -11,10 +11,13 @@ from typing import Any
 
 from beam_pipelines.options import PROGRAM
 from beam_pipelines.report.counters import RunMetrics, run_metrics
-from beam_pipelines.report.errors import clear_error
+from beam_pipelines.report.errors import clear_error, first_line
+from beam_pipelines.report.logs import silence_printed_tracebacks
 from beam_pipelines.runners.beam_import import import_beam
+from beam_pipelines.runners.local_limits import most_workers
+from beam_pipelines.runners.reach import check_servers
 from bertdata.config.value_check import nearest_known
-from bertdata.errors import MissingExtraError, SettingsError, install_extra
+from bertdata.errors import BertDataError, MissingExtraError, SettingsError, install_extra
 from bertdata.io import storage
 
 LOCAL_RUNNERS = ("directrunner", "switchingdirectrunner", "fnapirunner")
@@ -31,6 +34,8 @@ def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
 
     SettingsError for an argument that neither we nor Beam know, and for what the runner cannot do.
     """
+    if any(word.partition("=")[0] == "--dry_run" for word in arguments):
+        raise SettingsError("--dry_run: here Beam would ignore it and write the files; there is no dry run")
     import_beam()
     import apache_beam as beam
     from apache_beam.options.pipeline_options import StandardOptions
@@ -39,6 +44,8 @@ def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
     name = _full_name(options.view_as(StandardOptions).runner or "DirectRunner")
     if name == DATAFLOW:
         _check_dataflow(options, flags)
+    if name in PORTABLE_RUNNERS:
+        check_servers(options)
     make_runner: Callable[[Any], Any] | None = None
     if name in LOCAL_RUNNERS:
         make_runner = _local_runner
@@ -79,8 +86,20 @@ def run_pipeline(pipeline: Any) -> RunMetrics:
         result = pipeline.run()
         result.wait_until_finish()
     except Exception as error:
-        raise clear_error(error) from None
+        clear = clear_error(error)
+        if clear is error and _is_foreign(pipeline):
+            clear = BertDataError(f"{_name_of(pipeline)}: {type(error).__name__}: {first_line(error)}")
+        raise clear from None
     return run_metrics(result)
+
+
+def _name_of(pipeline: Any) -> str:
+    return type(pipeline.runner).__name__
+
+
+def _is_foreign(pipeline: Any) -> bool:
+    """True for a runner whose workers are programs of others: its own log has the traceback."""
+    return not runs_here(pipeline) and _name_of(pipeline) != "DaskRunner"
 
 
 def _full_name(runner: str) -> str:
@@ -178,6 +197,12 @@ def _local_runner(options: Any) -> Any:
     from beam_pipelines.runners.local_workers import MODULE, LocalWorkers
 
     direct = options.view_as(DirectOptions)
+    if not 0 <= direct.direct_num_workers <= most_workers():
+        raise SettingsError(
+            f"--direct_num_workers {direct.direct_num_workers}: expected 0, for one on each core, or up to "
+            f"{most_workers()} on this machine"
+        )
+    silence_printed_tracebacks()
     if direct.direct_running_mode != "multi_processing":
         return FnApiRunner()
     direct.direct_running_mode = "in_memory"  # the default, with which the runner keeps our environment

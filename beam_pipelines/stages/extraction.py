@@ -250,7 +250,7 @@ class FinishArticles(beam.DoFn):  # type: ignore[misc]
         report = report.copy()
         report.files, report.bytes = len(files), size
         self._articles.finish(report, files, md5, set(left_out), release=False)
-        for fault in report.faults:
+        for fault in (*report.warnings(), *report.faults):
             _LOGGER.warning("%s: %s", self._articles.dump, fault)
         count(report_amounts(report))
         yield self._articles.commit.directory

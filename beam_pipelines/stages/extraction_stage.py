@@ -8,6 +8,7 @@ from beam_pipelines.transport.spill_files import SUFFIX
 from bertdata._native import Engine
 from bertdata.io import storage
 from bertdata.io.commit import FOR_ONE_RUN
+from bertdata.io.outputs import refuse_inputs
 from bertdata.io.process_pool import ProcessPool
 from bertdata.wiki.articles.directory import ArticlesDirectory
 from bertdata.wiki.dump.dump import open_dump
@@ -83,6 +84,7 @@ def plan_extraction(
 
     InputError for what is no dump, DatasetError for a directory of other settings.
     """
+    refuse_inputs(directory, [dump])
     with open_dump(
         dump, ProcessPool(1), settings.extractor, max_page_bytes=settings.max_page_bytes
     ) as opened:

@@ -49,7 +49,7 @@ def plan_record_stage(
     punkt_tables: str | None,
 ) -> RecordStage:
     """Plan the parts of the sources' records. DatasetError for a directory of other settings."""
-    plan = plan_record_parts(sources, kind, settings, punkt_tables)
+    plan = plan_record_parts(sources, directory, kind, settings, punkt_tables)
     text = TextDirectory(directory, plan)
     text.commit.refuse_others()
     return RecordStage(text=text, load_splitter=load_splitter_of(plan.settings, engine, punkt_tables))

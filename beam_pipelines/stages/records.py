@@ -18,10 +18,11 @@ from beam_pipelines.report.errors import naming
 from beam_pipelines.stages.duplicates import MarkDuplicates, PieceKey
 from beam_pipelines.stages.record_stage import RecordStage
 from beam_pipelines.stages.shards import ONE_AT_A_TIME
+from beam_pipelines.stages.text_manifest import tell_counts
 from beam_pipelines.transport.spill_files import StageBytes, cut, read
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry, file_md5
-from bertdata.sources.kinds import SOURCE_KINDS
+from bertdata.sources.kinds import ESCAPED_ARTICLES, SOURCE_KINDS
 from bertdata.text.held_out_parts import eval_name
 from bertdata.text.manifest import text_input
 from bertdata.text.numbered_piece import NumberedPiece
@@ -29,6 +30,7 @@ from bertdata.text.record_cuts import PartCuts
 from bertdata.text.record_documents import DocumentTexts, PieceText, RecordStep
 from bertdata.text.record_parts import no_text_error, part_name
 from bertdata.text.record_text import bad_record_error
+from bertdata.text.selection.evaluation_texts import load_ngrams
 from bertdata.text.selection.removed import REMOVED, removed_lines
 from bertdata.text.settings import SegmentCounts
 
@@ -120,10 +122,11 @@ class HashSource(beam.DoFn):  # type: ignore[misc]
     """Hash a file: (0, SourceDigest(...))."""
 
     def process(self, file: NumberedSource) -> Iterator[tuple[int, SourceDigest]]:
-        number, path, _ = file
+        number, path, kind = file
         with naming(path):
             size, md5 = storage.size(path), file_md5(path)
-        count(text_amounts(SegmentCounts(files=1, bytes_in=size)))
+        unescaped = int(kind == ESCAPED_ARTICLES)
+        count(text_amounts(SegmentCounts(files=1, unescaped=unescaped, bytes_in=size)))
         yield 0, SourceDigest(number, size, md5)
 
 
@@ -263,7 +266,13 @@ class FinishRecords(beam.DoFn):  # type: ignore[misc]
     """Calls ``TextDirectory.finish``. Harmless when repeated: it writes the same bytes."""
 
     def __init__(self, stage: RecordStage) -> None:
-        self._text = stage.text
+        self._text, self._engine = stage.text, stage.load_splitter.engine
+
+    def _unprotected(self) -> int | None:
+        selection = self._text.plan.settings.selection
+        if not selection.exclude:
+            return None
+        return load_ngrams(selection.exclude, selection.exclude_ngram, self._engine).short_texts
 
     def process(
         self, gathered: tuple[int, Iterable[FileEntry | SourceDigest | SourceCounts]]
@@ -280,5 +289,6 @@ class FinishRecords(beam.DoFn):  # type: ignore[misc]
             for one in sorted(one for one in entries if isinstance(one, SourceDigest))
         ]
         parts = [one for one in entries if isinstance(one, FileEntry)]
-        self._text.finish(inputs, parts, release=False)
+        manifest = self._text.finish(inputs, parts, release=False, unprotected=self._unprotected())
+        tell_counts(self._text.commit.directory, manifest)
         yield self._text.commit.directory

@@ -95,6 +95,7 @@ def shard_amounts(shards: Sequence[ShardEntry], kept: int) -> dict[str, int]:
     return {
         "examples": sum(shard.examples for shard in shards),
         "masked_tokens": sum(shard.masked_tokens for shard in shards),
+        "lost_tokens": sum(shard.lost_tokens or 0 for shard in shards),
         "bytes": sum(shard.bytes for shard in shards),
         "shards_kept": kept,
     }

@@ -1,15 +1,21 @@
 """The last stage from extracted articles to parts: their manifest."""
 
+import logging
 from collections.abc import Iterable, Iterator
 
 import apache_beam as beam
 
+from beam_pipelines.report.counters import count
 from beam_pipelines.stages.text_stage import TextStage
 from bertdata.dataset.sources import Sources
 from bertdata.io.file_check import FileEntry
-from bertdata.text.manifest import TextInput, text_input
+from bertdata.text.manifest import TextInput, TextManifest, text_input
 from bertdata.text.mlperf import MlperfText
 from bertdata.text.nvidia import NvidiaText
+from bertdata.text.run_warnings import count_warnings
+from bertdata.text.settings import OF_RUN
+
+_LOGGER = logging.getLogger(__name__)
 
 Entry = tuple[int, TextInput] | FileEntry
 """An entry of the text manifest: of an input with its number, or of a file that was written."""
@@ -38,6 +44,14 @@ class WriteTextManifest(beam.PTransform):  # type: ignore[misc]
         )
 
 
+def tell_counts(directory: str, manifest: TextManifest) -> None:
+    """Count what is counted of the whole run, and warn of it."""
+    counts = manifest.counts
+    count({f"text_{name}": getattr(counts, name) or 0 for name in OF_RUN})
+    for warning in count_warnings(directory, counts):
+        _LOGGER.warning("%s", warning)
+
+
 class FinishText(beam.DoFn):  # type: ignore[misc]
     """Calls ``TextDirectory.finish``. Harmless when repeated: it writes the same bytes."""
 
@@ -50,4 +64,5 @@ class FinishText(beam.DoFn):  # type: ignore[misc]
         inputs = dict(entry for entry in entries if not isinstance(entry, FileEntry))
         ordered = [inputs[number] for number in sorted(inputs)]
         manifest = self._text.finish(ordered, files, release=False)
+        tell_counts(self._text.commit.directory, manifest)
         yield Sources(parts=manifest.dump(), articles=self._text.plan.articles)

@@ -16,9 +16,9 @@ import transformers
 
 from benchmarks.fine_tuning.peer_answers import answer_texts, squad_features
 from benchmarks.fine_tuning.task import TASKS, BenchmarkTask, TaskData
-from trainer.extensions.finetuning.classification.presets import TASKS as TABLES
-from trainer.extensions.finetuning.classification.reading import label_ids, read_pairs
-from trainer.extensions.finetuning.data_file import read_file
+from trainer.tasks.classification.presets import TASKS as TABLES
+from trainer.tasks.classification.reading import label_ids, read_pairs
+from trainer.tasks.data_file import read_file
 
 EVALUATED = 32  # examples of a batch
 

@@ -14,19 +14,20 @@ import transformers
 from benchmarks.fine_tuning.peer import make_model, make_trainer
 from benchmarks.fine_tuning.task import BenchmarkTask, TaskData
 from bertdata.dataset.reader import OpenedDataset, open_dataset
-from trainer.checkpoint.checkpoint import new_state
-from trainer.checkpoint.source import open_checkpoint
+from trainer.checkpoints.checkpoint import new_state
+from trainer.checkpoints.source import open_checkpoint
 from trainer.config.settings import Config
-from trainer.data.batches import Batch, make_form
+from trainer.data.batches import Batch
 from trainer.data.examples import Rows
+from trainer.data.forms import make_form
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
-from trainer.extensions.finetuning.task_files import make_features
-from trainer.extensions.loading.padded_rows import RowForm
-from trainer.extensions.loading.row_batches import RowBatch
+from trainer.data.padded_rows import RowForm
+from trainer.data.row_batches import RowBatch
 from trainer.run import runtime
 from trainer.run.start_point import load_from
 from trainer.run.training import Training
+from trainer.tasks.task_files import make_features
 
 STEPS = 20
 WARM = 2

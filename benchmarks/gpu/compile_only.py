@@ -4,11 +4,12 @@ from benchmarks.gpu.clock import add_peak_memory, seconds_of
 from benchmarks.gpu.figures import Figures
 from benchmarks.gpu.sizes import Sizes
 from benchmarks.gpu.updates import phase_data
-from trainer.checkpoint.checkpoint import new_state
-from trainer.data.examples import find_rows
+from trainer.checkpoints.checkpoint import new_state
+from trainer.data.rows import find_rows
 from trainer.run.compiling import compile_shapes
+from trainer.run.planned_updates import PlannedUpdates
 from trainer.run.runtime import begin, find_model_config, make_model
-from trainer.run.training import PlannedUpdates, Training
+from trainer.run.training import Training
 
 
 def compile_only(figures: Figures, sizes: Sizes, phase: str) -> None:

@@ -12,7 +12,7 @@ def main(device: str) -> int:
         import torch
 
         from trainer.config.settings import Config
-        from trainer.devices.device import find_device
+        from trainer.devices.opening import find_device
 
         about = find_device(Config.of(device=device)).describe()
     except (BertDataError, ImportError) as error:

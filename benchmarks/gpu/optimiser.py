@@ -10,8 +10,9 @@ from benchmarks.gpu.updates import phase_data
 from trainer.config.settings import Config
 from trainer.devices.device import Device
 from trainer.run.runtime import begin, find_model_config, make_model
-from trainer.update.optimiser import WeightStep, make_step
+from trainer.update.make_step import make_step
 from trainer.update.skipping import SkippingStep, clip_and_step
+from trainer.update.step import WeightStep
 
 
 def optimiser(figures: Figures, sizes: Sizes, phase: str, fused: bool) -> None:

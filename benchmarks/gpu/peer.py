@@ -21,8 +21,9 @@ from benchmarks.gpu.updates import WARM_UP, TimedWork, add_speed, draw, phase_da
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.data.loader import Update
-from trainer.extensions.loading.row_batches import RowBatch
-from trainer.run.runtime import Runtime, begin, find_model_config
+from trainer.data.row_batches import RowBatch
+from trainer.run.runtime import begin, find_model_config
+from trainer.update.worker import Runtime
 
 MOST_DIVISION = 8
 """Micro-batches are made so many times smaller at most, until they fit into memory."""

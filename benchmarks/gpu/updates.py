@@ -14,16 +14,18 @@ from benchmarks.gpu.kernels import KINDS, times_by_kind
 from benchmarks.gpu.sizes import Sizes
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import DEFAULT_OBJECTIVE, ShardLayout
-from trainer.checkpoint.checkpoint import new_state
+from trainer.checkpoints.checkpoint import new_state
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import Batch, make_form
-from trainer.data.examples import find_rows
+from trainer.data.batches import Batch
+from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader, Update
-from trainer.model.bert import count
-from trainer.run.runtime import Runtime, begin, find_model_config, make_model
+from trainer.data.rows import find_rows
+from trainer.model.headed import count
+from trainer.run.runtime import begin, find_model_config, make_model
 from trainer.run.training import Training
+from trainer.update.worker import Runtime
 
 WARM_UP = 2
 """Whole updates before the clock starts, after one micro-batch of each shape."""

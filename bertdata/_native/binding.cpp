@@ -362,6 +362,7 @@ PYBIND11_MODULE(_kernels, m) {
   bind_mlperf_extractor(m);
   bind_wikiextractor(m);
   bind_bzip2(m);
+  bind_dump_pages(m);
 
   py::class_<PyRecordFormat>(m, "RecordFormat")
       .def(py::init<const std::vector<PyRecordFormat::ColumnTuple>&, const std::vector<PyRecordFormat::FieldTuple>&,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from bertdata.build.documents import LoadedDocuments
 from bertdata.build.shuffle.corpus import Corpus
 from bertdata.build.task import Target, TaskPlan, left_out
+from bertdata.dataset.lost_text import count_lost, with_lost
 from bertdata.dataset.manifest import InputEntry, ShardEntry, SkippedEntry
 from bertdata.dataset.shard_group import write_shard_group
 from bertdata.dataset.writer import refuse_nothing
@@ -96,6 +97,7 @@ def deal_run(
     vocabulary, found = vocabulary_of(plan.tokenizer), DealtRun()
     maker = find_objective(settings.objective).run_maker(len(parts), vocabulary, settings, engine)
     layout = replace(settings.layout, padding_id=vocabulary.padding_id)
+    lost: list[int | None] = []
 
     def writer(number: int, sink: HashingSink) -> ShardWriter:
         path = storage.join(target.dataset.directory, settings.files_of_run[number])
@@ -113,6 +115,7 @@ def deal_run(
             found.warnings += loaded.warnings
             made = maker.make(loaded.documents)
             deal(made, examples, writers)
+            lost.append(count_lost(made))
             examples += len(made)
             tell(task.part, len(made))
         if not found.inputs:
@@ -121,7 +124,8 @@ def deal_run(
     names = settings.files_of_run
     with many_open_files(len(names)):
         entries = write_shard_group(target.dataset, names, layout, writer, write, engine=engine)
-    return found, entries
+    known = [count for count in lost if count is not None]
+    return found, with_lost(entries, sum(known) if len(known) == len(lost) else None)
 
 
 def deal(examples: ExampleSource, first: int, writers: Sequence[CountingWriter]) -> None:

@@ -14,9 +14,12 @@ _RECORDS = ("tokenizer", "objective", "container")
 _VOCABULARY = '# vocab = "vocab.txt"  # or tokenizer = "tokenizer.json"; here or as a flag of create\n'
 _EXAMPLES = {
     "abbreviations": "abbreviations.txt",
+    "escaped_articles": "yes",
     "text_field": "text",
     "id_field": "id",
     "language_field": "language",
+    "quoting": "none",
+    "separator": ";",
     "exclude": ["evaluation.jsonl"],
     "dedup": "exact",
     "eval_share": "1%",
@@ -56,7 +59,8 @@ def _text_lines(recipe: Recipe) -> Iterator[str]:
     of_articles = text.as_json()
     yield "\n[text]\n"
     yield from _lines(SegmentSettings, {"punkt": text.punkt, "language": text.language})
-    yield from _lines(SegmentSettings, {"abbreviations": _EXAMPLES["abbreviations"]}, named=())
+    others = {name: _EXAMPLES[name] for name in ("abbreviations", "escaped_articles")}
+    yield from _lines(SegmentSettings, others, named=())
     yield "\n# of articles and books alone\n"
     yield from _lines(SegmentSettings, of_articles, named=of_articles if is_nvidia else ())
     yield "\n# of files of records alone\n"
@@ -64,7 +68,7 @@ def _text_lines(recipe: Recipe) -> Iterator[str]:
     for settings in (parts, parts.records, parts.selection):
         kind = type(settings)
         values = {item.name: getattr(settings, item.name) for item in fields(kind)}
-        shared = {"punkt", "language", "abbreviations", "records", "selection"}
+        shared = {"punkt", "language", "abbreviations", "escaped_articles", "records", "selection"}
         own = {name: value for name, value in values.items() if name not in shared}
         yield from _lines(kind, {name: _EXAMPLES.get(name, value) for name, value in own.items()}, named=())
 

@@ -4,12 +4,13 @@ import argparse
 from dataclasses import replace
 
 from bertdata.cli.common.example_flags import add_objective, load_objective
-from bertdata.cli.common.parser import Parser, add_workers, positive
+from bertdata.cli.common.parser import Parser, add_overwrite, add_workers, positive
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.dataset.discover import find_shard
 from bertdata.dataset.manifest import summary
 from bertdata.errors import UsageError
 from bertdata.io import storage
+from bertdata.io.outputs import CONTAINERS, check_output
 from bertdata.io.terminal import say
 from bertdata.shards.containers import (
     ARROW,
@@ -21,6 +22,7 @@ from bertdata.shards.containers import (
     make_writer,
     open_reader,
 )
+from bertdata.shards.mds.names import IDS_TYPE_HELP, IDS_TYPES
 from bertdata.shards.packed.packs import unpacked
 from bertdata.steps.binarise import binarise
 from bertdata.steps.convert import convert
@@ -113,7 +115,9 @@ def make_parser() -> Parser:
         help="the vocabulary that the examples were made with; without --to, that of LDDL's words "
         "(default: vocab.txt beside SRC)",
     )
+    parser.add_argument("--ids-type", choices=IDS_TYPES, metavar="TYPE", help=IDS_TYPE_HELP)
     add_objective(parser)
+    add_overwrite(parser)
     return parser
 
 
@@ -137,6 +141,8 @@ def run(arguments: list[str]) -> int:
         if given:
             parser.error(f"--{given[0].replace('_', '-')} goes with a dataset, --tokenizer with text")
         return _binarise(args)
+    if args.ids_type is not None:
+        parser.error("--ids-type goes without --to: convert SRC to a shard first, all.tfrecord for instance")
     return _convert_dataset(args)
 
 
@@ -174,10 +180,16 @@ def _convert_dataset(args: argparse.Namespace) -> int:
 
 def _convert_shard(args: argparse.Namespace, format: str) -> int:
     load_objective(args.objective)
+    form = CONTAINERS["hdf5" if format == NVIDIA_MLPERF else format]
+    check_output(args.target, [args.source, args.vocab], form, overwrite=args.overwrite)
     _, shard = find_shard(args.source, args.objective)
     with (
         open_reader(
-            shard.path, objective=shard.objective, vocabulary=args.vocab, padding_id=shard.padding_id
+            shard.path,
+            objective=shard.objective,
+            vocabulary=args.vocab,
+            padding_id=shard.padding_id,
+            ids_type=args.ids_type,
         ) as reader,
         storage.open_output(args.target) as file,
     ):

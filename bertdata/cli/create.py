@@ -19,11 +19,17 @@ from bertdata.cli.common.parser import (
     names_config,
 )
 from bertdata.cli.common.step_progress import ShownProgress
-from bertdata.cli.common.text_flags import INPUT_KIND_HELP, add_part_settings, given_part_settings
+from bertdata.cli.common.text_flags import (
+    INPUT_KIND_HELP,
+    SHARED_FLAGS,
+    add_language_settings,
+    add_part_settings,
+    given_part_settings,
+)
 from bertdata.dataset.manifest import summary
 from bertdata.io.freed_memory import keep_less_freed_memory
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error
-from bertdata.sources.kinds import SOURCE_KINDS
+from bertdata.sources.kinds import CHOSEN_KINDS
 from bertdata.steps.create import ShardRun, check_given, plan_run
 from bertdata.steps.source_parts import holds_records, make_parts, preview_parts
 from bertdata.steps.values import workers_of
@@ -65,9 +71,8 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
     sources = parser.add_argument_group(
         "sources", "files of records in place of parts, made to parts in OUTPUT.text as bertdata segment does"
     )
-    kinds = tuple(SOURCE_KINDS)
-    sources.add_argument("--input-kind", choices=kinds, metavar="KIND", help=INPUT_KIND_HELP)
-    sources.add_argument("--language", metavar="CODE", help="language of the text, as segment takes it")
+    sources.add_argument("--input-kind", choices=CHOSEN_KINDS, metavar="KIND", help=INPUT_KIND_HELP)
+    add_language_settings(sources)
     add_part_settings(sources)
     add_dry_run(parser)
     add_workers(parser)
@@ -116,6 +121,8 @@ def run(arguments: list[str]) -> int:
     with ShownProgress() as progress:
         made = work.make(workers_of(args.workers), progress)
     for dataset in made.datasets:
+        for warning in dataset.warnings:
+            say_error(f"bertdata: warning: {warning}")
         share = f", {dataset.ones}" if dataset.ones else ""
         say(summary(dataset.directory, dataset.manifest.as_json()) + share)
     return 0
@@ -123,7 +130,7 @@ def run(arguments: list[str]) -> int:
 
 def _source_settings(args: argparse.Namespace) -> dict[str, Any]:
     """The settings of sources that the command line names."""
-    own = {name: getattr(args, name) for name in ("input_kind", "language")}
+    own = {name: getattr(args, name) for name in SHARED_FLAGS}
     return given_part_settings(args) | {name: value for name, value in own.items() if value is not None}
 
 

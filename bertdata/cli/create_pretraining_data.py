@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bertdata.cli.common.absl_flags import boolean, integer, read_command_line
-from bertdata.cli.common.parser import Parser, add_engine
+from bertdata.cli.common.parser import Parser, add_engine, add_overwrite
 from bertdata.cli.common.script_examples import FileNames, ScriptSettings, make_files, probability, warn
 from bertdata.config.dialects import DIALECTS
 
@@ -17,9 +17,10 @@ EXAMPLE = """\
 SUMMARY = """\
 All inputs together (patterns and commas allowed) become examples, dealt in turn to the outputs.
 Flags are read as the scripts of MLPerf and Google read theirs, with one dash or two, --name value,
---noname and --flagfile; files that exist are overwritten. Warnings name what the scripts ignore
-without a word: unknown flags, other words, patterns that match nothing. One thing differs: a pattern's
-files are taken sorted and without hidden ones; TensorFlow takes them as the directory lists them."""
+--noname and --flagfile; TFRecord files that exist are overwritten. Warnings name what the scripts ignore
+without a word: unknown flags, other words, patterns that match nothing. Two things differ: a pattern's
+files are taken sorted and without hidden ones, where TensorFlow takes them as the directory lists them; and
+an output that is an input, or a file of another kind without --overwrite, is refused."""
 
 
 def make_parser() -> Parser:
@@ -53,6 +54,7 @@ def make_parser() -> Parser:
     )
     _add(parser, "only_check_args", boolean, False, "read the flags and stop", alias="only_check_flags")
     parser.add_argument("--dialect", choices=tuple(DIALECTS), default="mlperf", help="default: mlperf")
+    add_overwrite(parser)
     add_engine(parser)
     return parser
 
@@ -102,5 +104,5 @@ def run(arguments: list[str]) -> int:
         pad_position=args.pad_position_value,
     )
     names = FileNames(args.input_file, args.output_file, args.vocab_file)
-    make_files(names, settings, args.engine)
+    make_files(names, settings, args.engine, overwrite=args.overwrite)
     return 0

@@ -5,8 +5,9 @@ import argparse
 from bertdata.cli.common.extract_flags import add_extract_settings, day, given_extract_settings
 from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_punkt_tables, add_workers
 from bertdata.cli.common.step_progress import ShownProgress
-from bertdata.io.terminal import NOTHING_WRITTEN, say
-from bertdata.steps.extract import extract
+from bertdata.config.recipes import RECIPES
+from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error
+from bertdata.steps.extract import extract, extractor_of, one_dump
 from bertdata.wiki.extract import preview_extraction
 
 FIND_DATE_FLAGS = ("table", "until", "punkt_tables")
@@ -14,26 +15,41 @@ FIND_DATE_FLAGS = ("table", "until", "punkt_tables")
 EXAMPLE = """\
   bertdata extract enwiki-20200101-pages-articles.xml.bz2 --output extracted
   bertdata extract dump.xml.bz2 --output extracted --extractor mlperf --date 2020-01-01
+  bertdata extract dump.xml.bz2 --output extracted --recipe nvidia
   bertdata extract enwiki-20200101-pages-articles-multistream.xml.bz2 --find-date --table mlperf-v1.0"""
 
 SUMMARY = """\
 Writes the articles of a Wikipedia dump (.xml, .xml.bz2, multistream too) into DIR/AA/wiki_00 and so on:
 the bytes of the extractor's own command run on the date given, for either engine and any number of
 workers; then manifest.json and MD5SUMS. The default is the text of wikiextractor 3.1.0; MLPerf's
-published data were made with another version, --extractor mlperf. Every page is counted as written or
+published data were made with version 2.75, which NVIDIA's and Habana's scripts pin too: --extractor 2.75, or
+--recipe mlperf, nvidia or habana. Every page is counted as written or
 as skipped for a named reason. Run again after a crash, it goes on where it was."""
 
 
 def make_parser() -> Parser:
     parser = Parser("bertdata extract", EXAMPLE, SUMMARY)
-    parser.add_argument("dump", metavar="DUMP", help="the dump, or its URL")
+    parser.add_argument("dump", nargs="+", metavar="DUMP", help="the dump, or its URL")
     parser.add_argument("--output", metavar="DIR|URL", help="directory of the extracted articles")
-    add_extract_settings(parser)
+    add_recipe(parser)
+    add_extract_settings(parser, extractor_default="default: the recipe's, else 3.1.0")
     add_find_date(parser)
     add_engine(parser)
     add_dry_run(parser)
     add_workers(parser)
     return parser
+
+
+def add_recipe(parser: Parser) -> None:
+    """The flag for the recipe that the articles are meant for."""
+    pinned = [recipe.name for recipe in RECIPES.values() if recipe.extractor == "mlperf"]
+    parser.add_argument(
+        "--recipe",
+        choices=tuple(RECIPES),
+        metavar="NAME",
+        help="the recipe that the articles are meant for, as create takes it: its program's extractor, which "
+        f"is 2.75 for {', '.join(pinned)}, else 3.1.0",
+    )
 
 
 def add_find_date(parser: Parser) -> None:
@@ -60,6 +76,7 @@ def add_find_date(parser: Parser) -> None:
 def run(arguments: list[str]) -> int:
     parser = make_parser()
     args = parser.parse_args(arguments)
+    args.dump = one_dump(args.dump, "bertdata extract")
     if args.find_date:
         return run_find_date(parser, args)
     for name in FIND_DATE_FLAGS:
@@ -68,13 +85,19 @@ def run(arguments: list[str]) -> int:
     if args.output is None:
         parser.error("the following arguments are required: --output")
     if args.dry_run:
-        preview = preview_extraction(args.dump, args.output, given_extract_settings(args), args.engine)
+        preview = preview_extraction(
+            args.dump,
+            args.output,
+            given_extract_settings(args, extractor=extractor_of(args.recipe)),
+            args.engine,
+        )
         say(*preview, NOTHING_WRITTEN)
         return 0
     with ShownProgress(tenths=True) as progress:
         report = extract(
             args.dump,
             args.output,
+            recipe=args.recipe,
             extractor=args.extractor,
             date=args.date,
             templates=args.templates,
@@ -83,6 +106,8 @@ def run(arguments: list[str]) -> int:
             workers=args.workers,
             progress=progress,
         )
+    for warning in report.warnings():
+        say_error(f"bertdata: warning: {args.dump}: {warning}")
     say(*report.lines())
     return 0
 
@@ -99,7 +124,7 @@ def run_find_date(parser: Parser, args: argparse.Namespace) -> int:
         found = find_date(
             args.dump,
             table=args.table,
-            extractor=args.extractor,
+            extractor=args.extractor or (args.recipe and extractor_of(args.recipe)),
             date=args.date,
             until=args.until,
             templates=args.templates,

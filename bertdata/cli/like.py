@@ -5,9 +5,8 @@ import json
 from difflib import get_close_matches
 from typing import Any
 
-from bertdata._native import Engine
 from bertdata.cli.common.door_words import PRINT_CONFIG, divide, take_print_config
-from bertdata.cli.common.parser import Parser, add_engine
+from bertdata.cli.common.parser import Parser, add_engine, add_overwrite
 from bertdata.cli.common.program_flags import SWITCH, Flag, Given, ProgramFlags
 from bertdata.cli.common.script_examples import FileNames, ScriptSettings, make_files, probability, warn
 from bertdata.errors import UsageError
@@ -65,7 +64,7 @@ def run(arguments: list[str]) -> int:
     version = _find_version(args.program)
     theirs, ours = divide(args.arguments)
     given = _flags(version).read(theirs, version=version)
-    engine = _engine(ours)
+    flags = _our_flags(ours)
     settings, names = settings_of(given), _names(given)
     if printing:
         found = {"program": args.program, "create": _described(settings, names)}
@@ -73,7 +72,7 @@ def run(arguments: list[str]) -> int:
         return 0
     if "max_samples" in given:
         warn(["--max-samples: the script ignores it; all examples are written"])
-    make_files(names, settings, engine)
+    make_files(names, settings, flags.engine, overwrite=flags.overwrite)
     return 0
 
 
@@ -119,12 +118,12 @@ def _flags(version: str) -> ProgramFlags:
     )
 
 
-def _engine(words: list[str]) -> Engine | None:
-    """The engine that the flags of ours ask for."""
+def _our_flags(words: list[str]) -> argparse.Namespace:
+    """Read the flags of ours."""
     parser = Parser(f"{DOOR} {CREATE} ... --", EXAMPLE, "Flags of bertdata behind another program's.")
+    add_overwrite(parser)
     add_engine(parser)
-    engine: Engine | None = parser.parse_args(words).engine
-    return engine
+    return parser.parse_args(words)
 
 
 def _names(given: Given) -> FileNames:

@@ -8,6 +8,7 @@ from bertdata.errors import BertDataError, MissingInputError
 from bertdata.io import storage
 from bertdata.io.file_check import file_md5
 from bertdata.io.manifest_file import md5sum_line
+from bertdata.io.patterns import expand
 from bertdata.io.terminal import say_error, say_text
 from bertdata.shards.content import content_md5
 from bertdata.shards.row_sums import row_sum
@@ -70,6 +71,6 @@ def _sum(path: str, args: argparse.Namespace) -> str:
 def _expand(pattern: str) -> list[str]:
     """The pattern's files, or itself, so that what is missing is told in its place."""
     try:
-        return storage.expand([pattern])
+        return expand([pattern])
     except MissingInputError:
         return [pattern]

@@ -2,10 +2,11 @@
 
 from typing import BinaryIO
 
-from bertdata.cli.common.parser import Parser, add_engine, positive
+from bertdata.cli.common.parser import Parser, add_engine, add_overwrite, positive
 from bertdata.errors import InputError
 from bertdata.io import storage
-from bertdata.io.terminal import say
+from bertdata.io.outputs import CONTAINERS, check_output
+from bertdata.io.terminal import say, say_error
 from bertdata.shards.pick import pick_records
 from bertdata.shards.tfrecord import TFRecordReader
 
@@ -36,6 +37,7 @@ def make_parser() -> Parser:
         parser.add_argument(
             f"--{name}", type=positive, metavar="INT", help=f"refuse records of another number of {what}"
         )
+    add_overwrite(parser)
     add_engine(parser)
     return parser
 
@@ -52,12 +54,19 @@ def run(arguments: list[str]) -> int:
     if places:
         parser.error(f"{places[0]} is one file too many: INPUT and OUTPUT are given already")
     source, target = flags.values()
+    check_output(target, [source], CONTAINERS["tfrecord"], overwrite=args.overwrite)
     with storage.open_input(source) as file, storage.open_output(target) as output:
         _check_lengths(file, source, args.max_seq_length, args.max_predictions_per_seq)
         picked, records = pick_records(file, source, args.num_examples, output.write, args.engine)
         if not records:
             raise InputError(f"{source}: holds no records to pick from")
-    say(f"{target}: {picked} of {records} records")
+    repeated = max(0, picked - records)
+    if repeated:
+        say_error(
+            f"bertdata: warning: {source}: holds {records} records, {picked} were asked for: {repeated} are "
+            f"picked a second time or more, as by MLPerf's program; ask for --num-examples {records}"
+        )
+    say(f"{target}: {picked} of {records} records" + (f", {repeated} of them repeats" if repeated else ""))
     return 0
 
 

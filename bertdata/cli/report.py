@@ -3,7 +3,7 @@
 import argparse
 
 from bertdata.cli.common.example_flags import add_objective
-from bertdata.cli.common.parser import Parser, positive
+from bertdata.cli.common.parser import Parser, add_overwrite, positive
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.io.terminal import say, say_error
 from bertdata.steps.write_report import SAMPLE, write_report
@@ -40,6 +40,7 @@ def make_parser() -> Parser:
         default=True,
         help="hold the files against their manifests, which reads all of them (default: yes)",
     )
+    add_overwrite(parser)
     add_objective(parser)
     return parser
 
@@ -54,6 +55,7 @@ def run(arguments: list[str]) -> int:
             objective=args.objective,
             sample=args.sample,
             verify=args.verify,
+            overwrite=args.overwrite,
             progress=progress,
         )
     for fault in faults:

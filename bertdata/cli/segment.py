@@ -20,16 +20,21 @@ from bertdata.cli.common.text_flags import (
     given_part_settings,
     given_segment_settings,
 )
+from bertdata.io import storage
 from bertdata.io.freed_memory import keep_less_freed_memory
+from bertdata.io.manifest_file import MANIFEST_NAME
+from bertdata.io.outputs import refuse_inputs
 from bertdata.io.terminal import NOTHING_WRITTEN, say
+from bertdata.sources.kinds import BLOCKS
 from bertdata.steps.record_source import part_settings, preview_records, reads_records
 from bertdata.steps.segment import preview_segment, segment, settings_of, settings_with
-from bertdata.text.input_kinds import ARTICLES
 from bertdata.text.languages import ENGLISH, language_notes
+from bertdata.text.manifest import parse_text_manifest
 from bertdata.text.settings import LEFT_OUT, SegmentCounts, SegmentSettings
 
 EXAMPLE = """\
   bertdata segment extracted --output results
+  bertdata segment notes.txt --output parts
   bertdata segment extracted --output shards --recipe nvidia --training-shards 256 --test-shards 256
   bertdata segment books --input-kind text --output results --eval-articles 100
   bertdata segment extracted --books books --output shards --recipe nvidia --prefix books_wiki_en_corpus
@@ -45,11 +50,11 @@ sentences, and gathers them: mlperf into part-00000-of-00500 ..., eval.txt and e
 any number of workers. Run again after a crash, it makes only what is missing. With --input-kind text each
 file is one document, a book for instance; --books gives such files beside articles. With a setting of
 records, --sentences none for instance, articles and such files are records like those below.
-Of JSON lines, CSV, Parquet, Arrow and plain text with blank lines between documents (--input-kind blocks),
-compressed or not, each record is a document. Their parts, part-00000.txt ..., are cut by bytes of text:
-the same text gives the same parts, whatever files it comes from. Of these, documents that share words with
-an evaluation set (--exclude) and exact duplicates (--dedup) are left out, and a share is held out as
-eval-00000.txt ... (--eval-share); removed.jsonl lists them."""
+Of JSON, CSV, Parquet, Arrow and plain text with blank lines between documents (*.txt, other names by
+--input-kind blocks), compressed or not, each record is a document. Their parts, part-00000.txt ..., are cut
+by bytes of text: the same text gives the same parts, whatever files it comes from. Of these, documents that
+share words with an evaluation set (--exclude) and exact duplicates (--dedup) are left out, and a share is
+held out as eval-00000.txt ... (--eval-share); removed.jsonl lists them."""
 
 
 def make_parser() -> Parser:
@@ -103,7 +108,10 @@ def _run(args: argparse.Namespace, given: dict[str, Any]) -> int:
 
 
 def _preview(args: argparse.Namespace, given: dict[str, Any]) -> list[str]:
-    """The lines of a dry run."""
+    """Return the lines of a dry run."""
+    refuse_inputs(
+        args.output, [*args.sources, *args.books, *given.get("exclude", ()), given.get("abbreviations")]
+    )
     if reads_records(args.sources, args.input_kind, given, args.books):
         settings = part_settings(given)
         return preview_records(args.sources, args.output, args.input_kind, settings, args.punkt_tables)
@@ -112,7 +120,7 @@ def _preview(args: argparse.Namespace, given: dict[str, Any]) -> list[str]:
         args.output,
         settings_of(given),
         args.punkt_tables,
-        input_kind=args.input_kind or ARTICLES,
+        input_kind=args.input_kind,
         books=args.books,
     )
 
@@ -122,18 +130,48 @@ def summary(directory: str, settings: SegmentSettings, counts: SegmentCounts) ->
     left_out = f"{counts.empty} without text and {counts.lines_outside} lines outside articles left out"
     kept = f"{counts.withheld} withheld for evaluation" if settings.recipe == "mlperf" else left_out
     return (
-        f"{directory}: {counts.files} files, {counts.articles} articles, {kept}, "
-        f"{counts.sentences} sentences, {counts.bytes_in} bytes in, {counts.bytes_out} out"
+        f"{directory}: {counts.files} files{_unescaped(counts)}, {counts.articles} articles, {kept}, "
+        f"{counts.sentences} sentences, {counts.bytes_in} bytes in, {counts.bytes_out} out{of_run(counts)}"
     )
 
 
 def record_summary(directory: str, counts: SegmentCounts) -> str:
-    """One line on records that were read, with those that were left out, by reason."""
+    """One line on records that were read, with those that were left out, by reason.
+
+    It says what was taken for plain text, and which files hold nothing.
+    """
     left_out = {reason: getattr(counts, reason) for reason in LEFT_OUT if reason != "withheld"}
     told = ", ".join(f"{number} {reason.replace('_', ' ')}" for reason, number in left_out.items() if number)
     held_out = f"{counts.withheld} of them held out, " if counts.withheld else ""
     return (
-        f"{directory}: {counts.files} files, {counts.articles} documents, {held_out}"
+        f"{directory}: {counts.files} files{_understood(directory)}{_unescaped(counts)}, "
+        f"{counts.articles} documents, {held_out}"
         f"{told or 'no record'} left out, {counts.sentences} lines, {counts.bytes_in} bytes in, "
-        f"{counts.bytes_out} out"
+        f"{counts.bytes_out} out{of_run(counts)}"
     )
+
+
+def of_run(counts: SegmentCounts) -> str:
+    """Return the end of a summary: what was counted of the whole run."""
+    told = ""
+    if counts.withheld_in_training is not None:
+        told += f", withheld texts in training: {counts.withheld_in_training}"
+    if counts.unprotected:
+        told += f", texts too short to exclude: {counts.unprotected}"
+    return told
+
+
+def _unescaped(counts: SegmentCounts) -> str:
+    """Of how many files escapes were taken back, in words. Empty where there is none."""
+    return f" (escapes such as &amp; taken back in {counts.unescaped})" if counts.unescaped else ""
+
+
+def _understood(directory: str) -> str:
+    """The files that were read as plain text, and those that hold no record, in words."""
+    path = storage.join(directory, MANIFEST_NAME)
+    inputs = parse_text_manifest(storage.read_bytes(path), path).inputs
+    plain = sum(one.kind == BLOCKS for one in inputs)
+    empty = sum(not any((one.articles, *(getattr(one, reason) for reason in LEFT_OUT))) for one in inputs)
+    told = [f"{plain} of plain text with blank lines between documents"] if plain else []
+    told += [f"{empty} empty"] if empty else []
+    return f" ({', '.join(told)})" if told else ""

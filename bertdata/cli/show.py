@@ -14,6 +14,7 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io.terminal import say_text
 from bertdata.records import ShardLayout
 from bertdata.shards.containers import open_reader
+from bertdata.shards.mds.names import IDS_TYPE_HELP, IDS_TYPES
 from bertdata.shards.packed.packs import PackReader
 from bertdata.shards.protocol import ShardReader
 from bertdata.tokens.readable import readable_words
@@ -47,6 +48,7 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--vocab", metavar="FILE", help="the vocabulary or tokenizer.json that the shard was made with"
     )
+    parser.add_argument("--ids-type", choices=IDS_TYPES, metavar="TYPE", help=IDS_TYPE_HELP)
     add_objective(parser)
     return parser
 
@@ -56,7 +58,11 @@ def run(arguments: list[str]) -> int:
     load_objective(args.objective)
     dataset, shard = find_shard(args.shard, args.objective)
     with open_reader(
-        shard.path, objective=shard.objective, vocabulary=args.vocab, padding_id=shard.padding_id
+        shard.path,
+        objective=shard.objective,
+        vocabulary=args.vocab,
+        padding_id=shard.padding_id,
+        ids_type=args.ids_type,
     ) as reader:
         objective = find_objective(reader.layout.objective)
         words, mask_id = _words(dataset, args.vocab)

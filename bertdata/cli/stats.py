@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from bertdata.cli.common.example_flags import add_objective
-from bertdata.cli.common.parser import Parser, add_workers
+from bertdata.cli.common.parser import Parser, add_overwrite, add_workers
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.examples.counting import QUANTILES, quantile
 from bertdata.io.terminal import say, say_error, say_text
@@ -22,7 +22,7 @@ sequences and efficiency. DIR may hold one dataset, several (phase1, phase2) or 
 The id of [MASK] comes from the vocabulary beside the manifest; for another tool's shards from --vocab,
 else it is the id that stands at most masked positions, and the output says so. A masked position with
 the original token is kept, also where that token was drawn at random. The share of [UNK] is that of the
-inputs, from the manifest."""
+inputs, from the manifest, and so is that of the text that no example holds."""
 
 _LABEL_WIDTH = 18
 _TEXT_BINS = 16
@@ -41,6 +41,7 @@ def make_parser() -> Parser:
         metavar="FILE",
         help="write the length histogram as .svg or .png (needs the extra pictures)",
     )
+    add_overwrite(parser)
     add_objective(parser)
     add_workers(parser)
     return parser
@@ -53,6 +54,7 @@ def run(arguments: list[str]) -> int:
             args.path,
             vocab=args.vocab,
             picture=args.picture,
+            overwrite=args.overwrite,
             objective=args.objective,
             workers=args.workers,
             progress=progress,
@@ -80,6 +82,8 @@ def _size_rows(one: Statistics) -> Iterator[_Row]:
     yield "tokens", f"{one.tokens:,} real"
     if one.unknown is not None:
         yield "[UNK]", f"{one.unknown:.2%} of the {one.input_tokens:,} tokens of the inputs"
+    if one.lost is not None:
+        yield "in no example", f"{one.lost:.2%} of the {one.input_tokens:,} tokens of the inputs"
     holder = "an example" if one.layout.packing is None else "a row"
     yield "padding", f"{one.padding:.2%} of the positions, {one.layout.max_seq_length} {holder}"
     if one.layout.packing is not None:

@@ -2,16 +2,29 @@
 
 import argparse
 
-from bertdata.build.given_parts import find_parts
-from bertdata.cli.common.parser import Parser, positive
-from bertdata.cli.common.text_flags import INPUT_KIND_HELP, add_record_settings, given_record_settings
+from bertdata.build.given_parts import find_training_text
+from bertdata.cli.common.parser import Parser, add_overwrite, positive
+from bertdata.cli.common.text_flags import (
+    INPUT_KIND_HELP,
+    SHARED_FLAGS,
+    add_language_settings,
+    add_record_settings,
+    given_record_settings,
+)
+from bertdata.cli.common.training_progress import TrainingProgress
 from bertdata.io import storage
-from bertdata.io.terminal import say
-from bertdata.sources.kinds import SOURCE_KINDS
+from bertdata.io.file_check import FileEntry, md5_of
+from bertdata.io.outputs import TOKENIZER_JSON, VOCABULARY, check_output, refuse_inputs
+from bertdata.io.terminal import say, say_error
+from bertdata.sources.kinds import CHOSEN_KINDS
+from bertdata.steps.record_source import plan_warnings
 from bertdata.steps.source_parts import holds_records, plan_texts
+from bertdata.tokens.training.manifest import VocabularyManifest, manifest_path, text_facts, versions_of
 from bertdata.tokens.training.special_tokens import KINDS, SpecialTokens, lay_out
 from bertdata.tokens.training.texts import RecordFiles, TextFiles, TrainingText
 from bertdata.tokens.training.train import train_tokenizer
+from bertdata.tokens.training.warnings import unused_special_tokens, warnings_of
+from bertdata.tokens.training.word_counts import WordCounts
 from bertdata.tokens.training.wordpiece import train_vocabulary
 
 EXAMPLE = """\
@@ -21,7 +34,8 @@ EXAMPLE = """\
 
 SUMMARY = """\
 Trains a vocabulary with the tokenizers library, --kind unigram with sentencepiece, which the extra vocab
-installs; the same text gives the same file. A name that ends in .json gets a tokenizer.json, which
+installs; the same text gives the same file with the same releases of these packages, which a manifest
+beside the file names (FILE.manifest.json). A name that ends in .json gets a tokenizer.json, which
 transformers loads; another one gets a WordPiece vocabulary, a token a line.
 wordpiece has BERT's layout: [PAD] [UNK] [CLS] [SEP] [MASK] come first. bpe (byte-level, GPT-2's words) and
 unigram have RoBERTa's: <s> <pad> </s> <unk> come first, <mask> last."""
@@ -50,17 +64,18 @@ def make_parser() -> Parser:
         default=[],
         metavar="TOKEN",
         help="more special tokens, which get the ids behind the first ones; ROLE=TOKEN puts another token in "
-        "the place of cls, sep, pad, mask or unk (.json alone)",
+        "the place of cls, sep, pad, mask or unk (.json alone). Only a .json finds a token that is not one "
+        "word, such as [CITY], in a text",
     )
     parser.add_argument(
         "--lower-case",
         action=argparse.BooleanOptionalAction,
         help="lower-case the text (wordpiece: strip accents too), as wordpiece does by default, or keep it",
     )
+    add_overwrite(parser)
     sources = parser.add_argument_group("sources", "files of records, as bertdata segment reads them")
-    kinds = tuple(SOURCE_KINDS)
-    sources.add_argument("--input-kind", choices=kinds, metavar="KIND", help=INPUT_KIND_HELP)
-    sources.add_argument("--language", metavar="CODE", help="language of the text, as segment takes it")
+    sources.add_argument("--input-kind", choices=CHOSEN_KINDS, metavar="KIND", help=INPUT_KIND_HELP)
+    add_language_settings(sources)
     add_record_settings(sources)
     return parser
 
@@ -75,35 +90,81 @@ def run(arguments: list[str]) -> int:
     if not as_json and special.roles != lay_out("wordpiece").roles:
         parser.error("a vocabulary of lines knows its roles by BERT's names: without ROLE=, or write a .json")
     args.lower_case = args.kind == "wordpiece" if args.lower_case is None else args.lower_case
+    refuse_inputs(args.output, args.texts)
     text = _training_text(args)
-    with storage.open_output(args.output) as file:  # opened first: training takes long
-        data, tokens = (_json if as_json else _lines)(text, special, args)
-        file.write(data.encode())
+    form = TOKENIZER_JSON if as_json else VOCABULARY
+    check_output(args.output, text.files, form, overwrite=args.overwrite)  # files behind links too
+    beside = manifest_path(args.output)
+    # Opened first, as training takes long.
+    with storage.open_output(args.output) as file, storage.open_output(beside) as manifest:
+        with TrainingProgress(args.output, text.bytes) as progress:
+            data, tokens = (_json if as_json else _lines)(text, special, args, progress)
+            progress.warn(_warnings(args, special, progress.words, as_json))
+        file.write(data)
+        manifest.write(_manifest(args, data, progress.words).dump())
     say(f"{args.output}: {tokens} tokens")
     return 0
 
 
 def _training_text(args: argparse.Namespace) -> TrainingText:
-    """The text, as records or as parts. Errors as from find_parts and plan_records."""
-    own = {name: value for name in ("input_kind", "language") if (value := getattr(args, name)) is not None}
+    """The text, as records or as parts. Errors as from find_training_text and plan_records."""
+    own = {name: value for name in SHARED_FLAGS if (value := getattr(args, name)) is not None}
     given = given_record_settings(args) | own
     if holds_records(args.texts, given, skip_bad_inputs=False):
-        return RecordFiles(plan_texts(args.texts, given))
-    files: list[str] = []
-    for path in storage.expand(args.texts):
-        files += find_parts([path]).parts if storage.is_directory(path) else [path]
-    return TextFiles(files)
+        plan = plan_texts(args.texts, given)
+        for note in (*plan.notes, *plan_warnings(plan)):
+            say_error(f"bertdata: warning: {note}")
+        return RecordFiles(plan)
+    found = find_training_text(args.texts)
+    say(*found.notes)
+    return TextFiles(found.parts)
 
 
-def _lines(text: TrainingText, special: SpecialTokens, args: argparse.Namespace) -> tuple[str, int]:
+def _lines(
+    text: TrainingText, special: SpecialTokens, args: argparse.Namespace, progress: TrainingProgress
+) -> tuple[bytes, int]:
     """A vocabulary file and the number of its tokens."""
-    tokens = train_vocabulary(text, size=args.size, lower_case=args.lower_case, special=special)
-    return "".join(f"{token}\n" for token in tokens), len(tokens)
+    tokens = train_vocabulary(
+        text,
+        size=args.size,
+        lower_case=args.lower_case,
+        special=special,
+        on_read=progress.on_read,
+        on_counted=progress.on_counted,
+    )
+    return "".join(f"{token}\n" for token in tokens).encode(), len(tokens)
 
 
-def _json(text: TrainingText, special: SpecialTokens, args: argparse.Namespace) -> tuple[str, int]:
+def _json(
+    text: TrainingText, special: SpecialTokens, args: argparse.Namespace, progress: TrainingProgress
+) -> tuple[bytes, int]:
     """A tokenizer.json and the number of its tokens."""
     tokenizer = train_tokenizer(
-        text, kind=args.kind, size=args.size, lower_case=args.lower_case, special=special
+        text,
+        kind=args.kind,
+        size=args.size,
+        lower_case=args.lower_case,
+        special=special,
+        on_read=progress.on_read,
+        on_counted=progress.on_counted,
     )
-    return tokenizer.to_str(pretty=True) + "\n", tokenizer.get_vocab_size()
+    return f"{tokenizer.to_str(pretty=True)}\n".encode(), tokenizer.get_vocab_size()
+
+
+def _warnings(
+    args: argparse.Namespace, special: SpecialTokens, words: WordCounts, as_json: bool
+) -> list[str]:
+    """What a person has to know of the vocabulary that was made."""
+    found = warnings_of(words, args.kind, args.output)
+    return found if as_json else [*found, *unused_special_tokens(special, args.lower_case, args.output)]
+
+
+def _manifest(args: argparse.Namespace, data: bytes, words: WordCounts) -> VocabularyManifest:
+    settings = {
+        "kind": args.kind,
+        "size": args.size,
+        "lower_case": args.lower_case,
+        "special": args.special,
+    }
+    file = FileEntry(name=storage.base_name(args.output), bytes=len(data), md5=md5_of(data))
+    return VocabularyManifest(settings, versions_of(args.kind), text_facts(words), file)

@@ -22,13 +22,13 @@ EXAMPLE = """\
   bertdata verify-md5 hdf5_4320_shards_varlength --table nvidia-mlperf-4320"""
 
 SUMMARY = """\
-Checks a directory with a manifest.json (dataset, sentence parts, extracted articles), a manifest.json
-or an md5sum file; with --table, searches a directory for the files of a published table: of
-nvidia-mlperf-..., the sums of NVIDIA's shards of varying length, every shard must be there; with --chain,
-follows the manifests that each step cites back to the dump, one line a link: a chain that ends early is
-no fault, a link that does not fit is one. Each fault is one line (of more than 50 missing or extra files
-of a table, or wrong ones, the first 10 and a count; --json lists all); exit status 0 sound, 1 not, 2
-wrong usage."""
+Checks a directory with a manifest.json (dataset, sentence parts, extracted articles), a manifest.json,
+the manifest of a vocabulary, or a list of md5s as md5sum, BSD's md5 and openssl print them; with --table,
+searches a directory for the files of a published table: of nvidia-mlperf-..., the sums of NVIDIA's shards
+of varying length, every shard must be there; with --chain, follows the manifests that each step cites back
+to the dump, one line a link: a chain that ends early is no fault, a link that does not fit is one. Each
+fault is one line (of more than 50 missing or extra files of a table, or wrong ones, the first 10 and a
+count; --json lists all); exit status 0 sound, 1 not, 2 wrong usage."""
 
 MANY, FIRST = 50, 10
 """Of a table's files that have one status, if they are more than MANY, only the FIRST are shown."""

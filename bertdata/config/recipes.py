@@ -1,7 +1,7 @@
 """Named recipes: the settings of published data sets, as data."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from bertdata.config.settings import check
 from bertdata.errors import SettingsError
@@ -14,6 +14,7 @@ Settings = dict[str, Any]
 class Recipe:
     """A published data set's settings, one entry a phase. objective: the one whose settings they are.
 
+    extractor: of Wikipedia's articles, as the program's own scripts pin it, else the newest release.
     Of the encoders after BERT, in words: exact, what equals the original's data; distribution, what is only
     drawn like it; paper, what is known from a publication alone.
     """
@@ -22,6 +23,7 @@ class Recipe:
     summary: str
     phases: tuple[Settings, ...]
     objective: str = "bert"
+    extractor: Literal["3.1.0", "mlperf"] = "3.1.0"
     exact: str = ""
     distribution: str = ""
     paper: str = ""
@@ -161,6 +163,7 @@ RECIPES = {
             name="mlperf",
             summary="MLPerf training v1.0: one phase of 512 ids, 76 predictions, dupe factor 10, TFRecord",
             phases=({},),
+            extractor="mlperf",
         ),
         Recipe(
             name="google",
@@ -171,11 +174,13 @@ RECIPES = {
             name="nvidia",
             summary="NVIDIA's LAMB pre-training: 128/20 then 512/80, dupe factor 5, HDF5",
             phases=_NVIDIA_PHASES,
+            extractor="mlperf",
         ),
         Recipe(
             name="habana",
             summary="Habana's PyTorch BERT on Gaudi: NVIDIA's data, 128/20 then 512/80, dupe factor 5, HDF5",
             phases=_NVIDIA_PHASES,
+            extractor="mlperf",
         ),
         Recipe(
             name="graphcore",

@@ -22,8 +22,9 @@ from bertdata.dataset.verify import verify
 from bertdata.errors import ManifestError, MissingInputError
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry, check_file, md5_of
+from bertdata.io.listing import list_inputs
 from bertdata.io.manifest_file import MANIFEST_NAME
-from bertdata.text.input_kinds import ARTICLES
+from bertdata.sources.kinds import are_articles
 from bertdata.text.languages import ENGLISH, language_of
 from bertdata.text.manifest import ARTICLES_COPY, RECORDS, TextManifest
 from bertdata.text.punkt.variants import variant_named
@@ -71,7 +72,7 @@ def _directories(path: str) -> list[str]:
         return [storage.parent(path)]
     if storage.exists(storage.join(path, MANIFEST_NAME)):
         return [path]
-    inner = datasets_below(storage.list_files(path))
+    inner = datasets_below(list_inputs(path, hidden=True).names)
     if not inner:
         raise ManifestError(f"{path}: holds no {MANIFEST_NAME}, so it has no chain")
     return [storage.join(path, name) for name in inner]
@@ -113,7 +114,7 @@ class _Walk:
             self._check_text(manifest.plan.settings.text, parts.splitting(), path)
             manifest = parts
         if isinstance(manifest, TextManifest):
-            extracted = [one for one in manifest.inputs if one.kind == ARTICLES]
+            extracted = [one for one in manifest.inputs if are_articles(one.kind)]
             if not extracted:
                 records = manifest.settings["recipe"] == RECORDS
                 self._end(f"the parts were made of {'files of records' if records else 'plain text'}")

@@ -9,12 +9,15 @@ from bertdata.errors import DatasetError, ManifestError, MissingInputError, Sett
 from bertdata.io import storage
 from bertdata.io.commit import PLAN_NAME, UNFINISHED
 from bertdata.io.file_check import Misfit
+from bertdata.io.input_files import refuse_repeated
+from bertdata.io.listing import HIDDEN, is_hidden, left_out_lines, list_inputs
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, md5sums, parse_json
+from bertdata.io.patterns import expand
 from bertdata.records import DEFAULT_OBJECTIVE
-from bertdata.shards.arrow_fields import ARROW_INFO, ARROW_SPLITS, ARROW_STATE, arrow_files
 from bertdata.shards.containers import is_shard_name
 from bertdata.shards.mds.listing import mds_shards
 from bertdata.shards.mds.names import INDEX_NAME
+from bertdata.sources.saved_datasets import NOT_LISTED, take_data_files
 from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME
 
 
@@ -32,11 +35,15 @@ class FoundShard:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoundDataset:
-    """Shards that belong together. Without a manifest they are another tool's."""
+    """Shards that belong together. Without a manifest they are another tool's.
+
+    notes: a line for each reason for which files below the path that was asked for are left out.
+    """
 
     path: str
     manifest: Manifest | None
     shards: tuple[FoundShard, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -58,19 +65,24 @@ def find_datasets(
     if not storage.is_directory(path):
         if path.endswith(".json"):
             return _listed(path, exact, damaged)
-        files = storage.expand([path])
+        files = expand([path])
         where = storage.join(storage.parent(files[0]), MANIFEST_NAME)
         listed = _listed(where, exact, damaged, files) if storage.exists(where) else []
         return [replace(one, path=path) for one in listed] or [_unlisted(path, objective)]
-    names = storage.list_files(path)
-    if MANIFEST_NAME in names:
+    if storage.exists(storage.join(path, MANIFEST_NAME)):
         return _listed(storage.join(path, MANIFEST_NAME), exact, damaged)
+    listing = list_inputs(path, hidden=True)
+    names = listing.names
     refuse_unfinished(path, names)
     inner = [storage.join(path, f"{name}/{MANIFEST_NAME}") for name in datasets_below(names)]
     found = [
         _listed(where, exact, damaged) for where in inner if _kind(storage.read_bytes(where), where) == KIND
     ]
-    return [one for listed in found for one in listed] or [_unlisted(path, objective)]
+    datasets = [one for listed in found for one in listed]
+    if not datasets:
+        return [_unlisted(path, objective)]
+    notes = tuple(left_out_lines(path, listing.left_out))
+    return [replace(datasets[0], notes=notes), *datasets[1:]]
 
 
 def find_shard(path: str, objective: str | None = None) -> tuple[FoundDataset, FoundShard]:
@@ -109,21 +121,35 @@ def check_objective(path: str, found: str, objective: str | None) -> None:
 
 
 def find_shards(path: str) -> list[FoundShard]:
-    """The shards of any tool: what the path or pattern names, or the files below a directory.
+    """Find the shards of any tool: what the path or pattern names, or the files below a directory.
 
     Of these, the ones named as shards, or else those without any ending (as the original programs name
-    theirs). Manifests are not looked at. DatasetError if there are none.
+    theirs); of a directory that ``datasets`` saved the data files that it lists. Manifests are not looked at.
+    DatasetError if there are none.
     """
+    return list(_find_shards(path)[0])
+
+
+def _find_shards(path: str) -> tuple[tuple[FoundShard, ...], tuple[str, ...]]:
+    """Find the shards as find_shards does. The second value: lines on files that are left out."""
+    notes: list[str] = []
     if storage.is_directory(path):
-        all_names = storage.list_files(path)
-        names = mds_shards(path, all_names) or _shard_names(path, all_names)
+        listing = list_inputs(path, hidden=True)
+        names = mds_shards(path, listing.names)
+        left_out = dict(listing.left_out)
+        if not names:
+            names, others = _shard_names(path, listing.names)
+            left_out |= others
         files = [storage.join(path, name) for name in names]
+        notes = left_out_lines(path, left_out)
     else:
-        files = storage.expand([path])
+        files = expand([path])
         names = list(map(storage.base_name, files))
+        refuse_repeated(files, "its examples would be read")
     sizes = storage.each(files, storage.size)
     found = zip(files, names, sizes, strict=True)
-    return [FoundShard(path=file, name=name, bytes=size) for file, name, size in found]
+    shards = tuple(FoundShard(path=file, name=name, bytes=size) for file, name, size in found)
+    return shards, tuple(notes)
 
 
 def refuse_unfinished(path: str, names: Sequence[str]) -> None:
@@ -146,8 +172,9 @@ def datasets_below(names: Sequence[str]) -> list[str]:
 
 
 def _unlisted(path: str, objective: str | None) -> FoundDataset:
-    shards = tuple(replace(shard, objective=objective) for shard in find_shards(path))
-    return FoundDataset(path=path, manifest=None, shards=shards)
+    found, notes = _find_shards(path)
+    shards = tuple(replace(shard, objective=objective) for shard in found)
+    return FoundDataset(path=path, manifest=None, shards=shards, notes=notes)
 
 
 def _listed(where: str, exact: bool, damaged: bool, chosen: Sequence[str] = ()) -> list[FoundDataset]:
@@ -218,18 +245,13 @@ def _binarised(path: str, names: list[str]) -> list[str]:
     return [name for name in found if name.startswith("train")] or found
 
 
-def _shard_names(path: str, names: list[str]) -> list[str]:
-    if ARROW_STATE in names and ARROW_INFO in names:
-        state = storage.join(path, ARROW_STATE)
-        return arrow_files(storage.read_bytes(state), state)
-    if ARROW_SPLITS in names:
-        inner = sorted(storage.parent(name) for name in names if storage.base_name(name) == ARROW_STATE)
-        splits = ", ".join(storage.join(path, name) for name in inner)
-        raise DatasetError(f"{path}: holds several splits of datasets; name one of them: {splits}")
-    candidates = [name for name in names if not storage.base_name(name).startswith((".", "_"))]
+def _shard_names(path: str, names: list[str]) -> tuple[list[str], dict[str, list[str]]]:
+    """Choose the shards among the names of a directory's files. The second value: left out, by reason."""
+    saved, dropped = take_data_files(path, names)
+    candidates = [name for name in saved if not is_hidden(storage.base_name(name))]
     named = [name for name in candidates if is_shard_name(name)]
     if DICTIONARY_NAME in names and not named:
-        return _binarised(path, names)
+        return _binarised(path, names), {}
     plain = [name for name in candidates if "." not in storage.base_name(name)]
     found = named or [name for name in plain if storage.base_name(name) != MD5SUMS_NAME]
     if not found:
@@ -237,4 +259,6 @@ def _shard_names(path: str, names: list[str]) -> list[str]:
             f"{path}: holds no dataset: neither {MANIFEST_NAME}, here or below, nor any file that is named "
             "as a shard: .tfrecord, .hdf5, .parquet or .mds"
         )
-    return found
+    hidden = [name for name in saved if is_shard_name(name) and name not in candidates]
+    reasons = {HIDDEN: hidden, NOT_LISTED: dropped}
+    return found, {reason: left_out for reason, left_out in reasons.items() if left_out}

@@ -7,9 +7,10 @@ from bertdata.dataset.manifest import ShardEntry
 from bertdata.dataset.mds_index import mds_index
 from bertdata.dataset.num_samples import NUM_SAMPLES, num_samples
 from bertdata.examples.objectives import find_objective
-from bertdata.shards.arrow_fields import ARROW_INFO, ARROW_STATE, arrow_fields, dataset_info, dataset_state
+from bertdata.shards.arrow_fields import arrow_fields, dataset_info, dataset_state
 from bertdata.shards.containers import ARROW, LDDL, MDS
 from bertdata.shards.mds.names import INDEX_NAME
+from bertdata.sources.saved_datasets import INFO, STATE
 
 
 def layout_files(directory: str, settings: DatasetSettings, shards: Iterable[ShardEntry]) -> dict[str, bytes]:
@@ -21,7 +22,7 @@ def layout_files(directory: str, settings: DatasetSettings, shards: Iterable[Sha
         objective = find_objective(settings.objective["name"])
         fields = arrow_fields(objective, has_masks=settings.objective.get("masks", True))
         contents = {shard.name: shard.content_md5 for shard in sorted(shards, key=lambda shard: shard.name)}
-        return {ARROW_STATE: dataset_state(contents), ARROW_INFO: dataset_info(fields)}
+        return {STATE: dataset_state(contents), INFO: dataset_info(fields)}
     if format == MDS:
         return {INDEX_NAME: mds_index(directory, settings, shards)}
     return {}

@@ -51,7 +51,9 @@ class ShardEntry:
 
     lengths_md5: md5 of its lengths' file; None in manifests of versions that wrote none. rows: of a packed
     shard the number of rows that hold the examples; None where each row is one example. index_md5: md5 of
-    the index of its records, which some layouts of packed rows have; else None.
+    the index of its records, which some layouts of packed rows have; else None. lost_tokens: tokens of its
+    text that no example holds; where several shards have one text, the first counts them all and the others
+    have 0. None where nobody counted them.
     """
 
     name: str
@@ -65,6 +67,7 @@ class ShardEntry:
     lengths_md5: str | None = None
     rows: int | None = None
     index_md5: str | None = None
+    lost_tokens: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The entry as a manifest holds it: without a file that was not written."""
@@ -174,6 +177,7 @@ class Manifest:
     def _contents(self) -> dict[str, Any]:
         skipped = {"skipped": [asdict(entry) for entry in self.skipped]} if self.skipped else {}
         warnings = {"warnings": list(self.warnings)} if self.warnings else {}
+        lost = {} if self.lost_tokens is None else {"lost_tokens": self.lost_tokens}
         return {
             "inputs": [entry.as_json() for entry in self.inputs],
             **skipped,
@@ -182,8 +186,16 @@ class Manifest:
             "totals": {
                 name: sum(getattr(shard, name) for shard in self.shards)
                 for name in ("bytes", "examples", "tokens", "masked_tokens")
-            },
+            }
+            | lost,
         }
+
+    @property
+    def lost_tokens(self) -> int | None:
+        """Tokens of the inputs that no example holds. None unless every shard says how many."""
+        counts = [shard.lost_tokens for shard in self.shards]
+        known = [count for count in counts if count is not None]
+        return sum(known) if counts and len(known) == len(counts) else None
 
     def entries(self) -> dict[str, tuple[InputEntry, ShardEntry]]:
         """The entries of each shard and of what it is made of, by the shard's name.
@@ -267,6 +279,14 @@ def summary(directory: str, manifest: dict[str, Any]) -> str:
         f"{directory}: {len(manifest['shards'])} shards, {totals['examples']} examples, "
         f"{totals['tokens']} tokens, {totals['masked_tokens']} masked, {totals['bytes']} bytes"
     )
+    lost, of_inputs = totals.get("lost_tokens"), sum(entry["tokens"] for entry in manifest["inputs"])
+    if lost:
+        share = lost / of_inputs
+        line += (
+            f", {share:.1%} of the text in no example"
+            if share >= 0.001
+            else ", under 0.1% of the text in no example"
+        )
     return line + left_out(len(manifest.get("skipped", ())))
 
 

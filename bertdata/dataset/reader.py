@@ -23,6 +23,7 @@ from bertdata.errors import DatasetError, ShardError
 from bertdata.examples.objectives import find_objective, objective_of_file
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME
+from bertdata.io.real_paths import find_repeated, real_path, real_paths
 from bertdata.records import DEFAULT_OBJECTIVE, Buffer, ExampleBatch, ShardLayout
 from bertdata.shards.containers import make_reader, open_reader
 from bertdata.shards.measured_sizes import with_largest_sizes
@@ -259,6 +260,7 @@ def open_dataset(
     """
     paths = [paths] if isinstance(paths, str) else list(paths)
     name = ", ".join(paths)
+    _refuse_repeated(paths)
     contents = _unverified(paths, objective, split) if unverified else _verified(paths, split)
     layouts, files, vocabulary_size, left_out = contents
     if not any(examples for _, examples, _ in files):
@@ -274,6 +276,23 @@ def open_dataset(
         vocabulary_size=vocabulary_size,
         left_out=left_out,
     )
+
+
+def _refuse_repeated(paths: Sequence[str]) -> None:
+    """Raise DatasetError where two of the paths mean one dataset or file: its examples would come twice."""
+    if (repeated := find_repeated(paths)) is not None:
+        first, second = repeated
+        other = "" if first == second else f", as {second} too"
+        raise DatasetError(f"{first}: is named twice{other}; name each dataset once, or give it a weight")
+
+
+def _refuse_shared(files: Sequence[tuple[str, str]]) -> None:
+    """Raise DatasetError for a file that two of the given paths name. files: the given path, the file's."""
+    seen: dict[str, str] = {}
+    reals = real_paths(file for _, file in files)
+    for (path, file), real in zip(files, reals, strict=True):
+        if (other := seen.setdefault(real, path)) != path:
+            raise DatasetError(f"{file}: belongs to both {other} and {path}; mix different files")
 
 
 def _shards(files: _Files) -> tuple[Shard, ...]:
@@ -302,6 +321,8 @@ def _verified(paths: list[str], split: Split | None) -> _Contents:
         if (md5 := plan.settings.vocabulary["md5"]) != vocabulary["md5"]:
             found = f"vocabulary {md5}, expected {vocabulary['md5']}"
             raise DatasetError(f"{path}: was made with {found}, that of {paths[0]}")
+    if len(paths) > 1:
+        _refuse_shared([(path, shard.path) for path, _, files, _ in opened for shard, *_ in files])
     layouts = [(path, _planned_layout(path, plan)) for path, plan, *_ in opened]
     files = [item for *_, files, _ in opened for item in files]
     return (
@@ -351,7 +372,10 @@ def _of_split(
 
 def _unverified(paths: list[str], objective: str | None, split: Split | None) -> _Contents:
     found = [_shards_of_one_kind(path, split) for path in paths]
-    files = {file.path: file for shards, _ in found for file in shards if not _is_empty_of_deal(file)}
+    kept = {
+        real_path(file.path): file for shards, _ in found for file in shards if not _is_empty_of_deal(file)
+    }
+    files = {file.path: file for file in kept.values()}  # patterns may name a file twice
     with ThreadPoolExecutor(_THREADS) as pool:
         counted = list(pool.map(partial(_count, objective), sorted(files)))
     layouts = with_largest_sizes((path, layout, measured) for path, layout, _, _, measured in counted)

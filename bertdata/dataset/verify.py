@@ -4,12 +4,13 @@ A directory is a dataset, sentence parts or extracted articles. Every check coll
 reports each; nothing stops at the first.
 """
 
-import re
+import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from bertdata.config.settings import FORMATS
 from bertdata.dataset.any_manifest import AnyManifest, parse_any_manifest
+from bertdata.dataset.card import CARD_NAME, dataset_card
 from bertdata.dataset.check import check_index, check_shard
 from bertdata.dataset.discover import datasets_below, refuse_unfinished
 from bertdata.dataset.findings import (
@@ -31,12 +32,14 @@ from bertdata.dataset.manifest import (
     ShardEntry,
     lengths_name,
 )
+from bertdata.dataset.md5_lists import parse_md5_list
 from bertdata.dataset.mds_index import mds_index
 from bertdata.dataset.sources import DATASET_COPY, PARTS_COPY
 from bertdata.errors import BertDataError, ManifestError, MissingInputError, ShardError
 from bertdata.io import storage
 from bertdata.io.commit import nested_directories
 from bertdata.io.file_check import FileEntry, check_file, file_md5, is_inside, md5_of
+from bertdata.io.listing import list_inputs
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, Listed, md5sums, parse_json
 from bertdata.shards.containers import FAIRSEQ
 from bertdata.shards.content import check_readable, content_md5
@@ -45,8 +48,8 @@ from bertdata.shards.packed.record_index import INDEX_ENDING, index_name
 from bertdata.text.manifest import ARTICLES_COPY, TextManifest
 from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME
 from bertdata.tokens.files import name_in_dataset
-
-_MD5SUM_LINE = re.compile(r"(\\?)([0-9a-fA-F]{32}) [ *](.+)")
+from bertdata.tokens.training.manifest import KIND as VOCABULARY
+from bertdata.tokens.training.manifest import parse_vocabulary_manifest
 
 
 def verify(
@@ -75,7 +78,7 @@ def _verify_directory(path: str, content: bool, anywhere: bool, on_file: Callabl
     manifest = storage.join(path, MANIFEST_NAME)
     if storage.exists(manifest):
         return _verify_manifest(manifest, path, content, on_file)
-    files = storage.list_files(path)
+    files = list_inputs(path, hidden=True).names
     refuse_unfinished(path, files)
     if inner := datasets_below(files):
         reports = [_verify_directory(storage.join(path, name), content, anywhere, on_file) for name in inner]
@@ -90,6 +93,8 @@ def _verify_directory(path: str, content: bool, anywhere: bool, on_file: Callabl
 
 def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable[[], None]) -> Report:
     data = storage.read_bytes(path)
+    if parse_json(data, path).get("kind") == VOCABULARY:
+        return _verify_vocabulary(data, path, directory)
     manifest = parse_any_manifest(data, path)
 
     objective = manifest.plan.objective if isinstance(manifest, Manifest) else None
@@ -128,6 +133,13 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
     return Report(path=directory, findings=tuple(findings))
 
 
+def _verify_vocabulary(data: bytes, path: str, directory: str) -> Report:
+    """Check the one file that the manifest of a trained vocabulary lists."""
+    manifest = parse_vocabulary_manifest(data, path)
+    findings = [*_edited(manifest.dump(), data, path), _check_plain(directory, manifest.file)]
+    return Report(path=path, findings=tuple(findings))
+
+
 def _companions(manifest: AnyManifest, directory: str) -> Iterable[tuple[str, str | None, bool]]:
     """Small files beside the listed ones: name, md5 where the manifest has it, whether it must be there.
 
@@ -146,6 +158,8 @@ def _companions(manifest: AnyManifest, directory: str) -> Iterable[tuple[str, st
         else:
             for name, data in layout_files(directory, manifest.plan.settings, manifest.shards).items():
                 yield name, md5_of(data), True
+        if dataset_card(manifest.plan.title, manifest.plan.settings) is not None:
+            yield CARD_NAME, None, False
         if manifest.parts_manifest is not None:
             yield PARTS_COPY, manifest.parts_manifest, True
             yield ARTICLES_COPY, None, False
@@ -174,15 +188,15 @@ def _check_manifest_itself(manifest: AnyManifest, data: bytes, path: str) -> lis
         digest = str(manifest.as_json()["settings_digest"])
         if recorded != digest:
             return [Finding(file=path, status="wrong settings digest", found=recorded, expected=digest)]
-    if manifest.dump() != data:
-        return [
-            Finding(
-                file=path,
-                status="edited",
-                detail="it is not what its own entries make: totals, order or layout",
-            )
-        ]
-    return []
+    return _edited(manifest.dump(), data, path)
+
+
+def _edited(made: bytes, data: bytes, path: str) -> list[Finding]:
+    """Return the fault of a manifest whose bytes are not those that its entries make."""
+    if made == data:
+        return []
+    detail = "it is not what its own entries make: totals, order or layout"
+    return [Finding(file=path, status="edited", detail=detail)]
 
 
 def _listed(manifest: AnyManifest) -> Sequence[Listed]:
@@ -278,7 +292,9 @@ def _without(path: str, error: Exception) -> str:
 def _verify_md5sums(
     path: str, directory: str, content: bool, anywhere: bool, on_file: Callable[[], None]
 ) -> Report:
-    expected = list(parse_md5sums(storage.read_bytes(path), path))
+    expected = [
+        (md5, _within(directory, name)) for md5, name in parse_md5_list(storage.read_bytes(path), path)
+    ]
 
     def check(item: tuple[str, str]) -> Finding:
         md5, name = item
@@ -308,27 +324,9 @@ def _verify_md5sums(
     return Report(path=path, findings=tuple(in_parallel(check, expected)))
 
 
-def parse_md5sums(data: bytes, where: str) -> Iterable[tuple[str, str]]:
-    """(md5, file name) of each line of an md5sum file. ManifestError names a line that is none."""
-    try:
-        lines = data.decode().splitlines()
-    except UnicodeDecodeError:
-        raise ManifestError(
-            f"{where}: is not text; expected a dataset directory, a manifest.json or an md5sum file"
-        ) from None
-    entries = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        match = _MD5SUM_LINE.fullmatch(line)
-        if match is None:
-            raise ManifestError(
-                f"{where}: line {number}: found {line[:60]!r}, expected an md5, two spaces, a name"
-            )
-        escaped, md5, name = match.groups()
-        if escaped:
-            name = re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], name)
-        entries.append((md5.lower(), name))
-    if not entries:
-        raise ManifestError(f"{where}: lists no file")
-    return entries
+def _within(directory: str, name: str) -> str:
+    """Return the name of a listed file relative to the list's directory, where it lies below it."""
+    if storage.is_remote(directory):
+        return name
+    above = os.path.abspath(directory.removeprefix("file://")).rstrip("/")
+    return name.removeprefix(f"{above}/")

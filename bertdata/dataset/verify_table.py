@@ -10,6 +10,7 @@ from bertdata.dataset.published.tables import PublishedFile, load_table
 from bertdata.errors import MissingInputError, ShardError, UsageError
 from bertdata.io import storage
 from bertdata.io.file_check import file_md5
+from bertdata.io.listing import list_inputs
 from bertdata.io.process_pool import run_all
 from bertdata.shards.row_sums import row_sum
 
@@ -28,7 +29,7 @@ def _verify_sums(directory: str, table: str, sums: dict[str, str], workers: int)
     All but right are faults: the table lists one data set whole.
     """
     _refuse_file(directory, table)
-    names = [name for name in storage.list_files(directory) if name.endswith(".hdf5")]
+    names = [name for name in list_inputs(directory, hidden=True).names if name.endswith(".hdf5")]
     findings = {
         name: Finding(file=storage.join(directory, name), status=MISSING)
         for name in sums.keys() - set(map(storage.base_name, names))
@@ -83,7 +84,7 @@ class _Tree:
     def __init__(self, directory: str, rows: list[PublishedFile]) -> None:
         self._directory = directory
         self._rows = rows
-        self._names = storage.list_files(directory)
+        self._names = list_inputs(directory, hidden=True).names
         self._above = _components(directory)
         self._md5 = cache(file_md5)
 

@@ -13,6 +13,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, BinaryIO
 
+from bertdata.dataset.card import CARD_NAME, dataset_card
 from bertdata.dataset.check import check_index, check_shard
 from bertdata.dataset.layout_files import layout_files
 from bertdata.dataset.lengths import ShardLengths, check_lengths
@@ -252,6 +253,9 @@ class Dataset:
         own_name = name_in_dataset(settings.tokenizer)
         others = {own_name: tokenizer_bytes(vocabulary), **cited}
         others |= layout_files(self.directory, settings, manifest.shards)
+        card = dataset_card(self.plan.title, settings)
+        if card is not None and not storage.exists(self.commit.path(CARD_NAME)):  # a person's own is kept
+            others[CARD_NAME] = card
         self.commit.finish(manifest.dump(), manifest.md5sums(), others)
         return manifest
 

@@ -25,16 +25,26 @@ class KernelExamples:
     def masked(self) -> int:
         return int(self._made.masked)
 
+    @property
+    def lost(self) -> int:
+        return int(self._made.lost)
+
     def batch(self, start: int, stop: int, step: int = 1) -> ExampleBatch:
         columns = self._made.batch(start, stop, step)
         return self._batch_type(**dict(zip(self._names, columns, strict=True)))
 
 
 class ListedExamples:
-    """Examples of a readable twin in a list. wide: ids need 32 bits."""
+    """Examples of a readable twin in a list.
 
-    def __init__(self, made: Sequence[Any], batch_type: type[ExampleBatch], *, wide: bool) -> None:
+    wide: ids need 32 bits. lost: ids of the text that no example holds; None where nobody counted them.
+    """
+
+    def __init__(
+        self, made: Sequence[Any], batch_type: type[ExampleBatch], *, wide: bool, lost: int | None = None
+    ) -> None:
         self._made, self._batch_type, self._wide = made, batch_type, wide
+        self.lost = lost
 
     def __len__(self) -> int:
         return len(self._made)

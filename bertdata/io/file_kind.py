@@ -6,39 +6,28 @@ begins with, and JSON must go through the whole beginning of the file.
 
 import json
 import re
-import shlex
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from itertools import islice
+from typing import BinaryIO
 
 from bertdata.errors import InputError
 from bertdata.io import storage
 from bertdata.io.json_text import parse_json_text
+from bertdata.io.remedies import convert_in_place, make_parts_of, take_records_out
+from bertdata.io.signatures import FileKind, find_signature
 
 HEAD_BYTES = 1 << 16
 """The beginning of a file, from which its kind is told."""
 
 TEXT = "plain text in UTF-8"
 
-_COMPRESSED = (
-    (re.compile(rb"\x1f\x8b\x08"), "gzip", ".gz"),
-    (re.compile(rb"\x28\xb5\x2f\xfd"), "zstd", ".zst"),
-    (re.compile(rb"BZh[1-9]1AY&SY"), "bzip2", ".bz2"),
-    (re.compile(rb"\xfd7zXZ\x00"), "xz", ".xz"),
-)
-"""The beginning of a compressed file, the program that unpacks it, its ending."""
-
-_PARQUET = re.compile(rb"PAR1[\x00-\x08\x0e-\x1f]")
-_FROM_PARQUET = (
-    "python -c 'import pyarrow.parquet as p, sys; "
-    'print(*p.read_table(sys.argv[1])["text"].to_pylist(), sep="\\n\\n")\''
-)
-_HDF5 = b"\x89HDF\r\n\x1a\n"
-_SHARD_REMEDY = "give the text that it was made from; bertdata show prints the examples of a shard"
+BOM = b"\xef\xbb\xbf"
+"""The byte-order mark of UTF-8."""
 
 _JSON_SHARE = 0.9  # of the lines that are not blank
 _JSON_TOKEN = re.compile(
-    rb"""\s*(?:("[^"\\\n]*(?:\\.[^"\\\n]*)*")|([{}\[\],:])|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)"""
+    rb"""\s*(?:("[^"\\\n]*(?:\\.[^"\\\n]*)*")|([{}\[\],:])|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|NaN|-?Infinity)"""
 )
 
 _LETTERS = frozenset(range(0xC0, 0xFF)) - {0xD7, 0xF7}
@@ -47,18 +36,10 @@ _HIGH_RUN = re.compile(rb"[\x80-\xff]+")
 _UTF8_SEQUENCE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FileKind:
-    """A kind of file that is no text, and what a person can do about it, a command where there is one."""
-
-    name: str
-    remedy: str
-
-
 def refuse_other_kinds(data: bytes, name: str, expected: str = TEXT, *, json_remedy: str = "") -> None:
     """InputError where the data, or the beginning of a file, is plainly not text. It says what to do.
 
-    json_remedy: for JSON, in place of a jq command that takes the text out.
+    json_remedy: for JSON, in place of the command that makes parts of it.
     """
     kind = find_kind(data[:HEAD_BYTES], name, whole=len(data) <= HEAD_BYTES)
     if kind is None:
@@ -68,10 +49,18 @@ def refuse_other_kinds(data: bytes, name: str, expected: str = TEXT, *, json_rem
 
 
 def check_beginning(
-    path: str, *, drops_bad_utf8: bool = False, expected: str = TEXT, json_remedy: str = ""
+    path: str,
+    *,
+    drops_bad_utf8: bool = False,
+    expected: str = TEXT,
+    json_remedy: str = "",
+    open_input: Callable[[str], AbstractContextManager[BinaryIO]] = storage.open_input,
 ) -> None:
-    """The check of a file that is not read yet, by its first bytes: InputError as for the whole file."""
-    with storage.open_input(path) as file:
+    """The check of a file that is not read yet, by its first bytes: InputError as for the whole file.
+
+    open_input: opens it; another one may unpack what is compressed.
+    """
+    with open_input(path) as file:
         head = file.read(HEAD_BYTES + 1)
     refuse_other_kinds(head, path, expected, json_remedy=json_remedy)
     if drops_bad_utf8:
@@ -85,42 +74,13 @@ def check_beginning(
 
 def find_kind(head: bytes, name: str, *, whole: bool) -> FileKind | None:
     """The kind of the file that begins with ``head``, None for text. whole: the file ends there too."""
-    for pattern, program, ending in _COMPRESSED:
-        if pattern.match(head):
-            return FileKind(
-                name=f"{program} data", remedy=f"unpack it: {_into(f'{program} -dc', name, ending)}"
-            )
-    if _PARQUET.match(head):
-        return FileKind(
-            name="Parquet", remedy=f"write its column of text to a file: {_into(_FROM_PARQUET, name)}"
-        )
-    if head.startswith(_HDF5):
-        return FileKind(name="HDF5", remedy=_SHARD_REMEDY)
-    if _is_tfrecord(head):
-        return FileKind(name="TFRecord", remedy=_SHARD_REMEDY)
+    if (found := find_signature(head, name)) is not None:
+        return found
     if encoding := _find_utf16(head):
-        return FileKind(name=encoding, remedy=_into(f"iconv -f {encoding} -t UTF-8", name))
-    return _find_json(head.removeprefix(b"\xef\xbb\xbf"), name, whole)
-
-
-def _into(command: str, name: str, ending: str = "") -> str:
-    """The command that reads the file and writes text beside it."""
-    text = name.removesuffix(ending) if ending and name.endswith(ending) else f"{name}.txt"
-    return f"{command} {shlex.quote(name)} > {shlex.quote(text)}"
-
-
-def _is_tfrecord(head: bytes) -> bool:
-    """True where a record's length is followed by a tf.train.Example of that length."""
-    size = int.from_bytes(head[:8], "little")
-    if len(head) < 14 or size >= 1 << 32 or head[12] != 0x0A:
-        return False
-    features = shift = 0
-    for width, byte in enumerate(head[13:18], 2):
-        features |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return size == width + features
-    return False
+        return FileKind(
+            name=encoding, remedy=convert_in_place("convert it", f"iconv -f {encoding} -t UTF-8 FILE", name)
+        )
+    return _find_json(head.removeprefix(BOM), name, whole)
 
 
 def _find_utf16(head: bytes) -> str:
@@ -205,25 +165,28 @@ def _json_tokens(head: bytes) -> Iterator[re.Match[bytes]]:
 
 
 def _json_kind(kind: str, head: bytes, name: str) -> FileKind:
-    return FileKind(
-        name=kind, remedy="take its text out: " + _into(f"jq -r {shlex.quote(_jq_filter(head))}", name)
-    )
+    return FileKind(name=kind, remedy=_json_remedy(head, name))
 
 
-def _jq_filter(head: bytes) -> str:
-    """The jq filter for the longest text in the JSON, each followed by an empty line."""
+def _json_remedy(head: bytes, name: str) -> str:
+    """Return the command that makes parts of the longest text in the JSON, wherever it is.
+
+    Records are objects, one after another or in a list. Those further within are taken out with jq first.
+    """
     found = [(len(value), depth, key) for depth, key, value in islice(_members(head), 1000)]
     if not found:
-        return '.[], ""' if head.lstrip().startswith(b'["') else '.text, ""'
+        return make_parts_of(name)
     _, depth, quoted = max(found, key=lambda member: member[0])
     key = quoted[1:-1].decode(errors="replace")
-    member = f".{key}" if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key) else f".[{json.dumps(key)}]"
-    outside = head.lstrip()[:1]
-    if depth == 1:
-        return f'{member}, ""'
-    return (
-        f'.[] | {member}, ""' if depth == 2 and outside == b"[" else f'.. | objects | {member} // empty, ""'
-    )
+    if depth == 1 or (depth == 2 and head.lstrip()[:1] == b"["):
+        return make_parts_of(name, key)
+    return take_records_out(name, f".. | objects | select(has({json.dumps(key, ensure_ascii=False)}))")
+
+
+def json_members(head: bytes) -> Iterator[tuple[int, str]]:
+    """Depth and key of each member that is a string in the beginning of JSON. The last value may be cut."""
+    for depth, quoted, _ in _members(head.removeprefix(BOM)):
+        yield depth, quoted[1:-1].decode(errors="replace")
 
 
 def _members(head: bytes) -> Iterator[tuple[int, bytes, bytes]]:
@@ -243,11 +206,16 @@ def _members(head: bytes) -> Iterator[tuple[int, bytes, bytes]]:
 
 
 def utf8_remedy(data: bytes, name: str) -> str:
-    """The remedy for data with bytes that are not UTF-8, by what these are."""
+    """Return the remedy for data with bytes that are not UTF-8, by what these are.
+
+    A byte-order mark of UTF-8 in front of another encoding is none of its characters: it is cut off.
+    """
     if looks_like_latin1(data):
-        return f"it looks like Latin-1: {_into('iconv -f WINDOWS-1252 -t UTF-8', name)}"
-    return (
-        f"convert it from its encoding, or leave such bytes out: {_into('iconv -c -f UTF-8 -t UTF-8', name)}"
+        command = "iconv -f WINDOWS-1252 -t UTF-8"
+        command = f"tail -c +4 FILE | {command}" if data.startswith(BOM) else f"{command} FILE"
+        return convert_in_place("it looks like Latin-1", command, name)
+    return convert_in_place(
+        "convert it from its encoding, or leave such bytes out", "iconv -c -f UTF-8 -t UTF-8 FILE", name
     )
 
 
@@ -257,7 +225,7 @@ def looks_like_latin1(data: bytes) -> bool:
     Judged by the first thousand runs of them; one that is UTF-8 speaks against it.
     """
     letters = others = 0
-    for run in islice(_HIGH_RUN.finditer(data), 1000):
+    for run in islice(_HIGH_RUN.finditer(data, len(BOM) if data.startswith(BOM) else 0), 1000):
         if _UTF8_SEQUENCE.search(run[0]):
             others += 1
         elif len(run[0]) <= 2 and _LETTERS.issuperset(run[0]) and _beside_letter(data, run):

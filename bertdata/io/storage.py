@@ -32,7 +32,7 @@ def _local(path: str) -> str:
 
 
 @contextmanager
-def _naming(path: str, missing: str = "no such file or directory") -> Iterator[None]:
+def naming(path: str, missing: str = "no such file or directory") -> Iterator[None]:
     """Turn what the file system raises into an error that names the path."""
     try:
         yield
@@ -75,18 +75,18 @@ def base_name(path: str) -> str:
 def read_bytes(path: str) -> bytes:
     """The whole file."""
     if is_remote(path):
-        with _naming(path):
+        with naming(path):
             file_system, inner = open_file_system(path)
             data: bytes = file_system.cat_file(inner)
             return data
-    with open_input(path) as file, _naming(path):
+    with open_input(path) as file, naming(path):
         return file.read()
 
 
 @contextmanager
 def open_input(path: str) -> Iterator[BinaryIO]:
     """The file opened for reading and seeking."""
-    with _naming(path):
+    with naming(path):
         if is_remote(path):
             file_system, inner = open_file_system(path)
             file = cast(
@@ -127,7 +127,7 @@ class _RemoteInput(io.RawIOBase):
         return int(self._file.tell())
 
     def readinto(self, buffer: Any) -> int:
-        with _naming(self._path):
+        with naming(self._path):
             data = self._file.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
@@ -154,11 +154,11 @@ def open_output(path: str, *, temporary: str | None = None) -> Iterator[BinaryIO
             yield file
         return
     try:
-        with _naming(path, missing=f"cannot be written: there is no directory {directory}"):
+        with naming(path, missing=f"cannot be written: there is no directory {directory}"):
             file = _create(growing)
         with _NamedOutput(file, path) as named:
             yield cast(BinaryIO, named)
-        with _naming(path):
+        with naming(path):
             os.replace(_local(growing), _local(path))
     except BaseException:
         remove(growing, missing_ok=True)
@@ -183,7 +183,7 @@ def _create(path: str) -> BinaryIO:
 def _open_remote_output(path: str, growing: str) -> Iterator[BinaryIO]:
     from tempfile import TemporaryFile, gettempdir
 
-    with _naming(path):
+    with naming(path):
         open_file_system(path)  # what cannot be written is not worth making
     try:
         made = TemporaryFile()  # noqa: SIM115 - closed below
@@ -192,7 +192,7 @@ def _open_remote_output(path: str, growing: str) -> Iterator[BinaryIO]:
     with made as file:
         with _NamedOutput(cast(BinaryIO, file), f"{path}: its copy in {gettempdir()}", closes=False) as named:
             yield cast(BinaryIO, named)
-        with _naming(path, missing="cannot be written"):
+        with naming(path, missing="cannot be written"):
             upload(cast(BinaryIO, file), path, growing)
 
 
@@ -205,25 +205,25 @@ class _NamedOutput:
         self._end = file.close if closes else file.flush
 
     def write(self, data: bytes) -> int:
-        with _naming(self._path):
+        with naming(self._path):
             return self._file.write(data)
 
     def flush(self) -> None:
-        with _naming(self._path):
+        with naming(self._path):
             self._file.flush()
 
     def __enter__(self) -> "_NamedOutput":
         return self
 
     def __exit__(self, *failure: object) -> None:
-        with _naming(self._path):
+        with naming(self._path):
             self._end()
 
 
 def remove(path: str, *, missing_ok: bool = False) -> None:
     """Delete one file."""
     try:
-        with _naming(path):
+        with naming(path):
             if is_remote(path):
                 file_system, inner = open_file_system(path)
                 file_system.rm_file(inner)
@@ -246,7 +246,7 @@ def is_directory(path: str) -> bool:
 
 def _kind(path: str) -> str | None:
     """``file`` or ``directory``. None if nothing of that path is there."""
-    with _naming(path):
+    with naming(path):
         file_system, inner = open_file_system(path)
         try:
             return str(file_system.info(inner)["type"])
@@ -261,7 +261,7 @@ def is_link(path: str) -> bool:
 
 def size(path: str) -> int:
     """The file's size in bytes."""
-    with _naming(path):
+    with naming(path):
         if is_remote(path):
             file_system, inner = open_file_system(path)
             return int(file_system.size(inner))
@@ -273,7 +273,7 @@ def version(path: str) -> tuple[int, ...]:
     """Numbers that differ once a local file was changed or replaced. The same for every remote file."""
     if is_remote(path):
         return ()
-    with _naming(path):
+    with naming(path):
         found = os.stat(_local(path))
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
@@ -282,7 +282,7 @@ def make_directory(path: str) -> None:
     """Create the directory and its parents, if they are not there. An object store has none."""
     if is_object_store(path):
         return  # fsspec would create the bucket
-    with _naming(path):
+    with naming(path):
         if is_remote(path):
             file_system, inner = open_file_system(path)
             file_system.makedirs(inner, exist_ok=True)
@@ -302,7 +302,7 @@ def remove_directory(path: str, *, only: Callable[[str], bool] = lambda name: Tr
     each([join(path, name) for name in mine], lambda file: remove(file, missing_ok=True))
     if is_object_store(path) or len(mine) < len(names):
         return
-    with _naming(path):
+    with naming(path):
         if is_remote(path):
             file_system, inner = open_file_system(path)
             if file_system.exists(inner):
@@ -324,7 +324,7 @@ def each(paths: Sequence[str], function: Callable[[str], Result]) -> list[Result
 def list_files(directory: str) -> list[str]:
     """Names of the files below a directory, relative to it, sorted. None if it is not there."""
     if is_remote(directory):
-        with _naming(directory):
+        with naming(directory):
             file_system, inner = open_file_system(directory)
             file_system.invalidate_cache()
             there = is_object_store(directory) or file_system.exists(inner)
@@ -337,30 +337,3 @@ def list_files(directory: str) -> list[str]:
         paths = [os.path.join(folder, name) for name in names]
         found += [os.path.relpath(path, root).replace(os.sep, "/") for path in paths if os.path.isfile(path)]
     return sorted(found)
-
-
-def expand(patterns: list[str]) -> list[str]:
-    """Paths that the patterns name, sorted, each once. MissingInputError for one that names none.
-
-    A path that exists is taken as it is, whatever characters it holds.
-    """
-    paths: set[str] = set()
-    for pattern in patterns:
-        found = [pattern] if exists(pattern) else _matches(pattern)
-        if not found:
-            bucket = missing_bucket(pattern)
-            missing = "no such file or directory" if bucket is None else f"there is no bucket {bucket}"
-            raise MissingInputError(f"{pattern}: {missing}")
-        paths.update(found)
-    return sorted(paths)
-
-
-def _matches(pattern: str) -> list[str]:
-    if is_remote(pattern):
-        with _naming(pattern):
-            file_system, inner = open_file_system(pattern)
-            scheme = pattern.split("://")[0]
-            return [f"{scheme}://{path.lstrip('/')}" for path in file_system.glob(inner)]
-    from glob import glob  # slow to import
-
-    return glob(_local(pattern))

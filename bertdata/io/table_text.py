@@ -1,6 +1,6 @@
 """Tables of text that anybody may have written (CSV, TSV): the one reader of those read whole.
 
-Sources of records, which may be larger than the memory, have their own: ``bertdata/sources/csv_records.py``.
+Sources of records, which may be larger than the memory, have their own: ``bertdata/sources/delimited.py``.
 """
 
 import csv

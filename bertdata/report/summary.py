@@ -1,7 +1,7 @@
 """A dataset in numbers: lengths, padding, balance of its shards, and what its objective tells.
 
 Everything is counted from the shards' records; a manifest only says which they are, and must agree.
-But for [UNK]: the manifest counts it in the inputs, each token once.
+But for [UNK] and for text that no example holds: the manifest counts them in the inputs, each token once.
 """
 
 from collections.abc import Mapping
@@ -44,6 +44,7 @@ class Statistics:
         settings = dataset.manifest.plan.settings.by_name if dataset.manifest else {}
         self.findings = self._own_findings(settings, mask_id)
         self.input_tokens, self.unknown_tokens = _input_amounts(dataset)
+        self.lost_tokens = dataset.manifest.lost_tokens if dataset.manifest else None
 
     def _own_findings(self, settings: Mapping[str, Any], mask_id: int | None) -> Findings:
         """The objective's statistics, of all shards together."""
@@ -79,6 +80,13 @@ class Statistics:
         return self.unknown_tokens / self.input_tokens
 
     @property
+    def lost(self) -> float | None:
+        """Return the share of the inputs' tokens that no example holds. None where nobody counted them."""
+        if self.lost_tokens is None or not self.input_tokens:
+            return None
+        return self.lost_tokens / self.input_tokens
+
+    @property
     def imbalance(self) -> float:
         """By how much the largest shard exceeds the mean, in tokens: 0 where all are equal."""
         tokens = [shard.tokens for shard in self.shards]
@@ -104,6 +112,8 @@ class Statistics:
             "input_tokens": self.input_tokens,
             "unknown_tokens": self.unknown_tokens,
             "unknown_share": None if self.unknown is None else rounded(self.unknown),
+            "lost_tokens": self.lost_tokens,
+            "lost_share": None if self.lost is None else rounded(self.lost),
             **self._packing_json(),
             **self._sections(),
             "tokens_per_shard": self._balance_json(),

@@ -10,20 +10,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from bertdata.errors import DatasetError, SettingsError
+from bertdata.errors import SettingsError
 from bertdata.examples.fields import Field, Fields, columns_by_name, places_of
 from bertdata.examples.groups import MASKS, has_group, mask_columns
 from bertdata.examples.objective import Objective
-from bertdata.io.json_text import parse_json_text
-
-ARROW_STATE = "state.json"
-"""The file of a directory that lists its data files in order."""
-
-ARROW_INFO = "dataset_info.json"
-"""The file of a directory that describes its columns."""
-
-ARROW_SPLITS = "dataset_dict.json"
-"""The file of a directory that holds a directory for each split."""
 
 FEATURES = "huggingface"
 """The key of the features in the metadata of a file's schema."""
@@ -109,14 +99,3 @@ def dataset_state(contents: Mapping[str, str]) -> bytes:
         "_split": None,
     }
     return json.dumps(state, indent=2).encode()
-
-
-def arrow_files(state: bytes, name: str) -> list[str]:
-    """The data files that a ``state.json`` lists, in order. DatasetError where it lists none."""
-    try:
-        found = [str(entry["filename"]) for entry in parse_json_text(state)["_data_files"]]
-    except (ValueError, KeyError, TypeError):
-        found = []
-    if not found:
-        raise DatasetError(f"{name}: lists no data files, expected _data_files as datasets writes them")
-    return found

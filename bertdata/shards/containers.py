@@ -17,7 +17,9 @@ from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import objective_of_file
 from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
+from bertdata.io.file_kind import HEAD_BYTES
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
+from bertdata.io.signatures import find_signature
 from bertdata.records import ShardLayout, Vocabulary
 from bertdata.shards import fairseq
 from bertdata.shards.mds.layout import layout_in_manifest
@@ -95,12 +97,14 @@ def make_reader(
     vocabulary: str | None = None,
     padding_id: int | None = None,
     layout: ShardLayout | None = None,
+    ids_type: str | None = None,
 ) -> ShardReader:
     """A reader of whatever container the file is. Errors call it ``name``.
 
     padding_id: the id in the empty places of a TFRecord, where it is known; else that of the first record.
     layout: that of the shard's dataset, for MDS, whose files do not say it; None: as the manifest beside it
-    tells, else as its longest example. An index of MDS is read as all its shards.
+    tells, else as its longest example. An index of MDS is read as all its shards. ids_type: of the ids in an
+    MDS column of bytes.
     vocabulary: path or name of that which LDDL's words need; None: vocab.txt beside the shard.
 
     A PackReader where the rows are packed. objective: the name of that of its examples, where it is
@@ -110,7 +114,7 @@ def make_reader(
     format = format_of(file, name)
     known = objective_of_file(objective, name) if objective else None
     if format == MDS:
-        return _mds_reader(file, name, known, layout)
+        return _mds_reader(file, name, known, layout, ids_type)
     if format == FAIRSEQ:
         fairseq.load_numpy()
         from bertdata.shards.fairseq.blocks import FairseqReader
@@ -138,9 +142,19 @@ def make_reader(
         from bertdata.shards.arrow_reader import ArrowReader
 
         return ArrowReader(file, name, known)
+    _refuse_other_files(file, name)
     from bertdata.shards.tfrecord import TFRecordReader
 
     return TFRecordReader(file, name, engine, known, padding_id)
+
+
+def _refuse_other_files(file: BinaryIO, name: str) -> None:
+    """ShardError for a file that is plainly no TFRecord, a compressed one for instance, with what to do."""
+    head = file.read(HEAD_BYTES)
+    file.seek(0)
+    kind = find_signature(head, name)
+    if kind is not None and kind.name != "TFRecord":
+        raise ShardError(f"{name}: looks like {kind.name}, expected a shard; {kind.remedy}")
 
 
 @contextmanager
@@ -150,11 +164,12 @@ def open_reader(
     objective: str | None = None,
     vocabulary: str | None = None,
     padding_id: int | None = None,
+    ids_type: str | None = None,
 ) -> Iterator[ShardReader]:
     """A reader of the shard at the path or URL. See make_reader."""
     name = os.fspath(path)
     with storage.open_input(name) as file:
-        yield make_reader(file, name, engine, objective, vocabulary, padding_id)
+        yield make_reader(file, name, engine, objective, vocabulary, padding_id, ids_type=ids_type)
 
 
 def _sizes_of(shard: str) -> dict[str, int] | None:
@@ -167,7 +182,11 @@ def _sizes_of(shard: str) -> dict[str, int] | None:
 
 
 def _mds_reader(
-    file: BinaryIO, name: str, objective: Objective | None, layout: ShardLayout | None
+    file: BinaryIO,
+    name: str,
+    objective: Objective | None,
+    layout: ShardLayout | None,
+    ids_type: str | None,
 ) -> ShardReader:
     load_numpy()
     from bertdata.shards.mds.container import MdsDirectoryReader, MdsReader
@@ -175,8 +194,8 @@ def _mds_reader(
     if layout is None and (manifest := _manifest_of(name)) is not None:
         layout = layout_in_manifest(manifest, name)
     if storage.base_name(name) == INDEX_NAME:
-        return MdsDirectoryReader(name, file.read(), objective, layout)
-    return MdsReader(file, name, objective, layout)
+        return MdsDirectoryReader(name, file.read(), objective, layout, ids_type)
+    return MdsReader(file, name, objective, layout, ids_type)
 
 
 def _words_of(shard: str, vocabulary: str | None) -> Vocabulary:

@@ -5,16 +5,18 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from bertdata.errors import InputError
+from bertdata.sources.fields import TextFields
 from bertdata.sources.piece import PIECE_BYTES, Found, RowsPiece, numbered
 from bertdata.sources.settings import RecordSettings
 from bertdata.sources.table_records import (
     batch_records,
+    batch_texts,
     check_columns,
+    columns_with_texts,
     pyarrow_of,
     text_columns,
-    wanted_columns,
 )
-from bertdata.sources.unpacking import open_unpacked
+from bertdata.sources.unpacking import open_seekable, open_unpacked
 
 FILE_MAGIC = b"ARROW1\0\0"
 STREAM_MARK = b"\xff\xff\xff\xff"
@@ -22,7 +24,7 @@ _END = b"\xff\xff\xff\xff\0\0\0\0"
 _SLICE_ROWS = 256
 
 
-def arrow_columns(path: str) -> list[str]:
+def arrow_columns(path: str, settings: RecordSettings) -> TextFields:
     """The columns of texts."""
     with _open(path) as (schema, _):
         return text_columns(schema)
@@ -31,10 +33,7 @@ def arrow_columns(path: str) -> list[str]:
 def arrow_pieces(path: str, settings: RecordSettings) -> Iterator[RowsPiece]:
     """The pieces of a file."""
     with _open(path) as (schema, batches):
-        missing = [name for name in wanted_columns(settings) if name not in schema.names]
-        if missing:
-            raise InputError(f"{path}: has no column {missing[0]!r}")
-        check_columns(schema.names, settings, path)
+        check_columns(schema, settings, path)
         found: Found = []
         held = 0
         for batch in batches:
@@ -48,29 +47,54 @@ def arrow_pieces(path: str, settings: RecordSettings) -> Iterator[RowsPiece]:
         yield RowsPiece(numbered(found), held)
 
 
+def arrow_texts(path: str) -> Iterator[str]:
+    """All texts of all columns of a file, at any depth."""
+    with _open(path) as (schema, batches):
+        names = columns_with_texts(schema)
+        for batch in batches:
+            yield from batch_texts(batch, names)
+
+
 @contextmanager
 def _open(path: str) -> Iterator[tuple[Any, Iterator[Any]]]:
-    """Schema and batches of rows. The blocks of a file are a stream behind eight bytes."""
+    """Schema and batches of rows.
+
+    The blocks of a file are a stream behind eight bytes, as Arrow's own libraries write it. Where they are
+    not, as in files of polars, the footer says where they are.
+    """
     pyarrow = pyarrow_of(path)
     with open_unpacked(path) as unpacked:
-        file = _WatchedFile(unpacked)
+        head = unpacked.read(len(FILE_MAGIC) + len(STREAM_MARK))
+        by_footer = head.startswith(FILE_MAGIC) and not head.endswith(STREAM_MARK)
         try:
-            with pyarrow.ipc.open_stream(pyarrow.PythonFile(file, mode="r")) as stream:
-                yield stream.schema, _until_end(stream, file)
+            with _by_footer(path, pyarrow) if by_footer else _as_stream(head, unpacked, pyarrow) as opened:
+                yield opened
         except (pyarrow.ArrowException, OSError, EOFError, MemoryError) as error:
             first = str(error).partition("\n")[0]
             raise InputError(f"{path}: is damaged Arrow data: {first}; fetch or make it again") from None
 
 
+@contextmanager
+def _as_stream(head: bytes, unpacked: BinaryIO, pyarrow: Any) -> Iterator[tuple[Any, Iterator[Any]]]:
+    file = _WatchedFile(head.removeprefix(FILE_MAGIC), unpacked)
+    with pyarrow.ipc.open_stream(pyarrow.PythonFile(file, mode="r")) as stream:
+        yield stream.schema, _until_end(stream, file)
+
+
+@contextmanager
+def _by_footer(path: str, pyarrow: Any) -> Iterator[tuple[Any, Iterator[Any]]]:
+    with open_seekable(path) as file, pyarrow.ipc.open_file(pyarrow.PythonFile(file, mode="r")) as table:
+        yield table.schema, map(table.get_batch, range(table.num_record_batches))
+
+
 class _WatchedFile:
-    """A file without the eight bytes of the file format, and the last bytes that were read of it."""
+    """A stream, and the last bytes that were read of it. waiting: its first bytes, read already."""
 
     closed = False
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, waiting: bytes, file: BinaryIO) -> None:
         self._file = file
-        head = file.read(len(FILE_MAGIC))
-        self._waiting = b"" if head == FILE_MAGIC else head
+        self._waiting = waiting
         self.last = b""
 
     def read(self, size: int) -> bytes:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from bertdata.sources.escapes import unescape
 from bertdata.sources.piece import PIECE_BYTES, Found, ReadPiece
 from bertdata.sources.records import BadRecord, Record
 from bertdata.sources.settings import RecordSettings
@@ -20,24 +21,29 @@ _END = b"\n</doc>"
 _CLOSING = re.compile(rb"^</doc>[^\n]*\n?", re.MULTILINE)
 _HEAD = re.compile(rb'\s*<doc id="?([^"\s>]*)[^\n]*\n?[^\n]*\n?')  # with the line of the title
 _OPENING = re.compile(rb"^<doc id=", re.MULTILINE)
+_WHOLE_OPENING = re.compile(rb'^<doc id="[^"]*" (?:revid="[^"]*" )?url="[^"]*" title="', re.MULTILINE)
+"""The first line of an article as every version of WikiExtractor writes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArticlesPiece:
-    """Whole articles of a file."""
+    """Whole articles of a file. escaped: whether their extractor escaped the text."""
 
     data: bytes
     bytes: int
+    escaped: bool = False
 
     def read(self, settings: RecordSettings) -> ReadPiece:
         *closed, rest = _CLOSING.split(self.data.replace(b"\r\n", b"\n"))
-        found: Found = [_record(number, data, settings) for number, data in enumerate(closed, 1)]
+        found: Found = [
+            _record(number, data, settings, self.escaped) for number, data in enumerate(closed, 1)
+        ]
         if rest.strip():
             found.append(_open_record(len(found) + 1, rest, settings))
         return ReadPiece(found, len(found))
 
 
-def article_pieces(path: str, settings: RecordSettings) -> Iterator[ArticlesPiece]:
+def article_pieces(path: str, settings: RecordSettings, *, escaped: bool = False) -> Iterator[ArticlesPiece]:
     """The pieces of a file of articles.
 
     An article without an end within ``raw_bytes`` is cut there, which is more than a record may hold.
@@ -49,17 +55,17 @@ def article_pieces(path: str, settings: RecordSettings) -> Iterator[ArticlesPiec
             rest = rest.removeprefix(_BOM)
             closing = rest.rfind(_END, looked_at)
             if cut := rest.find(b"\n", closing + 1) + 1 if closing >= 0 else 0:
-                yield ArticlesPiece(rest[:cut], cut)
+                yield ArticlesPiece(rest[:cut], cut, escaped)
                 rest, looked_at = rest[cut:], 0
                 continue
             if len(rest) > settings.raw_bytes + PIECE_BYTES:
                 rest = rest[: settings.raw_bytes] + rest[-len(_END) :]  # it may end with a part of one
             looked_at = closing if closing >= 0 else max(0, len(rest) - len(_END))
         if rest:
-            yield ArticlesPiece(rest, len(rest))
+            yield ArticlesPiece(rest, len(rest), escaped)
 
 
-def _record(number: int, data: bytes, settings: RecordSettings) -> Record | BadRecord:
+def _record(number: int, data: bytes, settings: RecordSettings, escaped: bool = False) -> Record | BadRecord:
     """The record of an article without its last line."""
     head = _HEAD.match(data)
     if head is None:
@@ -67,10 +73,11 @@ def _record(number: int, data: bytes, settings: RecordSettings) -> Record | BadR
     identity, text = head[1].decode(errors="replace"), data[head.end() :].strip(b"\n")
     if len(data) >= settings.raw_bytes:  # its end was cut, perhaps within a character
         return BadRecord(number, "too_long", f"an article of {settings.raw_bytes} bytes or more", identity)
-    if _OPENING.search(text):
+    is_whole = _WHOLE_OPENING.search(data, 0, head.end()) is not None
+    if (_WHOLE_OPENING if is_whole else _OPENING).search(text):  # a shorter one is text that the page shows
         return BadRecord(number, "malformed", "is not closed by </doc> before the next one opens", identity)
     try:
-        return Record(number, text.decode(), identity)
+        return Record(number, (unescape(text) if escaped else text).decode(), identity)
     except UnicodeDecodeError as error:
         fault = f"byte 0x{text[error.start]:02x} is not UTF-8"
         return BadRecord(number, "malformed", fault, identity)

@@ -1,132 +1,103 @@
-"""CSV and TSV as RFC 4180 has them: a line of names, then a record a line, quoted where it holds line ends.
+"""CSV and TSV: a line of names, then a record a row. Without such a line the columns are numbered from 0."""
 
-A file is read from its begin, since a line end within quotes looks like any other.
-"""
-
-import csv
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import BinaryIO
 
-from bertdata.errors import InputError
+from bertdata.errors import InputError, SettingsError
+from bertdata.io.file_kind import HEAD_BYTES
+from bertdata.sources.delimited import Delimiting, Row, RowReader, find_delimiting
+from bertdata.sources.fields import TextFields
 from bertdata.sources.json_lines import record_of
-from bertdata.sources.piece import PIECE_BYTES, RowsPiece, numbered
+from bertdata.sources.piece import PIECE_BYTES, Found, RowsPiece, numbered
 from bertdata.sources.records import BadRecord, Record
 from bertdata.sources.settings import RecordSettings
-from bertdata.sources.table_records import check_columns
 from bertdata.sources.unpacking import open_unpacked
 
-DELIMITERS = {"csv": ",", "tsv": "\t"}
+_LONGEST_NAME = 64
+_MOST_WORDS = 5
+_ENDS = (".", "!", "?", "…", "。", "！", "？", "।")
 
-_BOM = "\ufeff"
-_PASSED_BYTES = 1 << 20
 
+def csv_columns(path: str, settings: RecordSettings, *, kind: str) -> TextFields:
+    """Return the names of the columns. InputError where the file has none.
 
-class _Lines:
-    """The lines of a file as texts, with bytes that are not UTF-8 as halves of surrogate pairs.
-
-    raw_bytes: the longest record. The rest of a longer one is passed over, up to its own end, and
-    ``too_long`` is set. read: bytes so far.
+    SettingsError for a single column whose name reads like a record: it may be the first one.
     """
-
-    def __init__(self, file: BinaryIO, raw_bytes: int) -> None:
-        self._file = file
-        self._raw_bytes = raw_bytes
-        self._held = 0
-        self.too_long = False
-        self.read = 0
-
-    def begin(self) -> None:
-        """The next line begins a record."""
-        self._held, self.too_long = 0, False
-
-    def __iter__(self) -> "_Lines":
-        return self
-
-    def __next__(self) -> str:
-        is_quoted = self._held > 0  # a reader asks for a second line within quotes alone
-        line = self._file.readline(self._raw_bytes - self._held + 1)
-        if not line:
-            raise StopIteration
-        self.read += len(line)
-        self._held += len(line)
-        if self._held <= self._raw_bytes:
-            return line.decode(errors="surrogateescape")
-        self.too_long = True
-        self._pass_record(line, is_quoted)
-        return '"\n' if is_quoted else "\n"
-
-    def _pass_record(self, line: bytes, is_quoted: bool) -> None:
-        is_quoted ^= line.count(b'"') % 2 == 1
-        while is_quoted or not line.endswith(b"\n"):
-            line = self._file.readline(_PASSED_BYTES)
-            if not line:
-                return
-            self.read += len(line)
-            is_quoted ^= line.count(b'"') % 2 == 1
+    names = _names(path, settings, kind)
+    is_sure = settings.no_heading or settings.text_field is not None or len(names) > 1
+    if not is_sure and _reads_like_a_record(names[0]):
+        raise SettingsError(
+            f"{path}: its first line is {names[0][:60]!r}, which reads like a record, not like the name of a "
+            "column; take it as a record: --no-heading, or as a name: --text-field with that name"
+        )
+    return TextFields(names, [], [])
 
 
-def csv_columns(path: str, delimiter: str) -> list[str]:
-    """The names in the first line. InputError where there is none."""
+def _reads_like_a_record(name: str) -> bool:
+    """True for a number, a sentence, or many words."""
+    if name.isdecimal() or len(name) > _LONGEST_NAME or len(name.split()) > _MOST_WORDS:
+        return True
+    return name.rstrip("\"' ").endswith(_ENDS)
+
+
+def _names(path: str, settings: RecordSettings, kind: str) -> list[str]:
     with open_unpacked(path) as file:
-        names = _names(csv.reader(_Lines(file, 1 << 20), delimiter=delimiter, strict=True), path)
-    return names
+        row = next(iter(RowReader(file, _delimiting(path, settings, kind), settings.raw_bytes)), None)
+    if settings.no_heading:
+        return [] if row is None else [str(place) for place in range(len(row.fields))]
+    return _checked_names(row, path, settings)
 
 
-def _names(rows: Iterator[list[str]], path: str) -> list[str]:
-    try:
-        names = next(rows, [])
-    except csv.Error as error:
-        raise InputError(f"{path}: record 0: the line of names is no CSV: {error}") from None
-    if not any(names):
+def _checked_names(row: Row | None, path: str, settings: RecordSettings) -> list[str]:
+    if row is not None and row.fault:
+        raise InputError(f"{path}: record 0: the line of names {row.fault}")
+    if row is None or not any(row.fields):
         raise InputError(f"{path}: has no line of names, expected one before the first record")
-    return [names[0].removeprefix(_BOM), *names[1:]]
+    for name in (settings.text_field, settings.id_field, settings.language_field):
+        if row.fields.count(name or "") > 1 and name is not None:
+            raise InputError(f"{path}: names the column {name!r} twice; rename one of the two")
+    return row.fields
 
 
-def csv_pieces(path: str, settings: RecordSettings, *, delimiter: str) -> Iterator[RowsPiece]:
-    """The pieces of a file with this delimiter."""
-    with _longest_field(settings.raw_bytes), open_unpacked(path) as file:
-        lines, found, told = _Lines(file, settings.raw_bytes), [], 0
-        rows = csv.reader(lines, delimiter=delimiter, strict=True)
-        names = _names(rows, path)
-        check_columns(names, settings, path)
-        for record in _records(lines, rows, names, settings):
-            found.append(record)
-            if lines.read - told >= PIECE_BYTES:
-                yield RowsPiece(numbered(found), lines.read - told)
-                found, told = [], lines.read
-        yield RowsPiece(numbered(found), lines.read - told)
+def _delimiting(path: str, settings: RecordSettings, kind: str) -> Delimiting:
+    with open_unpacked(path) as file:
+        head = file.read(HEAD_BYTES)
+    return find_delimiting(head, path, kind, quoting=settings.quoting, separator=settings.separator)
 
 
-def _records(
-    lines: _Lines, rows: Iterator[list[str]], names: list[str], settings: RecordSettings
-) -> Iterator[Record | BadRecord]:
-    while True:
-        lines.begin()
-        try:
-            row = next(rows, None)
-        except csv.Error as error:
-            yield BadRecord(0, "malformed", f"is no CSV: {error}")
-            continue
-        if row is None:
+def csv_pieces(path: str, settings: RecordSettings, *, kind: str) -> Iterator[RowsPiece]:
+    """The pieces of a file. An empty one has none."""
+    delimiting = _delimiting(path, settings, kind)
+    with open_unpacked(path) as file:
+        rows = RowReader(file, delimiting, settings.raw_bytes)
+        each = iter(rows)
+        first = next(each, None)
+        if first is None:
             return
-        if lines.too_long:
-            yield BadRecord(0, "too_long", f"a record of more than {settings.raw_bytes} bytes")
-        elif row:
-            yield _record(row, names, settings)
+        found: Found = []
+        if settings.no_heading:
+            names = [str(place) for place in range(len(first.fields))]
+            found.append(_record(first, names, delimiting, settings))
+        else:
+            names = _checked_names(first, path, settings)
+        told = 0
+        for row in each:
+            found.append(_record(row, names, delimiting, settings))
+            if rows.read - told >= PIECE_BYTES:
+                yield RowsPiece(numbered(found), rows.read - told)
+                found, told = [], rows.read
+        yield RowsPiece(numbered(found), rows.read - told)
 
 
-def _record(row: list[str], names: list[str], settings: RecordSettings) -> Record | BadRecord:
-    if len(row) != len(names):
-        return BadRecord(0, "malformed", f"has {len(row)} fields, expected {len(names)}")
-    return record_of(0, dict(zip(names, row, strict=True)), settings)
-
-
-@contextmanager
-def _longest_field(size: int) -> Iterator[None]:
-    """The time in which a field may have so many characters. The limit is the process's."""
-    before = csv.field_size_limit(size)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
+def _record(
+    row: Row, names: list[str], delimiting: Delimiting, settings: RecordSettings
+) -> Record | BadRecord:
+    if row.is_too_long:
+        return BadRecord(0, "too_long", row.fault)
+    if row.fault:
+        return BadRecord(0, "malformed", row.fault)
+    if len(row.fields) != len(names):
+        fault = f"has {len(row.fields)} fields, expected {len(names)}"
+        if delimiting.quoting == "none" and any(field.startswith('"') for field in row.fields):
+            fault += " (quotes are text here; --quoting csv lets them enclose a field)"
+        return BadRecord(0, "malformed", fault)
+    return record_of(0, dict(zip(names, row.fields, strict=True)), settings)

@@ -1,74 +1,115 @@
 """The files of a run's sources, their kinds, and the field of text."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from functools import partial
 
-from bertdata.errors import InputError, MissingInputError, SettingsError
+from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
-from bertdata.sources.kinds import BLOCKS, SOURCE_KINDS, TEXT, SourceKind, check_kind, recognise
+from bertdata.io.input_files import Chosen, InputFiles, choose_named, find_input_files
+from bertdata.io.manifest_file import MANIFEST_NAME
+from bertdata.sources.fields import TextFields
+from bertdata.sources.kinds import BLOCKS, SOURCE_KINDS, SourceKind, plain_name
+from bertdata.sources.recognise import check_kind, kind_of, read_beginning, unknown_kind
+from bertdata.sources.saved_datasets import INFO, NOT_LISTED, SPLITS, STATE, refuse_unlisted, take_data_files
 from bertdata.sources.settings import RecordSettings
 
-_OF_DATASETS = ("state.json", "dataset_info.json", "dataset_dict.json", "manifest.json")
+TWICE = "its records would be written"
+
+_OF_DATASETS = (STATE, INFO, SPLITS, MANIFEST_NAME)
 """JSON beside the data of a directory: as ``save_to_disk`` writes it, and our own."""
 
 
-def find_sources(patterns: Sequence[str], kind: str | None) -> tuple[list[str], list[str]]:
-    """The files that patterns and directories name, by path, and the kind of each.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sources:
+    """The files of sources, by path, the kind of each, and how many of them are empty.
 
-    kind None: each file's bytes tell. InputError for one whose kind is not known. Other errors as from
+    notes: on files that are left out.
+    """
+
+    files: list[str]
+    kinds: list[str]
+    empty: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def find_sources(patterns: Sequence[str], kind: str | None, *, as_is: bool = False) -> Sources:
+    """The files that patterns and directories name, and their kinds.
+
+    kind None: each file's bytes tell. An empty file among others holds no record. InputError for a file whose
+    kind is not known, or is plainly another; as_is: plain text may be anything. Other errors as from
     find_files.
     """
-    files = find_files(patterns, kind)
-    if kind is None:
-        return files, [_recognised(path) for path in files]
-    for path in files:
-        check_kind(path, kind)
-    return files, [kind] * len(files)
+    found = find_files(patterns, kind)
+    files = found.files
+    looks = storage.each(files, partial(_look_at, kind=kind, as_is=as_is))
+    empty = sum(one is None for one in looks)
+    if kind is not None:
+        return Sources(files=files, kinds=[kind] * len(files), empty=empty, notes=found.notes)
+    if empty == len(files):
+        others = "" if empty == 1 else f", and so are {empty - 1} others"
+        raise InputError(
+            f"{files[0]}: is empty{others}: no bytes tell its kind; name it: --input-kind jsonl, or another"
+        )
+    kinds = [one or _kind_of_empty(path) for path, one in zip(files, looks, strict=True)]
+    return Sources(files=files, kinds=kinds, empty=empty, notes=found.notes)
 
 
-def find_files(patterns: Sequence[str], kind: str | None) -> list[str]:
-    """The files that patterns and directories name, by path.
+def _look_at(path: str, *, kind: str | None, as_is: bool) -> str | None:
+    """The kind of a file, checked where it is given. None for an empty file."""
+    begin = read_beginning(path)
+    if begin.is_empty:
+        return None
+    if kind is not None:
+        check_kind(begin, kind, as_is=as_is)
+        return kind
+    known = kind_of(begin)
+    if known is None:
+        raise unknown_kind(begin)
+    return known
+
+
+def find_files(patterns: Sequence[str], kind: str | None) -> InputFiles:
+    """Find the files that patterns and directories name.
 
     Of a directory those whose names end as the kind's do, or any kind's, in it and below, hidden ones left
-    out. MissingInputError for a pattern or a directory without files, SettingsError for a file that is named
-    twice.
+    out; of one that ``datasets`` saved the data files that it lists. Errors as from find_input_files, and
+    DatasetError for several splits of a saved dataset.
     """
-    files: list[str] = []
-    for path in storage.expand(list(patterns)):
-        files += _files_below(path, kind) if storage.is_directory(path) else [path]
-    files.sort()
-    for path, following in pairwise(files):
-        if path == following:
-            raise SettingsError(f"{path}: named twice; its records would be written twice")
-    return files
-
-
-def _files_below(directory: str, kind: str | None) -> list[str]:
     kinds = [SOURCE_KINDS[kind]] if kind is not None else list(SOURCE_KINDS.values())
-    names = [name for name in storage.list_files(directory) if _is_data(name, kinds)]
-    if not names:
-        expected = ", ".join(sorted({name for one in kinds for name in one.expected}))
-        raise MissingInputError(
-            f"{directory}: no files of text found, expected {expected}, or compressed ones"
-        )
-    return [storage.join(directory, name) for name in names]
+
+    def choose(directory: str, names: list[str]) -> Chosen:
+        wanted, others = choose_named(names, lambda name: _is_data(name, kinds))
+        for reason in list(others):
+            others[reason] = [name for name in others[reason] if storage.base_name(name) not in _OF_DATASETS]
+            if not others[reason]:
+                del others[reason]
+        if not any(name.endswith(".arrow") for name in wanted):
+            return wanted, others
+        _, unlisted = take_data_files(directory, names)
+        dropped = [name for name in wanted if name in set(unlisted)]
+        found = [name for name in wanted if name not in set(unlisted)]
+        return found, {**others, **({NOT_LISTED: dropped} if dropped else {})}
+
+    expected = ", ".join(sorted({name for one in kinds for name in one.expected}))
+    missing = f"no files of text found, expected {expected}, or compressed ones"
+    found = find_input_files(patterns, choose, missing=missing, twice=TWICE)
+    refuse_unlisted(found.files)
+    return found
 
 
 def _is_data(name: str, kinds: Sequence[SourceKind]) -> bool:
-    parts = name.split("/")
-    hidden = any(part.startswith(".") for part in parts)
-    return not hidden and parts[-1] not in _OF_DATASETS and any(kind.has(name) for kind in kinds)
+    return storage.base_name(name) not in _OF_DATASETS and any(kind.has(name) for kind in kinds)
 
 
-def _recognised(path: str) -> str:
-    kind = recognise(path)
-    if kind is None:
-        raise InputError(
-            f"{path}: its bytes do not tell its kind; name it: --input-kind {BLOCKS} (plain text, blank "
-            f"lines between documents), {TEXT} (a file a document), or another"
-        )
-    return kind
+def _kind_of_empty(path: str) -> str:
+    """The kind of an empty file among others, by its name. InputError where such a file is never empty."""
+    name = plain_name(path)
+    if name.endswith((".parquet", ".arrow")):
+        raise InputError(f"{path}: is empty, expected {name.rpartition('.')[2]}; fetch or make it again")
+    if name.endswith((".csv", ".tsv")):
+        return name[-3:]
+    return BLOCKS if name.endswith(".txt") else "jsonl"
 
 
 def with_text_field(settings: RecordSettings, files: Sequence[str], kinds: Sequence[str]) -> RecordSettings:
@@ -79,14 +120,17 @@ def with_text_field(settings: RecordSettings, files: Sequence[str], kinds: Seque
     """
     for path, kind in zip(files, kinds, strict=True):
         columns = SOURCE_KINDS[kind].columns
-        if columns is None:
+        if columns is None or read_beginning(path).is_empty:
             continue
-        found = columns(path)
-        if settings.text_field is not None:
-            _check_field(settings.text_field, found, path)
+        found = columns(path, settings)
+        if found is None:  # its records are texts alone
             return settings
-        taken = (settings.id_field, settings.language_field)
-        return replace(settings, text_field=_only([name for name in found if name not in taken], path))
+        if settings.text_field is not None:
+            _check_field(settings.text_field, [*found.texts, *found.paragraphs, *found.inner], path)
+            return settings
+        return replace(settings, text_field=_only_field(found, settings, path))
+    if any(SOURCE_KINDS[kind].columns for kind in kinds):
+        return settings
     for name in ("text_field", "id_field", "language_field"):
         if getattr(settings, name) is not None:
             raise SettingsError(
@@ -102,7 +146,16 @@ def _check_field(name: str, found: Sequence[str], path: str) -> None:
         )
 
 
-def _only(names: Sequence[str], path: str) -> str:
+def _only_field(found: TextFields, settings: RecordSettings, path: str) -> str:
+    """The only field of strings, or of lists of strings where there are none."""
+    taken = (settings.id_field, settings.language_field)
+    names = [name for name in found.texts if name not in taken]
+    names = names or [name for name in found.paragraphs if name not in taken]
+    if not names and found.inner:
+        raise SettingsError(
+            f"{path}: has fields of texts within others alone: {', '.join(found.inner)}; name one: "
+            f"--text-field {found.inner[0]}"
+        )
     if not names:
         raise InputError(f"{path}: has no field of texts")
     if len(names) > 1:

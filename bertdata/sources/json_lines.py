@@ -1,10 +1,13 @@
 """JSON, one object a line: the text of a line's record."""
 
+import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
-from bertdata.io.foreign_text import MOST_NESTED, TOO_DEEP, is_nested_too_deeply
+from bertdata.io.foreign_text import MOST_NESTED, TOO_DEEP
 from bertdata.io.json_text import parse_json_text
+from bertdata.sources.fields import MISSING, text_of, value_at
 from bertdata.sources.records import BadRecord, Record
 from bertdata.sources.settings import RecordSettings
 
@@ -13,36 +16,50 @@ try:  # by the standard library, with the same results, where it is not installe
 except ImportError:
     orjson = None  # type: ignore[assignment]
 
+_BRACKETS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 _SHOWN = 40
+_MOST_BITS = 63
+"""Bits of a whole number that all parsers give as it is; orjson makes a fraction of one of more than 64."""
+
+_OF_ANY_LENGTH = json.JSONDecoder(parse_int=str, parse_float=str)
 
 
 def parse_line(line: bytes) -> Any:
     """The line's JSON value. ValueError in words for what is none, or is nested too deeply.
 
-    A number that Python does not hold is no fault of a record, whose text it may stand next to.
-
     >>> parse_line(b'{"text": "A b."}')
     {'text': 'A b.'}
     """
-    if orjson is None:
-        return parse_json_text(line.decode(), any_number=True)
-    try:
-        value = orjson.loads(line)
-    except ValueError:  # the standard library decides, and says why
-        return parse_json_text(line.decode(), any_number=True)
-    if line.count(b"[") + line.count(b"{") > MOST_NESTED and is_nested_too_deeply(value):
+    if line.count(b"[") + line.count(b"{") > MOST_NESTED and _depth(line) > MOST_NESTED:
         raise ValueError(TOO_DEEP)
-    return value
+    if orjson is not None:
+        try:
+            return orjson.loads(line)
+        except ValueError:  # the standard library decides, and says why
+            pass
+    return parse_json_text(line.decode(), any_number=True)
+
+
+def _depth(line: bytes) -> int:
+    """The largest number of brackets that are open at once."""
+    depth = most = 0
+    for found in _BRACKETS.finditer(line):
+        mark = found[0]
+        depth += mark in b"{["
+        most = max(most, depth)
+        depth -= mark in b"}]"
+    return most
 
 
 def line_records(data: bytes, settings: RecordSettings) -> Iterator[Record | BadRecord]:
     """The records of whole lines, numbered by line. Blank lines hold none."""
     for number, line in enumerate(data.split(b"\n"), 1):
         if line and not line.isspace():
-            yield _record(number, line, settings)
+            yield json_record(number, line, settings)
 
 
-def _record(number: int, line: bytes, settings: RecordSettings) -> Record | BadRecord:
+def json_record(number: int, line: bytes, settings: RecordSettings) -> Record | BadRecord:
+    """The record of a JSON value: an object, or a text alone where no field of text is named."""
     if len(line) > settings.raw_bytes:
         return BadRecord(number, "too_long", f"a line of more than {settings.raw_bytes} bytes")
     try:
@@ -51,34 +68,110 @@ def _record(number: int, line: bytes, settings: RecordSettings) -> Record | BadR
         return BadRecord(number, "malformed", f"byte 0x{line[error.start]:02x} is not UTF-8")
     except ValueError as error:
         return BadRecord(number, "malformed", f"is not JSON: {error}")
+    if isinstance(value, str) and settings.text_field is None:
+        return Record(number, value)
     if not isinstance(value, dict):
-        return BadRecord(number, "malformed", f"is JSON, but no object: {shown(value)}")
-    return record_of(number, value, settings)
+        return BadRecord(number, "malformed", f"is JSON, but no object: {_shown_source(line.decode())}")
+    return record_of(number, value, settings, line)
 
 
-def record_of(number: int, fields: dict[str, Any], settings: RecordSettings) -> Record | BadRecord:
-    """The record with these fields."""
+def record_of(
+    number: int, fields: dict[str, Any], settings: RecordSettings, line: bytes | None = None
+) -> Record | BadRecord:
+    """The record with these fields. line: the JSON that they were read from.
+
+    What is told of a value that is no text, as an id may be, is what stands in the line, so that it does not
+    depend on the parser.
+    """
     name = settings.text_field or ""
-    value = None if settings.id_field is None else fields.get(settings.id_field)
-    identity = None if value is None else str(value)
-    if name not in fields:
+    identity = None
+    if settings.id_field is not None:
+        identity = _identity(value_at(fields, settings.id_field), settings.id_field, line)
+    value = value_at(fields, name)
+    if value is MISSING:
         return BadRecord(number, "malformed", f"has no field {name!r}", identity)
-    text = fields[name]
-    if text is None:
+    if value is None:
         return BadRecord(number, "empty", f"its field {name!r} is null", identity)
-    if not isinstance(text, str):
-        fault = f"its field {name!r} is {shown(text)}, expected a text"
+    try:
+        text = text_of(value)
+    except UnicodeDecodeError as error:
+        fault = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
+        return BadRecord(number, "malformed", fault, identity)
+    if text is None:
+        fault = f"its field {name!r} is {_shown(value, name, line)}, expected a text"
         return BadRecord(number, "malformed", fault, identity)
     language = None
     if settings.language_field is not None:
-        language = fields.get(settings.language_field)
+        language = value_at(fields, settings.language_field)
         if not isinstance(language, str):
-            fault = f"its field {settings.language_field!r} is {shown(language)}, expected a language"
+            found = _shown(language, settings.language_field, line)
+            fault = f"its field {settings.language_field!r} is {found}, expected a language"
             return BadRecord(number, "malformed", fault, identity)
     return Record(number, text, identity, language)
 
 
-def shown(value: Any) -> str:
-    """A value in words, cut short."""
-    words = "missing or null" if value is None else repr(value)
+def _identity(value: Any, name: str, line: bytes | None) -> str | None:
+    """The id of a record, as its source has it."""
+    if value is MISSING or value is None:
+        return None
+    if isinstance(value, bytes):
+        return value.decode(errors="backslashreplace")
+    if line is None or isinstance(value, str) or _is_plain_integer(value):
+        return str(value)
+    return member_source(line.decode(), name)
+
+
+def _is_plain_integer(value: Any) -> bool:
+    """True for a whole number that is written in one way only. 0 may also be -0."""
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    return is_integer and value != 0 and value.bit_length() <= _MOST_BITS
+
+
+def member_source(text: str, name: str) -> str:
+    """Return the characters of an object's member, of the last one of that name, as it stands in the JSON.
+
+    >>> member_source('{"id": 1.50, "of": {"id": 1e3}}', "of.id")
+    '1e3'
+    """
+    members = _members(text)
+    if name in members:
+        return members[name]
+    first, _, rest = name.partition(".")
+    return member_source(members[first], rest)
+
+
+def _members(text: str) -> dict[str, str]:
+    """The members of a JSON object that is known to be one, by their names, as they are written."""
+    members: dict[str, str] = {}
+    at = _behind_blanks(text, 0) + 1
+    while text[at := _behind_blanks(text, at)] != "}":
+        name, at = _OF_ANY_LENGTH.raw_decode(text, at)
+        start = _behind_blanks(text, _behind_blanks(text, at) + 1)  # behind the colon
+        at = _OF_ANY_LENGTH.raw_decode(text, start)[1]
+        members[name] = text[start:at]
+        at = _behind_blanks(text, at)
+        at += text[at] == ","
+    return members
+
+
+def _behind_blanks(text: str, at: int) -> int:
+    while text[at] in " \t\n\r":
+        at += 1
+    return at
+
+
+def _shown(value: Any, name: str, line: bytes | None) -> str:
+    """A field's value in words, cut short."""
+    if value is MISSING or value is None:
+        return "missing or null"
+    if line is None or isinstance(value, str):
+        return _cut(repr(value))
+    return _cut(member_source(line.decode(), name))
+
+
+def _shown_source(text: str) -> str:
+    return _cut(text.strip())
+
+
+def _cut(words: str) -> str:
     return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}..."

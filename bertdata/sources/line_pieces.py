@@ -6,15 +6,18 @@ so that its reader sees that it is too long and memory stays bounded.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from bertdata.io import storage
-from bertdata.sources.json_lines import line_records
+from bertdata.io.file_kind import BOM, HEAD_BYTES
+from bertdata.sources.fields import TextFields
+from bertdata.sources.json_fields import fields_of_head, fields_of_objects, refuse_inner_records
+from bertdata.sources.json_lines import line_records, parse_line
 from bertdata.sources.piece import PIECE_BYTES, ReadPiece
 from bertdata.sources.settings import RecordSettings
 from bertdata.sources.unpacking import open_unpacked, packing_of
 
-_BOM = b"\xef\xbb\xbf"
+_LINES_LOOKED_AT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,30 @@ def json_pieces(path: str, settings: RecordSettings) -> Iterator[RangePiece | Li
         yield RangePiece(path, start, min(start + PIECE_BYTES, size))
 
 
+def json_line_columns(path: str, settings: RecordSettings) -> TextFields:
+    """The fields of texts in the first lines of a file of JSON lines.
+
+    InputError where no field is named, for a file of a single object with lists of others within.
+    """
+    with open_unpacked(path) as file:
+        head = file.read(HEAD_BYTES)
+    objects = list(_first_objects(head))
+    is_single = len(objects) < 2 and head.strip().count(b"\n") == 0
+    if settings.text_field is None and is_single:
+        refuse_inner_records(head, path)
+    return fields_of_objects(objects) if objects else fields_of_head(head)
+
+
+def _first_objects(head: bytes) -> Iterator[dict[str, Any]]:
+    for line in head.removeprefix(BOM).split(b"\n")[:_LINES_LOOKED_AT]:
+        try:
+            value = parse_line(line)
+        except ValueError:
+            continue
+        if isinstance(value, dict):
+            yield value
+
+
 def _read_lines(data: bytes, settings: RecordSettings) -> ReadPiece:
     lines = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
     return ReadPiece(list(line_records(data, settings)), lines)
@@ -74,7 +101,7 @@ def _lines_of_range(file: BinaryIO, start: int, end: int, raw_bytes: int) -> byt
             return b""
         data = data[first:]
     else:
-        data = data.removeprefix(_BOM)
+        data = data.removeprefix(BOM)
     return data if data.endswith(b"\n") else data + _rest_of_line(file, raw_bytes)
 
 
@@ -85,7 +112,7 @@ def _rest_of_line(file: BinaryIO, raw_bytes: int) -> bytes:
 def line_blocks(path: str, raw_bytes: int) -> Iterator[bytes]:
     """Blocks of whole lines, unpacked, together the file without its byte-order mark."""
     with open_unpacked(path) as file:
-        data = file.read(PIECE_BYTES).removeprefix(_BOM)
+        data = file.read(PIECE_BYTES).removeprefix(BOM)
         while data:
             if not data.endswith(b"\n"):
                 rest = _rest_of_line(file, raw_bytes)

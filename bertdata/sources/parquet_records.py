@@ -10,21 +10,22 @@ from typing import Any
 
 from bertdata.errors import InputError
 from bertdata.io import storage
-from bertdata.io.spooled_file import SpooledFile
+from bertdata.sources.fields import TextFields
 from bertdata.sources.piece import PIECE_BYTES, ReadPiece, RowsPiece, numbered
 from bertdata.sources.settings import RecordSettings
 from bertdata.sources.table_records import (
     batch_records,
+    batch_texts,
     check_columns,
+    columns_with_texts,
     pyarrow_of,
     text_columns,
     wanted_columns,
 )
-from bertdata.sources.unpacking import BLOCK_BYTES, open_unpacked, packing_of
+from bertdata.sources.unpacking import BLOCK_BYTES, open_seekable, packing_of
 
 _LARGE_GROUP_BYTES = 1 << 25
 """Bytes of the columns of a row group, uncompressed, from which on one reader goes through it."""
-_MEMORY_BYTES = 1 << 26
 _BATCH_ROWS = 256
 
 
@@ -43,7 +44,7 @@ class RowGroupPiece:
         return ReadPiece(found, len(found))
 
 
-def parquet_columns(path: str) -> list[str]:
+def parquet_columns(path: str, settings: RecordSettings) -> TextFields:
     """The columns of texts."""
     with _open(path) as table:
         return text_columns(table.schema_arrow)
@@ -52,10 +53,7 @@ def parquet_columns(path: str) -> list[str]:
 def parquet_pieces(path: str, settings: RecordSettings) -> Iterator[RowGroupPiece | RowsPiece]:
     """The pieces of a file."""
     with _open(path) as table:
-        missing = [name for name in wanted_columns(settings) if name not in table.schema_arrow.names]
-        if missing:
-            raise InputError(f"{path}: has no column {missing[0]!r}")
-        check_columns(table.schema_arrow.names, settings, path)
+        check_columns(table.schema_arrow, settings, path)
         packed = _is_packed(path)
         for group in range(table.num_row_groups):
             size, unpacked = _group_bytes(table, group, settings)
@@ -63,6 +61,15 @@ def parquet_pieces(path: str, settings: RecordSettings) -> Iterator[RowGroupPiec
                 yield RowGroupPiece(path, group, size)
                 continue
             yield from _rows_of_large(table, group, settings, path, size)
+
+
+def parquet_texts(path: str) -> Iterator[str]:
+    """All texts of all columns of a file, at any depth."""
+    with _open(path) as table:
+        names = columns_with_texts(table.schema_arrow)
+        with _naming(path):
+            for batch in table.iter_batches(_BATCH_ROWS, columns=names):
+                yield from batch_texts(batch, names)
 
 
 def _rows_of_large(
@@ -91,7 +98,8 @@ def _group_bytes(table: Any, group: int, settings: RecordSettings) -> tuple[int,
     facts, size, unpacked = table.metadata.row_group(group), 0, 0
     for number in range(facts.num_columns):
         column = facts.column(number)
-        if column.path_in_schema in wanted_columns(settings):
+        path = column.path_in_schema  # of a list text.list.element, of a field in structs a.b
+        if any(path == name or path.startswith(f"{name}.") for name in wanted_columns(settings)):
             size += column.total_compressed_size
             unpacked += column.total_uncompressed_size
     return size, unpacked
@@ -108,19 +116,12 @@ def _open(path: str) -> Iterator[Any]:
     pyarrow_of(path)
     from pyarrow import parquet
 
-    spool = SpooledFile(_MEMORY_BYTES)
-    try:
-        with storage.open_input(path) as plain:
-            file: Any = plain
-            if _is_packed(path):
-                with open_unpacked(path) as unpacked:
-                    while block := unpacked.read(BLOCK_BYTES):
-                        spool.write(block)
-                file = spool.rewind()
-            with _naming(path), parquet.ParquetFile(file, memory_map=False, buffer_size=BLOCK_BYTES) as table:
-                yield table
-    finally:
-        spool.close()
+    with (
+        open_seekable(path) as file,
+        _naming(path),
+        parquet.ParquetFile(file, memory_map=False, buffer_size=BLOCK_BYTES) as table,
+    ):
+        yield table
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from typing import Any
 
 from bertdata.config.declared import setting
 from bertdata.errors import SettingsError
+from bertdata.sources.delimited import QUOTING, parse_separator
 
 MOST_RECORD_BYTES = 1 << 30
 
@@ -14,7 +15,9 @@ class RecordSettings:
     """The fields of a record, its longest text, and the treatment of records that cannot be used."""
 
     text_field: str | None = setting(
-        None, "name of the field or column of text; the only one of texts is found by itself"
+        None,
+        "name of the field or column of text, of one within another a.b; the only one of texts is found by "
+        "itself",
     )
     id_field: str | None = setting(None, "name of the field of a record's id, which errors name")
     language_field: str | None = setting(
@@ -26,8 +29,30 @@ class RecordSettings:
         "leave out records that are malformed, empty, too long or of another language, and count them, where "
         "the first one ends the run otherwise",
     )
+    quoting: str | None = setting(
+        None,
+        "of CSV and TSV. csv: double quotes enclose a field, with separators and line ends in it; none: they "
+        "are text (by default csv for .csv, none for .tsv)",
+        QUOTING,
+    )
+    separator: str | None = setting(
+        None,
+        "between the fields of CSV and TSV, a character or tab; by default the file's own: , ; | or a tab",
+    )
+    no_heading: bool = setting(
+        False, "the first line of CSV and TSV is a record; columns are then numbered from 0"
+    )
+    as_is: bool = setting(
+        False,
+        "read files of --input-kind text or blocks as text, though their bytes tell another kind, such as "
+        "JSON",
+    )
 
     def __post_init__(self) -> None:
+        if self.quoting not in (None, *QUOTING):
+            raise SettingsError(f"quoting is {self.quoting!r}, expected one of {', '.join(QUOTING)}")
+        if self.separator is not None:
+            object.__setattr__(self, "separator", parse_separator(self.separator))
         if not 1 <= self.max_record_bytes <= MOST_RECORD_BYTES:
             raise SettingsError(
                 f"max_record_bytes is {self.max_record_bytes}, expected 1 to {MOST_RECORD_BYTES}"
@@ -43,9 +68,11 @@ class RecordSettings:
 
     def as_json(self) -> dict[str, Any]:
         """The settings as a manifest holds them. Its counts say whether bad records were left out."""
-        return {
+        found: dict[str, Any] = {
             "text_field": self.text_field,
             "id_field": self.id_field,
             "language_field": self.language_field,
             "max_record_bytes": self.max_record_bytes,
         }
+        further = {name: getattr(self, name) for name in ("quoting", "separator", "no_heading", "as_is")}
+        return found | {name: value for name, value in further.items() if value}

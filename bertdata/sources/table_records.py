@@ -1,9 +1,10 @@
 """Records of Arrow's columns, and the columns of texts in its schemas."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bertdata.errors import InputError, MissingExtraError, install_extra
+from bertdata.sources.fields import TextFields, texts_in
 from bertdata.sources.json_lines import record_of
 from bertdata.sources.piece import Found
 from bertdata.sources.records import BadRecord
@@ -19,16 +20,102 @@ def pyarrow_of(path: str) -> Any:
     return pyarrow
 
 
-def text_columns(schema: Any) -> list[str]:
+def text_columns(schema: Any) -> TextFields:
     """The columns of texts, by name, dictionaries of texts among them."""
+    texts = [field.name for field in schema if _is_text(field.type)]
+    paragraphs = [field.name for field in schema if _is_list_of_texts(field.type)]
+    inner = [name for field in schema for name in _inner_texts(field)]
+    return TextFields(texts, paragraphs, inner)
+
+
+def _is_text(kind: Any) -> bool:
     from pyarrow import types
 
-    def is_text(kind: Any) -> bool:
-        if types.is_dictionary(kind):
-            return is_text(kind.value_type)
-        return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+    if types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
-    return [field.name for field in schema if is_text(field.type)]
+
+def _is_bytes(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind))
+
+
+def _is_list_of_texts(kind: Any) -> bool:
+    """True for lists of texts or bytes, and for bytes, which may be a text in UTF-8."""
+    from pyarrow import types
+
+    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return _is_bytes(kind) or (is_list and (_is_text(kind.value_type) or _is_bytes(kind.value_type)))
+
+
+def _inner_texts(field: Any) -> Iterator[str]:
+    """The texts within a column of structs: ``a.b``."""
+    from pyarrow import types
+
+    if not types.is_struct(field.type):
+        return
+    for inner in field.type:
+        if _is_text(inner.type) or _is_list_of_texts(inner.type):
+            yield f"{field.name}.{inner.name}"
+        yield from (f"{field.name}.{name}" for name in _inner_texts(inner))
+
+
+def columns_with_texts(schema: Any) -> list[str]:
+    """The columns that hold texts at any depth; those of bytes where none does."""
+    found = [field.name for field in schema if _holds(field.type, _is_text)]
+    return found or [field.name for field in schema if _holds(field.type, _is_bytes)]
+
+
+def _holds(kind: Any, wanted: Callable[[Any], bool]) -> bool:
+    inner = (kind.field(number).type for number in range(kind.num_fields))
+    return wanted(kind) or any(_holds(one, wanted) for one in inner)
+
+
+def batch_texts(batch: Any, names: Sequence[str]) -> Iterator[str]:
+    """All texts of these columns of a batch, row by row, at any depth. Bytes that are not UTF-8 are none."""
+    for name in names:
+        column = batch.column(name)
+        column.validate(full=True)
+        for value in column:
+            yield from texts_in(value.as_py())
+
+
+def check_columns(schema: Any, settings: RecordSettings, path: str) -> None:
+    """InputError for a wanted column that is not there, or is there twice."""
+    for name in wanted_columns(settings):
+        if not _has(schema, name):
+            raise InputError(f"{path}: has no column {name!r}")
+        if schema.names.count(name) > 1:
+            raise InputError(f"{path}: has the column {name!r} twice; rename one of the two")
+
+
+def _has(schema: Any, name: str) -> bool:
+    """True for a column, or a field within one of structs."""
+    from pyarrow import types
+
+    if name in schema.names:
+        return True
+    first, *others = name.split(".")
+    if first not in schema.names:
+        return False
+    kind = schema.field(first).type
+    for inner in others:
+        if not types.is_struct(kind) or kind.get_field_index(inner) < 0:
+            return False
+        kind = kind.field(inner).type
+    return True
+
+
+def _column_at(batch: Any, name: str) -> Any:
+    """The values of a column, or of a field within one of structs: null where the struct is."""
+    from pyarrow import compute
+
+    if name in batch.schema.names:
+        return batch.column(name)
+    first, *others = name.split(".")
+    return compute.struct_field(batch.column(first), others)
 
 
 def wanted_columns(settings: RecordSettings) -> list[str]:
@@ -37,24 +124,17 @@ def wanted_columns(settings: RecordSettings) -> list[str]:
     return [name for name in names if name is not None]
 
 
-def check_columns(found: Sequence[str], settings: RecordSettings, path: str) -> None:
-    """Raise InputError for a wanted column that the file has twice: either may be meant."""
-    for name in wanted_columns(settings):
-        if found.count(name) > 1:
-            raise InputError(f"{path}: has {found.count(name)} columns named {name!r}; rename all but one")
-
-
 def batch_records(batch: Any, settings: RecordSettings) -> Found:
     """The records of a batch of rows, numbered from 1."""
-    columns = {name: batch.column(name) for name in wanted_columns(settings) if name in batch.schema.names}
+    columns = {name: _column_at(batch, name) for name in wanted_columns(settings) if _has(batch.schema, name)}
     for column in columns.values():
         _check_places(column)
     if sum(column.nbytes for column in columns.values()) > settings.raw_bytes:  # a long text among them
-        return [_single(batch, row, settings) for row in range(batch.num_rows)]
+        return [_single(columns, row, settings) for row in range(batch.num_rows)]
     try:
         values = {name: column.to_pylist() for name, column in columns.items()}
     except UnicodeDecodeError:  # one text among them
-        return [_single(batch, row, settings) for row in range(batch.num_rows)]
+        return [_single(columns, row, settings) for row in range(batch.num_rows)]
     names = list(values)
     rows = zip(*values.values(), strict=True) if names else iter([()] * batch.num_rows)
     return [record_of(n, dict(zip(names, row, strict=True)), settings) for n, row in enumerate(rows, 1)]
@@ -70,14 +150,18 @@ def _check_places(column: Any) -> None:
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:
-        as_bytes = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
+        as_bytes = {
+            pa.string(): pa.binary(),
+            pa.large_string(): pa.large_binary(),
+            pa.string_view(): pa.binary_view(),
+        }
         if column.type not in as_bytes:
             raise
         column.view(as_bytes[column.type]).validate(full=True)
 
 
-def _single(batch: Any, row: int, settings: RecordSettings) -> Any:
-    cells = {name: batch.column(name)[row] for name in wanted_columns(settings) if name in batch.schema.names}
+def _single(columns: Mapping[str, Any], row: int, settings: RecordSettings) -> Any:
+    cells = {name: column[row] for name, column in columns.items()}
     if any(_text_bytes(cell) > settings.raw_bytes for cell in cells.values()):
         return BadRecord(row + 1, "too_long", f"a text of more than {settings.raw_bytes} bytes")
     try:
@@ -88,5 +172,9 @@ def _single(batch: Any, row: int, settings: RecordSettings) -> Any:
 
 
 def _text_bytes(cell: Any) -> int:
-    """Bytes of a text, which is not copied. 0 for other values."""
-    return cell.as_buffer().size if cell.is_valid and hasattr(cell, "as_buffer") else 0
+    """Bytes of a text, or of a list of texts, which is not copied. 0 for other values."""
+    if not cell.is_valid:
+        return 0
+    if hasattr(cell, "as_buffer"):
+        return int(cell.as_buffer().size)
+    return int(cell.values.nbytes) if hasattr(cell, "values") else 0

@@ -13,8 +13,11 @@ from typing import Any, BinaryIO, cast
 
 from bertdata.errors import InputError, MissingExtraError, install_extra
 from bertdata.io import storage
+from bertdata.io.spooled_file import SpooledFile
 
 BLOCK_BYTES = 1 << 20
+_MEMORY_BYTES = 1 << 26
+"""Bytes of an unpacked file that are held in memory; of a larger one on disk."""
 
 _SIGNATURES = {
     "gzip": (b"\x1f\x8b\x08", b"\xff\xff\xff"),
@@ -52,8 +55,34 @@ def open_unpacked(path: str) -> Iterator[BinaryIO]:
         if packing is None:
             yield file
             return
-        with io.BufferedReader(_Blocks(_unpack(file, packing, path)), BLOCK_BYTES) as unpacked:
-            yield cast(BinaryIO, unpacked)
+        with io.BufferedReader(_Blocks(_unpack(file, packing, path)), BLOCK_BYTES) as reader:
+            yield cast(BinaryIO, reader)
+
+
+def unpacked(file: BinaryIO, path: str) -> Iterator[bytes]:
+    """The blocks of what a compressed file holds. InputError for data that are damaged or cut short."""
+    packing = packing_of(file.read(6))
+    file.seek(0)
+    assert packing is not None
+    return _unpack(file, packing, path)
+
+
+@contextmanager
+def open_seekable(path: str) -> Iterator[BinaryIO]:
+    """The file for reading in any order. What a compressed one holds is unpacked into a nameless file."""
+    with storage.open_input(path) as plain:
+        if packing_of(plain.read(6)) is None:
+            plain.seek(0)
+            yield plain
+            return
+    spool = SpooledFile(_MEMORY_BYTES)
+    try:
+        with open_unpacked(path) as unpacked:
+            while block := unpacked.read(BLOCK_BYTES):
+                spool.write(block)
+        yield spool.rewind()
+    finally:
+        spool.close()
 
 
 class _Blocks(io.RawIOBase):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bertdata.io.outputs import refuse_inputs
 from bertdata.steps.open_dataset import need
 from bertdata.steps.progress import OnProgress, StepProgress, silent
 from bertdata.steps.values import AnyPath, AnyPaths, path_of, paths_of, workers_of
@@ -37,9 +38,13 @@ def binarise(
     def told(done: int, total: int, line: str) -> None:
         tell(StepProgress(stage=STAGE, done=done, total=total, unit="files", finished=line))
 
+    directory, given = path_of(target), paths_of(sources)
+    refuse_inputs(directory, [*given, path_of(tokenizer)])
+    parts = find_parts(given).parts
+    refuse_inputs(directory, parts)
     return binarise_text(
-        find_parts(paths_of(sources)).parts,
-        path_of(target),
+        parts,
+        directory,
         file_at(path_of(tokenizer)),
         workers=workers_of(workers),
         told=told,

@@ -15,11 +15,13 @@ from bertdata.build.part_names import names_with_folders
 from bertdata.build.plan import check_shuffle, chosen_settings, plan_targets, plan_warnings
 from bertdata.build.task import ShardTask, Target, TaskPlan, TaskResult, run_task
 from bertdata.config.settings import ExampleSettings
+from bertdata.dataset.lost_text import lost_warnings
 from bertdata.dataset.manifest import Manifest
 from bertdata.dataset.sources import Sources, find_sources
 from bertdata.errors import MissingInputError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
+from bertdata.io.outputs import refuse_inputs
 from bertdata.io.process_pool import ProcessPool, run_all_telling
 from bertdata.steps.deal import make_dealt
 from bertdata.steps.progress import OnProgress, StepProgress, silent, telling_first
@@ -52,6 +54,11 @@ class MadeDataset:
     directory: str
     manifest: Manifest
     ones: str = field(default="", compare=False)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings about the whole dataset: that much of its text is in no example."""
+        return lost_warnings(self.directory, self.manifest.as_json())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,6 +103,7 @@ def create(
     skip_bad_inputs: bool = False,
     input_kind: str | None = None,
     language: str | None = None,
+    escaped_articles: str | None = None,
     part_size: float | None = None,
     sentences: str | None = None,
     text_field: str | None = None,
@@ -103,6 +111,10 @@ def create(
     language_field: str | None = None,
     max_record_bytes: int | None = None,
     skip_bad_records: bool | None = None,
+    quoting: str | None = None,
+    separator: str | None = None,
+    no_heading: bool | None = None,
+    as_is: bool | None = None,
     exclude: AnyPaths | None = None,
     exclude_ngram: int | None = None,
     dedup: str | None = None,
@@ -159,6 +171,7 @@ def create(
     given_of_sources = {
         "input_kind": input_kind,
         "language": language,
+        "escaped_articles": escaped_articles,
         "part_size": part_size,
         "sentences": sentences,
         "text_field": text_field,
@@ -166,6 +179,10 @@ def create(
         "language_field": language_field,
         "max_record_bytes": max_record_bytes,
         "skip_bad_records": skip_bad_records,
+        "quoting": quoting,
+        "separator": separator,
+        "no_heading": no_heading,
+        "as_is": as_is,
         "exclude": None if exclude is None else paths_of(exclude),
         "exclude_ngram": exclude_ngram,
         "dedup": dedup,
@@ -267,10 +284,11 @@ class ShardRun:
                 runs.enter_context(target.dataset.run())
             made = self._make_shards(workers, telling_first(warnings, progress))
             datasets = finish(self.plan, made, sources)
+        of_text = [one for dataset in datasets for one in dataset.warnings]
         return CreateResult(
             datasets=tuple(datasets),
             kept=sum(result.kept for result in made.results),
-            warnings=(*warnings, *made.warnings),
+            warnings=(*warnings, *made.warnings, *of_text),
         )
 
     def _make_shards(self, workers: int, progress: OnProgress) -> MadeShards:
@@ -313,7 +331,9 @@ def plan_run(
     with with_file(config, flags) as given:
         check_shuffle(given.shuffle or "none", given.num_shards)
         chosen, settings = chosen_settings(given.recipe, phase, given.changes, given.of_phases)
+        refuse_inputs(output, [*parts, given.vocab, given.tokenizer])
         found, all_settings = find_parts(parts), list(settings.values())
+        refuse_inputs(output, found.parts)
         between = None if given.tokenizer is None else find_sources(found.parts).between
         file = given_tokenizer(
             all_settings[0],

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bertdata.errors import MissingInputError, SettingsError
+from bertdata.io.outputs import refuse_inputs
 from bertdata.steps.open_dataset import need
 from bertdata.steps.progress import OnProgress, StepProgress, silent
 from bertdata.steps.values import AnyPath, optional_path, path_of, whole_number, workers_of
@@ -78,6 +79,8 @@ def pack(
     )
     if output is None and not plan_only:
         raise MissingInputError("no output directory given; plan_only needs none")
+    if output is not None:
+        refuse_inputs(path_of(output), [path_of(path), optional_path(vocab)])
     source = find_source(path_of(path), optional_path(vocab), unverified, settings.rows, objective)
     counts = count_all(source, processes, _Counting(tell, len(source.opened.shards)))
     planned = plan_pack(source, settings, counts)

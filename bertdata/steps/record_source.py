@@ -6,18 +6,24 @@ from typing import Any
 
 from bertdata._native import Engine
 from bertdata.config.settings import typed_values
-from bertdata.errors import BertDataError, SettingsError
+from bertdata.errors import BertDataError, DatasetError, SettingsError
 from bertdata.io import storage
+from bertdata.io.listing import list_inputs
+from bertdata.io.outputs import refuse_inputs
+from bertdata.io.patterns import expand
 from bertdata.sources.find import find_files
-from bertdata.sources.kinds import ARTICLES, TEXT, recognise
+from bertdata.sources.kinds import ARTICLES, BLOCKS, TEXT
+from bertdata.sources.recognise import holds_frame, kind_of, read_beginning
 from bertdata.sources.settings import RecordSettings
-from bertdata.steps.progress import OnProgress, StepProgress
+from bertdata.steps.progress import OnProgress, StepProgress, telling_first
 from bertdata.text.abbreviations import read_abbreviations
 from bertdata.text.directory import TextDirectory
+from bertdata.text.escaped_articles import escape_warnings
 from bertdata.text.load_splitter import find_tables_of, load_splitter_of
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.reading import is_extracted
 from bertdata.text.record_plan import RecordPlan, plan_records
+from bertdata.text.run_warnings import count_warnings
 from bertdata.text.segment_records import segment_records
 from bertdata.text.selection.settings import SelectionSettings, evaluation_files
 from bertdata.text.settings import SegmentCounts, SegmentSettings
@@ -30,7 +36,7 @@ _OF_SELECTION = tuple(item.name for item in fields(SelectionSettings))
 RECORD_SETTINGS = ("part_size", "sentences", *_OF_RECORDS, *_OF_SELECTION)
 """Settings that parts of records alone have."""
 
-SHARED_SETTINGS = ("punkt", "language", "abbreviations")
+SHARED_SETTINGS = ("punkt", "language", "abbreviations", "escaped_articles")
 ARTICLE_SETTINGS = tuple(item.name for item in fields(SegmentSettings) if item.name not in SHARED_SETTINGS)
 """Settings that the parts of articles alone have."""
 
@@ -46,7 +52,7 @@ def reads_records(
     others = [name for name in ARTICLE_SETTINGS if name in given]
     if kind in (ARTICLES, TEXT) and not own:
         return False
-    if kind is None and not own and (others or books or not _begins_with_records(sources)):
+    if kind is None and not own and (others or books or _first_kind(sources) == ARTICLES):
         return False
     check_record_settings(given)
     _refuse(["books"] if books else [], "articles; give books as a source: --input-kind text")
@@ -64,18 +70,34 @@ def _refuse(names: Sequence[str], reason: str) -> None:
         raise SettingsError(f"--{names[0].replace('_', '-')} goes with {reason}")
 
 
-def _begins_with_records(sources: Sequence[str]) -> bool:
-    """True where the bytes of the first file tell a kind of records. Errors are left to the one who reads."""
+def text_kind(sources: Sequence[str]) -> str:
+    """Return the kind of sources that no flag names and that are no records: articles, or plain text."""
+    return TEXT if _first_kind(sources) == BLOCKS else ARTICLES
+
+
+def _first_kind(sources: Sequence[str]) -> str | None:
+    """The kind of the first file that holds something. Errors are left to the one who reads.
+
+    None where no kind is known: then it is read as records, whose error names the kinds. A file that is named
+    as WikiExtractor names its files, or holds one of its lines, is one of articles.
+    """
     try:
-        for path in storage.expand(list(sources)):
-            if not storage.is_directory(path):
-                return recognise(path) not in (None, ARTICLES)
-            if any(map(is_extracted, storage.list_files(path))):
-                return False
-            return recognise(find_files([path], None)[0]) is not None
+        for path in expand(list(sources)):
+            files = [path]
+            if storage.is_directory(path):
+                if any(map(is_extracted, list_inputs(path).names)):
+                    return ARTICLES
+                files = find_files([path], None).files
+            for file in files:
+                begin = read_beginning(file)
+                if not begin.is_empty:
+                    is_named = is_extracted(storage.base_name(file))
+                    return ARTICLES if is_named or holds_frame(begin) else kind_of(begin)
+    except DatasetError:  # a directory that datasets saved, but not one that can be read
+        raise
     except BertDataError:
         pass
-    return False
+    return None
 
 
 def part_settings(given: Mapping[str, Any]) -> PartSettings:
@@ -103,8 +125,10 @@ def run_records(
     progress: OnProgress,
 ) -> SegmentCounts:
     """Write the parts of the sources' records into ``output``."""
-    plan = plan_record_parts(sources, kind, settings, punkt_tables)
+    plan = plan_record_parts(sources, output, kind, settings, punkt_tables)
+    progress = telling_first(plan_warnings(plan), progress)
     sizes = storage.each(plan.files, storage.size)
+    progress(StepProgress(stage=STAGE, done=0, total=sum(sizes), warnings=plan.notes))
     counts = segment_records(
         plan,
         output,
@@ -115,7 +139,9 @@ def run_records(
         hashing=_PieceProgress(HASHING, sizes, progress),
     )
     total = sum(sizes)
-    progress(StepProgress(stage=STAGE, done=total, total=total, finished=f"segmented {len(sizes)} files"))
+    empty = f", {plan.empty} of them empty" if plan.empty else ""
+    finished, warnings = f"segmented {len(sizes)} files{empty}", tuple(count_warnings(output, counts))
+    progress(StepProgress(stage=STAGE, done=total, total=total, finished=finished, warnings=warnings))
     return counts
 
 
@@ -139,14 +165,27 @@ def preview_records(
     sources: Sequence[str], output: str, kind: str | None, settings: PartSettings, punkt_tables: str | None
 ) -> list[str]:
     """The lines on what would be read and written. Errors as from run_records."""
-    plan = plan_record_parts(sources, kind, settings, punkt_tables)
+    plan = plan_record_parts(sources, output, kind, settings, punkt_tables)
     TextDirectory(output, plan).commit.refuse_others()
-    return plan.lines(output)
+    return [*plan.notes, *plan.lines(output)]
+
+
+def plan_warnings(plan: RecordPlan) -> tuple[str, ...]:
+    """Return warnings about the text of the plan's files."""
+    return tuple(escape_warnings(plan.files, plan.kinds, plan.settings.escaped_articles))
 
 
 def plan_record_parts(
-    sources: Sequence[str], kind: str | None, settings: PartSettings, punkt_tables: str | None
+    sources: Sequence[str], output: str, kind: str | None, settings: PartSettings, punkt_tables: str | None
 ) -> RecordPlan:
+    """Plan the parts that are to be written into ``output``.
+
+    Errors as from plan_records and refuse_inputs. The Punkt tables are fetched once, before the workers look
+    for them.
+    """
+    refuse_inputs(output, [*sources, *(str(file.path) for file in settings.selection.exclude)])
     if settings.sentences == "punkt":
         find_tables_of(settings.language, punkt_tables)
-    return plan_records(sources, kind, settings)
+    plan = plan_records(sources, kind, settings)
+    refuse_inputs(output, plan.files)  # files behind links of a directory too
+    return plan

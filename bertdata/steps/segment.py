@@ -8,8 +8,9 @@ from bertdata._native import Engine
 from bertdata.build.dataset_file import DatasetFile
 from bertdata.config.settings import typed_values
 from bertdata.io import storage
-from bertdata.steps.progress import OnProgress, StepProgress, silent
-from bertdata.steps.record_source import STAGE, part_settings, reads_records, run_records
+from bertdata.io.outputs import refuse_inputs
+from bertdata.steps.progress import OnProgress, StepProgress, silent, telling_first
+from bertdata.steps.record_source import STAGE, part_settings, reads_records, run_records, text_kind
 from bertdata.steps.values import (
     AnyPath,
     AnyPaths,
@@ -22,10 +23,13 @@ from bertdata.steps.values import (
 from bertdata.text import segment as text
 from bertdata.text.abbreviations import read_abbreviations
 from bertdata.text.directory import TextDirectory
-from bertdata.text.input_kinds import ARTICLES, check_beginnings, find_inputs
+from bertdata.text.escaped_articles import escape_warnings
+from bertdata.text.input_kinds import check_beginnings
 from bertdata.text.load_splitter import find_tables_of, load_splitter_of
 from bertdata.text.plan import plan_text
+from bertdata.text.run_warnings import count_warnings
 from bertdata.text.settings import SegmentCounts, SegmentSettings
+from bertdata.text.text_inputs import TextInputs, find_inputs
 
 
 def segment(
@@ -44,6 +48,7 @@ def segment(
     prefix: str | None = None,
     language: str | None = None,
     abbreviations: AnyPath | None = None,
+    escaped_articles: str | None = None,
     part_size: float | None = None,
     sentences: str | None = None,
     text_field: str | None = None,
@@ -51,6 +56,10 @@ def segment(
     language_field: str | None = None,
     max_record_bytes: int | None = None,
     skip_bad_records: bool | None = None,
+    quoting: str | None = None,
+    separator: str | None = None,
+    no_heading: bool | None = None,
+    as_is: bool | None = None,
     exclude: AnyPaths | None = None,
     exclude_ngram: int | None = None,
     dedup: str | None = None,
@@ -64,12 +73,13 @@ def segment(
     """Write the parts of the files into ``output``, as ``bertdata segment`` does.
 
     sources: extracted files, or directories of them; with input_kind "text", plain-text files, one
-    document each, or directories of them; with any other kind, files of records (blocks, jsonl, csv, tsv,
-    parquet, arrow), compressed or not. None: bytes tell. books: text files beside the sources, read before
-    them. A setting that is None is that of config, a TOML file (docs/commands.md), else has its default:
-    SegmentSettings, and of records PartSettings, RecordSettings and SelectionSettings, say which and what
-    each means; abbreviations, exclude: the paths of their files. punkt_tables: directory or URL of NLTK's
-    punkt_tab tables of the language. What an earlier run finished is kept.
+    document each, or directories of them; with any other kind, files of records (blocks, jsonl, json, csv,
+    tsv, parquet, arrow), compressed or not. None: bytes tell, and .txt is plain text. books: text files
+    beside the sources, read before them. A setting that is None is that of config, a TOML file
+    (docs/commands.md), else has its default: SegmentSettings, and of records PartSettings, RecordSettings
+    and SelectionSettings, say which and what each means; abbreviations, exclude: the paths of their files.
+    punkt_tables: directory or URL of NLTK's punkt_tab tables of the language. What an earlier run finished
+    is kept.
     """
     processes = workers_of(workers)
     check_engine(engine)
@@ -84,6 +94,7 @@ def segment(
         "prefix": prefix,
         "language": language,
         "abbreviations": optional_path(abbreviations),
+        "escaped_articles": escaped_articles,
         "part_size": part_size,
         "sentences": sentences,
         "text_field": text_field,
@@ -91,6 +102,10 @@ def segment(
         "language_field": language_field,
         "max_record_bytes": max_record_bytes,
         "skip_bad_records": skip_bad_records,
+        "quoting": quoting,
+        "separator": separator,
+        "no_heading": no_heading,
+        "as_is": as_is,
         "exclude": None if exclude is None else paths_of(exclude),
         "exclude_ngram": exclude_ngram,
         "dedup": dedup,
@@ -124,6 +139,7 @@ def _segment(
     tell: OnProgress,
 ) -> SegmentCounts:
     """Write the parts. given: the settings that differ from their defaults, by field."""
+    refuse_inputs(output, [*paths, *books, *given.get("exclude", ()), given.get("abbreviations")])
     if reads_records(paths, kind, given, books):
         return run_records(
             paths,
@@ -136,17 +152,19 @@ def _segment(
             progress=tell,
         )
     settings = settings_of(given)
-    files, kinds = find_text(paths, ARTICLES if kind is None else kind, books, settings.language, tables)
+    inputs = find_text(paths, output, kind or text_kind(paths), books, settings.language, tables)
+    files, kinds = inputs.files, inputs.kinds
+    tell = telling_first(tuple(escape_warnings(files, kinds, settings.escaped_articles)), tell)
     sizes = storage.each(files, storage.size)
     finished, done, total = iter(files), 0, sum(sizes)
-    tell(StepProgress(stage=STAGE, done=0, total=total))
+    tell(StepProgress(stage=STAGE, done=0, total=total, warnings=inputs.notes))
 
     def show(size: int) -> None:
         nonlocal done
         done += size
         tell(StepProgress(stage=STAGE, done=done, total=total, finished=f"segmented {next(finished)}"))
 
-    return text.segment(
+    counts = text.segment(
         files,
         output,
         settings,
@@ -155,6 +173,8 @@ def _segment(
         workers=workers,
         progress=show,
     )
+    tell(StepProgress(stage=STAGE, done=total, total=total, warnings=tuple(count_warnings(output, counts))))
+    return counts
 
 
 @contextmanager
@@ -180,10 +200,15 @@ def settings_of(given: Mapping[str, Any]) -> SegmentSettings:
 
 
 def find_text(
-    sources: list[str], kind: str, books: list[str], language: str, punkt_tables: str | None
-) -> tuple[list[str], list[str]]:
-    """The files and their kinds. The Punkt tables are fetched once, before the workers look for them."""
+    sources: list[str], output: str, kind: str, books: list[str], language: str, punkt_tables: str | None
+) -> TextInputs:
+    """Find the files and their kinds. The Punkt tables are fetched once, before the workers look for them.
+
+    Errors as from find_inputs, and as from refuse_inputs for the output.
+    """
+    refuse_inputs(output, [*sources, *books])
     found = find_inputs(sources, kind, books)
+    refuse_inputs(output, found.files)  # files behind links of a directory too
     find_tables_of(language, punkt_tables)
     return found
 
@@ -194,12 +219,13 @@ def preview_segment(
     settings: SegmentSettings,
     punkt_tables: str | None,
     *,
-    input_kind: str = ARTICLES,
+    input_kind: str | None = None,
     books: Sequence[str] = (),
 ) -> list[str]:
     """The lines on what would be read and written. Errors as from segment."""
-    files, kinds = find_text(sources, input_kind, list(books), settings.language, punkt_tables)
-    plan = plan_text(files, settings, kinds)
+    kind = input_kind or text_kind(sources)
+    inputs = find_text(sources, output, kind, list(books), settings.language, punkt_tables)
+    plan = plan_text(inputs.files, settings, inputs.kinds)
     TextDirectory(output, plan).commit.refuse_others()
-    check_beginnings(files, kinds)
-    return plan.lines(files, output)
+    check_beginnings(inputs.files, inputs.kinds)
+    return [*inputs.notes, *plan.lines(inputs.files, output)]

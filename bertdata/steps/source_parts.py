@@ -5,19 +5,22 @@ from contextlib import contextmanager
 from typing import Any
 
 from bertdata._native import Engine
-from bertdata.errors import BertDataError, SettingsError
+from bertdata.errors import BertDataError, DatasetError, SettingsError
 from bertdata.io import storage
-from bertdata.io.file_kind import find_kind
+from bertdata.io.file_kind import HEAD_BYTES, find_kind
 from bertdata.io.manifest_file import MANIFEST_NAME
+from bertdata.io.outputs import refuse_inputs
+from bertdata.io.patterns import expand
 from bertdata.sources.find import find_files
-from bertdata.sources.kinds import ARTICLES, HEAD_BYTES, SOURCE_KINDS, recognise
+from bertdata.sources.kinds import ARTICLES, CHOSEN_KINDS
+from bertdata.sources.recognise import recognise
 from bertdata.steps.progress import OnProgress
 from bertdata.steps.record_source import check_record_settings, part_settings, preview_records, run_records
 from bertdata.steps.segment import settings_with
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.record_plan import RecordPlan, plan_records
 
-_BY_BYTES = ("jsonl", "parquet", "arrow")
+_BY_BYTES = ("jsonl", "json", "parquet", "arrow")
 
 
 def holds_records(paths: Sequence[str], given: Mapping[str, Any], skip_bad_inputs: bool) -> bool:
@@ -29,14 +32,16 @@ def holds_records(paths: Sequence[str], given: Mapping[str, Any], skip_bad_input
     if given or skip_bad_inputs:
         return bool(given)
     try:
-        first = storage.expand(list(paths))[0]
+        first = expand(list(paths))[0]
         if storage.is_directory(first):
             if storage.exists(storage.join(first, MANIFEST_NAME)):
                 return False
-            first = find_files([first], None)[0]
+            first = find_files([first], None).files[0]
         with storage.open_input(first) as file:
             head = file.read(HEAD_BYTES + 1)
         found = recognise(first)
+    except DatasetError:  # a directory that datasets saved, but not one that can be read
+        raise
     except BertDataError:
         return False
     is_text = find_kind(head[:HEAD_BYTES], first, whole=len(head) <= HEAD_BYTES) is None
@@ -63,6 +68,7 @@ def make_parts(
     config: a file of settings, whose table text counts under the given ones.
     """
     directory, kind = text_directory(output), _kind(given)
+    _refuse_inputs(output, paths, given)
     with _settings(given, config) as settings:
         run_records(
             paths,
@@ -80,7 +86,8 @@ def make_parts(
 def preview_parts(
     paths: Sequence[str], output: str, given: Mapping[str, Any], config: str | None = None
 ) -> list[str]:
-    """The lines on the parts that would be made."""
+    """Return the lines on the parts that would be made. Errors as from make_parts."""
+    _refuse_inputs(output, paths, given)
     with _settings(given, config) as settings:
         return preview_records(paths, text_directory(output), _kind(given), settings, None)
 
@@ -89,6 +96,12 @@ def plan_texts(paths: Sequence[str], given: Mapping[str, Any]) -> RecordPlan:
     """The plan by which the sources' texts are read where no parts are made of them."""
     with _settings({**given, "sentences": "none"}, None) as settings:
         return plan_records(paths, _kind(given), settings)
+
+
+def _refuse_inputs(output: str, paths: Sequence[str], given: Mapping[str, Any]) -> None:
+    """Raise SettingsError where the dataset, or the parts beside it, would lie over what they are made of."""
+    for directory in (output, text_directory(output)):
+        refuse_inputs(directory, [*paths, *given.get("exclude", ())])
 
 
 @contextmanager
@@ -101,6 +114,6 @@ def _settings(given: Mapping[str, Any], config: str | None) -> Iterator[PartSett
 
 def _kind(given: Mapping[str, Any]) -> str | None:
     kind: str | None = given.get("input_kind")
-    if kind is not None and kind not in SOURCE_KINDS:
-        raise SettingsError(f"input_kind is {kind!r}, expected one of {', '.join(SOURCE_KINDS)}")
+    if kind is not None and kind not in CHOSEN_KINDS:
+        raise SettingsError(f"input_kind is {kind!r}, expected one of {', '.join(CHOSEN_KINDS)}")
     return kind

@@ -5,12 +5,13 @@ from functools import partial
 from bertdata.dataset.discover import FoundDataset, FoundShard, find_datasets
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.examples.objectives import find_objective
+from bertdata.io.outputs import check_output, picture_form
 from bertdata.io.process_pool import run_all
 from bertdata.report.charts.drawing import check_picture, write_picture
 from bertdata.report.count import ShardCounts
 from bertdata.report.lengths_chart import picture_of_lengths
 from bertdata.report.summary import Statistics, count
-from bertdata.steps.progress import OnProgress, StepProgress, silent
+from bertdata.steps.progress import OnProgress, StepProgress, silent, telling_first
 from bertdata.steps.values import AnyPath, optional_path, path_of, workers_of
 
 STAGE = "counting"
@@ -21,6 +22,7 @@ def stats(
     *,
     vocab: AnyPath | None = None,
     picture: AnyPath | None = None,
+    overwrite: bool = False,
     objective: str | None = None,
     workers: int | None = None,
     progress: OnProgress | None = None,
@@ -28,17 +30,20 @@ def stats(
     """The numbers of the dataset in a directory, or of each of several, as of ``bertdata stats``.
 
     path: may be one shard. vocab: the vocabulary that another tool's shards were made with. picture: a
-    .svg or .png to write of the lengths. objective: one of your own that the examples need.
+    .svg or .png to write of the lengths; overwrite: in the place of a file that is no picture.
+    objective: one of your own that the examples need.
     ``as_json`` of each element is what ``bertdata stats --json`` prints. ShardError for a damaged record.
     """
     processes, drawn, given = workers_of(workers), optional_path(picture), optional_path(vocab)
     if drawn is not None:
         check_picture(drawn)
+        check_output(drawn, [path_of(path), given], picture_form(drawn), overwrite=overwrite)
     if objective is not None:
         find_objective(objective)
     datasets = find_datasets(path_of(path), objective=objective)
     mask_ids = [_mask_id(given, dataset) for dataset in datasets]
-    counts = _count_all(datasets, processes, objective, progress or silent)
+    notes = tuple(note for dataset in datasets for note in dataset.notes)
+    counts = _count_all(datasets, processes, objective, telling_first(notes, progress or silent))
     found = [
         Statistics(dataset, [counts[shard.path] for shard in dataset.shards], mask_id)
         for dataset, mask_id in zip(datasets, mask_ids, strict=True)

@@ -3,10 +3,11 @@
 from bertdata.dataset.discover import FoundDataset, find_datasets
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
+from bertdata.io.outputs import PAGE, check_output
 from bertdata.report.dataset_page import dataset_page
 from bertdata.report.numbers import DatasetNumbers, collect_numbers
 from bertdata.report.page.page import check_report, write_page
-from bertdata.steps.progress import OnProgress, StepProgress, silent
+from bertdata.steps.progress import OnProgress, StepProgress, silent, telling_first
 from bertdata.steps.values import AnyPath, AnyPaths, optional_path, path_of, paths_of, whole_number
 
 STAGE = "reading"
@@ -21,6 +22,7 @@ def write_report(
     objective: str | None = None,
     sample: int | None = None,
     verify: bool = True,
+    overwrite: bool = False,
     progress: OnProgress | None = None,
 ) -> list[str]:
     """Write the page of ``bertdata report`` on the datasets. The faults of their files, a line each.
@@ -28,10 +30,12 @@ def write_report(
     paths: directories, each of one dataset or of several (phase1, phase2), or single shards. output: a file
     that ends in .html. vocab: the vocabulary that another tool's shards were made with. objective: one of
     your own that the examples need. sample: the number of examples that masks, pairs, words and tokens are
-    counted of (None: 20,000). verify: hold all files against their manifests.
+    counted of (None: 20,000). verify: hold all files against their manifests. overwrite: replace a file that
+    is there and is no page.
     """
     target, given = path_of(output), optional_path(vocab)
     check_report(target, "bertdata report")
+    check_output(target, [*paths_of(paths), given], PAGE, overwrite=overwrite)
     most = SAMPLE if sample is None else whole_number("sample", sample)
     if objective is not None:
         find_objective(objective)
@@ -40,7 +44,8 @@ def write_report(
         for path in paths_of(paths)
         for dataset in find_datasets(path, damaged=True, objective=objective)
     ]
-    tell = progress or silent
+    notes = tuple(note for dataset in found for note in dataset.notes)
+    tell = telling_first(notes, progress or silent)
     tell(StepProgress(stage=STAGE, done=0, total=len(found), unit="datasets"))
     numbers: list[DatasetNumbers] = []
     for dataset, name in zip(found, _names(found), strict=True):

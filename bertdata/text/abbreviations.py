@@ -53,7 +53,7 @@ def read_abbreviations(path: str) -> Abbreviations:
     """
     data = storage.read_bytes(path)
     try:
-        lines = data.decode("utf-8-sig").splitlines()
+        lines = data.decode().removeprefix("\ufeff").splitlines()
     except UnicodeDecodeError as error:
         raise InputError.not_utf8(path, data, error.start) from None
     words = []

@@ -10,7 +10,7 @@ from bertdata.io import storage
 from bertdata.io.commit import Commit
 from bertdata.io.file_check import FileEntry, HashingSink, check_file, md5_of
 from bertdata.io.manifest_file import MANIFEST_NAME
-from bertdata.text.input_kinds import ARTICLES
+from bertdata.sources.kinds import are_articles
 from bertdata.text.manifest import (
     ARTICLES_COPY,
     KIND,
@@ -20,6 +20,7 @@ from bertdata.text.manifest import (
     plan_terms,
 )
 from bertdata.text.punkt.variants import ALIASES
+from bertdata.text.withheld_texts import InOrder, count_withheld_in_training, in_threads
 from bertdata.wiki.articles.manifest import parse_articles_manifest
 
 
@@ -86,22 +87,33 @@ class TextDirectory(Generic[PlanKind]):
         return manifest if all(storage.each(list(by_path), is_there)) else None
 
     def finish(
-        self, inputs: Sequence[TextInput], files: Iterable[FileEntry], *, release: bool = True
+        self,
+        inputs: Sequence[TextInput],
+        files: Iterable[FileEntry],
+        *,
+        release: bool = True,
+        in_order: InOrder = in_threads,
+        unprotected: int | None = None,
     ) -> TextManifest:
         """Write manifest and MD5SUMS, and the copy of the articles' manifest. Release the directory.
 
         inputs: in the order of the plan. Without release the unfinished files stay, for attempts of a
-        runner that come late. InputError for one that is not what the articles' manifest lists.
+        runner that come late. in_order: reads the files once more, to count withheld texts that are
+        trained on. unprotected: as in SegmentCounts. InputError for an input that is not what the articles'
+        manifest lists.
         """
         plan = self.plan
         if plan.articles is not None:
-            _check_articles([one for one in inputs if one.kind == ARTICLES], plan.articles)
+            _check_articles([one for one in inputs if are_articles(one.kind)], plan.articles)
+        made = tuple(sorted(files, key=attrgetter("name")))
         manifest = TextManifest(
             settings=plan.settings.as_json(),
             punkt=self._punkt,
             articles_manifest=self._cited,
             inputs=tuple(inputs),
-            files=tuple(sorted(files, key=attrgetter("name"))),
+            files=made,
+            withheld_in_training=count_withheld_in_training(self.commit.directory, made, in_order),
+            unprotected=unprotected,
         )
         old = self.commit.manifest()
         listed = parse_text_manifest(old, MANIFEST_NAME).files if old is not None else ()

@@ -8,12 +8,15 @@ Anarchism is a political philosophy that ...     ->  the line
 """
 
 import re
+import shlex
 from dataclasses import dataclass
 
 from bertdata.errors import InputError
 from bertdata.text.reading import universal_newlines
 
-_OPENING = re.compile(rb"(?:\xef\xbb\xbf)?<doc id=")
+_OPENING = re.compile(rb'(?:\xef\xbb\xbf)?<doc id="?([^"\s>]*)')
+_WHOLE_FRAME = re.compile(rb'(?:\xef\xbb\xbf)?<doc id="[^"]*" (?:revid="[^"]*" )?url="[^"]*" title="')
+"""A line as every version of WikiExtractor writes it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,21 +62,28 @@ class FrameWatch:
     """Counts articles and notices a frame that is cut short.
 
     Only lines that begin as WikiExtractor's own do count as opened here: an article about mark-up
-    may well hold a ``<doc``.
+    may well hold a ``<doc``. Where frames are whole, with url and title, a shorter one is the article's text.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._opened_at = 0
+        self._opened_whole = False
+        self._opened_id = ""
         self.articles = 0
 
     def see_opening(self, line: bytes, number: int) -> None:
         """Take note of a line with ``<doc``. InputError when the article before it is still open."""
-        if not _OPENING.match(line):
+        opening = _OPENING.match(line)
+        if opening is None:
+            return
+        is_whole = _WHOLE_FRAME.match(line) is not None
+        if self._opened_at and self._opened_whole and not is_whole:
             return
         if self._opened_at:
-            raise self._not_closed(f"before the next one opens on line {number}")
-        self._opened_at = number
+            raise self._reopened(number)
+        self._opened_at, self._opened_whole = number, is_whole
+        self._opened_id = opening[1].decode(errors="replace")
         self.articles += 1
 
     def see_closing(self) -> None:
@@ -82,15 +92,22 @@ class FrameWatch:
     def finish(self) -> None:
         """InputError for an article still open, or when there was none."""
         if self._opened_at:
-            raise self._not_closed("before the file ends")
+            raise self._not_closed("before the file ends", "the file is cut short, extract it again")
         if not self.articles:
             raise InputError(
                 f'{self._name}: no article found, expected lines <doc id="..."> to </doc> '
                 "as bertdata extract writes them"
             )
 
-    def _not_closed(self, where: str) -> InputError:
+    def _reopened(self, number: int) -> InputError:
+        """The error for an article within which a line looks like the first line of another."""
+        return self._not_closed(
+            f"before the next one opens on line {number}",
+            "if that line is text which the page shows, extract again and leave the page out: --skip-page "
+            f"{shlex.quote(self._opened_id)}; else the file is damaged, extract it again",
+        )
+
+    def _not_closed(self, where: str, remedy: str) -> InputError:
         return InputError(
-            f"{self._name}: line {self._opened_at}: <doc> is not closed by </doc> {where}; "
-            "the file is cut short, extract it again"
+            f"{self._name}: line {self._opened_at}: <doc> is not closed by </doc> {where}; {remedy}"
         )

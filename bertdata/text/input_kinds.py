@@ -4,12 +4,14 @@ A kind is an entry of KINDS. Everything else of the text stage, its plan, senten
 and manifest, is the same for all of them; files of several kinds may go into one run.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
-from bertdata.errors import SettingsError
+from bertdata.io.input_files import InputFiles
+from bertdata.sources.escapes import unescape
 from bertdata.sources.kinds import ARTICLES as ARTICLES
+from bertdata.sources.kinds import ESCAPED_ARTICLES
 from bertdata.sources.kinds import TEXT as TEXT
 from bertdata.text import plain_text
 from bertdata.text.cleaning import clean
@@ -19,8 +21,8 @@ from bertdata.text.reading import (
     check_articles_beginning,
     check_articles_text,
     find_extracted_files,
-    refuse_repeated,
     universal_newlines,
+    unpack_articles,
 )
 
 
@@ -35,7 +37,7 @@ class InputKind:
     rest behind the last one, as MLPerf's program does.
     """
 
-    find: Callable[[Iterable[str]], list[str]]
+    find: Callable[[Iterable[str]], InputFiles]
     check_beginning: Callable[[str], None]
     paragraphs: Callable[[bytes, str], StrippedText]
     format: Callable[[bytes, str], FormattedText]
@@ -43,14 +45,36 @@ class InputKind:
 
 
 def _clean_articles(data: bytes, name: str) -> StrippedText:
-    check_articles_text(data, name)
-    stripped = strip_frame(data, name)
+    stripped = _strip_articles(data, name)
     return StrippedText(text=universal_newlines(clean(stripped.text)), articles=stripped.articles)
 
 
+def _clean_escaped_articles(data: bytes, name: str) -> StrippedText:
+    """Stages 1 and 2, escapes taken back between them.
+
+    Before stage 1 a page that shows ``<doc`` would become a frame. Stage 2 is made for text without escapes.
+    """
+    stripped = _strip_articles(data, name)
+    text = clean(unescape(stripped.text))
+    return StrippedText(text=universal_newlines(text), articles=stripped.articles)
+
+
+def _strip_articles(data: bytes, name: str) -> StrippedText:
+    data = unpack_articles(data, name)
+    check_articles_text(data, name)
+    return strip_frame(data, name)
+
+
 def _format_articles(data: bytes, name: str) -> FormattedText:
+    data = unpack_articles(data, name)
     check_articles_text(data, name)
     return format_articles(data, name)
+
+
+def _format_escaped_articles(data: bytes, name: str) -> FormattedText:
+    formatted = _format_articles(data, name)
+    articles = [unescape(article.encode()).decode() for article in formatted.articles]
+    return FormattedText(articles=articles, outside=formatted.outside)
 
 
 def _document_paragraphs(data: bytes, name: str) -> StrippedText:
@@ -69,6 +93,13 @@ KINDS = {
         format=_format_articles,
         draws_rest=True,
     ),
+    ESCAPED_ARTICLES: InputKind(
+        find=find_extracted_files,
+        check_beginning=check_articles_beginning,
+        paragraphs=_clean_escaped_articles,
+        format=_format_escaped_articles,
+        draws_rest=True,
+    ),
     TEXT: InputKind(
         find=plain_text.find_plain_files,
         check_beginning=plain_text.check_plain_beginning,
@@ -79,18 +110,8 @@ KINDS = {
 }
 
 
-def find_inputs(sources: Sequence[str], kind: str, books: Sequence[str] = ()) -> tuple[list[str], list[str]]:
-    """The files to read and the kind of each: first the books, plain text, then the sources.
-
-    That is the order in which NVIDIA's bertPrep.py reads BookCorpus and Wikipedia. SettingsError for a
-    kind that is not known, and for a file that is named twice.
-    """
-    if kind not in KINDS:
-        raise SettingsError(f"input_kind is {kind!r}, expected one of {', '.join(KINDS)}")
-    first = KINDS[TEXT].find(books) if books else []
-    files = [*first, *KINDS[kind].find(sources)]
-    refuse_repeated(files)
-    return files, [TEXT] * len(first) + [kind] * (len(files) - len(first))
+CHOSEN_KINDS = tuple(kind for kind in KINDS if kind != ESCAPED_ARTICLES)
+"""The kinds to ask for. A manifest, or a setting, tells of articles whether they are escaped."""
 
 
 def check_beginnings(files: Iterable[str], kinds: Iterable[str]) -> None:
@@ -101,5 +122,7 @@ def check_beginnings(files: Iterable[str], kinds: Iterable[str]) -> None:
 
 def told_kinds(kinds: Iterable[str]) -> str | None:
     """The kinds of a run's files in order, in words: ``3 text, 2 articles``. None for articles alone."""
-    runs = [f"{len(list(files))} {kind}" for kind, files in groupby(kinds)]
-    return None if len(runs) == 1 and runs[0].endswith(ARTICLES) else ", ".join(runs)
+    runs = [(kind, len(list(files))) for kind, files in groupby(kinds)]
+    if [kind for kind, _ in runs] == [ARTICLES]:
+        return None
+    return ", ".join(f"{number} {kind}" for kind, number in runs)

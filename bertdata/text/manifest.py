@@ -9,9 +9,10 @@ from typing import Any
 
 from bertdata.io.file_check import FileEntry, entries_json, parse_entries
 from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, md5sums, parse_checked
+from bertdata.sources.kinds import ESCAPED_ARTICLES
 from bertdata.text.input_kinds import ARTICLES, told_kinds
 from bertdata.text.languages import ENGLISH
-from bertdata.text.settings import SegmentCounts
+from bertdata.text.settings import OF_RUN, SegmentCounts
 
 KIND = "text"
 
@@ -83,7 +84,8 @@ class TextManifest:
 
     settings: those that count for the recipe; punkt: ``variant`` and md5s of ``tables`` by file name, None
     for a language that has none; articles_manifest: md5 of the manifest of the extracted articles, None
-    where they have none; inputs in the order in which they were read.
+    where they have none; inputs in the order in which they were read. withheld_in_training, unprotected: as
+    in SegmentCounts.
     """
 
     settings: dict[str, Any]
@@ -91,6 +93,8 @@ class TextManifest:
     articles_manifest: str | None
     inputs: tuple[TextInput, ...]
     files: tuple[FileEntry, ...]
+    withheld_in_training: int | None = None
+    unprotected: int | None = None
 
     @property
     def language(self) -> str:
@@ -112,7 +116,9 @@ class TextManifest:
     @property
     def counts(self) -> SegmentCounts:
         """Counts of the run that made it."""
-        return count_text(self.inputs, self.files)
+        counts = count_text(self.inputs, self.files)
+        counts.withheld_in_training, counts.unprotected = self.withheld_in_training, self.unprotected
+        return counts
 
     def terms(self) -> dict[str, Any]:
         """The plan as the commit protocol compares it with another."""
@@ -120,7 +126,9 @@ class TextManifest:
         return plan_terms(self.settings, self.punkt, self.articles_manifest, names, kinds)
 
     def as_json(self) -> dict[str, Any]:
-        of_records, totals = self.settings["recipe"] == RECORDS, asdict(self.counts)
+        of_records = self.settings["recipe"] == RECORDS
+        totals = {name: count for name, count in asdict(self.counts).items() if count is not None}
+        del totals["unescaped"]  # the kinds of the inputs say it
         return {
             "format_version": FORMAT_VERSION,
             "kind": KIND,
@@ -171,6 +179,7 @@ def count_text(inputs: Iterable[TextInput], files: Iterable[FileEntry]) -> Segme
                 withheld=entry.withheld,
                 empty=entry.empty,
                 lines_outside=entry.lines_outside,
+                unescaped=int(entry.kind == ESCAPED_ARTICLES),
                 malformed=entry.malformed,
                 too_long=entry.too_long,
                 other_language=entry.other_language,
@@ -191,4 +200,5 @@ def parse_text_manifest(data: bytes, where: str) -> TextManifest:
         articles_manifest=value["articles_manifest"],
         inputs=tuple(TextInput(**item) for item in value["inputs"]),
         files=parse_entries(value["files"], where),
+        **{name: value["totals"].get(name) for name in OF_RUN},
     )

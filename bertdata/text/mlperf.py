@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bertdata.io.file_check import md5_of
+from bertdata.sources.kinds import ESCAPED_ARTICLES
 from bertdata.text.evaluation import withhold
 from bertdata.text.input_kinds import ARTICLES, KINDS
 from bertdata.text.reading import count_sentences
@@ -20,6 +21,7 @@ class MlperfText:
     sentences: int
     bytes_in: int
     md5: str
+    unescaped: bool = False
 
     @property
     def counts(self) -> SegmentCounts:
@@ -29,6 +31,7 @@ class MlperfText:
             articles=self.articles,
             sentences=self.sentences,
             withheld=len(self.withheld),
+            unescaped=int(self.unescaped),
             bytes_in=self.bytes_in,
         )
 
@@ -57,4 +60,5 @@ def make_sentences(
         sentences=count_sentences(sentences),
         bytes_in=len(data),
         md5=md5_of(data),
+        unescaped=kind == ESCAPED_ARTICLES,
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from bertdata.errors import InputError
 from bertdata.io.file_check import md5_of
+from bertdata.sources.kinds import ESCAPED_ARTICLES
 from bertdata.text.input_kinds import ARTICLES, KINDS
 from bertdata.text.reading import count_sentences
 from bertdata.text.settings import SegmentCounts
@@ -24,6 +25,7 @@ class NvidiaText:
     outside: int
     bytes_in: int
     md5: str
+    unescaped: bool = False
 
     @property
     def counts(self) -> SegmentCounts:
@@ -34,6 +36,7 @@ class NvidiaText:
             sentences=sum(self.sentences),
             empty=self.empty,
             lines_outside=self.outside,
+            unescaped=int(self.unescaped),
             bytes_in=self.bytes_in,
         )
 
@@ -53,6 +56,7 @@ def make_articles(data: bytes, name: str, split: Callable[..., bytes], kind: str
         outside=formatted.outside,
         bytes_in=len(data),
         md5=md5_of(data),
+        unescaped=kind == ESCAPED_ARTICLES,
     )
 
 

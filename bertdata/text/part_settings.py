@@ -12,7 +12,7 @@ from bertdata.text.manifest import RECORDS
 from bertdata.text.parts import MEBIBYTE
 from bertdata.text.punkt.variants import variant_named
 from bertdata.text.selection.settings import SelectionSettings
-from bertdata.text.settings import PUNKT_NAMES, SegmentSettings, language_entries
+from bertdata.text.settings import PUNKT_NAMES, SegmentSettings, check_escaped_articles, language_entries
 
 SENTENCES = ("punkt", "lines", "none")
 
@@ -31,6 +31,7 @@ class PartSettings:
     punkt: str = setting_of(SegmentSettings, "punkt")
     language: str = setting_of(SegmentSettings, "language")
     abbreviations: Abbreviations | None = setting_of(SegmentSettings, "abbreviations")  # noqa: RUF009 - a field
+    escaped_articles: str | None = setting_of(SegmentSettings, "escaped_articles")
     records: RecordSettings = field(default_factory=RecordSettings)
     selection: SelectionSettings = field(default_factory=SelectionSettings)
 
@@ -41,6 +42,7 @@ class PartSettings:
             raise SettingsError(f"sentences is {self.sentences!r}, expected one of {', '.join(SENTENCES)}")
         if self.punkt not in PUNKT_NAMES:
             raise SettingsError(f"punkt is {self.punkt!r}, expected one of {', '.join(PUNKT_NAMES)}")
+        check_escaped_articles(self.escaped_articles)
         object.__setattr__(self, "punkt", variant_named(self.punkt))
         language = language_of(self.language)
         object.__setattr__(self, "language", language.code)

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from bertdata.errors import InputError
 from bertdata.io import storage
 from bertdata.io.file_kind import refuse_other_kinds, utf8_remedy
+from bertdata.io.input_files import InputFiles
 from bertdata.text.reading import find_named_files, universal_newlines
 
 EXPECTED = "plain text in UTF-8, one document a file"
@@ -22,8 +23,8 @@ _ARTICLE = re.compile(rb"(?:\xef\xbb\xbf)?<doc id=")
 _LOOKED_AT = 8000  # bytes in which git looks for a NUL, which makes a file binary
 
 
-def find_plain_files(patterns: Iterable[str]) -> list[str]:
-    """The files named, and every *.txt below the directories named, in the order of their paths.
+def find_plain_files(patterns: Iterable[str]) -> InputFiles:
+    """Find the files named, and every *.txt below the directories named, in the order of their paths.
 
     Errors as from find_extracted_files.
     """

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from bertdata.errors import InputError, MissingInputError
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
+from bertdata.sources.kinds import are_articles
+from bertdata.text.escaped_articles import with_escapes
 from bertdata.text.input_kinds import ARTICLES, told_kinds
 from bertdata.text.nvidia_sharding import distribute
 from bertdata.text.parts import part_name, plan_parts
+from bertdata.text.reading import articles_size
 from bertdata.text.settings import SegmentSettings
 from bertdata.wiki.articles.manifest import KIND as ARTICLES_MANIFEST
 from bertdata.wiki.articles.manifest import parse_articles_manifest
@@ -56,27 +59,36 @@ class TextPlan:
 def plan_text(files: Sequence[str], settings: SegmentSettings, kinds: Sequence[str] = ()) -> TextPlan:
     """The plan for these files, of these kinds. All are articles where none is given.
 
+    Of articles, their manifest or the settings tell whether they hold escapes (``with_escapes``).
+
     InputError for a first file that is larger than a block (mlperf), and for a file of another size than
     the manifest of its directory lists.
     """
-    kinds = list(kinds) or [ARTICLES] * len(files)
+    kinds = with_escapes(files, list(kinds) or [ARTICLES] * len(files), settings.escaped_articles)
     inputs, articles = _name_inputs(files, kinds)
     if settings.recipe == "nvidia":
         names, part_of = shard_names(settings), []
     else:
-        part_of = plan_parts(storage.each(files, storage.size), settings.block_size, files)
+        part_of = plan_parts(_sizes(files, kinds), settings.block_size, files)
         names = [part_name(number) for number in range(max(part_of) + 1)]
     return TextPlan(
         settings=settings, names=names, part_of=part_of, inputs=inputs, kinds=kinds, articles=articles
     )
 
 
+def _sizes(files: Sequence[str], kinds: Sequence[str]) -> list[int]:
+    """The bytes of the files' text, by which parts are cut."""
+    articles = {path for path, kind in zip(files, kinds, strict=True) if are_articles(kind)}
+    return storage.each(files, lambda path: articles_size(path) if path in articles else storage.size(path))
+
+
 def _name_inputs(files: Sequence[str], kinds: Sequence[str]) -> tuple[list[str], bytes | None]:
     """Names of the files, each relative to those of its kind, and the manifest of the articles among them."""
     names: dict[int, str] = {}
     manifest = None
-    for kind in dict.fromkeys(kinds):
-        numbers = [number for number, one in enumerate(kinds) if one == kind]
+    of_articles = [ARTICLES if are_articles(kind) else kind for kind in kinds]
+    for kind in dict.fromkeys(of_articles):
+        numbers = [number for number, one in enumerate(of_articles) if one == kind]
         paths = [files[number] for number in numbers]
         if kind == ARTICLES:
             named, manifest = find_articles(paths)

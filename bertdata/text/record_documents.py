@@ -81,7 +81,9 @@ class RecordStep:
         """The entry of a document that is left out for its text."""
         selection = self.settings.selection
         if selection.exclude:
-            ngrams = load_ngrams(selection.exclude, selection.exclude_ngram, self.engine)
+            ngrams = load_ngrams(
+                selection.exclude, selection.exclude_ngram, self.engine, self.settings.records
+            )
             if (shared := ngrams.find(body)) is not None:
                 return excluded(record, shared, selection.exclude)
         if (of := duplicates.get(record.number)) is not None:

@@ -4,23 +4,32 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from bertdata.io import storage
+from bertdata.io.patterns import expand
 from bertdata.sources.find import find_sources, with_text_field
-from bertdata.sources.kinds import SOURCE_KINDS
+from bertdata.sources.kinds import SOURCE_KINDS, are_articles
+from bertdata.text.escaped_articles import with_escapes
 from bertdata.text.input_kinds import told_kinds
 from bertdata.text.numbered_piece import NumberedPiece
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.plan import relative_names
+from bertdata.text.reading import refuse_compressed_copies
+from bertdata.text.training_text import refuse_held_out, refuse_lists, with_training_text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordPlan:
-    """The plan of parts of records: their files, names of these for the manifest, and their kinds."""
+    """The plan of parts of records: their files, names of these for the manifest, and their kinds.
+
+    empty: files that hold nothing. notes: on files that are left out.
+    """
 
     settings: PartSettings
     files: Sequence[str]
     inputs: list[str]
     kinds: list[str]
+    empty: int = 0
     articles: bytes | None = None
+    notes: tuple[str, ...] = ()
 
     def lines(self, directory: str) -> list[str]:
         """The work of a run, for a person."""
@@ -36,12 +45,23 @@ class RecordPlan:
 def plan_records(sources: Sequence[str], kind: str | None, settings: PartSettings) -> RecordPlan:
     """The plan for the files that the sources name, of this kind, or of the kinds that their bytes tell.
 
-    Errors as from find_sources and with_text_field.
+    Errors as from find_sources, with_escapes and with_text_field. SettingsError for text held out of
+    training, and for a file beside a compressed one of the same name.
     """
-    files, kinds = find_sources(sources, kind)
-    records = with_text_field(settings.records, files, kinds)
+    text = with_training_text(expand(sources))
+    found = find_sources(text.paths, kind, as_is=settings.records.as_is)
+    refuse_lists(found.files)
+    refuse_held_out(found.files)
+    named = zip(found.files, found.kinds, strict=True)
+    refuse_compressed_copies(path for path, one in named if are_articles(one))
+    kinds = with_escapes(found.files, found.kinds, settings.escaped_articles)
     return RecordPlan(
-        settings=replace(settings, records=records), files=files, inputs=relative_names(files), kinds=kinds
+        settings=replace(settings, records=with_text_field(settings.records, found.files, kinds)),
+        files=found.files,
+        inputs=relative_names(found.files),
+        kinds=kinds,
+        empty=found.empty,
+        notes=(*text.notes, *found.notes),
     )
 
 

@@ -59,4 +59,4 @@ def _run(
             return finished.counts
         with text.commit.run():
             made = write_parts(run) if text.plan.settings.recipe == "mlperf" else write_shards(run)
-            return text.finish(run.inputs, made).counts
+            return text.finish(run.inputs, made, in_order=pool.in_order).counts

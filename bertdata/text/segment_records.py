@@ -43,10 +43,10 @@ def segment_records(
     if workers < 1:
         raise SettingsError(f"workers is {workers}, expected 1 or more")
     text, selection = TextDirectory(directory, plan), plan.settings.selection
-    if selection.exclude:
-        load_ngrams(
-            selection.exclude, selection.exclude_ngram, engine
-        )  # once, for all workers that are forked
+    unprotected = None
+    if selection.exclude:  # loaded once, for all workers that are forked
+        loaded = load_ngrams(selection.exclude, selection.exclude_ngram, engine, plan.settings.records)
+        unprotected = loaded.short_texts
     with ProcessPool(workers) as pool:
         md5s = [md5 for _, md5 in pool.in_order(file_md5, plan.files)]
         finished = text.finished()
@@ -62,14 +62,20 @@ def segment_records(
                 )
                 duplicates = DuplicateList(path, stack)
             parts.write(pool, RecordStep(plan.settings, load_splitter, engine), duplicates)
-            return _finish(text, md5s, parts).counts
+            return _finish(text, md5s, parts, pool, unprotected).counts
 
 
 def _untold(file: int, size: int) -> None:
     """Progress that nobody asked for."""
 
 
-def _finish(text: TextDirectory[RecordPlan], md5s: list[str], parts: RecordParts) -> TextManifest:
+def _finish(
+    text: TextDirectory[RecordPlan],
+    md5s: list[str],
+    parts: RecordParts,
+    pool: ProcessPool,
+    unprotected: int | None,
+) -> TextManifest:
     plan = text.plan
     sizes = storage.each(plan.files, storage.size)
     inputs = [
@@ -78,4 +84,5 @@ def _finish(text: TextDirectory[RecordPlan], md5s: list[str], parts: RecordParts
             plan.inputs, md5s, parts.counts, sizes, plan.kinds, strict=True
         )
     ]
-    return text.finish(inputs, [*parts.made, *parts.write_others()])
+    made = [*parts.made, *parts.write_others()]
+    return text.finish(inputs, made, in_order=pool.in_order, unprotected=unprotected)

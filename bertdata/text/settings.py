@@ -13,9 +13,15 @@ TEXT_RECIPES = ("mlperf", "nvidia")
 PUNKT_NAMES = (*VARIANTS, *ALIASES)
 LEFT_OUT = ("malformed", "empty", "too_long", "other_language", "excluded", "duplicate", "withheld")
 """Counters of records that are not trained on, in the order in which they are looked for."""
+OF_RUN = ("withheld_in_training", "unprotected")
+"""Counters of a whole run, which no file has a share of."""
 NVIDIA_TEXT = ("nvidia", "habana")
 """The recipes of shards with NVIDIA's text stage; all others have MLPerf's."""
 _PREFIX = "wikicorpus_"
+YES_NO = ("yes", "no")
+_NOT_IN_MANIFEST = ("language", "abbreviations", "escaped_articles")
+"""Settings that a manifest holds in another form: the kind of each input says whether it was escaped."""
+
 _OF_RECIPE = {
     "mlperf": ("eval_articles", "block_size"),
     "nvidia": ("training_shards", "test_shards", "test_fraction", "prefix"),
@@ -54,6 +60,12 @@ class SegmentSettings:
         None,
         "abbreviations that Punkt's tables lack, one a line, such as Nr. or z. B.; # begins a comment",
     )
+    escaped_articles: str | None = setting(
+        None,
+        "whether the extractor of articles without a manifest wrote &amp; for &: yes takes such escapes "
+        "back, once, no keeps the text; a manifest tells by itself",
+        YES_NO,
+    )
 
     def __post_init__(self) -> None:
         _check(
@@ -77,6 +89,7 @@ class SegmentSettings:
             bool(self.prefix) and not set(self.prefix) & set("/\\"),
             f"prefix is {self.prefix!r}, expected the beginning of a file name",
         )
+        check_escaped_articles(self.escaped_articles)
         self._check_language()
 
     def _check_language(self) -> None:
@@ -101,7 +114,7 @@ class SegmentSettings:
 
     def by_name(self) -> dict[str, Any]:
         """All settings, those of the language as a manifest holds them."""
-        others = [item.name for item in fields(self) if item.name not in ("language", "abbreviations")]
+        others = [item.name for item in fields(self) if item.name not in _NOT_IN_MANIFEST]
         return {name: getattr(self, name) for name in others} | self._of_language()
 
     def _of_language(self) -> dict[str, Any]:
@@ -122,6 +135,11 @@ def language_entries(language: str, abbreviations: Abbreviations | None) -> dict
     return found
 
 
+def check_escaped_articles(value: str | None) -> None:
+    """SettingsError for another value than yes or no."""
+    _check(value in (None, *YES_NO), f"escaped_articles is {value!r}, expected one of {', '.join(YES_NO)}")
+
+
 def _check(holds: bool, message: str) -> None:
     if not holds:
         raise SettingsError(message)
@@ -133,7 +151,12 @@ class SegmentCounts:
 
     withheld: articles in eval.txt (mlperf). empty: articles without text, which make no output, and
     lines_outside: lines of text that no article holds (both nvidia; the original drops them too).
+    unescaped: files of articles whose escapes were taken back, such as ``&amp;``.
     Of records: empty, malformed, too_long, other_language, excluded, duplicate: those that are left out.
+
+    Of the whole run, None where nothing is withheld or excluded, or nobody counted: withheld_in_training,
+    withheld texts that stand in the text to train on as well; unprotected, texts of evaluation sets
+    (--exclude) that are too short to be looked for.
     """
 
     files: int = 0
@@ -142,6 +165,7 @@ class SegmentCounts:
     withheld: int = 0
     empty: int = 0
     lines_outside: int = 0
+    unescaped: int = 0
     malformed: int = 0
     too_long: int = 0
     other_language: int = 0
@@ -149,8 +173,11 @@ class SegmentCounts:
     duplicate: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
+    withheld_in_training: int | None = None
+    unprotected: int | None = None
 
     def add(self, other: "SegmentCounts") -> None:
-        """Add the other counts to these."""
+        """Add the other counts to these. Those of the whole run stay as they are."""
         for item in fields(self):
-            setattr(self, item.name, getattr(self, item.name) + getattr(other, item.name))
+            if item.name not in OF_RUN:
+                setattr(self, item.name, getattr(self, item.name) + getattr(other, item.name))

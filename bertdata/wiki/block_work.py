@@ -7,6 +7,7 @@ from functools import partial
 from bertdata.io.process_pool import ProcessPool
 from bertdata.io.worker_process import WorkerDied
 from bertdata.wiki.dump.dump import PageBlock
+from bertdata.wiki.dump.revisions import count_revisions
 from bertdata.wiki.extractor import (
     START,
     BlockArticles,
@@ -26,7 +27,8 @@ def extract_block(settings: ExtractorSettings, state: BlockState, block: PageBlo
     """The articles of the block, begun with the state."""
     if block.skipped is not None:
         return BlockArticles(b"", [], None, state)
-    return open_extractor(settings).extract(block.data, state)
+    found = open_extractor(settings).extract(block.data, state)
+    return found._replace(revisions=count_revisions(block.data, settings.engine))
 
 
 def read_definitions(settings: ExtractorSettings, state: BlockState, block: PageBlock) -> BlockDefinitions:

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from bertdata._native import Engine
 from bertdata.errors import SettingsError
 from bertdata.io import storage
+from bertdata.io.outputs import refuse_inputs
 from bertdata.io.worker_process import WorkerDied
 from bertdata.wiki.articles.directory import ArticlesDirectory
 from bertdata.wiki.articles.manifest import ArticlesManifest
@@ -54,6 +55,7 @@ def extract(
     """
     if workers < 1:
         raise SettingsError(f"workers is {workers}, expected at least 1")
+    refuse_inputs(str(output_dir), [str(dump)])
     settings = settings or ExtractSettings()
     engine = check_engine(settings.extractor, engine)
     with (
@@ -71,6 +73,7 @@ def preview_extraction(
     dump: AnyPath, output_dir: AnyPath, settings: ExtractSettings, engine: Engine | None = None
 ) -> list[str]:
     """The plan of extract, for a person, with nothing written. Errors as from extract."""
+    refuse_inputs(str(output_dir), [str(dump)])
     engine = check_engine(settings.extractor, engine)
     with (
         open_pools(engine, 1, LIMITS.memory_bytes) as pools,

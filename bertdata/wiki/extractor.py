@@ -55,13 +55,15 @@ class PageOutcome(NamedTuple):
 class BlockArticles(NamedTuple):
     """The articles of a block, one after another, and an outcome for each of its pages.
 
-    first_id: of the first page that could be an article; exit: the state behind the block.
+    first_id: of the first page that could be an article; exit: the state behind the block. revisions: of
+    all its pages, as many as pages in a dump that is none of histories.
     """
 
     articles: bytes
     outcomes: list[PageOutcome]
     first_id: str | None
     exit: BlockState
+    revisions: int = 0
 
 
 class BlockDefinitions(NamedTuple):

@@ -2,15 +2,30 @@
 
 import datetime
 import re
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from bertdata.errors import SettingsError
 
-ExtractorName = Literal["3.1.0", "mlperf"]
+ExtractorName = Literal["3.1.0", "mlperf", "2.75"]
 EXTRACTORS: tuple[ExtractorName, ...] = ("3.1.0", "mlperf")
 
+SPELLINGS: dict[str, ExtractorName] = {"2.75": "mlperf"}
+"""Other names of extractors: what the program calls itself that MLPerf, NVIDIA and Habana pin."""
+
 VERSIONS: dict[str, str] = {"3.1.0": "3.1.0", "mlperf": "3162bb6c3c9ebd2d15be507aa11d6fa818a454ac"}
-"""The version of wikiextractor that each is equal to: a release, or a commit."""
+"""The version of wikiextractor that each is equal to: a release, or a commit.
+
+NVIDIA's and Habana's scripts pin commit 6408a430. It differs from MLPerf's 3162bb6 in the reading of
+compressed files, in an escape that is switched off, and in ids of revisions that no output shows: the
+articles are equal.
+"""
+
+
+def writes_escapes(program: Mapping[str, str]) -> bool:
+    """Return whether the program of a manifest escapes ``&``, ``<`` and ``>`` in the text of articles."""
+    return program["version"] == VERSIONS["3.1.0"]
+
 
 _NAME_DATE = r"-(\d{4})(\d\d)(\d\d)(?=[-.])"
 
@@ -26,11 +41,12 @@ class _Fields(NamedTuple):
 class ExtractSettings(_Fields):
     """Settings that decide the articles' bytes.
 
-    extractor: the program to be equal to: wikiextractor 3.1.0, or the version pinned by MLPerf.
+    extractor: the program to be equal to: wikiextractor 3.1.0, or version 2.75 as MLPerf pins
+        it ("mlperf" or "2.75").
     date: the day that ``{{CURRENTDAY}}`` and its relatives expand to, at midnight; None: the dump's
         own, which is the date in its file name (enwiki-20200101-...), else its newest revision's day.
     templates: whether templates are collected in a first pass and expanded; None: as the program does
-        by default, 3.1.0 does and MLPerf's does not.
+        by default, 3.1.0 does and 2.75 does not.
     max_page_bytes: a page with more XML than this is skipped, so that a damaged dump cannot fill the
         memory; MediaWiki itself allows 2 MiB of text.
     skip_pages: ids of pages to leave out, articles or templates; kept sorted, each once.
@@ -46,8 +62,10 @@ class ExtractSettings(_Fields):
         max_page_bytes: int = 256 << 20,
         skip_pages: tuple[str, ...] = (),
     ) -> "ExtractSettings":
+        extractor = SPELLINGS.get(extractor, extractor)
         if extractor not in EXTRACTORS:
-            raise SettingsError(f"extractor is {extractor!r}, expected one of {', '.join(EXTRACTORS)}")
+            known = ", ".join((*EXTRACTORS, *SPELLINGS))
+            raise SettingsError(f"extractor is {extractor!r}, expected one of {known}")
         if max_page_bytes < 1:
             raise SettingsError(f"max_page_bytes is {max_page_bytes}, expected at least 1")
         if "" in skip_pages:

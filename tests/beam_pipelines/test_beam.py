@@ -153,6 +153,7 @@ def test_counters_are_the_manifest_s_totals(
             "unknown_tokens": sum(part["unknown_tokens"] for part in inputs),
             "examples": totals["examples"],
             "masked_tokens": totals["masked_tokens"],
+            "lost_tokens": totals["lost_tokens"],
             "bytes": totals["bytes"],
             "shards_kept": kept,
         }

@@ -24,7 +24,7 @@ from tests.support.dask_processes import worker_processes
 from tests.support.dumps import TAIL, multistream, page, write_dump
 from tests.support.object_stores import Store
 from tests.support.paths import DUMP
-from tests.support.pipelines import PROCESSES, SMALL, commands, made_datasets, prepare_in_new_process
+from tests.support.pipelines import PROCESSES, SHARDS, SMALL, commands, made_datasets, prepare_in_new_process
 
 SEGMENT = ("--eval-articles", "3")
 FORMS = {
@@ -190,9 +190,12 @@ def test_the_recipe_decides_the_extractor(
 ) -> None:
     monkeypatch.setattr("bertdata.wiki.ranges.ranges.MIN_RANGE_BYTES", 1 << 20)
     lengths = ("--max-predictions-per-seq", "10", "--dupe-factor", "1", "--max-seq-length", "64")
-    for recipe, version in (("google", "3.1.0"), ("mlperf", "3162bb6c3c9ebd2d15be507aa11d6fa818a454ac")):
+    pinned = "3162bb6c3c9ebd2d15be507aa11d6fa818a454ac"
+    recipes = {"google": "3.1.0", "mlperf": pinned, "nvidia": pinned, "habana": pinned}
+    for recipe, version in recipes.items():
         output = tmp_path / recipe
-        flags = ("--recipe", recipe, *lengths)
+        one_phase = () if recipe in ("google", "mlperf") else ("--phase", "1", *SHARDS)
+        flags = ("--recipe", recipe, *lengths, *one_phase)
         assert main(words(DUMP, small_vocabulary_file, output, *flags)) == 0
         manifest = json.loads((tmp_path / f"{recipe}.text" / "extracted" / "manifest.json").read_text())
         assert manifest["extractor"] == {"name": "wikiextractor", "version": version}

@@ -26,6 +26,9 @@ from tests.support.pipelines import (
     write_articles,
 )
 
+AS_THEY_ARE = ("--escaped-articles", "no")
+"""The articles have no manifest: without this flag a warning asks whether they are escaped."""
+
 MLPERF = ("--eval-articles", "3", "--block-size", "0.003")
 KIT_PARTS = ("--eval-articles", "6", "--block-size", "1.2")
 PARTS = ("part-00000-of-00500", "part-00001-of-00500")
@@ -185,7 +188,7 @@ def counters(printed: str) -> dict[str, int]:
 def test_too_few_articles_for_the_evaluation_set_are_told_with_a_number_that_works(
     articles: Path, vocabulary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert prepare("articles", articles, vocabulary, tmp_path / "beam", *SMALL) == 1
+    assert prepare("articles", articles, vocabulary, tmp_path / "beam", *AS_THEY_ARE, *SMALL) == 1
     (line,) = capsys.readouterr().err.splitlines()
     found = re.search(r"to withhold for evaluation; withhold fewer: --eval-articles (\d+) works here", line)
     assert found, line
@@ -231,6 +234,7 @@ def test_a_bad_file_fails_the_run_by_name_and_leaves_the_directories_free(
     bad = articles / "AA" / "wiki_01"
     whole = bad.read_bytes()
     bad.write_bytes(whole.replace(b"\n\n", b"\n\n\xff", 1))
+    segment = (*segment, *AS_THEY_ARE)
     assert prepare("articles", articles, vocabulary, tmp_path / "beam", *segment, *SMALL) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"beam_pipelines.prepare: error: {bad}: line 4: byte 0xff at offset ")

@@ -1,12 +1,16 @@
 """From plain text, alone or beside articles or a dump, to shards by one Beam command: the same bytes."""
 
+import bz2
 import re
 from pathlib import Path
 
 import pytest
 
 from beam_pipelines.prepare import main
+from benchmarks.dump_pages import page
+from bertdata.cli.main import main as command_line
 from tests.support.commands import contents
+from tests.support.dumps import write_dump
 from tests.support.paths import DUMP, GOLDEN
 from tests.support.pipelines import NVIDIA, SMALL, commands, made_datasets, words, write_articles
 
@@ -89,3 +93,58 @@ def test_books_beside_parts_are_refused(
     assert (
         "--books goes with --input-kind articles or text or dump, not with parts" in capsys.readouterr().err
     )
+
+
+def escaped_articles(place: Path) -> Path:
+    """Articles as wikiextractor 3.1.0 writes them, with escapes, some of their files compressed."""
+    text = "R&amp;D at AT&T, if 5 &lt; 6. A page shows &amp;amp; too.\n\nNext one."
+    pages = [page(f"T{n}", f"{text} Number {n} & more.", number=n) for n in range(1, 13)]
+    dump = write_dump(place / "dump.xml", *pages)
+    given = [
+        "extract",
+        str(dump),
+        "--output",
+        str(place / "articles"),
+        "--date",
+        "2020-01-01",
+        "--workers",
+        "1",
+    ]
+    assert command_line(given) == 0
+    return place / "articles"
+
+
+@pytest.mark.parametrize(
+    "segment",
+    [("--eval-articles", "2"), NVIDIA, ("--sentences", "lines")],
+    ids=["mlperf", "nvidia", "records"],
+)
+def test_escapes_are_taken_back_as_by_the_commands_in_a_row(
+    published_vocabulary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], segment: tuple[str, ...]
+) -> None:
+    articles = escaped_articles(tmp_path)
+    expected = commands(articles, published_vocabulary, tmp_path / "row", segment, SMALL)
+    texts = b"".join(data for name, data in expected[0].items() if not name.endswith(".json"))
+    assert b"R&D at AT&T, if 5 < 6." in texts
+    assert b"A page shows &amp; too." in texts
+    assert b'"kind": "escaped articles"' in expected[0]["manifest.json"]
+    assert made("articles", articles, published_vocabulary, tmp_path / "beam", *segment) == expected
+    assert re.search(r"text_unescaped +1\n", capsys.readouterr().out)
+
+
+def test_articles_without_a_manifest_are_as_the_flag_says_on_beam_too(
+    published_vocabulary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    articles = escaped_articles(tmp_path)
+    packed = articles / "AA" / "wiki_00.bz2"
+    packed.write_bytes(bz2.compress((articles / "AA" / "wiki_00").read_bytes()))
+    for name in ("AA/wiki_00", "manifest.json", "MD5SUMS"):
+        (articles / name).unlink()
+    flags = ("--eval-articles", "2", "--escaped-articles", "yes")
+    expected = commands(articles, published_vocabulary, tmp_path / "row", flags, SMALL)
+    assert b"R&D at AT&T" in expected[0]["part-00000-of-00500"]
+    capsys.readouterr()
+    assert made("articles", articles, published_vocabulary, tmp_path / "beam", *flags) == expected
+    assert "holds &amp;" not in capsys.readouterr().err
+    made("articles", articles, published_vocabulary, tmp_path / "other", *flags[:2])
+    assert capsys.readouterr().err.count("wiki_00.bz2: holds &amp;") == 1

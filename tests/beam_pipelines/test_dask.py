@@ -243,7 +243,7 @@ def test_a_task_whose_workers_all_died_ends_with_the_line_for_a_dead_worker() ->
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--dask_workers=0",), "--dask_workers 0: expected a number from 1 on"),
+        (("--dask_workers=0",), "--dask_workers 0: expected 1 to"),
         (("--dask_workers=2", "--dask_client_address=tcp://localhost:1"), "--dask_workers 2: expected"),
         (
             ("--dask_client_address=tcp://localhost:1", "--dask_connection_timeout=1"),

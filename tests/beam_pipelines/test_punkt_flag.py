@@ -15,6 +15,6 @@ def test_the_workers_and_the_directory_get_the_release_that_current_names(tmp_pa
     for given, variant in (("current", "3.10.0"), ("3.10.4", "3.10.4")):
         flags, _ = parse_flags([*words, "--punkt", given])
         settings = SegmentSettings(**given_segment_settings(flags, skip=("recipe",)))
-        files = find_extracted_files([str(EXTRACTED)])
+        files = find_extracted_files([str(EXTRACTED)]).files
         stage = plan_text_stage(files, str(tmp_path / "text"), settings, None)
         assert (stage.load_splitter.variant, stage.text.commit.terms["punkt"]) == (variant, variant)

@@ -12,10 +12,8 @@ from benchmarks.fine_tuning import runs
 from benchmarks.fine_tuning.article_split import split_articles, write_split
 from benchmarks.fine_tuning.peer_answers import PeerSpan, answer_texts, best_answer
 from benchmarks.fine_tuning.task import MRPC, TASKS, TaskData
-from trainer.config.finetuning import FinetuningSection
 from trainer.config.settings import Config
-from trainer.config.update_options import OptimiserSection
-from trainer.extensions.finetuning.finetune_command import make_task_config
+from trainer.config.task_config import make_task_config
 
 CONTEXT = "The mill burned twice. A clock stands there now."
 DATA = TaskData(weights=Path("encoder"), train=Path("train.tsv"), evaluation=Path("dev.tsv"))
@@ -95,14 +93,14 @@ def configured(task) -> Config:
 @pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)
 def test_our_command_asks_for_the_tasks_settings(task):
     config = configured(task)
-    assert (config.section(FinetuningSection).task, config.data.max_seq_length) == (task.name, task.length)
+    assert (config.finetuning.task, config.data.max_seq_length) == (task.name, task.length)
     assert (config.update.batch_size, config.schedule.num_train_epochs) == (task.batch_size, task.epochs)
-    assert (config.section(FinetuningSection).doc_stride, config.section(FinetuningSection).n_best_size) == (
+    assert (config.finetuning.doc_stride, config.finetuning.n_best_size) == (
         task.stride,
         20,
     )
     assert (
-        config.section(OptimiserSection).weight_decay,
+        config.optimiser.weight_decay,
         config.update.clipping_point,
         config.update.max_grad_norm,
     ) == (
@@ -110,7 +108,7 @@ def test_our_command_asks_for_the_tasks_settings(task):
         "per_update",
         1,
     )
-    assert (config.data.seed, config.section(FinetuningSection).task_eval_file) == (7, "dev.tsv")
+    assert (config.data.seed, config.finetuning.task_eval_file) == (7, "dev.tsv")
 
 
 def test_both_programs_have_the_same_learning_rates():

@@ -15,9 +15,9 @@ from benchmarks.gpu.stages import OPTIONS
 from benchmarks.gpu.summary import summarise
 from benchmarks.gpu.updates import kernel_times, updates
 from tests.support.flat import make_rows
-from trainer.config.device_keys import CudaSection
-from trainer.config.model import ModelConfig
-from trainer.model.bert import PASSES, forward_operations
+from trainer.config.model_kinds import read_model_config
+from trainer.model.bert import PASSES
+from trainer.model.headed import forward_operations
 
 TINY = {"vocab_size": 104, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 
@@ -25,7 +25,7 @@ TINY = {"vocab_size": 104, "hidden_size": 32, "num_hidden_layers": 2, "num_atten
 @pytest.mark.parametrize(("phase", "masks", "giga"), [("phase1", 20, 240.6), ("phase2", 80, 1020.5)])
 def test_the_published_work_of_a_sequence_is_found(phase, masks, giga):
     config = FULL.config(phase)
-    shape = ModelConfig.from_dict(config.model_settings, "model")
+    shape = read_model_config(config.model_settings, "model")
     done = PASSES * forward_operations(np.array([config.data.max_seq_length]), masks, shape)
     assert done == pytest.approx(giga * 1e9, rel=0.01)
 
@@ -46,7 +46,7 @@ def test_every_option_is_a_configuration():
     for keys in OPTIONS.values():
         config = FULL.config("phase1", **keys)
         dropout = config.model_settings["attention_probs_dropout_prob"]
-        assert config.section(CudaSection).attention != "cudnn" or (dropout * 16).is_integer()
+        assert config.cuda.attention != "cudnn" or (dropout * 16).is_integer()
 
 
 @pytest.mark.parametrize("divide", [1, 2])

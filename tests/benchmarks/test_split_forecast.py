@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks import split_forecast
-from trainer.extensions.splitting.plan.costs import analytic_costs
+from trainer.splitting.plan.costs import analytic_costs
 
 HELD = "worst forecast of seconds: -20.0% (2 stages, process 1); the bar of 20% was held"
 MISSED = "worst forecast of seconds: +25.0% (2 copies, process 0); the bar of 20% was missed"

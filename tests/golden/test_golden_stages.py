@@ -37,7 +37,7 @@ def test_text_is_the_golden_text(recipe, engine, tmp_path):
 @pytest.mark.parametrize("engine", ["native", "python"])
 def test_odd_articles_become_the_golden_part(engine, tmp_path):
     odd, settings = GOLDEN / "articles", SegmentSettings(eval_articles=0)
-    files = find_extracted_files([str(odd / "wiki_00")])
+    files = find_extracted_files([str(odd / "wiki_00")]).files
     assert segment(files, str(tmp_path / "text"), settings, LoadSplitter("3.4.5", engine)).articles == 2
     part = "part-00000-of-00500"
     assert (tmp_path / "text" / part).read_bytes() == (odd / part).read_bytes()

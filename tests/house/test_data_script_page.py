@@ -15,7 +15,7 @@ from bertdata.cli.main import main
 from bertdata.config.recipes import RECIPES
 from tests.support.paths import DUMP, GOLDEN, ROOT
 from tests.support.published_commands import commands
-from trainer.extensions.finetuning.classification.presets import TASKS
+from trainer.tasks.classification.presets import TASKS
 
 PAGE = (ROOT / "docs" / "conversion.md").read_text(encoding="utf-8")
 TEXT = PAGE.split("\n## NVIDIA's and Habana's data scripts\n")[1].split("\n## ")[0]

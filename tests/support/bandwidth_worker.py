@@ -7,10 +7,10 @@ from pathlib import Path
 import torch
 
 from tests.support.collective_worker import MEGABYTES, main
-from trainer.collectives.collective import Collective
 from trainer.config.settings import Config
-from trainer.devices.device import find_device
-from trainer.extensions.splitting.plan.bandwidth import measure_bandwidth, measure_sharding
+from trainer.devices.opening import find_device
+from trainer.splitting.plan.bandwidth import measure_bandwidth, measure_sharding
+from trainer.workers.collective import Collective
 
 
 def bandwidth(collective: Collective, place: Path) -> None:

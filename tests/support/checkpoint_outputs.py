@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trainer.checkpoint.filling import fill_model
-from trainer.checkpoint.stored import Checkpoint
-from trainer.extensions.loading.row_batches import RowBatch
-from trainer.model.bert import BertForPreTraining
+from trainer.checkpoints.filling import fill_model
+from trainer.checkpoints.stored import Checkpoint
+from trainer.data.row_batches import RowBatch
+from trainer.model.headed import BertForPreTraining
 
 
 def filled(checkpoint: Checkpoint) -> tuple[BertForPreTraining, list[str]]:

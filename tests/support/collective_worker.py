@@ -10,12 +10,13 @@ from pathlib import Path
 
 import torch
 
-from trainer.collectives import heartbeat
-from trainer.collectives.collective import Collective, find_collective
 from trainer.config.settings import Config
-from trainer.devices.device import find_device
+from trainer.devices.opening import find_device
 from trainer.errors import TrainerError
 from trainer.update.averaging import GradientBuckets, sync_weights
+from trainer.workers import heartbeat
+from trainer.workers.choice import find_collective
+from trainer.workers.collective import Collective
 
 MEGABYTES = 1
 """The size of a bucket: the model of ``buckets`` takes two."""

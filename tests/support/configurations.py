@@ -11,10 +11,9 @@ from bertdata.config.declared import schema_of
 from bertdata.errors import SettingsError
 from tests.support.paths import ROOT
 from trainer.config.flags import make_config
-from trainer.config.section import Section
+from trainer.config.presets.form import Warmup
+from trainer.config.sections.section import Section
 from trainer.config.settings import Config, properties
-from trainer.config.updates import Warmup
-from trainer.registry import find
 
 CONFIGS = ROOT / "trainer" / "config" / "shipped"
 OWN_KEYS = set(properties())
@@ -35,23 +34,6 @@ def refusal(arguments: list[str]) -> str:
 
 def warmup_updates(config: Config) -> int:
     return Warmup.of(config.schedule.warmup, config.schedule.steps).updates
-
-
-def assert_sections(keys: dict[str, Any], sections: list[str]) -> None:
-    """Assert the sections of extensions that a configuration with these keys has, and that they hold them."""
-    config = Config.of(**keys)
-    assert list(config.others) == sections
-    assert all(isinstance(section, find("keys", name)) for name, section in config.others.items())
-    whole = config.as_json()
-    given = keys | keys.get("device_options", {})
-    found = whole | whole["device_options"]
-    assert all(
-        repr(found[name]) == repr(given[name])
-        for name in given
-        if name not in ("device_options", "mode", "attention")
-    )
-    assert list(whole) == list(properties())
-    assert Config.of(**whole) == config
 
 
 def assert_declared(kind: type[Section]) -> None:

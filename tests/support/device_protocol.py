@@ -1,7 +1,7 @@
 """The members that every device has, and its finding for the doctor command."""
 
 from trainer.devices.choice import examine_device
-from trainer.registry import find
+from trainer.plugins import find
 
 PROTOCOL = [
     "seed",

@@ -179,16 +179,13 @@ def load_trainer(place: Path) -> None:
     """Import what a run of the trainer imports, on its way too."""
     import torch.distributed.run  # noqa: F401
 
-    import trainer.collectives.torch_distributed  # noqa: F401
-    from bertdata.errors import SettingsError
+    import trainer.workers.torch_distributed  # noqa: F401
     from trainer.__main__ import main
-    from trainer.registry import CORE, find, names
-    from trainer.registry.extensions import NAMES
+    from trainer.plugins import TABLE, find, names
 
-    for kind in {*CORE, *NAMES} - {"device"}:  # tests look at the import of a device's module
+    for kind in TABLE.keys() - {"device"}:  # tests look at the import of a device's module
         for name in names(kind):
-            with suppress(SettingsError):  # the core's tests do without the extensions
-                find(kind, name)
+            find(kind, name)
     with suppress(ImportError):  # where Horovod could not be built, its tests are left out
         import horovod.torch  # noqa: F401
 

@@ -19,9 +19,10 @@ DIVIDED = ("bertdata", "trainer")
 
 ORDER = (
     *("tests", "tools", "benchmarks", "golden", "beam_pipelines"),
-    *("trainer", "trainer.extensions", "trainer.__main__", "trainer.run", "trainer.checkpoint"),
-    *("trainer.update", "trainer.report", "trainer.collectives", "trainer.devices", "trainer.model"),
-    *("trainer.data", "trainer.config", "trainer.registry", "trainer.errors"),
+    *("trainer", "trainer.__main__", "trainer.commands", "trainer.run", "trainer.report"),
+    *("trainer.splitting", "trainer.programs", "trainer.checkpoints", "trainer.update", "trainer.workers"),
+    *("trainer.devices", "trainer.logs", "trainer.tasks", "trainer.model", "trainer.data"),
+    *("trainer.config", "trainer.plugins", "trainer.errors"),
     *("bertdata.__main__", "bertdata.cli", "bertdata", "bertdata.steps", "bertdata.report"),
     *(
         "bertdata.build",
@@ -71,6 +72,35 @@ def _imports(module: str, source: str, sources: Sources) -> Iterator[str]:
             yield found
 
 
+def draw_plugins(sources: Sources, table: Mapping[str, Mapping[str, str]]) -> Arrows:
+    """Return the imports, and from each module that finds a name of a kind to the modules of that kind.
+
+    A module finds a kind where it calls ``find`` of trainer.plugins with the kind as a literal.
+    """
+    arrows = draw(sources)
+    for module, source in sources.items():
+        if module.startswith("trainer."):
+            for kind in kinds_found(source):
+                arrows[module] |= {target.partition(":")[0] for target in table[kind].values()} - {module}
+    return arrows
+
+
+def kinds_found(source: str) -> Iterator[str]:
+    """Yield the kind of each call ``find("kind", ...)``."""
+    for call in plugin_calls(source):
+        if isinstance(call.args[0], ast.Constant):
+            yield str(call.args[0].value)
+
+
+def plugin_calls(source: str) -> Iterator[ast.Call]:
+    """Yield each call of a function ``find`` with two arguments, or of ``plugins.find``."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call) or len(node.args) != 2:
+            continue
+        if ast.unparse(node.func) in ("find", "plugins.find"):
+            yield node
+
+
 @cache
 def _imported_names(source: str) -> list[str]:
     """Dotted names: ``import a.b`` gives a.b, ``from a.b import c`` gives a.b.c, a module or not."""
@@ -109,23 +139,44 @@ def upward(arrows: Arrows, order: Sequence[str]) -> list[str]:
 
 
 def circles(arrows: Arrows) -> list[list[str]]:
-    """The sets of modules that import each other, directly or through others, each in alphabetical order."""
-    reached = {module: reachable(module, arrows) for module in arrows}
-    found = {
-        frozenset(other for other in reached[module] if module in reached[other])
-        for module in arrows
-        if module in reached[module]
-    }
-    return sorted(sorted(circle) for circle in found)
+    """Return the sets of modules that import each other, directly or through others, in alphabetical order.
 
+    Tarjan's algorithm, without recursion: a component is complete when the walk leaves its first module.
+    """
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    on_stack: set[str] = set()
+    found: list[list[str]] = []
+    walk: list[tuple[str, Iterator[str]]] = []
 
-def reachable(start: str, arrows: Arrows) -> set[str]:
-    """The modules that following imports from ``start`` leads to; ``start`` only if it lies in a circle."""
-    found: set[str] = set()
-    waiting = list(arrows[start])
-    while waiting:
-        module = waiting.pop()
-        if module not in found:
-            found.add(module)
-            waiting.extend(arrows[module])
-    return found
+    def enter(module: str) -> None:
+        number[module] = lowest[module] = len(number)
+        stack.append(module)
+        on_stack.add(module)
+        walk.append((module, iter(sorted(arrows[module]))))
+
+    for start in arrows:
+        if start in number:
+            continue
+        enter(start)
+        while walk:
+            module, following = walk[-1]
+            for other in following:
+                if other not in number:
+                    enter(other)
+                    break
+                if other in on_stack:
+                    lowest[module] = min(lowest[module], number[other])
+            else:
+                walk.pop()
+                if walk:
+                    lowest[walk[-1][0]] = min(lowest[walk[-1][0]], lowest[module])
+                if lowest[module] == number[module]:
+                    at = stack.index(module)
+                    component = stack[at:]
+                    del stack[at:]
+                    on_stack.difference_update(component)
+                    if len(component) > 1 or module in arrows[module]:
+                        found.append(sorted(component))
+    return sorted(found)

@@ -30,8 +30,6 @@ sys.path.insert(0, STAND_INS)
 import torch  # noqa: E402
 from recording import mark  # noqa: E402
 
-import trainer.collectives.torch_distributed  # noqa: E402
-import trainer.run.pretrain  # noqa: E402, F401
 from bertdata.records import ShardLayout  # noqa: E402
 from trainer.__main__ import main  # noqa: E402
 from trainer.config.model import ModelConfig  # noqa: E402
@@ -40,15 +38,16 @@ from trainer.data.batches import Batch  # noqa: E402
 from trainer.data.examples import Rows  # noqa: E402
 from trainer.data.generated import generated_data  # noqa: E402
 from trainer.data.loader import Loader  # noqa: E402
-from trainer.devices.device import Device, find_device  # noqa: E402
-from trainer.extensions.loading.padded_rows import RowForm  # noqa: E402
-from trainer.extensions.loading.row_batches import RowBatch  # noqa: E402
-from trainer.extensions.vendors import hpu as adapter  # noqa: E402
-from trainer.extensions.vendors.device_step import DeviceStep  # noqa: E402
-from trainer.model.bert import BertForPreTraining  # noqa: E402
-from trainer.model.pretraining import Pretraining  # noqa: E402
+from trainer.data.padded_rows import RowForm  # noqa: E402
+from trainer.data.row_batches import RowBatch  # noqa: E402
+from trainer.devices import hpu as adapter  # noqa: E402
+from trainer.devices.device import Device  # noqa: E402
+from trainer.devices.opening import find_device  # noqa: E402
+from trainer.model.headed import BertForPreTraining  # noqa: E402
 from trainer.run.evaluation import Evaluation  # noqa: E402
 from trainer.run.training import Training  # noqa: E402
+from trainer.tasks.pretraining import Pretraining  # noqa: E402
+from trainer.update.device_step import DeviceStep  # noqa: E402
 
 Hpu = adapter.Hpu
 

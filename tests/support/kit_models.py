@@ -34,7 +34,7 @@ class KitBatch:
 
     def rows(self) -> Batch:
         """Padded rows, a masked slot for each position."""
-        from trainer.extensions.loading.row_batches import RowBatch
+        from trainer.data.row_batches import RowBatch
 
         ids, mask, labels = (self.values[name].int() for name in ("input_ids", "attention_mask", "labels"))
         used = labels != IGNORED

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import torch
 
-from trainer.checkpoint.stored import Checkpoint, StoredTensor
+from trainer.checkpoints.stored import Checkpoint, StoredTensor
 from trainer.config.model import ModelConfig
-from trainer.model.bert import BertForPreTraining, HeadedBert
+from trainer.model.headed import BertForPreTraining, HeadedBert
 
 CONFIG = {
     "hidden_size": 32,

@@ -2,18 +2,15 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Any
 
 from torch import nn
 
-from trainer.registry import find
-from trainer.update.optimiser import Optimiser, build_optimiser, group_parameters
+from trainer.plugins import find
+from trainer.update.optimiser import Optimiser, group_parameters
+from trainer.update.optimisers import build_optimiser
 
-_OF_RECIPES = ("stableadamw", "stableadamw-modernbert")
-OPTIMISERS_OF_RECIPES = _OF_RECIPES if find_spec("trainer.extensions.recipe") else ()
-"""The optimisers of the extension ``recipe``, where it was not deleted."""
-ABSENT_OPTIMISERS = {*_OF_RECIPES} - {*OPTIMISERS_OF_RECIPES}
+OPTIMISERS_OF_RECIPES = ("stableadamw", "stableadamw-modernbert")
 
 
 def make_optimiser(

@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from trainer.data.batches import Batch
-from trainer.extensions.splitting.held import TIED
-from trainer.extensions.splitting.stage import with_same_length
+from trainer.splitting.held import TIED
+from trainer.splitting.stage import with_same_length
 from trainer.update.optimiser import Norms
-from trainer.update.strategy import Strategy, UpdateNumber, Worker, loss_and_sums, seed_micro_batch
+from trainer.update.strategy import Strategy, UpdateNumber, loss_and_sums, seed_micro_batch
+from trainer.update.worker import Worker
 
 HEADS = "the word embeddings' second use"
 

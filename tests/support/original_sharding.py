@@ -12,6 +12,21 @@ def format_books(books: Sequence[bytes]) -> str:
     return "".join(line + "\n\n" for line in lines)
 
 
+def format_articles(extracted: bytes) -> str:
+    """The file of one article a line that the program makes of extracted articles, titles left out."""
+    formatted, lines, is_open = "", list[str](), False
+    for line in extracted.decode().split("\n"):
+        if "<doc id=" in line:
+            is_open = True
+        elif "</doc>" in line:
+            is_open = False
+            formatted += "".join(text.rstrip() + " " for text in lines[1:] if text) + "\n\n"
+            lines = []
+        elif is_open:
+            lines.append(line)
+    return formatted
+
+
 def shards_of(
     formatted: Sequence[str], split: Callable[[str], list[str]], training: int, test: int, fraction: float
 ) -> list[bytes]:

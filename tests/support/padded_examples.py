@@ -1,6 +1,6 @@
 """Batches of padded examples for tests of the core, which any test can read row by row.
 
-The readable twin of the padded rows of ``trainer.extensions.loading``, with which it shares no code; that
+The readable twin of the padded rows of ``trainer.data``, with which it shares no code; that
 extension's tests compare them.
 """
 

@@ -66,7 +66,7 @@ def commands(
     """
     text, shards = place / "text", place / "shards"
     if source.is_file():
-        default = ("--extractor", "3.1.0" if {"habana", "nvidia"} & set(create) else "mlperf")
+        default = ("--extractor", "3.1.0" if "google" in create else "mlperf")
         words = ["extract", str(source), "--output", str(text / "extracted"), "--workers", "1"]
         assert command_line([*words, *(default if extract is None else extract)]) == 0
         source = text / "extracted"

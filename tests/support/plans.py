@@ -6,8 +6,8 @@ from typing import Any
 
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.extensions.splitting.plan.plan import Memory, Plan, StagePlan
-from trainer.extensions.splitting.plan.request import PlanRequest
+from trainer.splitting.plan.plan import Memory, Plan, StagePlan
+from trainer.splitting.plan.request import PlanRequest
 
 MEMORY = Memory(weights=4_000_000, gradients=4_000_000, moments=8_000_000, activations=1_000_000)
 

@@ -47,9 +47,9 @@ def as_json_lines(documents: Sequence[str]) -> bytes:
     return "\n".join(lines).encode()
 
 
-def as_delimited(documents: Sequence[str], delimiter: str = ",") -> bytes:
+def as_delimited(documents: Sequence[str]) -> bytes:
     file = io.StringIO(newline="")
-    rows = csv.writer(file, delimiter=delimiter)
+    rows = csv.writer(file)
     rows.writerow(["text"])
     rows.writerows([text] for text in documents)
     return file.getvalue().encode()
@@ -97,7 +97,6 @@ FILES: dict[str, Callable[[Sequence[str]], bytes]] = {
     "a.txt.zst": lambda documents: as_zstd(as_blocks(documents)),
     "a.csv": as_delimited,
     "a.csv.gz": lambda documents: gzip.compress(as_delimited(documents)),
-    "a.tsv": lambda documents: as_delimited(documents, "\t"),
     "a.parquet": as_parquet,
     "a.parquet.zst": lambda documents: as_zstd(as_parquet(documents)),
     "a.arrow": as_arrow,

@@ -8,16 +8,16 @@ from types import SimpleNamespace
 
 from bertdata.dataset.label_counts import Frequencies, LabelSurvey
 from trainer.config.settings import Config
-from trainer.model.evaluation import PretrainingEvaluation
-from trainer.model.pretraining import Pretraining
-from trainer.model.task import Columns
-from trainer.report.logs import make_loggers
-from trainer.report.reporter import (
+from trainer.logs.choice import make_loggers
+from trainer.logs.reporter import (
     Logger,
     Reporter,
     StepRecord,
     Values,
 )
+from trainer.tasks.evaluation import PretrainingEvaluation
+from trainer.tasks.pretraining import Pretraining
+from trainer.tasks.task import Columns
 
 COLUMNS = Pretraining.columns
 

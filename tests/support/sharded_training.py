@@ -11,21 +11,24 @@ from torch import Tensor
 
 from bertdata.records import ShardLayout
 from tests.support.ordered_sums import ShardedSums
-from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
+from trainer.config.model_kinds import read_model_config
 from trainer.config.settings import Config
-from trainer.data.batches import Batch, make_form
+from trainer.data.batches import Batch
 from trainer.data.examples import Rows
+from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cpu import Cpu
-from trainer.extensions.splitting.divide import divide
-from trainer.extensions.splitting.held import WeightPart
-from trainer.extensions.splitting.split_strategy import SplitStrategy
-from trainer.model.task import find_task
-from trainer.run.runtime import Runtime, make_model
-from trainer.update.inference import find_inference
-from trainer.update.strategy import Strategy, UpdateNumber, find_strategy, whole
+from trainer.run.runtime import make_model
+from trainer.run.strategies import find_inference, find_strategy
+from trainer.splitting.held import WeightPart
+from trainer.splitting.placing import place_by_plan
+from trainer.splitting.split_strategy import SplitStrategy
+from trainer.tasks.choice import find_task
+from trainer.update.strategy import Strategy, UpdateNumber
+from trainer.update.worker import Runtime, whole
+from trainer.workers.collective import Collective
 
 BATCH_SIZE = 2
 MICRO_BATCHES = 6
@@ -47,7 +50,7 @@ class Trial:
 
     @property
     def shape(self) -> ModelConfig:
-        return ModelConfig.from_dict({**SHAPE.as_json(), **self.model})
+        return read_model_config({**SHAPE.as_json(), **self.model})
 
     def config(self, strategy: str) -> Config:
         usual = {"optimiser": "lamb-nvidia", "max_grad_norm": 0.5, "seed": 5, "batch_size": BATCH_SIZE}
@@ -87,7 +90,7 @@ def train(trial: Trial, workers: Collective, *, copies: int | None = None) -> Re
     device = Cpu(config)
     task = find_task(config.task, config, device.row_losses)
     runtime = Runtime(config=config, device=device, workers=workers, division=whole(workers), task=task)
-    runtime = divide(runtime, trial.shape, 32)
+    runtime = place_by_plan(runtime, trial.shape, 32)
     model = make_model(runtime, trial.shape)
     strategy = find_strategy(runtime.worker(model))
     parts = _whole_parts if not isinstance(strategy, SplitStrategy) else _own_parts

@@ -11,8 +11,8 @@ from torch.nn import functional as F
 from tests.support.padded_examples import PaddedExamples
 from trainer.config.model import ModelConfig
 from trainer.devices.cpu import cpu_attention
-from trainer.model.bert import BertForPreTraining
-from trainer.model.pretraining import pretraining_loss
+from trainer.model.headed import BertForPreTraining
+from trainer.tasks.pretraining import pretraining_loss
 
 SMALL = {
     "vocab_size": 99,

@@ -16,10 +16,10 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.opening import open_configured
-from trainer.model.bert import HeadedBert
-from trainer.model.evaluation import MetricTotals, TaskEvaluation
+from trainer.model.headed import HeadedBert
 from trainer.model.layers import Carried
-from trainer.model.task import Columns, Outcome, RowLosses, Task
+from trainer.tasks.evaluation import MetricTotals, TaskEvaluation
+from trainer.tasks.task import Columns, Outcome, RowLosses, Task
 
 LABELS = 5
 GENERATED = 64

@@ -12,20 +12,22 @@ from torch import Tensor
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import ShardLayout
 from tests.support.ordered_sums import PipelinedSums
-from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import Batch, make_form
+from trainer.data.batches import Batch
 from trainer.data.evaluation import evaluation_batches, make_evaluation_form
 from trainer.data.examples import Rows
+from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cpu import Cpu
-from trainer.extensions.splitting.pieces import by_plan
-from trainer.extensions.splitting.plan.plan import Memory, Plan, StagePlan
-from trainer.model.task import find_task
-from trainer.update.inference import find_inference
-from trainer.update.strategy import Division, Strategy, UpdateNumber, Worker, find_kind, find_strategy, whole
+from trainer.run.strategies import find_inference, find_strategy, strategy_class
+from trainer.splitting.pieces import by_plan
+from trainer.splitting.plan.plan import Memory, Plan, StagePlan
+from trainer.tasks.choice import find_task
+from trainer.update.strategy import Strategy, UpdateNumber
+from trainer.update.worker import Division, Worker, whole
+from trainer.workers.collective import Collective
 
 LAYERS = 4
 BATCH_SIZE = 4
@@ -114,7 +116,7 @@ def train(trial: Trial, workers: Collective, *, in_order: bool = False) -> Resul
     device.seed(config.data.seed)
     with torch.device("meta"):
         model = task.new_model(shape)
-    model = find_kind(device, division).build(model, device, workers, division)
+    model = strategy_class(device, division).build(model, device, workers, division)
     worker = Worker(config=config, device=device, workers=workers, division=division, task=task, model=model)
     strategy = find_strategy(worker)
     own = dict(model.named_parameters())
@@ -166,7 +168,7 @@ def training_batches(trial: Trial, config: Config, division: Division) -> Sequen
     """The micro-batches of this worker's copy, update by update."""
     data = data_of(trial)
     form = make_form(
-        Rows(data), batch_size=BATCH_SIZE, padded=config.keys["rows"], micro_batches=trial.micro_batches
+        Rows(data), batch_size=BATCH_SIZE, padded=config.loading.rows, micro_batches=trial.micro_batches
     )
     loader = Loader(
         Rows(data),

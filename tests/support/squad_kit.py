@@ -11,9 +11,9 @@ import numpy as np
 
 from bertdata.tokens.load import load_tokenizer
 from bertdata.tokens.wordpiece import WordPieceTokenizer
-from trainer.extensions.finetuning.data_file import read_file
-from trainer.extensions.finetuning.squad.features import Feature, SquadSettings, make_features
-from trainer.extensions.finetuning.squad.reading import Question, read_squad
+from trainer.tasks.data_file import read_file
+from trainer.tasks.squad.features import Feature, SquadSettings, make_features
+from trainer.tasks.squad.reading import Question, read_squad
 
 
 class Case(NamedTuple):

@@ -21,14 +21,14 @@ import torch
 
 from tests.support.flat import examples_of
 from trainer.__main__ import main
-from trainer.checkpoint import checkpoint as checkpoints
-from trainer.checkpoint.checkpoint import find_checkpoints
-from trainer.collectives.collective import Collective
-from trainer.collectives.launchers import find_rank
+from trainer.checkpoints import checkpoint as checkpoints
+from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.data.batches import Batch
 from trainer.data.loader import Update
 from trainer.devices.cpu import Cpu
 from trainer.run.training import Training
+from trainer.workers.collective import Collective
+from trainer.workers.launchers import find_rank
 
 WAIT_SECONDS = 60
 SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM}

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 
 from tests.support.launching import launch
-from trainer.collectives.torch_distributed import TorchDistributed
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
+from trainer.workers.torch_distributed import TorchDistributed
 
 
 def run_trials(trials: Mapping[str, Any], processes: int, place: Path) -> dict[str, list[Any]]:

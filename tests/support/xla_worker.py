@@ -23,8 +23,8 @@ sys.path.append(str(Path(__file__).parent))
 from recording import call, mark
 
 from trainer.__main__ import main
-from trainer.extensions.vendors.xla import Xla
-from trainer.model.bert import BertForPreTraining
+from trainer.devices.xla import Xla
+from trainer.model.headed import BertForPreTraining
 from trainer.run.evaluation import Evaluation
 from trainer.run.training import Training
 

@@ -5,17 +5,28 @@
 """
 
 from argparse import SUPPRESS, ArgumentError, ArgumentParser
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from bertdata.config.value_check import check_values, types_of
+from bertdata.config.value_check import check_names, check_values, types_of
 from bertdata.errors import SettingsError
 from bertdata.examples.objectives import find_objective
 from trainer.config.settings import Config, add_flag, flag, known_names, older_names, phase_names, united
 
 PRETRAIN = "python -m trainer pretrain"
 _NO_KEYS = ("config", "help", "help_all")
+
+
+class UnknownKeyError(SettingsError):
+    """A flag, or a key of a configuration file, that the trainer does not have.
+
+    name: the flag with its hyphens, or the key. where: the file, as the beginning of a message.
+    """
+
+    def __init__(self, name: str, where: str, message: str) -> None:
+        super().__init__(message)
+        self.name, self.where = name, where
 
 
 def make_config(arguments: Sequence[str], prog: str = PRETRAIN) -> Config:
@@ -123,8 +134,14 @@ def _whole(name: str, value: Any) -> Any:
 
 
 def _check_known(name: str, where: str) -> None:
-    """SettingsError for an unknown name. where: the file, or the hyphens of a flag."""
-    if name not in known_names():
-        from trainer.config.unknown import refuse_name
-
-        refuse_name(name, where)
+    """UnknownKeyError for an unknown name. where: the file, or the hyphens of a flag."""
+    known: Collection[str] = known_names()
+    if name in known:
+        return
+    if where == "--":
+        name, where = flag(name), ""
+        known = {"--config", "--help", "--help-all", *map(flag, known)}
+    try:
+        check_names([name], known, where)
+    except SettingsError as error:
+        raise UnknownKeyError(name, where, str(error)) from None

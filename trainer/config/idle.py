@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from trainer.config.settings import DEVICE_OPTIONS, Config, device_properties, properties
+from trainer.config.sections.section import Section
+from trainer.config.settings import DEVICE_OPTIONS, SECTIONS, Config, device_properties, properties
 
 
 def idle_keys(config: Config, device: str, idle_there: Iterable[str] = ()) -> list[str]:
@@ -10,15 +11,18 @@ def idle_keys(config: Config, device: str, idle_there: Iterable[str] = ()) -> li
 
     idle_there: keys that have an effect on other devices only.
     """
-    keys, declared, known = config.keys, properties(), device_properties()
+    keys, declared, known = config.values(), properties(), device_properties()
     idle = [
         name
         for name in keys[DEVICE_OPTIONS]
         if device not in known[name]["devices"] and "everywhere" not in known[name]
     ]
     names = [*idle_there]
-    for name, section in config.others.items():
+    for name in SECTIONS:
         if name != "masking" or not config.is_finetuning:
+            section: Section = getattr(config, name)
             names += section.idle()
     idle += [name for name in names if keys[name] != declared[name].get("default")]
-    return sorted(idle + ["train_data"] * bool(config.data.generated_data and config.data.train_data))
+    if config.data.generated_data and config.data.train_data:
+        idle.append("train_data")
+    return sorted(idle)

@@ -1,23 +1,35 @@
-"""Shape of the model: ModelConfig, and the section of the keys that it is made from."""
+"""Shape of the model: ModelConfig, and the keys of other programs' files that change nothing in it."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import Field, asdict, dataclass, fields, make_dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from bertdata.config.declared import schema_of, setting, setting_of
-from bertdata.config.value_check import check_names, check_values
+from bertdata.config.declared import schema_of, setting
+from bertdata.config.value_check import check_values
 from bertdata.errors import SettingsError
-from trainer.config.section import Section
-from trainer.registry import CORE, find
+
+_UNREAD = """_name_or_path add_cross_attention architectures bos_token_id classifier_dropout
+    chunk_size_feed_forward output_attentions output_hidden_states problem_type return_dict directionality
+    dtype eos_token_id gradient_checkpointing id2label label2id output_all_encoded_layers pooler_fc_size
+    pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type tie_word_embeddings
+    torch_dtype transformers_version use_cache"""
+"""Keys that other programs write and that change nothing here."""
+
+FOREIGN = {
+    "position_embedding_type": {"const": "absolute"},
+    "is_decoder": {"const": False},
+    "is_encoder_decoder": {"const": False},
+    **dict.fromkeys(_UNREAD.split(), True),
+}
+"""The schema of each key of other programs alone."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig:
     """The shape of a BERT: the keys of Google's bert_config.json, then those of other programs.
 
-    Three keys are RaNNC's, after Megatron-LM: ``trainer.extensions.like.rannc`` explains them. The last four
-    are Graphcore's, whose models may lack these parameters: ``trainer.checkpoint.absent_parts``.
+    Three keys are RaNNC's, after Megatron-LM: ``trainer.programs.rannc`` explains them. The last four
+    are Graphcore's, whose models may lack these parameters: ``trainer.checkpoints.absent_parts``.
 
     Other kinds of models, which ``model_type`` names, are subclasses that the registry knows.
 
@@ -66,22 +78,9 @@ class ModelConfig:
         return -(-self.vocab_size // 8) * 8
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], where: str = "model configuration") -> "ModelConfig":
-        """The configuration of a bert_config.json or config.json. SettingsError names a foreign key."""
-        try:
-            kind = kind_of(values)
-            known = schema_of(kind) if values.keys() <= schema_of(kind).keys() else kind.file_keys()
-            check_names(values, known)
-            check_values(values, known)
-            types: dict[str, type[Any]] = {item.name: type(item.default) for item in fields(kind)}
-            return kind(**{name: types[name](value) for name, value in values.items() if name in types})
-        except SettingsError as error:
-            raise SettingsError(f"{where}: {error}") from None
-
-    @classmethod
     def file_keys(cls) -> dict[str, Any]:
         """The schema of each key of a bert_config.json or config.json, those of other programs included."""
-        return {**schema_of(cls), **find("model file", "keys of other programs")}
+        return {**schema_of(cls), **FOREIGN}
 
     @classmethod
     def of_file(cls, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,65 +89,3 @@ class ModelConfig:
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelKeys(Section):
-    """A file that describes the model. ``MODEL_SECTION`` adds keys that override the file's."""
-
-    model_config: str | None = setting(
-        None, "bert_config.json of the model; inline keys override it", common=True
-    )
-    gelu: str | None = setting(
-        None,
-        "form of the activation gelu: exact, by the error function, or tanh, the approximation of "
-        "Google's programs (default: exact)",
-        ("exact", "tanh"),
-    )
-
-    def settings(self) -> dict[str, Any]:
-        """The keys of a ModelConfig: those of the model_config file, overridden by inline keys."""
-        settings = self.described()
-        if self.gelu == "tanh" and settings.get("hidden_act") == "gelu":
-            settings["hidden_act"] = "gelu_new"
-        return settings
-
-    def described(self) -> dict[str, Any]:
-        """The keys of a ModelConfig as they are given, with the activation's name whatever its form."""
-        settings: dict[str, Any] = {}
-        if self.model_config:
-            settings = find("model file", "its keys")(self.model_config)
-        values = self.values()
-        inline = {name: values[name] for name in schema_of(ModelConfig) if values[name] is not None}
-        if "hidden_size" in inline:
-            ratio = kind_of(settings | inline).inner_ratio
-            settings["intermediate_size"] = int(ratio * inline["hidden_size"])
-        return settings | inline
-
-
-_OTHERWISE = {"vocab_size": "the dataset's", "intermediate_size": "four times hidden_size"}
-"""The usual value of a key that neither configuration nor file gives, where it is not ModelConfig's."""
-
-
-def inline_key(kind: type[ModelConfig], item: Field[Any]) -> tuple[str, Any, Any]:
-    """Name, type and declaration of the key that overrides a field of the class. None: not given."""
-    otherwise = _OTHERWISE.get(item.name, json.dumps(item.default))
-    key = setting_of(kind, item.name, default=None, help=f" (default: model_config's, else {otherwise})")
-    of_value: Any = item.type
-    return item.name, of_value | None, key
-
-
-MODEL_SECTION: type[ModelKeys] = make_dataclass(
-    "ModelSection",
-    [inline_key(ModelConfig, item) for item in fields(ModelConfig)],
-    bases=(ModelKeys,),
-    frozen=True,
-    kw_only=True,
-)
-"""The section of the model's keys: those of ModelKeys, and one for each of ModelConfig's."""
-
-
-def kind_of(values: Mapping[str, Any]) -> type[ModelConfig]:
-    """The settings of the kind of model that these keys describe. Those of a bert where it is unknown."""
-    name = str(values.get("model_type"))
-    return find("model settings", name if name in CORE["model settings"] else "bert")

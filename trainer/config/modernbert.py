@@ -1,14 +1,14 @@
 """Shape of a ModernBERT (Warner et al. 2024), and the section of the keys that no BERT has."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, make_dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from bertdata.config.declared import schema_of, setting, setting_of
 from bertdata.config.value_check import check_values
 from bertdata.errors import SettingsError
-from trainer.config.model import ModelConfig, inline_key
-from trainer.config.section import Section, check
+from trainer.config.model import ModelConfig
+from trainer.config.sections.section import check
 
 _KINDS = ("full_attention", "sliding_attention")
 """transformers' names of the two kinds of layers, global and local."""
@@ -180,17 +180,3 @@ def _of_layers(kinds: Any, rope: Mapping[str, Any]) -> dict[str, Any]:
         if "rope_theta" in values:
             found[name] = values["rope_theta"]
     return found
-
-
-MODERNBERT_SECTION: type[Section] = make_dataclass(
-    "ModernBertSection",
-    [
-        inline_key(ModernBertConfig, item)
-        for item in fields(ModernBertConfig)
-        if item.name not in schema_of(ModelConfig)
-    ],
-    bases=(Section,),
-    frozen=True,
-    kw_only=True,
-)
-"""The section of the keys that a ModernBERT alone has."""

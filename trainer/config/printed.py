@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from bertdata.io.terminal import say_text
-from trainer.config.run_options import WorkersSection
 from trainer.config.settings import Config
-from trainer.registry import find
+from trainer.plugins import find
 
 
 def print_config(program: str, phases: Sequence[Config], **others: Any) -> None:
     """Print the phases, and what a command does beside them (evaluate, convert)."""
-    size = phases[0].section(WorkersSection).world_size if phases else others.pop("world_size", None)
+    size = phases[0].workers.world_size if phases else others.pop("world_size", None)
     found = {"program": program, "world_size": size or 1, "phases": [resolved(config) for config in phases]}
     say_text(json.dumps(found | others, indent=1) + "\n")
 
@@ -37,7 +36,7 @@ def resolved(config: Config) -> dict[str, Any]:
     }
     keys |= {name: value for name, value in usual.items() if name in keys and keys[name] is None}
     keys |= {"lr_schedule": config.schedule_name, "clipping": config.update.clipping_point}
-    workers = config.section(WorkersSection).world_size or 1
+    workers = config.workers.world_size or 1
     whole = config.update.global_batch_size is None or config.update.batch_size is not None
     if whole and config.update.replicas is None:  # with replicas the numbers are those of one of them
         size, count = config.update.micro_batches(workers)

@@ -6,46 +6,203 @@ Precedence: command line, JSON file (both read by ``trainer.config.flags``), def
 """
 
 from argparse import SUPPRESS
-from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache, partial
 from inspect import Parameter
-from typing import Any, TypeVar
+from typing import Any
 
+from bertdata.config.declared import schema_of
 from bertdata.config.value_check import check_names, read_value, types_of
-from schemas import load_schema
-from trainer.config.model import ModelKeys
-from trainer.config.section import (
-    DataSection,
-    ReportsSection,
-    RunSection,
-    ScheduleSection,
-    Section,
-    UpdateSection,
-    check,
-)
-from trainer.config.updates import Schedule, ScheduleKind, Warmup
-from trainer.registry import CORE, find
+from trainer.config.presets.form import Schedule, ScheduleKind, Warmup
+from trainer.config.sections.data import DataSection, LoadingSection
+from trainer.config.sections.devices import CudaSection, HpuSection, IpuSection, XlaSection
+from trainer.config.sections.evaluation import EvaluationSection
+from trainer.config.sections.finetuning import FinetuningSection
+from trainer.config.sections.masking import MaskingSection
+from trainer.config.sections.model import MODEL_SECTION, MODERNBERT_SECTION, ModelKeys
+from trainer.config.sections.reports import LoggersSection, ReportsSection
+from trainer.config.sections.run import RunSection, StartSection, WorkersSection
+from trainer.config.sections.schedule import FormulaSection, RecipeSection, ScheduleSection
+from trainer.config.sections.section import Section, check
+from trainer.config.sections.split import SplitSection
+from trainer.config.sections.update import OptimiserSection, ScalingSection, UpdateSection
+from trainer.plugins import find
 
 DEVICES = ("cuda", "hpu", "ipu", "xla")
 """The sections of keys that have an effect on some devices only."""
-
-SECTIONS = tuple(name for name in CORE["keys"] if name not in DEVICES)
-"""The other sections, in the order of their keys."""
 
 DEVICE_OPTIONS = "device_options"
 """The key that holds, in JSON, the keys of devices' sections that are given."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """All keys by section, valid alone and together."""
+
+    run: RunSection = field(default_factory=RunSection)
+    workers: WorkersSection = field(default_factory=WorkersSection)
+    start: StartSection = field(default_factory=StartSection)
+    evaluation: EvaluationSection = field(default_factory=EvaluationSection)
+    data: DataSection = field(default_factory=DataSection)
+    loading: LoadingSection = field(default_factory=LoadingSection)
+    masking: MaskingSection = field(default_factory=MaskingSection)
+    model: ModelKeys = field(default_factory=MODEL_SECTION)
+    modernbert: Section = field(default_factory=MODERNBERT_SECTION)
+    update: UpdateSection = field(default_factory=UpdateSection)
+    optimiser: OptimiserSection = field(default_factory=OptimiserSection)
+    scaling: ScalingSection = field(default_factory=ScalingSection)
+    split: SplitSection = field(default_factory=SplitSection)
+    schedule: ScheduleSection = field(default_factory=ScheduleSection)
+    formula: FormulaSection = field(default_factory=FormulaSection)
+    recipe: RecipeSection = field(default_factory=RecipeSection)
+    reports: ReportsSection = field(default_factory=ReportsSection)
+    loggers: LoggersSection = field(default_factory=LoggersSection)
+    finetuning: FinetuningSection = field(default_factory=FinetuningSection)
+    cuda: CudaSection = field(default_factory=CudaSection)
+    hpu: HpuSection = field(default_factory=HpuSection)
+    ipu: IpuSection = field(default_factory=IpuSection)
+    xla: XlaSection = field(default_factory=XlaSection)
+
+    def __post_init__(self) -> None:
+        keys = self.values()
+        for name, default in self.schedule_kind.defaults.items():
+            given = default is not Parameter.empty or keys[name] is not None
+            check(given, f"lr_schedule {self.schedule_name} needs {name}")
+        if not self.counts_updates:
+            self.find_warmup(self.schedule.steps)
+
+    @classmethod
+    def of(cls, **given: Any) -> "Config":
+        """Return the configuration with these keys, side by side as in a JSON file. The rest are defaults."""
+        given = deepcopy(given)
+        given |= given.pop(DEVICE_OPTIONS, {})
+        check_names(given, properties() | device_properties())
+        sections: dict[str, Any] = {
+            section: kind(**{name: given[name] for name in schema_of(kind) if name in given})
+            for section, kind in section_kinds().items()
+        }
+        return cls(**sections)
+
+    def changed(self, **given: Any) -> "Config":
+        """Return a copy with these keys changed."""
+        return Config.of(**{**self.values(), **given})
+
+    def values(self) -> dict[str, Any]:
+        """Return all keys side by side, in the order of the sections, then the given device options."""
+        keys: dict[str, Any] = {}
+        for section in SECTIONS:
+            keys |= getattr(self, section).values()
+        options: dict[str, Any] = {}
+        for section in DEVICES:
+            options |= getattr(self, section).values()
+        keys[DEVICE_OPTIONS] = {name: value for name, value in options.items() if value is not None}
+        return keys
+
+    def as_json(self) -> dict[str, Any]:
+        """Return a copy of all keys, the given device options in a dictionary of their own."""
+        return deepcopy(self.values())
+
+    def require(self, *names: str) -> None:
+        """SettingsError for the first of the keys that is not given."""
+        keys = self.values()
+        for name in names:
+            check(keys[name] is not None, f"{name} is missing: give --{name.replace('_', '-')}")
+
+    @property
+    def phase(self) -> int:
+        """The phase of pre-training, 1 or 2."""
+        return 2 if self.start.phase2 else 1
+
+    @property
+    def counts_updates(self) -> bool:
+        """True if the data give the number of updates."""
+        return self.recipe.train_tokens is not None or self.schedule.num_train_epochs is not None
+
+    @property
+    def task(self) -> str:
+        """The name of what is learned."""
+        return self.finetuning.task
+
+    @property
+    def is_finetuning(self) -> bool:
+        return self.finetuning.is_finetuning
+
+    @property
+    def masking_at_load(self) -> str | None:
+        """The kind of masks that are drawn when examples are loaded. None: none are."""
+        return None if self.masking.masking == "static" else self.masking.masking
+
+    @property
+    def model_settings(self) -> dict[str, Any]:
+        """The keys of a ModelConfig: those of the model's file, overridden by keys that are given."""
+        own = {name: value for name, value in self.modernbert.values().items() if value is not None}
+        return self.model.settings() | own
+
+    @property
+    def schedule_name(self) -> str:
+        """The name of the learning-rate schedule, by default the optimiser's usual one."""
+        return self.schedule.lr_schedule or str(find("preset", self.update.optimiser).schedule)
+
+    @property
+    def schedule_kind(self) -> ScheduleKind:
+        """The learning-rate schedule's formula, and how it reads the settings."""
+        kind: ScheduleKind = find("schedule", self.schedule_name)
+        return kind
+
+    def find_warmup(self, steps: int) -> Warmup:
+        """The warm-up of a training of so many updates. SettingsError where it does not end in them."""
+        found = Warmup.of(self.schedule.warmup, steps)
+        wanted = f"expected fewer than steps ({steps}); for a short trial run give steps_this_run"
+        ends = found.updates < steps or self.schedule_kind.may_end_in_warmup
+        check(ends, f"warmup is {found.updates} updates, {wanted}")
+        return found
+
+    def make_schedule(self, workers: int) -> Schedule:
+        """The learning rate as a function of the update, counted from 0."""
+        kind, steps = self.schedule_kind, self.schedule.steps
+        rate = self.schedule.base_learning_rate * (workers if kind.rate_of_one_worker else 1)
+        values = {**self.values(), "adam": self.update.optimiser.startswith("adam")}
+        given = {name: values[name] for name in kind.defaults if values[name] is not None}
+        return kind.formula(rate, steps, self.find_warmup(steps), **given)
+
+
+def section_kinds() -> dict[str, type[Section]]:
+    """Return the class of each section by its name, in the order of the configuration."""
+    return {item.name: item.default_factory for item in fields(Config)}  # type: ignore[misc]
+
+
+SECTIONS = tuple(name for name in section_kinds() if name not in DEVICES)
+"""The sections whose keys have an effect on every device, in the order of their keys."""
+
+
+@cache
 def properties() -> dict[str, dict[str, Any]]:
-    """The schema of each key, in the order of the sections."""
-    return load_schema("trainer")["properties"]
+    """Return the JSON Schema of each key, in the order of the sections, and last of device_options."""
+    found = {
+        name: {"section": section, **item}
+        for section in SECTIONS
+        for name, item in schema_of(section_kinds()[section]).items()
+    }
+    options = {
+        "description": "keys of other trainers that have an effect on some devices only",
+        "default": {},
+        "type": "object",
+        "additionalProperties": False,
+        "properties": device_properties(),
+    }
+    return found | {DEVICE_OPTIONS: options}
 
 
+@cache
 def device_properties() -> dict[str, dict[str, Any]]:
-    """The schema of each key that has an effect on some devices only."""
-    return properties()[DEVICE_OPTIONS]["properties"]
+    """Return the JSON Schema of each key that has an effect on some devices only."""
+    found: dict[str, dict[str, Any]] = {}
+    for device in DEVICES:
+        for name, item in schema_of(section_kinds()[device]).items():
+            others = found[name]["devices"] if name in found else []
+            found[name] = {**item, "devices": [*others, device]}
+    return found
 
 
 @cache
@@ -71,9 +228,8 @@ def phase_names() -> dict[str, tuple[str, int]]:
 
 
 def section_keys(section: str) -> list[str]:
-    """The keys of a section. A device's section has the keys that have an effect on it."""
-    own = [name for name, item in properties().items() if item.get("section") == section]
-    return own or [name for name, item in device_properties().items() if section in item["devices"]]
+    """Return the keys of a section."""
+    return list(schema_of(section_kinds()[section]))
 
 
 def flag(name: str) -> str:
@@ -112,128 +268,3 @@ def read_word(name: str, word: str) -> Any:
     if is_list and not word.lstrip().startswith("["):
         return word.split(",")
     return read_value(word, types_of(item), "a list of texts" if is_list else flag(name))
-
-
-SectionKind = TypeVar("SectionKind", bound=Section)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Config:
-    """All keys by section, valid alone and together."""
-
-    keys: Mapping[str, Any]
-    """The value of every key, side by side as in a JSON file."""
-    run: RunSection
-    data: DataSection
-    model: ModelKeys
-    update: UpdateSection
-    schedule: ScheduleSection
-    reports: ReportsSection
-    others: Mapping[str, Any]
-    """The other sections by name, of which keys are given that differ from their defaults."""
-
-    def __post_init__(self) -> None:
-        for name, default in self.schedule_kind.defaults.items():
-            given = default is not Parameter.empty or self.keys[name] is not None
-            check(given, f"lr_schedule {self.schedule_name} needs {name}")
-        if not self.counts_updates:
-            self.find_warmup(self.schedule.steps)
-
-    @classmethod
-    def of(cls, **given: Any) -> "Config":
-        """The configuration with the given keys, side by side as in a JSON file. The rest are defaults."""
-        given = deepcopy(given)
-        given |= given.pop(DEVICE_OPTIONS, {})
-        known = properties() | device_properties()
-        check_names(given, known)
-        keys = {name: given.get(name, item.get("default")) for name, item in properties().items()}
-        options = {name: given.get(name) for name in device_properties()}
-        keys[DEVICE_OPTIONS] = {name: value for name, value in options.items() if value is not None}
-        always = {field.name for field in fields(cls)}
-        sections: dict[str, Any] = {}
-        for section in (*SECTIONS, *DEVICES):
-            values = {name: given[name] for name in section_keys(section) if name in given}
-            if section in always or any(
-                _differs(value, known[name].get("default")) for name, value in values.items()
-            ):
-                sections[section] = find("keys", section)(**values)
-        own = {name: sections.pop(name) for name in always & sections.keys()}
-        return cls(keys=keys, others=sections, **own)
-
-    def changed(self, **given: Any) -> "Config":
-        """A copy with the given keys changed."""
-        return Config.of(**{**self.keys, **given})
-
-    def as_json(self) -> dict[str, Any]:
-        """A copy of all keys, the given device options in a dictionary of their own."""
-        return deepcopy(dict(self.keys))
-
-    def section(self, kind: type[SectionKind]) -> SectionKind:
-        """The section of that kind, with defaults where none of its keys is given."""
-        return next((one for one in self.others.values() if isinstance(one, kind)), None) or kind()
-
-    def require(self, *names: str) -> None:
-        """SettingsError for the first of the keys that is not given."""
-        for name in names:
-            check(self.keys[name] is not None, f"{name} is missing: give --{name.replace('_', '-')}")
-
-    @property
-    def phase(self) -> int:
-        """The phase of pre-training, 1 or 2."""
-        return 2 if self.keys["phase2"] else 1
-
-    @property
-    def counts_updates(self) -> bool:
-        """True if the data give the number of updates."""
-        return self.keys["train_tokens"] is not None or self.schedule.num_train_epochs is not None
-
-    @property
-    def task(self) -> str:
-        """The name of what is learned."""
-        return str(self.keys["task"])
-
-    @property
-    def is_finetuning(self) -> bool:
-        return "finetuning" in self.others and bool(self.others["finetuning"].is_finetuning)
-
-    @property
-    def masking_at_load(self) -> str | None:
-        """The kind of masks that are drawn when examples are loaded. None: none are."""
-        return None if self.keys["masking"] == "static" else str(self.keys["masking"])
-
-    @property
-    def model_settings(self) -> dict[str, Any]:
-        """The keys of a ModelConfig: those of the model's file, overridden by keys that are given."""
-        own = {name: self.keys[name] for name in section_keys("modernbert")}
-        return self.model.settings() | {name: value for name, value in own.items() if value is not None}
-
-    @property
-    def schedule_name(self) -> str:
-        """The name of the learning-rate schedule, by default the optimiser's usual one."""
-        return self.schedule.lr_schedule or str(find("preset", self.update.optimiser).schedule)
-
-    @property
-    def schedule_kind(self) -> ScheduleKind:
-        """The learning-rate schedule's formula, and how it reads the settings."""
-        return find("schedule", self.schedule_name)
-
-    def find_warmup(self, steps: int) -> Warmup:
-        """The warm-up of a training of so many updates. SettingsError where it does not end in them."""
-        found = Warmup.of(self.schedule.warmup, steps)
-        wanted = f"expected fewer than steps ({steps}); for a short trial run give steps_this_run"
-        ends = found.updates < steps or self.schedule_kind.may_end_in_warmup
-        check(ends, f"warmup is {found.updates} updates, {wanted}")
-        return found
-
-    def make_schedule(self, workers: int) -> Schedule:
-        """The learning rate as a function of the update, counted from 0."""
-        kind, steps = self.schedule_kind, self.schedule.steps
-        rate = self.schedule.base_learning_rate * (workers if kind.rate_of_one_worker else 1)
-        values = {**self.keys, "adam": self.update.optimiser.startswith("adam")}
-        given = {name: values[name] for name in kind.defaults if values[name] is not None}
-        return kind.formula(rate, steps, self.find_warmup(steps), **given)
-
-
-def _differs(value: Any, default: Any) -> bool:
-    """True for a value that is not the default, or of another type: 0 differs from 0.0 and from False."""
-    return type(value) is not type(default) or bool(value != default)

@@ -9,10 +9,8 @@ import torch
 from torch import Tensor
 
 from bertdata.examples.columns import Array
-from trainer.data.budgets import Budget, Budgets, find_budgets
-from trainer.data.examples import GatheredExamples, Rows, gather
-from trainer.data.order import group_size
-from trainer.registry import find
+from trainer.data.budgets import Budget, Budgets
+from trainer.data.examples import GatheredExamples, gather
 
 _MOST_LISTED = 8  # budgets named in the log
 
@@ -95,7 +93,8 @@ class Batch:
     def changed(self, **values: Any) -> Self:
         """The batch with other values in the place of some of its own."""
         batch: Any = self
-        return replace(batch, **values)
+        changed: Self = replace(batch, **values)
+        return changed
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Self:
         """A batch with the function applied to each tensor that is there."""
@@ -147,28 +146,6 @@ class FlatBatch(Batch):
 
 Prepare = Callable[[Any], Any]
 """The device's preparation of a batch in the loader's thread, as pinning its memory. Returns one like it."""
-
-
-def make_form(
-    rows: Rows,
-    *,
-    batch_size: int,
-    padded: bool = False,
-    token_budget: int | None = None,
-    micro_batches: int = 1,
-    few_widths: bool = False,
-) -> "Form":
-    """The form of a Loader's batches of these rows: flat, with budgets that suit them, or padded rows.
-
-    batch_size: rows of a micro-batch. token_budget: that of ``budgets.find_budgets``. micro_batches: of all
-    workers in an update. few_widths: padded rows from bins have at most as many widths as there are bins.
-    """
-    if padded:
-        return find("batches", "of padded rows")(rows, few_widths)
-    group = group_size(micro_batches, batch_size) if rows.by_lengths else 1
-    sizes, layout = rows.sizes(), rows.layout
-    found = find_budgets(sizes, layout, batch_size, token_budget=token_budget, group=group, bins=rows.bins)
-    return Form(found)
 
 
 class Form:

@@ -164,7 +164,8 @@ def _draw_totals(lengths: Array, batch_size: int, group: int, bins: int) -> Arra
     batches = min(max((1 << 20) // (drawn * bins), -(-64 // bins)), -(-4096 // bins))
     chosen = numbers(batches * drawn, "token budgets") % np.uint64(len(lengths))
     sums = lengths.astype(np.int64)[chosen].reshape(batches, drawn).sum(axis=1)
-    return -(-sums // group)
+    totals: Array = -(-sums // group)
+    return totals
 
 
 def _choose_sizes(totals: Array) -> list[int]:
@@ -180,7 +181,8 @@ def _choose_sizes(totals: Array) -> list[int]:
             break
         sums = least[:, np.newaxis] + padding
         least, chosen = sums.min(axis=0), np.vstack([chosen[:, sums.argmin(axis=0)], sizes])
-    return np.setdiff1d(chosen[:, -1], 0).tolist()
+    chosen_sizes: list[int] = np.setdiff1d(chosen[:, -1], 0).tolist()
+    return chosen_sizes
 
 
 def _padding_between(totals: Array) -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ from trainer.data.batches import Batch, Form
 from trainer.data.budgets import find_budgets, sample_sizes
 from trainer.data.examples import CompactExamples, gather
 from trainer.data.loader import Prefetcher
-from trainer.registry import find
+from trainer.data.padded_rows import RowForm
 
 _PREFETCHED_BATCHES = 4
 
@@ -23,7 +23,7 @@ def make_evaluation_form(
 ) -> Form:
     """The form of ``evaluation_batches``: single examples, also of packed rows."""
     if padded:
-        return find("batches", "of padded examples")()
+        return RowForm()
     layout = _unpacked(data.layout)
     return Form(find_budgets(sample_sizes(data), layout, batch_size, token_budget=token_budget))
 

@@ -15,7 +15,6 @@ from bertdata.records import IDS_ENDS, ColumnGroup, ShardLayout
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes, sample_sizes
 from trainer.data.order import Dealer, OwnRows, Position
-from trainer.registry import find
 
 _COLUMNS = ("ids", "positions", "labels", "lengths", "segment_lengths", "masks", "pair_labels")
 
@@ -146,7 +145,7 @@ def gather(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Array) -> Gat
 class Rows:
     """The rows that the order of a training deals: here the stored examples, each in a row of its own.
 
-    ``trainer.extensions.loading`` has the others. masks: those drawn when examples are gathered, None for
+    ``trainer.data`` has the others. masks: those drawn when examples are gathered, None for
     stored ones. bins: length bins that a micro-batch's rows are drawn from.
     """
 
@@ -193,14 +192,3 @@ class Rows:
     def expand(self, own: OwnRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
         """The examples of a worker's rows, a piece for each of the parts, and the example after each row."""
         return pieces, np.arange(sum(len(part.rows) for part in own.parts)) + 1
-
-
-def find_rows(config: Config, data: OpenedDataset) -> Rows:
-    """The configured rows of a dataset. SettingsError where it cannot have them."""
-    masking = config.masking_at_load
-    rows: Rows = find("rows", masking)(config, data) if masking else Rows(data)
-    if config.keys["bins"] or config.keys["pack_on_load"]:
-        rows = find("rows", "made at load")(config.others["loading"], rows)
-    elif data.layout.packing is not None:
-        rows = find("rows", "of packs")(data, rows.masks)
-    return rows

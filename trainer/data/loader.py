@@ -14,8 +14,8 @@ from bertdata.errors import DatasetError, ShardError
 from bertdata.examples.columns import Array
 from trainer.data.batches import Form, Prepare
 from trainer.data.examples import CompactExamples, GatheredExamples, Rows, gather
+from trainer.data.mixture import order_of
 from trainer.data.order import Dealer, Order, OwnRows, Position
-from trainer.registry import find
 
 _ROWS_AT_ONCE = 1024  # small updates are gathered several at a time: a NumPy call costs a microsecond
 _PREFETCHED_UPDATES = 2
@@ -95,7 +95,7 @@ class Loader(Prefetcher[Update]):
     ) -> None:
         assert min(batch_size, accumulation, open_files) > 0 <= rank < workers
         data = rows.data
-        make_order = find("mixture", "order")(data.sources) if data.sources else Order
+        make_order = order_of(data.sources) if data.sources else Order
         order = make_order(data.file_rows, seed=seed, open_files=open_files)
         open_files *= max(1, len(data.sources))
         start, total, files = Position(*position), order.examples, sum(rows > 0 for _, rows in data.file_rows)

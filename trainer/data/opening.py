@@ -10,36 +10,36 @@ from bertdata.dataset.reader import OpenedDataset, Split
 from bertdata.dataset.vocabulary import fit_warnings
 from bertdata.examples.groups import MASKS, count_masks, has_group
 from bertdata.examples.objectives import find_objective
-from trainer.config.model import kind_of
-from trainer.config.section import DataSection, check
+from trainer.config.model_kinds import model_kind
+from trainer.config.sections.data import DataSection
+from trainer.config.sections.section import check
 from trainer.config.settings import Config
-from trainer.registry import find
+from trainer.data.dynamic_masks import MaskingAtLoad, mask_once
+from trainer.plugins import find
 
 PADDING_TOKENS = 127  # a model's vocabulary may be rounded up to a multiple of 128
 
 
 def open_configured(
     config: Config,
-    paths: str | None,
+    paths: str,
     model_vocabulary_size: int | None = None,
     *,
     held_out: bool = False,
     task: str | None = None,
 ) -> OpenedDataset:
-    """The dataset at the paths, fit for the configuration. paths: as of split_paths, None: generated.
+    """The dataset at the paths, fit for the configuration. paths: as of split_paths.
 
     Examples without masks are masked once, the same in each epoch. ``for_training`` makes of that masks drawn
     at load. model_vocabulary_size: that of a given model, for a configuration without one. held_out: of a
     directory of training and test files the latter, to evaluate on; else the former. task: the one that
     learns it; None: any of pre-training.
     """
-    if paths is None:
-        return find("examples", "generated")(config)
     model, is_dynamic = config.model_settings, config.masking_at_load is not None
     data = open_for_training(
         paths,
         replace(config.data, max_predictions_per_seq=None) if is_dynamic else config.data,
-        longest=model.get("max_position_embeddings", kind_of(model)().max_position_embeddings),
+        longest=model.get("max_position_embeddings", model_kind(model)().max_position_embeddings),
         vocabulary_size=model.get("vocab_size", model_vocabulary_size),
         split="test" if held_out else "training",
         task=task,
@@ -51,13 +51,16 @@ def open_configured(
     if has_masks(data) or not may_have_masks:
         return data
     check(is_dynamic, f"{data.name}: its examples have no masks; --masking dynamic draws them")
-    return find("masks", "drawn once")(config, data, paths, held_out)
+    return mask_once(config, data, paths, held_out)
 
 
 def for_training(config: Config, data: OpenedDataset) -> OpenedDataset:
     """The opened training data as the loader takes it: without masks where they are drawn at load."""
     masking = config.masking_at_load
-    return find("masks", masking)(config, data) if masking else data
+    if masking is None:
+        return data
+    kind: MaskingAtLoad = find("masking", masking)
+    return kind.source(config, data)
 
 
 def has_masks(data: OpenedDataset) -> bool:

@@ -1,35 +1,21 @@
 """The choice of the device: the accelerator that is there, else the processor. Works without torch."""
 
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 from typing import NamedTuple
 
 from bertdata.errors import SettingsError, install_extra
-from trainer import registry
 from trainer.config.settings import Config
+from trainer.devices.availability import Availability
+from trainer.plugins import check_name, find, names
 
 AUTO = "auto"
 PROCESSOR = "cpu"
-DEVICES = tuple(registry.names("device"))
+DEVICES = tuple(names("device"))
 
 ACCELERATORS = {"cuda": "torch", "hpu": "habana_frameworks", "ipu": "poptorch", "xla": "torch_xla"}
 """The accelerators in the order of choice, each with the package that it needs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Availability:
-    """A device, launcher or package as found on this machine, and the remedy where something is missing.
-
-    count: of devices, each for a worker of its own.
-    """
-
-    name: str
-    there: bool
-    found: str
-    missing: str = ""
-    count: int = 1
 
 
 class ChosenDevice(NamedTuple):
@@ -78,7 +64,7 @@ def look_for(name: str, config: Config) -> Availability:
 
 def examine_device(name: str) -> Availability:
     """The device as found on this machine, without opening it. SettingsError for an unknown name."""
-    registry.check_name("device", name)
+    check_name("device", name)
     if find_spec("torch") is None:
         return without_torch(name)
     try:
@@ -96,6 +82,7 @@ def _examine(name: str) -> Availability:
 
 def examine_cpu() -> Availability:
     """PyTorch's kernels on this processor, which is always there."""
+
     import torch
 
     _, _, shown = torch.__config__.show().partition("CPU capability usage: ")
@@ -109,13 +96,14 @@ def examine_cpu() -> Availability:
 def find_module(name: str) -> ModuleType:
     """The device's module. SettingsError for an unknown name, and where torch is too old for it."""
     try:
-        return import_module(registry.find("device", name).__module__)
+        return import_module(find("device", name).__module__)
     except (ImportError, AttributeError) as error:  # a vendor's packages are imported later
         raise too_old(name, error) from error
 
 
 def too_old(name: str, error: Exception) -> SettingsError:
     """The error for a device whose module this torch cannot load."""
+
     import torch
 
     needs = f"needs a part that torch {torch.__version__} lacks ({error})"

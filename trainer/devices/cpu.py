@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from trainer.devices.device import Device
+from trainer.devices.window_blocks import masked_blocks
 from trainer.model.layers import EVERY
-from trainer.registry import find
 
 _LEVELS = 1 << 16
 """Dropout compares 16 random bits with a threshold: four values from each 64 bits of the generator."""
@@ -43,10 +43,13 @@ def cpu_attention(
     """
     scale, reach = query.shape[-1] ** -0.5 if scale is None else scale, reach or EVERY
     if dropout:
-        return attend(query, key, value, ends, torch.randint(1 << 62, (1,)), dropout, scale, reach)
+        seed = torch.randint(1 << 62, (1,))
+        dropped: Tensor = attend(query, key, value, ends, seed, dropout, scale, reach)
+        return dropped
     from trainer.devices.fused_attention import attend_fused
 
-    return attend_fused(query, key, value, ends, scale, reach)[0]
+    attended: Tensor = attend_fused(query, key, value, ends, scale, reach)[0]
+    return attended
 
 
 class Cpu(Device):
@@ -167,7 +170,7 @@ def _chunks(query: Tensor, ends: Tensor, reach: int) -> Iterator[tuple[Part, Par
     heads, bounds = query.shape[1], ends.tolist()
     pairs = itertools.starmap(slice, itertools.pairwise(bounds))
     found = ((rows, rows, None) for rows in pairs if rows.start < rows.stop)
-    for rows, seen, mask in found if reach == EVERY else find("attention", "cpu blocks")(bounds, reach):
+    for rows, seen, mask in found if reach == EVERY else masked_blocks(bounds, reach):
         step = max(1, _CHUNK // ((rows.stop - rows.start) * (seen.stop - seen.start)))
         for head in range(0, heads, step):
             some = slice(head, head + step)

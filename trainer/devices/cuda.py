@@ -12,15 +12,14 @@ from torch.backends import cuda as backend
 from torch.nn.attention import SDPBackend
 
 from bertdata.errors import SettingsError
-from trainer.config.device_keys import CudaSection
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.devices.choice import Availability
+from trainer.devices.availability import Availability
 from trainer.devices.cuda_attention import KERNELS
 from trainer.devices.cuda_losses import cross_entropy
 from trainer.devices.device import Device, Result
 from trainer.devices.peaks import find_peak
-from trainer.model.bert import HeadedBert
+from trainer.model.headed import HeadedBert
 from trainer.model.padded_attention import padded_attention
 
 _DETERMINISTIC = (":4096:8", ":16:8")
@@ -64,19 +63,19 @@ class Cuda(Device):
         self.torch_device = torch.device("cuda", local_rank)
         torch.cuda.set_device(self.torch_device)
         torch.set_float32_matmul_precision("high")  # TF32 for products that autocast leaves in fp32
-        self._graphs = bool(config.section(CudaSection).cuda_graphs)
+        self._graphs = bool(config.cuda.cuda_graphs)
         if self._graphs:
             self.compile_mode = "reduce-overhead"
         self._why_plain = "" if self.must_compile else _why_plain(config)
         self.compiles = not self._why_plain
         self.casts_once = not self._graphs  # a graph would copy them into memory of its own each time
-        self._attention = config.section(CudaSection).attention or "auto"
+        self._attention = config.cuda.attention or "auto"
         _allow(self._attention)
         self._kernel = ""
 
     @property
     def must_compile(self) -> bool:
-        return super().must_compile or bool(self.config.section(CudaSection).cuda_graphs)
+        return super().must_compile or bool(self.config.cuda.cuda_graphs)
 
     def place(self, model: HeadedBert) -> HeadedBert:
         self._kernel = self._find_kernel(model)
@@ -106,7 +105,7 @@ class Cuda(Device):
         For padded rows "auto" is PyTorch's choice. For sequences without padding it is the first kernel that
         works, in the order of KERNELS, where those for sequences of many lengths come first.
         """
-        if self._attention != "auto" or self.config.keys["rows"]:
+        if self._attention != "auto" or self.config.loading.rows:
             return self._ask_pytorch(model, self._attention)
         for name in KERNELS:
             _allow(name)
@@ -130,7 +129,7 @@ class Cuda(Device):
         sizes = (2, shape.num_attention_heads, length, head)
         query = torch.zeros(sizes, dtype=half, device=self.torch_device, requires_grad=True)
         mask = torch.ones(2, 1, 1, length, dtype=torch.bool, device=query.device)
-        padded = self.config.keys["rows"] or KERNELS[kernel] is padded_attention
+        padded = self.config.loading.rows or KERNELS[kernel] is padded_attention
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -197,7 +196,7 @@ def _reason(kernel: str, messages: list[str]) -> str:
 
 def _why_plain(config: Config) -> str:
     """The reason not to compile the model unless the configuration asks for it, or "" to compile it."""
-    is_split = config.run.strategy not in ("auto", "replicated") or config.keys["plan"] is not None
+    is_split = config.run.strategy not in ("auto", "replicated") or config.split.plan is not None
     if config.run.compile is not None or is_split:
         return _PLAIN
     if config.is_finetuning:

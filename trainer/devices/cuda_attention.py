@@ -36,7 +36,8 @@ def flash_attention(
     attended, *_ = torch.ops.aten._flash_attention_forward(
         query, key, value, ends, ends, longest, longest, dropout, False, False, scale=scale, **window
     )
-    return attended[..., :size]
+    whole: Tensor = attended[..., :size]
+    return whole
 
 
 def efficient_attention(
@@ -87,7 +88,8 @@ class _Efficient(torch.autograd.Function):
         )
         ctx.save_for_backward(query, key, value, ends, output, *kept)
         ctx.settings = (longest, dropout, scale)
-        return output[0]
+        attended: Tensor = output[0]
+        return attended
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:

@@ -21,7 +21,7 @@ def padded_attention(
     """
     tokens = len(query)
     if reach is not None:
-        from trainer.model.windows import flat_window_attention
+        from trainer.data.window_attention import flat_window_attention
 
         return flat_window_attention(query, key, value, ends, reach, dropout, scale)
     starts, lengths = ends[:-1], ends.diff()

@@ -1,1 +1,1 @@
-"""A run's progress and logs."""
+"""The page of a run, and what is read from its directory for it."""

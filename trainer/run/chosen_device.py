@@ -1,10 +1,11 @@
 """The device that "auto" is, with a line about the choice."""
 
 from bertdata.io.terminal import say_error
-from trainer.collectives.launchers import find_local_rank, find_rank
 from trainer.config.settings import Config
 from trainer.devices.choice import choose_device
-from trainer.devices.device import Device, find_device, on_device
+from trainer.devices.device import Device
+from trainer.devices.opening import find_device, on_device
+from trainer.workers.launchers import find_local_rank, find_rank
 
 
 def find_chosen(config: Config) -> Device:

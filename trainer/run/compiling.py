@@ -8,7 +8,8 @@ from typing import TypeVar
 
 from trainer.data.batches import Batch
 from trainer.data.loader import Update
-from trainer.run.training import PlannedUpdates, Training
+from trainer.run.planned_updates import PlannedUpdates
+from trainer.run.training import Training
 from trainer.update.strategy import Strategy, UpdateNumber
 
 Made = TypeVar("Made")

@@ -4,10 +4,11 @@ import math
 from dataclasses import replace
 
 from bertdata.dataset.reader import OpenedDataset
-from trainer.config.section import check
+from trainer.config.sections.section import check
 from trainer.config.settings import Config
-from trainer.run.runtime import Runtime
-from trainer.run.training import PlannedUpdates, plan_updates
+from trainer.run.plan_updates import plan_updates
+from trainer.run.planned_updates import PlannedUpdates
+from trainer.update.worker import Runtime
 
 
 def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Config:
@@ -41,7 +42,7 @@ def _asked(config: Config, planned: PlannedUpdates) -> tuple[str, float]:
         config.schedule.num_train_epochs,
         planned.rows.data,
     )
-    if course and (tokens := config.keys["train_tokens"]):
+    if course and (tokens := config.recipe.train_tokens):
         return f"{tokens:,} tokens", course.first_update_after(tokens / course.tokens)
     assert epochs is not None
     passes = "1 epoch" if epochs == 1 else f"{epochs:g} epochs"

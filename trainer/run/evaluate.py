@@ -2,34 +2,29 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
-from operator import call
 from pathlib import Path
 from typing import Any
 
 from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import open_dataset
 from bertdata.errors import BertDataError
-from bertdata.io import storage
-from trainer.checkpoint.checkpoint import STATE, find_checkpoints
-from trainer.checkpoint.reading import choose_checkpoint, read_state
-from trainer.checkpoint.source import find_own, open_checkpoint, read_weights_into
-from trainer.checkpoint.stored import CheckpointError
-from trainer.config.flags import make_config
-from trainer.config.run_options import StartSection
+from trainer.checkpoints.checkpoint import STATE, find_checkpoints
+from trainer.checkpoints.reading import choose_checkpoint, read_state
+from trainer.checkpoints.source import find_own, open_checkpoint
 from trainer.config.settings import Config
-from trainer.config.task_names import task_flags
-from trainer.model.bert import HeadedBert
-from trainer.registry import find
-from trainer.registry.extensions import FINE_TUNED
-from trainer.report.evaluation_results import EvaluationResults
-from trainer.report.logs import Terminal
-from trainer.report.reporter import Logger, Reporter
+from trainer.logs.evaluation_results import EvaluationResults
+from trainer.logs.logs import Terminal
+from trainer.logs.reporter import Logger, Reporter
+from trainer.model.headed import HeadedBert
 from trainer.run.evaluation import Evaluation
 from trainer.run.evaluation_warnings import warnings_of_model
-from trainer.run.runtime import Runtime, begin, connect, divide, find_model_config, make_model
-from trainer.update.inference import Inference, find_inference
+from trainer.run.placing import place_model
+from trainer.run.runtime import begin, find_model_config, make_model
+from trainer.run.strategies import find_inference
+from trainer.run.weights import give_weights
+from trainer.update.worker import Runtime
 
 _PAUSE_SECONDS = 2.0
 
@@ -51,54 +46,12 @@ def evaluate(
     runtime.workers.close()
 
 
-def evaluate_run(arguments: Sequence[str], prog: str, *, poll: bool, timeout: float) -> None:
-    """Evaluate as the command line says. A fine-tuned run's task and settings are its checkpoint's."""
-    given = make_config(task_flags(arguments), prog)
-    given.require("output_dir")
-    runtime = connect(given)
-    trained = runtime.on_rank_0(lambda: trained_keys(given))
-    if given.is_finetuning or trained.get("task") in FINE_TUNED:
-        evaluate = find("fine-tuned model", "evaluation")
-        evaluate(runtime, trained, arguments, prog, poll=poll, timeout=timeout)
-    else:
-        runtime = runtime.changed(make_config(arguments, prog))
-        runtime.on_rank_0(lambda: runtime.config.require("eval_data"))
-        runtime.name_idle_keys()
-        evaluate_checkpoints(runtime, poll=poll, timeout=timeout)
-    runtime.workers.close()
-
-
-def trained_keys(config: Config) -> dict[str, Any]:
-    """The configuration in the checkpoint that would be evaluated first, or none where it has none."""
-    path = _first_checkpoint(config)
-    if path is None:
-        return {}
-    try:
-        return read_state(path).config
-    except CheckpointError:
-        if path.exists():
-            raise
-        return trained_keys(config)  # removed meanwhile, because there is a newer one
-
-
-def _first_checkpoint(config: Config) -> Path | None:
-    """The checkpoint of this trainer that would be evaluated first, or None where there is none yet."""
-    run, start = config.run, config.section(StartSection)
-    if start.start_from_ckpt is not None:
-        path = start.start_from_ckpt
-        if (own := find_own(path)) is not None or storage.exists(path):
-            return own
-        return find_own(find("checkpoint", "by name")(path))
-    if run.output_dir is None or not find_checkpoints(run.output_dir):
-        return None
-    return choose_checkpoint(run.output_dir, start.resume_step)
-
-
 def evaluate_checkpoints(
     runtime: Runtime, *, poll: bool = False, timeout: float = math.inf, until_step: int | None = None
 ) -> None:
     """Evaluate the configured checkpoint, or each that appears, as ``evaluate`` does."""
     config = runtime.config
+    data = None
     if not config.is_finetuning:
         paths = split_paths(str(config.data.eval_data))
         data = open_dataset(paths, unverified=config.data.unverified, split="test")
@@ -120,11 +73,12 @@ def evaluate_checkpoints(
                 continue
             known, step, trained, is_last = found
             if until_step is not None:
-                step = 0 if path == config.section(StartSection).start_from_ckpt else step
+                step = 0 if path == config.start.start_from_ckpt else step
                 is_last = step >= until_step
             if evaluation is None or known != shape:
-                if evaluation is None and not config.is_finetuning:
-                    for warning in runtime.on_rank_0(partial(read, warnings_of_model, config, path)) or []:
+                if evaluation is None and data is not None:
+                    about = partial(read, warnings_of_model, config, path, data)
+                    for warning in runtime.on_rank_0(about) or []:
                         runtime.log(f"warning: {warning}")
                 shape = known
                 runtime, evaluation, model = _prepare(runtime, shape)
@@ -145,7 +99,7 @@ def _checkpoints(runtime: Runtime, poll: bool, timeout: float, newest: bool = Fa
     newest: with poll, the newest one instead of all, and start_from_ckpt only where there is none.
     """
     config, output_dir = runtime.config, str(runtime.config.run.output_dir)
-    start = config.section(StartSection)
+    start = config.start
     if start.start_from_ckpt is not None:
         if not (newest and runtime.on_rank_0(lambda: bool(find_checkpoints(output_dir)))):
             yield start.start_from_ckpt
@@ -176,27 +130,6 @@ def _unless_removed(path: str, poll: bool, read: Callable[..., Any], *arguments:
         raise
 
 
-def give_weights(
-    runtime: Runtime, model: HeadedBert, inference: Inference, path: str, read: Callable[..., Any] = call
-) -> bool:
-    """Fill the model of every worker with the weights at the path. False where they are gone (``read``).
-
-    DataError where they lack the task's own head.
-    """
-    if runtime.division.is_split:
-        fill = find("split model", "weights to evaluate")
-        return bool(fill(runtime, model.config, inference, path, read))
-
-    def fill_whole() -> bool:
-        runtime.task.check_head(read_weights_into(model, path), path)
-        return True
-
-    if runtime.on_rank_0(partial(read, fill_whole)) is None:
-        return False
-    runtime.workers.broadcast(model.state_dict().values())
-    return True
-
-
 def _inspect(path: str) -> tuple[dict[str, Any] | None, int, int, bool]:
     """(model, step, examples trained, is last) of a checkpoint. A prolonged run has later ones."""
     folder = find_own(path) or Path(path)
@@ -221,7 +154,7 @@ def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Runtime, E
     data = task.open(config, str(config.data.eval_data), tokens, held_out=True)
     training = task.open(config, config.data.train_data, tokens) if config.data.train_data else None
     model = find_model_config(config, data, shape)
-    runtime = divide(runtime, model, data.layout.max_seq_length)
+    runtime = place_model(runtime, model, data.layout.max_seq_length)
     evaluation = Evaluation.of(runtime, data, training)
     runtime.log("building the model")
     return runtime, evaluation, make_model(runtime, model)

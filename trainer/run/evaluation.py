@@ -8,17 +8,17 @@ import torch
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.io import storage
-from trainer.checkpoint.checkpoint import State
-from trainer.config.run_options import EvaluationSection
+from trainer.checkpoints.checkpoint import State
 from trainer.data.evaluation import evaluation_batches, make_evaluation_form
 from trainer.errors import StopRequested
-from trainer.model.evaluation import TaskEvaluation
-from trainer.report.evaluation_results import is_evaluated
-from trainer.report.reporter import Reporter
-from trainer.run.runtime import Runtime
-from trainer.run.training import PlannedUpdates, passes
-from trainer.update.inference import Inference, find_inference
+from trainer.logs.evaluation_results import is_evaluated
+from trainer.logs.reporter import Reporter
+from trainer.run.planned_updates import PlannedUpdates, passes
+from trainer.run.strategies import find_inference
+from trainer.tasks.evaluation import TaskEvaluation
+from trainer.update.inference import Inference
 from trainer.update.strategy import Strategy
+from trainer.update.worker import Runtime
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,7 +61,7 @@ class Evaluation:
     def measure(self, strategy: Strategy | Inference, *, step: int, trained: int) -> EvaluationRecord:
         """The results over all workers' parts, each example once. StopRequested abandons it."""
         config, device, workers = self._runtime.config, self._runtime.device, self._runtime.workers
-        division, keys = self._runtime.division, config.section(EvaluationSection)
+        division, keys = self._runtime.division, config.evaluation
         examples = min(self._data.examples, keys.eval_examples or self._data.examples)
         batch_size = keys.eval_batch_size or config.update.batch_size or 32
         form = make_evaluation_form(
@@ -117,7 +117,7 @@ class Evaluation:
         report.evaluation(record.values(), record.text)
         if not self.reached(record):
             return False
-        target = self._runtime.config.section(EvaluationSection).target_accuracy
+        target = self._runtime.config.evaluation.target_accuracy
         self._runtime.log(f"the target accuracy {target} is reached")
         return True
 
@@ -147,5 +147,5 @@ class Evaluation:
     def reached(self, record: EvaluationRecord) -> bool:
         """True if there is a target accuracy and the record reaches it."""
         columns = self._runtime.task.columns
-        target = self._runtime.config.section(EvaluationSection).target_accuracy
+        target = self._runtime.config.evaluation.target_accuracy
         return target is not None and record.results[columns.target] >= target * columns.whole

@@ -2,28 +2,56 @@
 
 from contextlib import suppress
 
+from bertdata.dataset.mixture.opening import open_weighted
+from bertdata.dataset.reader import OpenedDataset
+from bertdata.dataset.shared_shards import same_data, shared_warnings
 from bertdata.dataset.vocabulary import known_tokenizer
-from bertdata.errors import DataError
+from bertdata.errors import BertDataError, DataError
 from bertdata.tokens.files import TokenizerFile, VocabularyFile
 from bertdata.tokens.load import vocabulary_of
-from trainer.checkpoint.source import open_checkpoint
+from trainer.checkpoints.kept_tokenizer import find_training_data
+from trainer.checkpoints.reading import read_state
+from trainer.checkpoints.source import find_own, open_checkpoint
+from trainer.checkpoints.tokenizer import find_tokenizer, is_same
 from trainer.config.settings import Config
 from trainer.data.opening import data_warnings, find_verified, training_paths
-from trainer.run.kept_tokenizer import find_training_data
-from trainer.run.tokenizer import find_tokenizer, is_same
 
 _CASING = {True: "is lower-cased", False: "keeps its case"}
 _REMEDY = {True: "without --no-lower-case", False: "with --no-lower-case"}
 
 
-def warnings_of_model(config: Config, path: str) -> list[str]:
-    """Warnings about the evaluation data beside the checkpoint, and about the data themselves."""
+def warnings_of_model(config: Config, path: str, data: OpenedDataset) -> list[str]:
+    """Warnings about the evaluation data beside the checkpoint, and about the data themselves.
+
+    data: the evaluation data, opened.
+    """
     about_data, tokenizer = data_warnings(config, config.data.eval_data), None
+    about_data += _trained_on(path, data)
     checkpoint = open_checkpoint(path, with_moments=False)
     if checkpoint.config is not None:
         with suppress(DataError):  # the vocabulary beside the weights is another model's
             tokenizer = find_tokenizer(checkpoint, checkpoint.config, None, None, None)
     return about_data + _differences(config, tokenizer, path)
+
+
+def _trained_on(path: str, data: OpenedDataset) -> list[str]:
+    """Return a warning where the checkpoint was trained on the data.
+
+    By the digest in the checkpoint where the training data lie elsewhere now, else file by file.
+    """
+    if (own := find_own(path)) is None:
+        return []
+    state = read_state(own)
+    trained = state.config.get("train_data")
+    if not trained:
+        return []
+    if state.data == data.digest:
+        return [same_data(data.name, trained, "it is the")]
+    with suppress(BertDataError):  # moved or gone
+        return shared_warnings(
+            open_weighted(trained, unverified=bool(state.config.get("unverified")), split="training"), data
+        )
+    return []
 
 
 def warnings_of_training(config: Config) -> list[str]:

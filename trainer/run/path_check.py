@@ -11,19 +11,25 @@ from bertdata.errors import DatasetError, StorageError
 from bertdata.io import storage
 from bertdata.io.commit import UNFINISHED
 from bertdata.io.directory_lock import LOCK_NAME, lock_directory
-from trainer.collectives.launchers import find_launcher
+from bertdata.io.outputs import OutputForm, check_output, refuse_inputs
+from bertdata.io.patterns import expand
+from trainer.config.sections.split import PLAN_FORM
 from trainer.config.settings import Config
+from trainer.workers.launchers import find_launcher
 
+_DLLOGGER = OutputForm(words="a log of dllogger's lines", begins=lambda head: head.startswith(b"DLLL "))
+_OTHER_NAME = "give another name"
 _RUN = ("checkpoints", "training.csv")
 """Names in the output directory that tell of a run."""
 
 
 def check_paths(phases: Sequence[Config]) -> None:
-    """An error for data that are missing, and for an output directory that cannot be written or is in use.
+    """Raise for data that are missing, and for outputs that are inputs, cannot be written or are in use.
 
-    Nothing is looked at in the workers of a launcher, each of which would print the error, and in remote
-    storage, which takes time.
+    In the workers of a launcher, each of which would print the error, only outputs that are inputs are
+    looked for; in remote storage nothing, because it takes time.
     """
+    refuse_run_inputs(phases)
     if find_launcher() != "single":
         return
     if phases[0].run.do_train and not phases[0].is_finetuning:
@@ -33,10 +39,44 @@ def check_paths(phases: Sequence[Config]) -> None:
         for paths in filter(None, (train_data, config.data.eval_data)):
             for path in split_paths(paths):
                 if not storage.is_remote(path) and not storage.is_directory(path):
-                    storage.expand([path])
+                    expand([path])
     first, output_dir = phases[0], phases[0].run.output_dir
     if output_dir is not None and not first.run.compile_only and not storage.is_remote(output_dir):
         _check_output(output_dir, first)
+
+
+def refuse_run_inputs(phases: Sequence[Config], *, evaluates: bool = False) -> None:
+    """Raise SettingsError where an output of the run is an input, holds one or lies within one.
+
+    A run that goes on, or is evaluated, may hold its data or lie within them: it was begun there, and writes
+    only files of its own names.
+    """
+    for config in phases:
+        inputs = _data_paths(config)
+        if not evaluates:
+            inputs += [config.start.start_from_ckpt, config.start.resume_from]
+        continues = config.start.continues_here
+        output_dir = config.run.output_dir
+        if output_dir is not None and not config.run.compile_only:
+            refuse_inputs(output_dir, inputs, goes_on=evaluates or continues)
+        files = [config.model.model_config, *inputs]
+        if (log := config.reports.json_summary) is not None and not evaluates:
+            check_output(log, files, _DLLOGGER, remedy=_OTHER_NAME)
+        split = config.split
+        if split.save_plan is not None and not evaluates:
+            check_output(split.save_plan, [split.plan, *files], PLAN_FORM, remedy=_OTHER_NAME)
+
+
+def _data_paths(config: Config) -> list[str | None]:
+    """Return the paths of the data that the run reads: datasets, and the files of its task."""
+    train_data = None if config.data.generated_data else config.data.train_data
+    paths: list[str | None] = [
+        path for paths in filter(None, (train_data, config.data.eval_data)) for path in split_paths(paths)
+    ]
+    if config.is_finetuning:
+        task = config.finetuning
+        paths += [task.task_dir, task.task_train_file, task.task_eval_file, task.task_predict_file]
+    return paths
 
 
 def require_paths(phases: Sequence[Config]) -> None:
@@ -61,7 +101,7 @@ def check_free(output_dir: str) -> None:
 
 
 def _check_output(output_dir: str, config: Config) -> None:
-    continues = "start" in config.others and config.others["start"].continues_here
+    continues = config.start.continues_here
     if config.run.do_train and not continues:
         check_free(output_dir)
     folder = storage.join(output_dir, UNFINISHED)

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from trainer.data.loader import Loader, Update
 from trainer.errors import NotFiniteError
-from trainer.model.bert import Counted, count
-from trainer.report.reporter import Reporter, StepRecord
+from trainer.logs.reporter import Reporter, StepRecord
+from trainer.model.headed import Counted, count
 from trainer.run.training import Training
 from trainer.update.strategy import named_means
 

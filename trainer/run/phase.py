@@ -8,20 +8,24 @@ from typing import TYPE_CHECKING
 
 from bertdata.dataset.label_counts import tell_guess
 from bertdata.dataset.reader import OpenedDataset
-from trainer.checkpoint.checkpoint import clean_up, new_state
-from trainer.collectives.collective import stop_signals
+from trainer.checkpoints.checkpoint import clean_up, new_state
+from trainer.checkpoints.kept_tokenizer import keep_tokenizer
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Form
 from trainer.data.loader import Loader
 from trainer.errors import StopRequested
-from trainer.report.logs import make_loggers
-from trainer.report.reporter import Reporter
-from trainer.run.kept_tokenizer import keep_tokenizer
+from trainer.logs.choice import make_loggers
+from trainer.logs.reporter import Reporter
 from trainer.run.path_check import check_free
 from trainer.run.pending_updates import PendingUpdates
-from trainer.run.runtime import Runtime, divide, find_model_config, make_model
-from trainer.run.training import PlannedUpdates, Training, passes, plan_updates
+from trainer.run.placing import place_model
+from trainer.run.plan_updates import plan_updates
+from trainer.run.planned_updates import PlannedUpdates, passes
+from trainer.run.runtime import find_model_config, make_model
+from trainer.run.training import Training
+from trainer.update.worker import Runtime
+from trainer.workers.collective import stop_signals
 
 if TYPE_CHECKING:
     from trainer.run.evaluation import Evaluation
@@ -33,7 +37,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     shape: the model's; None: the configured one.
     """
     shape = shape or find_shape(runtime, data)
-    runtime = divide(runtime, shape, data.layout.max_seq_length)
+    runtime = place_model(runtime, shape, data.layout.max_seq_length)
     config, device = runtime.config, runtime.device
     planned = plan_updates(runtime, data)
     runtime.log("building the model")
@@ -87,7 +91,7 @@ def find_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
 
 def is_continued(config: Config) -> bool:
     """True if a run is to begin with the weights of a checkpoint."""
-    return "start" in config.others and bool(config.others["start"].is_continued)
+    return config.start.is_continued
 
 
 def start_training(training: Training, update_examples: int) -> None:

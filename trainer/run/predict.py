@@ -7,8 +7,9 @@ from bertdata.io.terminal import printable_json
 from bertdata.tokens.readable import readable_words
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.data.single import single_sequence
-from trainer.model.bert import WORD_HEAD, BertForMaskedLM, check_memory
-from trainer.run.trained_model import Trained
+from trainer.model.bert import WORD_HEAD, check_memory
+from trainer.model.headed import BertForMaskedLM
+from trainer.tasks.prediction import Trained
 
 MASK = "[MASK]"
 

@@ -4,17 +4,20 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
+from bertdata.dataset.shared_shards import shared_warnings
 from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.io.commit import UNFINISHED
 from bertdata.io.directory_lock import lock_directory
 from trainer.config.settings import Config
-from trainer.data.examples import find_rows
-from trainer.data.opening import data_warnings, describe_phase, for_training, open_configured, training_paths
-from trainer.devices.device import on_device
+from trainer.data.opening import data_warnings, describe_phase, for_training, training_paths
+from trainer.data.rows import find_rows
+from trainer.devices.opening import on_device
 from trainer.run.path_check import require_paths
 from trainer.run.phase import train_phase
-from trainer.run.runtime import Runtime, begin
+from trainer.run.runtime import begin
+from trainer.tasks.training_data import open_training_data
+from trainer.update.worker import Runtime
 
 
 def pretrain(phases: Sequence[Config]) -> None:
@@ -48,7 +51,7 @@ def lock_outputs(phases: Sequence[Config], locks: ExitStack) -> None:
 def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
     """Train the phases that are not over yet, until one ends early."""
     runtime.log("opening the data")
-    opened = [open_configured(config, training_paths(config)) for config in phases]
+    opened = [open_training_data(config) for config in phases]
     runtime = runtime.changed(runtime.config, *opened)
     if any(config.counts_updates for config in phases):
         from trainer.run.epochs import count_updates
@@ -66,10 +69,13 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
             runtime.log(f"warning: {warning}")
     about = list[str]()
     for config, data in zip(phases, datasets, strict=True):
-        if config.keys["plan"] is None and config.run.strategy in ("auto", "replicated"):
+        if config.split.plan is None and config.run.strategy in ("auto", "replicated"):
             config.update.micro_batches(runtime.copies)  # fails before the first phase is trained, not after
         find_rows(config, data)  # fails here, not after the first phase
         held_out = config.data.eval_data and runtime.task.open(config, config.data.eval_data, held_out=True)
+        if held_out and training_paths(config) and runtime.workers.rank == 0:
+            for warning in shared_warnings(data, held_out):
+                runtime.log(f"warning: {warning}")
         about.append(describe_phase(config, data, held_out or None))
     if len(phases) > 1:
         from trainer.run.two_phases import train_both

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import torch
 
-from trainer.run.runtime import Runtime
+from trainer.update.worker import Runtime
 
 
 @contextmanager

@@ -9,6 +9,6 @@ def remedy(config: Config) -> str:
     remedies = [f"more cores help (this process has {available_cores()})"]
     if config.masking_at_load:
         remedies.append("as do masks that are made before (masking static)")
-    if config.keys["pack_on_load"]:
+    if config.loading.pack_on_load:
         remedies.append("as do packs that are made before (bertdata pack)")
     return ", ".join(remedies)

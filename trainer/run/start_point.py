@@ -1,6 +1,6 @@
 """The start point of a run that goes on from a checkpoint, or finds one in its output directory."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -10,19 +10,20 @@ from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError, MissingInputError, SettingsError
-from trainer.checkpoint.checkpoint import MOMENTS, State, find_checkpoints
-from trainer.checkpoint.filling import fill_model, match_moments, match_weights
-from trainer.checkpoint.reading import choose_checkpoint, read_state, read_tensors
-from trainer.checkpoint.resume_check import changed_settings, check_fits, check_position
-from trainer.checkpoint.source import find_own, open_checkpoint
-from trainer.checkpoint.stored import Checkpoint, CheckpointError
+from trainer.checkpoints.checkpoint import MOMENTS, State, find_checkpoints
+from trainer.checkpoints.filling import fill_model, match_moments
+from trainer.checkpoints.opening import open_start
+from trainer.checkpoints.reading import choose_checkpoint, read_state, read_tensors
+from trainer.checkpoints.resume_check import changed_settings, check_fits, check_position
+from trainer.checkpoints.source import find_own, open_checkpoint
 from trainer.config.model import ModelConfig
-from trainer.config.run_options import StartSection
 from trainer.config.settings import Config
 from trainer.data.order import Position
+from trainer.errors import CheckpointError
 from trainer.run.path_check import check_free, find_used
-from trainer.run.runtime import Runtime, find_model_config
+from trainer.run.runtime import find_model_config
 from trainer.run.training import Training
+from trainer.update.worker import Runtime
 
 
 def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
@@ -30,7 +31,7 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
 
     An error where the output directory does not fit the settings. Nothing is changed yet.
     """
-    output_dir, start = str(config.run.output_dir), config.section(StartSection)
+    output_dir, start = str(config.run.output_dir), config.start
     there = find_checkpoints(output_dir)
     if start.start_moments and not start.start_from_ckpt:
         raise SettingsError("start_moments is given, but no start_from_ckpt to take them from")
@@ -63,7 +64,7 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
 
 def _find_resumed(config: Config) -> Path | None:
     """The checkpoint to resume from: one of the run's own, else the one that it branches off."""
-    run, output_dir = config.section(StartSection), str(config.run.output_dir)
+    run, output_dir = config.start, str(config.run.output_dir)
     if run.resume_step is not None or (run.resume and find_checkpoints(output_dir)):
         return choose_checkpoint(output_dir, run.resume_step)
     if run.resume_from is None or find_used(output_dir):
@@ -124,7 +125,7 @@ class WholeModelReader:
     def read_weights(self, path: str) -> None:
         """Load weights of any origin, and the moments where they are asked for."""
         moments: dict[str, Tensor] = {}
-        with_moments = self._runtime.config.section(StartSection).start_moments
+        with_moments = self._runtime.config.start.start_moments
 
         def read() -> tuple[list[str], int]:
             checkpoint = open_start(self._runtime, self._model.config, path)
@@ -166,29 +167,6 @@ class WholeModelReader:
         self._strategy.load_moments(moved, applied)
 
 
-def open_start(runtime: Runtime, shape: ModelConfig, path: str) -> Checkpoint:
-    """The checkpoint that a run starts from, with a row for each token of the data. Logs what is taken.
-
-    DataError where its vocabulary is another than the data's.
-    """
-    config = runtime.config
-    checkpoint = open_checkpoint(path, with_moments=config.section(StartSection).start_moments)
-    if not config.is_finetuning:
-        from trainer.run.vocabulary_fit import fit_vocabulary
-
-        checkpoint = fit_vocabulary(checkpoint, shape, config, runtime.log)
-    found, missing = match_weights(runtime.empty_model(shape).state_dict(), shape, checkpoint)
-    drawn = f"; drawn anew: {_parts(missing)}" if missing else ""
-    left = _parts(name for name in checkpoint.weights if name not in found)
-    runtime.log(f"taken from {path}: {_parts(found)}{drawn}{left and f'; left out: {left}'}")
-    return checkpoint
-
-
-def _parts(names: Iterable[str]) -> str:
-    """The parts of the model that the tensors belong to."""
-    return ", ".join(sorted({".".join(name.split(".")[:2]) for name in names}))
-
-
 def find_continued_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
     """The configured model's shape. Keys that are not configured come from the start checkpoint.
 
@@ -213,7 +191,7 @@ def find_start_shape(config: Config) -> dict[str, Any] | None:
 
     A run that goes on after such a start takes its own checkpoint's, as the other may be gone.
     """
-    run, output_dir = config.section(StartSection), str(config.run.output_dir)
+    run, output_dir = config.start, str(config.run.output_dir)
     if run.resume_from and (branched := _find_resumed(config)):
         return read_state(branched).model
     there = find_checkpoints(output_dir) if run.resume or run.phase2 or run.resume_step else {}

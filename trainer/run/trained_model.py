@@ -1,52 +1,24 @@
 """A trained model opened to be tried: its checkpoint, shape and tokeniser."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from bertdata.config.dialects import find_dialect
-from bertdata.errors import DataError, MissingInputError, SettingsError
+from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
-from bertdata.records import Vocabulary
 from bertdata.tokens.files import TokenizerFile, VocabularyFile
 from bertdata.tokens.load import tokenizer_of, vocabulary_of
 from bertdata.tokens.tokenizer import Tokenizer
 from bertdata.tokens.vocabulary import WordPieceVocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
-from trainer.checkpoint.checkpoint import STATE
-from trainer.checkpoint.filling import fill_model
-from trainer.checkpoint.reading import read_state
-from trainer.checkpoint.source import OURS, is_checkpoint, open_checkpoint
-from trainer.checkpoint.stored import Checkpoint, CheckpointError
-from trainer.config.model import ModelConfig
+from trainer.checkpoints.checkpoint import STATE
+from trainer.checkpoints.filling import fill_model
+from trainer.checkpoints.reading import read_state
+from trainer.checkpoints.source import OURS, is_checkpoint, open_checkpoint
+from trainer.checkpoints.stored import Checkpoint
+from trainer.checkpoints.tokenizer import find_tokenizer
 from trainer.config.settings import Config, section_keys
-from trainer.model.bert import HeadedBert
-from trainer.run.tokenizer import find_tokenizer
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Trained:
-    """A checkpoint, its tensors not read yet, and the tokeniser that its model was trained with.
-
-    source: the path that was given. lower_case: of a vocabulary; None: a tokenizer.json says itself how text
-    is read. config: the task that a run of this trainer has learned, with the settings of its features; the
-    rest are defaults.
-    """
-
-    source: str
-    checkpoint: Checkpoint
-    shape: ModelConfig
-    tokenizer: Tokenizer
-    lower_case: bool | None
-    config: Config
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        return self.tokenizer.vocabulary
-
-    def fill(self, model: HeadedBert, head: str, missing: str) -> None:
-        """Fill the model from the checkpoint. DataError that says ``missing`` where that lacks the head."""
-        if any(name.startswith(head) for name in fill_model(model, self.checkpoint)):
-            raise DataError(f"{self.source}: {missing}")
+from trainer.errors import CheckpointError
+from trainer.tasks.prediction import Trained
 
 
 def open_trained(
@@ -73,7 +45,7 @@ def open_trained(
         )
     return Trained(
         source=source,
-        checkpoint=checkpoint,
+        fill_from=lambda model: fill_model(model, checkpoint),
         shape=shape,
         tokenizer=_open_tokenizer(found),
         lower_case=found.lower_case if isinstance(found, VocabularyFile) else None,

@@ -6,11 +6,12 @@ from functools import partial
 
 from bertdata.dataset.reader import OpenedDataset
 from trainer.config.settings import Config
-from trainer.devices.device import find_device
+from trainer.devices.opening import find_device
 from trainer.run.phase import train_phase
-from trainer.run.runtime import Runtime
+from trainer.run.planned_updates import last_update
 from trainer.run.start_point import is_phase_over
-from trainer.run.training import Training, last_update
+from trainer.run.training import Training
+from trainer.update.worker import Runtime
 
 
 def train_both(

@@ -31,7 +31,7 @@ COMMANDS = {
     "like": "run another program's command line with the meaning that it has there",
     "doctor": "list the devices, launchers and packages of this machine, and those that are missing",
 }
-"""The purpose of each command; trainer.registry names the functions."""
+"""The purpose of each command; trainer.plugins names the functions."""
 
 
 def print_usage(words: list[str]) -> int:

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from trainer.config.settings import Config
-from trainer.config.update_options import ScalingSection
-from trainer.update.optimiser import LossScale
+from trainer.update.step import LossScale
 
 _GROWTH_INTERVAL = 2000
 """Finite updates in a row after which the scale is doubled."""
@@ -64,7 +63,7 @@ def make_scale(config: Config, device: torch.device) -> AdaptiveScale:
     """The loss scale of the configured bounds, which are for fp16. In bf16 it is always 1."""
     if config.update.precision != "fp16":
         return AdaptiveScale()
-    keys = config.section(ScalingSection)
+    keys = config.scaling
     fixed = float(keys.loss_scaling)  # JSON may have whole numbers
     bounds = (float(keys.init_loss_scale), float(keys.min_loss_scale), float(keys.max_loss_scale))
     return AdaptiveScale(*((fixed, fixed, fixed) if fixed else bounds), device)

@@ -8,10 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainer.collectives.workers import split_into_buckets
-from trainer.config.run_options import WorkersSection
 from trainer.config.settings import Config
-from trainer.update.strategy import Worker
+from trainer.update.worker import Worker
+from trainer.workers.workers import split_into_buckets
 
 
 class WorkerAverages:
@@ -21,7 +20,7 @@ class WorkerAverages:
         self, worker: Worker, weights: Sequence[Tensor], leaves: Sequence[Tensor] | None = None
     ) -> None:
         """leaves: as for ``GradientBuckets``."""
-        workers, keys = worker.workers, worker.config.section(WorkersSection)
+        workers, keys = worker.workers, worker.config.workers
         self._workers, self._weights, self._type = workers, weights, sum_type(worker.config)
         self._syncs, self._averages_sums = keys.force_weight_sync, keys.allreduce_post_accumulation
         self._buckets: GradientBuckets | None = None
@@ -58,7 +57,7 @@ def sync_weights(workers: Any, weights: Iterable[Tensor], always: bool = False) 
 
 def sum_type(config: Config) -> torch.dtype | None:
     """The type in which gradients are added up over the workers. None: their own."""
-    if not config.section(WorkersSection).allreduce_post_accumulation_fp16:
+    if not config.workers.allreduce_post_accumulation_fp16:
         return None
     return torch.bfloat16 if config.update.precision == "bf16" else torch.float16
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from trainer.data.batches import Batch
-from trainer.model.task import Outcome
+from trainer.tasks.task import Outcome
 
 
 class HalfWeights:
@@ -26,7 +26,8 @@ class HalfWeights:
             copy.register_post_accumulate_grad_hook(_adder(self._weights[name]))  # type: ignore[no-untyped-call]
 
     def __call__(self, batch: Batch) -> Outcome:
-        return functional_call(self._learner, self._copies, (batch,))
+        outcome: Outcome = functional_call(self._learner, self._copies, (batch,))
+        return outcome
 
     @torch.no_grad()
     def refresh(self) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 
 from trainer.data.batches import Batch
-from trainer.model.task import Outcome
-from trainer.update.strategy import Learner, Strategy, Worker, find_kind
+from trainer.tasks.task import Outcome
+from trainer.update.strategy import Learner
+from trainer.update.worker import Worker
 
 
 class Inference:
@@ -37,9 +38,3 @@ class Inference:
 
     def release(self) -> None:
         """Free the device for the next phase."""
-
-
-def find_inference(worker: Worker, strategy: Strategy | None = None) -> Inference:
-    """The evaluation of the worker's model, on its device. strategy: that of its training, or None."""
-    kind = find_kind(worker.device, worker.division)
-    return (kind.inference or Inference)(worker, strategy)

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from trainer.config.section import UpdateSection
-from trainer.update.clipping import clip_
-from trainer.update.optimiser import WeightStep
-from trainer.update.strategy import Worker
+from trainer.config.sections.update import UpdateSection
+from trainer.devices.clipping import clip_
+from trainer.update.step import WeightStep
+from trainer.update.worker import Worker
 
 
 class MicroBatchSums:
@@ -27,7 +27,7 @@ class MicroBatchSums:
             scale = self._step.scale
             clip = self._step.own_clip or clip_
             clip(gradients, clip_norm if scale.is_one else clip_norm * scale.value)
-        if not self._config.keys["allreduce_post_accumulation"]:
+        if not self._config.workers.allreduce_post_accumulation:
             self._workers.average(gradients)
         if self._sums:
             torch._foreach_add_(self._sums, gradients)

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from trainer.config.presets.form import Preset
 from trainer.config.settings import Config
-from trainer.config.updates import Preset
+from trainer.devices.clipping import norms_of
 from trainer.devices.device import Device
-from trainer.registry import find
+from trainer.plugins import find
 
 CHUNK = Device.step_chunk
 """Elements changed at a time, unless the device has another number: they need little temporary memory."""
@@ -52,14 +53,15 @@ class Norms:
 
     def each(self, tensors: Sequence[Tensor]) -> Tensor:
         """(n,): the norm of each weight, or of its gradient, of which a tensor is this process's part."""
-        return torch.stack(list(torch._foreach_norm(list(tensors))))
+        return norms_of(tensors)
 
     def all(self, tensors: Sequence[Tensor]) -> Tensor:
         """0-dim: the norm of the whole model's gradients together, of which the tensors are this process's.
 
         The tensors are those of all weights that have a gradient, in the order of the optimiser's groups.
         """
-        return torch.linalg.vector_norm(self.each(tensors))
+        norm: Tensor = torch.linalg.vector_norm(self.each(tensors))
+        return norm
 
 
 LOCAL_NORMS = Norms()
@@ -96,6 +98,7 @@ class Optimiser(torch.optim.Optimizer):
 
     fuses = True
     norms: Norms = LOCAL_NORMS
+    rule: Rule
     fused: Rule
 
     def __init__(self, groups: Iterable[Any], preset: Preset, chunk: int = CHUNK) -> None:
@@ -115,11 +118,6 @@ class Optimiser(torch.optim.Optimizer):
                 if self.fuses:
                     values = [torch.full((), value, device=tensors.weights[0].device) for value in values]
                 (self.fused if self.fuses else self.rule)(tensors, Numbers(*values), self.settings(group))
-
-    @property
-    def rule(self) -> Rule:
-        """A step in plain operations, which a compiler joins."""
-        return find("plain step", self.preset.kind)
 
     def settings(self, group: dict[str, Any]) -> GroupSettings:
         """The group's settings."""
@@ -162,8 +160,7 @@ def configured_preset(config: Config) -> Preset:
     preset: Preset = find("preset", config.update.optimiser)
     if preset.decays_by_share:
         preset = replace(preset, lr=config.schedule.base_learning_rate)
-    own = config.others.get("optimiser")
-    return preset if own is None else own.changed(preset)
+    return config.optimiser.changed(preset)
 
 
 def group_parameters(
@@ -178,109 +175,3 @@ def group_parameters(
         {"params": parameters, "weight_decay": preset.weight_decay if decays else 0.0, "trust": trusts}
         for (decays, trusts), parameters in groups.items()
     ]
-
-
-def build_optimiser(preset: Preset, groups: list[dict[str, Any]]) -> Optimiser:
-    """The preset's optimiser over the groups."""
-    return find("optimiser", preset.kind)(groups, preset)
-
-
-Groups = Sequence[tuple[Tensors, Any]]
-"""The tensors of parameter groups, or of parts of them, each with the group's settings."""
-
-
-class LossScale:
-    """The factor of the loss that keeps small fp16 gradients from underflow: always 1 in fp32 and bf16."""
-
-    is_one = True
-    value: Tensor | float = 1.0
-    _good = 0.0  # of a checkpoint in fp16, and kept for the next one
-
-    def scale(self, loss: Tensor) -> Tensor:
-        """The scaled loss, to be differentiated."""
-        return loss
-
-    def state_dict(self) -> dict[str, float]:
-        """The state for a checkpoint. Waits for the device."""
-        return {"value": 1.0, "good": int(self._good)}
-
-    def load_state_dict(self, state: dict[str, float]) -> None:
-        """Continue from a checkpoint's state, within the bounds of this scale."""
-        self._good = state["good"]
-
-
-class WeightStep:
-    """Clipping and the optimiser as one function over tensors. In fp32 no update is skipped.
-
-    optimiser: ours, or one of the device's own step. applied: the updates of the phase that changed the
-    weights, which can be set; may wait for the device.
-    own_clip: the device's function in the place of ``trainer.update.clipping.clip_``, if it has one.
-    gradient_norm: the global norm of the last update's gradients before clipping, 0-dim on the device; None
-    where the step computes none.
-    """
-
-    optimiser: Any
-    own_clip: Callable[[Sequence[Tensor], float | Tensor], Tensor] | None = None
-    gradient_norm: Tensor | None = None
-
-    def __init__(self, config: Config, device: Device, optimiser: Optimiser) -> None:
-        self.optimiser: Any = optimiser
-        self.scale = LossScale()
-        self._to_host = device.to_host
-        self._chunk = optimiser.chunk if optimiser.fuses else None
-        self._rule = optimiser.fused if optimiser.fuses else optimiser.rule
-        clips = config.update.clipping_point == "per_update"
-        self._max_norm = config.update.max_grad_norm if clips else None
-        zeros = (torch.zeros((), device=device.torch_device) for _ in range(3))
-        self._applied, self._norm, self._rate = zeros
-
-    @torch.no_grad()
-    def take(self, gradients: list[Tensor], rate: float, number: int) -> None:
-        """Change the weights by the averaged gradients, still multiplied by the loss scale.
-
-        number: the update's in its phase, from 1; one more than that of the update before.
-        """
-        self._rate.fill_(rate)
-        self._change(self.optimiser.tensors(self._chunk))
-
-    def _change(self, groups: Groups) -> None:
-        divisor = None
-        if self._max_norm is not None:
-            norm = self.optimiser.norms.all([one for tensors, _ in groups for one in tensors.gradients])
-            self._norm.copy_(norm)
-            self.gradient_norm = self._norm
-            divisor = (norm / self._max_norm).clamp(min=1.0)
-        self._applied.add_(1)
-        numbers = Numbers(self._rate, self._applied.clamp(min=1.0), divisor)
-        for tensors, settings in groups:
-            self._rule(tensors, numbers, settings)
-
-    @property
-    def applied(self) -> int:
-        return int(self._to_host(self._applied))
-
-    @applied.setter
-    def applied(self, count: int) -> None:
-        self._applied.fill_(count)
-
-    def tell_skipped(self, updates: int) -> str:
-        """The number of the last updates that were skipped for a gradient, in words: "" for none.
-
-        Waits for the device. NotFiniteError names the update at which the training diverged, on every worker.
-        """
-        return ""
-
-
-def make_step(
-    config: Config, device: Device, named_parameters: Iterable[tuple[str, nn.Parameter]]
-) -> WeightStep:
-    """The end of the device's updates of these weights, by the configured optimiser."""
-    preset = configured_preset(config)
-    groups = group_parameters(preset, named_parameters)
-    if device.own_step:
-        return find("end of an update", "by the device")(config, device, preset, groups)
-    optimiser = build_optimiser(preset, groups)
-    optimiser.fuses, optimiser.chunk = device.fused_step, device.step_chunk
-    if config.update.precision == "fp32":
-        return WeightStep(config, device, optimiser)
-    return find("end of an update", "in 16 bits")(config, device, optimiser)

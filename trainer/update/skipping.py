@@ -14,7 +14,8 @@ from trainer.config.settings import Config
 from trainer.devices.device import Device
 from trainer.errors import NotFiniteError
 from trainer.update.adaptive_scale import AdaptiveScale, make_scale
-from trainer.update.optimiser import Groups, Norms, Numbers, Optimiser, Rule, WeightStep
+from trainer.update.optimiser import Norms, Numbers, Optimiser, Rule
+from trainer.update.step import Groups, WeightStep
 
 MOST_IN_A_ROW = 20
 """Updates that may be skipped in a row without a loss scale, which could end such a row."""

@@ -1,54 +1,30 @@
-"""The seam between the training loop and the devices: a strategy makes updates over all of them."""
+"""One update, from its micro-batches to the new weights: forward, backward, average, clip, step.
+
+A strategy makes updates over all workers. It is the seam between the training loop and the devices.
+"""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from trainer.collectives.collective import Collective
-from trainer.config.settings import DEVICE_OPTIONS, Config
+from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.order import numbers
-from trainer.devices.device import HOST, Device
+from trainer.devices.device import HALVES, HOST, Device
 from trainer.errors import StopRequested
-from trainer.model.bert import HeadedBert, check_memory
-from trainer.model.task import Outcome, Task
-from trainer.registry import find
-from trainer.update.optimiser import WeightStep, make_step
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Division:
-    """This worker's copy of the model, and its stage of that copy, each out of so many.
-
-    Copies are given different examples; the stages of a copy the same ones. strategy: that of a plan; None:
-    there is no plan, and each worker has the whole model. recomputes: this worker's layers compute their
-    activations again in the backward pass.
-    """
-
-    copy: int
-    copies: int
-    stage: int = 0
-    stages: int = 1
-    strategy: str | None = None
-    recomputes: bool = False
-
-    @property
-    def is_split(self) -> bool:
-        """True if no worker has the whole model."""
-        return self.strategy not in (None, "replicated")
-
-    @property
-    def is_last_stage(self) -> bool:
-        """True if this worker has the heads, and with them the results."""
-        return self.stage == self.stages - 1
-
-
-def whole(workers: Collective) -> Division:
-    """The division of a model that each worker has as a whole."""
-    return Division(copy=workers.rank, copies=workers.size)
+from trainer.model.bert import check_memory
+from trainer.model.headed import HeadedBert
+from trainer.tasks.task import Outcome, Task
+from trainer.update.averaging import WorkerAverages
+from trainer.update.half_weights import HalfWeights
+from trainer.update.make_step import make_step
+from trainer.update.micro_batch_sums import MicroBatchSums
+from trainer.update.step import WeightStep
+from trainer.update.worker import Division, Worker
+from trainer.workers.collective import Collective
 
 
 class UpdateNumber(NamedTuple):
@@ -57,18 +33,6 @@ class UpdateNumber(NamedTuple):
     phase: int
     step: int
     total: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Worker:
-    """Everything that one worker makes an update with. The model is on the device."""
-
-    config: Config
-    device: Device
-    workers: Collective
-    division: Division
-    task: Task
-    model: HeadedBert
 
 
 def seed_micro_batch(worker: Worker, at: UpdateNumber, number: int) -> None:
@@ -100,7 +64,7 @@ def loss_divisor(config: Config, count: int, workers: int) -> float:
     The workers' sums of gradients are averaged afterwards. Where micro-batches are added up, replicas says
     over how many workers; there may be another number, as one may do the work of several.
     """
-    is_sum = config.keys[DEVICE_OPTIONS].get("reduction_type") == "sum"
+    is_sum = config.ipu.reduction_type == "sum"
     return (config.update.replicas or workers) / workers if is_sum else count
 
 
@@ -117,23 +81,40 @@ class Learner(nn.Module):
 
 
 class Strategy:
-    """Updates of a model that a worker alone holds as a whole, in fp32.
+    """Updates of a model that each worker holds as a whole: one worker or several, in any precision.
 
-    Subclasses share the work with other workers (``trainer.update.replicated``), divide the model, or have
-    devices that make whole updates. Weights and moments have the same bits on all workers.
+    Weights and moments have the same bits on all workers. Subclasses divide the model, or have devices that
+    make whole updates.
+
     step: the end of each update, with the loss scale and the counts of updates. inference: the strategy's
-    kind of ``trainer.update.inference.Inference``; None: the usual one. exchanges_each: the workers exchange
+    class of ``trainer.update.inference.Inference``; None: the usual one. exchanges_each: the workers exchange
     something in each micro-batch of an update, not in the last one alone.
     """
 
     inference: Callable[..., Any] | None = None
     exchanges_each = False
+    _half_weights: HalfWeights | None = None
+    _averages: WorkerAverages | None = None
+    _sums_apart = False
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
         self.learner = Learner(worker)
         worker.device.compile(self.learner)
         self.step: WeightStep = make_step(worker.config, worker.device, worker.model.named_parameters())
+        model, device, keys = worker.model, worker.device, worker.config.update
+        self._weights: list[Tensor] = [weight for weight in model.parameters() if weight.requires_grad]
+        leaves = self._weights
+        # In 16 bits the weights are cast once per update, not in each matrix product. Not where layers are
+        # computed again in the backward pass: that would find the fp32 weights themselves.
+        if keys.precision != "fp32" and device.casts_once and not model.bert.recomputes:
+            self._half_weights = HalfWeights(self.learner, HALVES[keys.precision])
+            leaves = self._half_weights.leaves(self._weights)
+        if worker.workers.size > 1:
+            self._averages = WorkerAverages(worker, self._weights, leaves)
+        self.exchanges_each = not worker.config.workers.allreduce_post_accumulation
+        # Where each micro-batch is clipped or averaged by itself, its gradients are added up elsewhere.
+        self._sums_apart = self.exchanges_each or keys.clips_micro_batches
 
     @staticmethod
     def build(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
@@ -158,12 +139,14 @@ class Strategy:
         """
         (batches,) = updates
         try:
+            # Forward and backward passes leave the mean gradient of all workers in each weight's grad.
             values = self._accumulate(batches, first)
         except StopRequested:
             self.step.optimiser.zero_grad()
             raise
         finally:
             self.worker.model.bert.seeds = None
+        # Clip by the global norm, then the optimiser's step at the schedule's rate.
         self.step.take(self._gradients(), learning_rate, first.step + 1)
         self.step.optimiser.zero_grad()
         return [values]
@@ -174,23 +157,39 @@ class Strategy:
     def _accumulate(self, batches: Sequence[Batch], at: UpdateNumber) -> Tensor:
         """Leave the mean of the micro-batches' gradients, times the loss scale, in the weights' grad.
 
-        With reduction_type sum their sum.
+        With reduction_type sum their sum. Returns the sums of ``loss_and_sums``.
         """
-        workers, values = self.worker.workers, list[Tensor]()
-        divisor = loss_divisor(self.worker.config, len(batches), workers.size)
+        worker = self.worker
+        if self._half_weights:
+            self._half_weights.refresh()
+        sums = MicroBatchSums(worker, self._weights, self.step) if self._sums_apart else None
+        if self._averages:
+            self._averages.begin()
+        values = list[Tensor]()
+        # The loss of each of 4 micro-batches is divided by 4, so that the gradients' sum is their mean.
+        divisor = loss_divisor(worker.config, len(batches), worker.workers.size)
         for number, batch in enumerate(batches):
             is_last = number == len(batches) - 1
-            workers.stopping.check(exchanges=is_last or self.exchanges_each)
-            seed_micro_batch(self.worker, at, number)
+            worker.workers.stopping.check(exchanges=is_last or self.exchanges_each)
+            seed_micro_batch(worker, at, number)
             outcome = self._forward(batch)
-            self._backward(outcome.loss, divisor, is_last)
+            # The last backward pass averages each bucket of gradients over the workers as it is complete.
+            with self._averages.last_backward() if self._averages and is_last else nullcontext():
+                self._backward(outcome.loss, divisor)
+            if sums:
+                sums.add(divisor)
             values.append(loss_and_sums(outcome))
+        if sums:
+            sums.finish()
+        if self._averages:
+            self._averages.finish(self._gradients())
         return torch.stack(values).sum(0)
 
     def _forward(self, batch: Batch) -> Outcome:
-        return self.worker.device.forward(self.learner, batch)
+        outcome: Outcome = self.worker.device.forward(self._half_weights or self.learner, batch)
+        return outcome
 
-    def _backward(self, loss: Tensor, divisor: float, is_last: bool) -> None:
+    def _backward(self, loss: Tensor, divisor: float) -> None:
         """Add the gradients of a micro-batch's loss, over the divisor, to those of the weights."""
         self.step.scale.scale(loss / divisor).backward()  # type: ignore[no-untyped-call]
         self.worker.device.after_backward()
@@ -233,17 +232,3 @@ def named_means(task: Task, values: Sequence[float]) -> dict[str, float]:
     """The mean of "loss" and of each metric of the task, from the values of ``loss_and_sums``."""
     means = (total / max(weight, 1e-5) for total, weight in zip(values[::2], values[1::2], strict=True))
     return dict(zip(("loss", *task.metrics), means, strict=True))
-
-
-def find_strategy(worker: Worker) -> Strategy:
-    """The strategy that trains the worker's part of the model."""
-    kind, keys = find_kind(worker.device, worker.division), worker.config.update
-    is_alone = worker.workers.size == 1 and worker.config.keys["allreduce_post_accumulation"]
-    if kind is Strategy and not (is_alone and keys.precision == "fp32" and not keys.clips_micro_batches):
-        kind = find("strategy", "of several workers")
-    return kind(worker)
-
-
-def find_kind(device: Device, division: Division) -> type[Strategy]:
-    """The class of a division's strategy, which is the device's own where the model is not split."""
-    return find("strategy", division.strategy or device.strategy)

@@ -11,6 +11,7 @@
 
 #include "column.h"
 #include "examples/documents.h"
+#include "examples/held_ids.h"
 #include "examples/mt19937.h"
 #include "examples/ngrams.h"
 #include "examples/pairs.h"
@@ -56,6 +57,7 @@ class BertExamples {
   size_t size() const { return spans_.size(); }
   uint64_t tokens() const { return tokens_; }
   uint64_t masked() const { return positions_.size(); }
+  uint64_t lost() const { return lost_; }
 
   // Examples start, start + step, ... below stop, in final order.
   BertColumns<Id> batch(size_t start, size_t stop, size_t step) const {
@@ -103,8 +105,14 @@ class BertExamples {
     all_positions_.resize(rules_.max_seq_length);
     for (uint32_t p = 0; p < rules_.max_seq_length; ++p) all_positions_[p] = static_cast<uint16_t>(p);
     replaced_.resize(rules_.max_seq_length);
+    HeldIds held(documents_.size());
     for (uint32_t pass = 0; pass < rules_.dupe_factor; ++pass)
-      pairing.pass([this](const Pair& pair) { add_example(pair); });
+      pairing.pass([&](const Pair& pair) {
+        held.mark(pair.a, pair.a_length);
+        held.mark(pair.b, pair.b_length);
+        add_example(pair);
+      });
+    lost_ = held.lost();
     if (spans_.size() > 0xFFFFFFFFull) throw std::length_error("more than 4294967295 examples in one shard");
     uint32_t* order = order_.room(spans_.size());
     for (uint32_t i = 0; i < spans_.size(); ++i) order[i] = i;
@@ -326,7 +334,7 @@ class BertExamples {
   Column<uint16_t> positions_;
   Column<Id> replacements_;
   Column<uint32_t> order_;
-  uint64_t tokens_ = 0;
+  uint64_t tokens_ = 0, lost_ = 0;
   // Scratch of one example.
   std::vector<uint16_t> candidates_, all_positions_, words_, chosen_;
   std::vector<uint32_t> word_starts_;

@@ -90,6 +90,7 @@ void bind_pairs(py::module_& m, const char* name) {
       .def("__len__", &Pairs::size)
       .def_property_readonly("tokens", &Pairs::tokens)
       .def_property_readonly("masked", &Pairs::masked)
+      .def_property_readonly("lost", &Pairs::lost)
       .def("batch", &Pairs::batch, py::arg("start"), py::arg("stop"), py::arg("step") = 1);
 }
 

@@ -16,6 +16,7 @@ struct DocumentView {
 
   uint32_t first_sentence(uint32_t document) const { return document ? document_ends[document - 1] : 0; }
   uint32_t first_id(uint32_t sentence) const { return sentence ? sentence_ends[sentence - 1] : 0; }
+  uint32_t size() const { return first_id(first_sentence(documents)); }  // ids of all documents
 };
 
 }  // namespace bertdata

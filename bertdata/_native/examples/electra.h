@@ -57,6 +57,7 @@ class ElectraExamples {
   size_t size() const { return examples_.size(); }
   uint64_t tokens() const { return ids_.size(); }
   uint64_t masked() const { return 0; }
+  uint64_t lost() const { return lost_; }
 
   // Examples start, start + step, ... below stop, in the order of the text.
   ElectraColumns<Id> batch(size_t start, size_t stop, size_t step) const {
@@ -112,6 +113,7 @@ class ElectraExamples {
         second += length;
       }
     }
+    uint64_t held = filled - 1;  // of the sentences' ids, each of which is offered to this example alone
     ids[0] = cls_;
     ids[filled++] = sep_;
     examples_.push(Made{ids_.size(), filled});
@@ -119,9 +121,11 @@ class ElectraExamples {
     if (const uint32_t copied = static_cast<uint32_t>(std::min<size_t>(second_.size(), room))) {
       std::memcpy(ids + filled, second_.data(), copied * sizeof(Id));
       filled += copied;
+      held += copied;
       ids[filled++] = sep_;
     }
     ids_.added(filled);
+    lost_ += first + second - held;
     stream.draw_target();
   }
 
@@ -129,6 +133,7 @@ class ElectraExamples {
   const uint32_t longest_;
   Column<Id> ids_;
   Column<Made> examples_;
+  uint64_t lost_ = 0;
   std::vector<Id> second_;  // of the example under way, as far as it can be needed
 };
 

@@ -65,6 +65,7 @@ inline void bind_electra(py::module_& m) {
       .def("__len__", &PyElectraExamples::size)
       .def_property_readonly("tokens", &PyElectraExamples::tokens)
       .def_property_readonly("masked", &PyElectraExamples::masked)
+      .def_property_readonly("lost", &PyElectraExamples::lost)
       .def("batch", &PyElectraExamples::batch, py::arg("start"), py::arg("stop"), py::arg("step") = 1);
 }
 

@@ -26,6 +26,9 @@ class PyExampleSet {
   uint64_t masked() const {
     return std::visit([](const auto& set) { return set->masked(); }, set_);
   }
+  uint64_t lost() const {
+    return std::visit([](const auto& set) { return set->lost(); }, set_);
+  }
 
   py::tuple batch(size_t start, size_t stop, size_t step) const {
     if (!step) throw py::value_error("step: expected 1 or more, found 0");

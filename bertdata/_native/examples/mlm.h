@@ -61,6 +61,7 @@ class MlmExamples {
   size_t size() const { return examples_.size(); }
   uint64_t tokens() const { return tokens_; }
   uint64_t masked() const { return positions_.size(); }
+  uint64_t lost() const { return 0; }  // a block that is too long becomes several, so each id is in one
 
   // Examples start, start + step, ... below stop, in final order.
   MlmColumns<Id> batch(size_t start, size_t stop, size_t step) const {

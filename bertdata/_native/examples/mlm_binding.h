@@ -92,6 +92,7 @@ inline void bind_mlm(py::module_& m) {
       .def("__len__", &PyMlmExamples::size)
       .def_property_readonly("tokens", &PyMlmExamples::tokens)
       .def_property_readonly("masked", &PyMlmExamples::masked)
+      .def_property_readonly("lost", &PyMlmExamples::lost)
       .def("batch", &PyMlmExamples::batch, py::arg("start"), py::arg("stop"), py::arg("step") = 1);
 }
 

@@ -44,11 +44,13 @@ class SpanExamples {
                const std::vector<Id>& replacements, const std::vector<uint64_t>& keys,
                const std::vector<uint32_t>& seed, uint32_t numpy_seed)
       : rules_(rules), starts_(std::move(starts)) {
-    const size_t size = documents.first_id(documents.first_sentence(documents.documents));
+    const size_t size = documents.size();
+    lost_ = size;
     if (size) std::memcpy(text_.room(size), documents.ids, size * sizeof(Id));
     text_.added(size);
     SpanBlockCutter<Id>(rules.max_seq_length - 2, rules.as_original).cut(documents, [&](uint32_t start, uint32_t end) {
       examples_.push(Block{start, 0, static_cast<uint16_t>(end - start), 0});
+      lost_ -= end - start;  // blocks of one pass do not overlap, and all passes have the same
     });
     const size_t blocks = examples_.size();
     if (blocks * keys.size() > 0xFFFFFFFFull) throw std::length_error("more than 4294967295 examples in one shard");
@@ -62,6 +64,7 @@ class SpanExamples {
   size_t size() const { return examples_.size(); }
   uint64_t tokens() const { return tokens_; }
   uint64_t masked() const { return positions_.size(); }
+  uint64_t lost() const { return lost_; }
 
   // Examples start, start + step, ... below stop, in final order.
   SpanColumns<Id> batch(size_t start, size_t stop, size_t step) const {
@@ -168,7 +171,7 @@ class SpanExamples {
   Column<Id> replacements_;
   Column<uint32_t> order_;
   std::vector<Id> shown_, originals_;
-  uint64_t tokens_ = 0;
+  uint64_t tokens_ = 0, lost_ = 0;
 };
 
 }  // namespace bertdata

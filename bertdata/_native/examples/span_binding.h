@@ -168,6 +168,7 @@ inline void bind_span(py::module_& m) {
       .def("__len__", &PySpanExamples::size)
       .def_property_readonly("tokens", &PySpanExamples::tokens)
       .def_property_readonly("masked", &PySpanExamples::masked)
+      .def_property_readonly("lost", &PySpanExamples::lost)
       .def("batch", &PySpanExamples::batch, py::arg("start"), py::arg("stop"), py::arg("step") = 1);
 }
 

@@ -8,5 +8,6 @@ namespace bertdata {
 void bind_mlperf_extractor(pybind11::module_& m);
 void bind_wikiextractor(pybind11::module_& m);
 void bind_bzip2(pybind11::module_& m);
+void bind_dump_pages(pybind11::module_& m);
 
 }  // namespace bertdata

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from bertdata.build.conversion.chop import chop, chop_tasks
@@ -15,6 +16,7 @@ from bertdata.build.conversion.settings import ConversionSettings
 from bertdata.build.conversion.shard import kept_shard
 from bertdata.build.packs.source import CountTask, PackSource, count_shard, open_source
 from bertdata.build.sorting.scratch import forget_scratch, scratch_folder
+from bertdata.dataset.lost_text import with_lost
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, corpus_entry
 from bertdata.dataset.mds_index import form_of
 from bertdata.dataset.writer import Dataset
@@ -129,7 +131,8 @@ def _finish(
     job: Job, source: PackSource, inputs: tuple[InputEntry, ...], found: list[ConvertedShard]
 ) -> Manifest:
     """Write the manifest and all that goes with it."""
-    entries = [entry for shard in found for entry in shard.entries]
+    shards = sorted((entry for shard in found for entry in shard.entries), key=attrgetter("name"))
+    entries = with_lost(shards, source.lost_tokens)
     return job.dataset.finish(
         inputs, entries, source.skipped, vocabulary=job.tokenizer.path, sources=source.sources
     )

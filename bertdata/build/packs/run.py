@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TypeVar
 
 from bertdata.build.packs.gather import PackedShard, gather_together, keep_shard
@@ -13,6 +14,7 @@ from bertdata.build.packs.sort import sort_together
 from bertdata.build.packs.source import CountTask, LengthCounts, PackSource, count_shard
 from bertdata.build.sorting.runs import SortedExamples
 from bertdata.build.sorting.scratch import forget_scratch, scratch_folder
+from bertdata.dataset.lost_text import with_lost
 from bertdata.dataset.manifest import Manifest, ShardEntry
 from bertdata.errors import DataError, UsageError
 from bertdata.io import storage
@@ -74,7 +76,7 @@ def finish_pack(planned: PlannedPack, job: PackJob, shards: list[ShardEntry], vo
     """Write the manifest, and for Habana's layout the metadata beside the directory."""
     manifest = job.dataset.finish(
         planned.inputs,
-        shards,
+        with_lost(sorted(shards, key=attrgetter("name")), planned.source.lost_tokens),
         planned.source.skipped,
         vocabulary=vocabulary,
         sources=planned.source.sources,

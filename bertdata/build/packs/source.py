@@ -35,7 +35,8 @@ class PackSource:
     """A dataset to be packed, or other tools' files.
 
     vocabulary: the path of its file, None where it is not at hand; tokens: in it; inputs: None where the
-    files themselves are, of which nothing is known before they are read.
+    files themselves are, of which nothing is known before they are read. lost_tokens: tokens of the inputs
+    that no example holds; None where nobody counted them.
     """
 
     opened: OpenedDataset
@@ -46,6 +47,7 @@ class PackSource:
     inputs: tuple[InputEntry, ...] | None
     skipped: tuple[SkippedEntry, ...] = ()
     sources: Sources = NO_SOURCES
+    lost_tokens: int | None = None
 
     def of_shards(self, start: int, stop: int) -> OpenedDataset:
         """Some of the shards alone."""
@@ -116,6 +118,7 @@ def _verified(path: str, given: str | None, objective: str | None) -> PackSource
         inputs=manifest.inputs,
         skipped=manifest.skipped,
         sources=sources_of_packed(dataset.path, data, manifest.parts_manifest),
+        lost_tokens=manifest.lost_tokens,
     )
 
 

@@ -4,7 +4,7 @@ import argparse
 import datetime
 
 from bertdata.wiki.page_rules import LIMITS, MAX_WORK
-from bertdata.wiki.settings import EXTRACTORS, VERSIONS, ExtractorName, ExtractSettings
+from bertdata.wiki.settings import EXTRACTORS, SPELLINGS, VERSIONS, ExtractorName, ExtractSettings
 
 
 def add_extract_settings(
@@ -13,9 +13,10 @@ def add_extract_settings(
     """The flags of extraction."""
     parser.add_argument(
         "--extractor",
-        choices=EXTRACTORS,
-        help="the program whose text it is: wikiextractor 3.1.0, or mlperf, the older version (commit "
-        f"{VERSIONS['mlperf'][:7]}) that MLPerf's published data were made with ({extractor_default})",
+        choices=(*EXTRACTORS, *SPELLINGS),
+        help="the program whose text it is: wikiextractor 3.1.0, or mlperf, also spelt 2.75, the older "
+        f"version that MLPerf's published data were made with (commit {VERSIONS['mlperf'][:7]}) and that "
+        f"NVIDIA's and Habana's scripts pin (6408a430, the same text) ({extractor_default})",
     )
     parser.add_argument(
         "--date",
@@ -27,7 +28,7 @@ def add_extract_settings(
         "--templates",
         action=argparse.BooleanOptionalAction,
         help="whether templates are expanded, for which the dump's definitions are read first (default: as "
-        "the program does: 3.1.0 does, mlperf does not)",
+        "the program does: 3.1.0 does, 2.75 does not)",
     )
     parser.add_argument(
         "--skip-page",

@@ -248,6 +248,15 @@ def add_tokenizer(parser: argparse.ArgumentParser, *, required: bool = True) -> 
     )
 
 
+def add_overwrite(parser: argparse._ActionsContainer) -> None:
+    """Add the flag that lets a file of another kind go. No flag lets an input go."""
+    parser.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace a file that is there and is plainly no older output of this command",
+    )
+
+
 def add_dry_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="say what would be made and what kept, and write nothing"

@@ -8,6 +8,7 @@ from bertdata.build.warnings import check_documents, text_warnings
 from bertdata.cli.common.folded_warnings import FoldedWarnings
 from bertdata.config.dialects import SPECIAL_TOKENS, Dialect
 from bertdata.config.settings import LONGEST_SEQUENCE, check
+from bertdata.dataset.lost_text import count_lost, warn_of_lost
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.examples.bert.objective import BERT
 from bertdata.examples.bert.settings import BertSettings
@@ -16,8 +17,12 @@ from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary, name_warnings
 from bertdata.io.file_check import HashingSink
 from bertdata.io.file_kind import refuse_other_kinds
+from bertdata.io.name_lists import split_names
+from bertdata.io.outputs import CONTAINERS, check_output
+from bertdata.io.patterns import expand
+from bertdata.io.real_paths import find_repeated
 from bertdata.io.terminal import say, say_error
-from bertdata.records import ExampleSource, ShardLayout
+from bertdata.records import Documents, ExampleSource, ShardLayout
 from bertdata.shards.write import write_examples
 from bertdata.tokens.fit import casing_warnings, unknown_warnings
 from bertdata.tokens.vocabulary import WordPieceVocabulary, parse_vocabulary
@@ -66,22 +71,40 @@ class ScriptSettings(BertSettings):
         )
 
 
-def make_files(names: FileNames, settings: ScriptSettings, engine: Engine | None) -> None:
-    """Write the examples of all inputs together, dealt in turn to the outputs."""
+def make_files(
+    names: FileNames, settings: ScriptSettings, engine: Engine | None, *, overwrite: bool = False
+) -> None:
+    """Write the examples of all inputs together, dealt in turn to the outputs.
+
+    overwrite: also in the place of files that are no TFRecord files, which the scripts would replace.
+    """
     inputs = find_inputs(names.inputs, names.flags[0])
     outputs = _split(names.flags[1], names.outputs)
     if not outputs:
         raise SettingsError(f"{names.flags[1]}={names.outputs}: names no file")
-    if len(set(outputs)) < len(outputs):
+    if find_repeated(outputs) is not None:
         raise SettingsError(f"{names.flags[1]}={names.outputs}: names an output twice")
+    for output in outputs:
+        check_output(output, [*inputs, names.vocabulary], CONTAINERS["tfrecord"], overwrite=overwrite)
     with ExitStack() as stack:  # all files open before the long work, none appears before all are whole
         files = [stack.enter_context(storage.open_output(output)) for output in outputs]
         sinks = [HashingSink(file.write) for file in files]
-        examples = _make(inputs, find_vocabulary(names.vocabulary), settings, engine, names.casing_remedies)
+        documents, examples = _make(
+            inputs, find_vocabulary(names.vocabulary), settings, engine, names.casing_remedies
+        )
         for start, sink in enumerate(sinks):
             write_examples(examples, settings, sink, engine=engine, start=start, step=len(outputs))
     for start, (output, sink) in enumerate(zip(outputs, sinks, strict=True)):
         say(f"{output}: {len(range(start, len(examples), len(outputs)))} examples, {sink.bytes} bytes")
+    _tell_lost(", ".join(inputs), count_lost(examples), documents.tokens, settings)
+
+
+def _tell_lost(name: str, lost: int | None, tokens: int, settings: ScriptSettings) -> None:
+    """Say how much of the text is in no example: a warning where it is much, else a line."""
+    if warnings := warn_of_lost(name, lost, tokens, settings.max_seq_length, "or raise --max_seq_length"):
+        warn(warnings)
+    elif lost:
+        say(f"in no example: {lost} of the {tokens} tokens of the text")
 
 
 def probability(value: float) -> float:
@@ -90,8 +113,8 @@ def probability(value: float) -> float:
 
 
 def _split(flag: str, names: str) -> list[str]:
-    """The names between commas. A warning for empty ones, which are left out."""
-    split = names.split(",")
+    """Return the names between commas. A warning for empty ones, which are left out."""
+    split = split_names(names, ",")
     if not all(split):
         warn([f"{flag}={names}: a name between commas is empty; it is left out"])
     return [name for name in split if name]
@@ -106,7 +129,7 @@ def find_inputs(names: str, flag: str = "--input_file") -> list[str]:
     found: list[str] = []
     for pattern in _split(flag, names):
         try:
-            found += storage.expand([pattern])
+            found += expand([pattern])
         except MissingInputError as error:
             warn([f"{error}; it is left out, as by the script"])
     if not found:
@@ -120,7 +143,8 @@ def _make(
     settings: BertSettings,
     engine: Engine | None,
     remedies: tuple[str, str],
-) -> ExampleSource:
+) -> tuple[Documents, ExampleSource]:
+    """Return the documents of the inputs, read as one text, and their examples."""
     vocabulary = _load_vocabulary(vocabulary_path, settings.rules)
     tokenizer = WordPieceTokenizer(vocabulary, settings.rules, lower_case=settings.lower_case, engine=engine)
     warn(name_warnings(vocabulary_path, vocabulary.md5))
@@ -136,7 +160,7 @@ def _make(
     _warn_folded([one for text, path in found for one in text_warnings(text, path, settings.dialect)])
     warn(BERT.warnings(documents, together))
     del texts
-    return BERT.make(documents, vocabulary, settings, engine)
+    return documents, BERT.make(documents, vocabulary, settings, engine)
 
 
 def _load_vocabulary(path: str, dialect: Dialect) -> WordPieceVocabulary:

@@ -8,21 +8,24 @@ from typing import Any
 from bertdata.cli.common.parser import NUMBERS
 from bertdata.sources.kinds import RECORD_KINDS
 from bertdata.sources.settings import RecordSettings
-from bertdata.text.input_kinds import KINDS
+from bertdata.text.input_kinds import CHOSEN_KINDS
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.selection.settings import SelectionSettings
-from bertdata.text.settings import PUNKT_NAMES, TEXT_RECIPES, SegmentSettings
+from bertdata.text.settings import PUNKT_NAMES, TEXT_RECIPES, YES_NO, SegmentSettings
 
 _PART_FIELDS = ("part_size", "sentences")
 _CHOICES = {"recipe": TEXT_RECIPES, "punkt": PUNKT_NAMES}
-INPUT_KINDS = (*KINDS, *RECORD_KINDS)
+INPUT_KINDS = (*CHOSEN_KINDS, *RECORD_KINDS)
 INPUT_KIND_HELP = """\
-by default as the bytes tell. articles: extracted files (of a directory, wiki_<nn>); text: plain-text files
-(of a directory, *.txt), each one document; files of records, also .gz .zst .bz2 .xz: blocks (plain text,
-blank lines between documents), jsonl, csv, tsv, parquet, arrow (as datasets keeps it)"""
+by default as the bytes tell, and blocks for other *.txt. articles: extracted files (of a directory,
+wiki_<nn>); text: plain-text files (of a directory, *.txt), each one document; files of records, also .gz .zst
+.bz2 .xz: blocks (plain text, blank lines between documents), jsonl, json (a list of objects, or objects over
+several lines), csv, tsv, parquet, arrow (as datasets keeps it)"""
 BOOKS_HELP = """\
 plain-text files, each one document, or a directory of them (*.txt), beside articles: they are read first, as
 NVIDIA's and Habana's wiki_books does; may be repeated"""
+SHARED_FLAGS = ("input_kind", "language", "escaped_articles")
+"""Flags of commands that read sources of records in place of parts, beside those of records."""
 _NAMES = {"dedup": "exact", "eval_share": "P%"}
 _METAVARS = {int: "N", float: "X", str: "NAME"}
 
@@ -30,6 +33,15 @@ _METAVARS = {int: "N", float: "X", str: "NAME"}
 def add_input_kind(parser: argparse._ActionsContainer) -> None:
     """The flag for the kind of the input files."""
     parser.add_argument("--input-kind", choices=INPUT_KINDS, metavar="KIND", help=INPUT_KIND_HELP)
+
+
+def add_language_settings(parser: argparse._ActionsContainer) -> None:
+    """The flags of text that commands share which read sources of records in place of parts."""
+    parser.add_argument("--language", metavar="CODE", help="language of the text, as segment takes it")
+    (item,) = (item for item in fields(SegmentSettings) if item.name == "escaped_articles")
+    parser.add_argument(
+        "--escaped-articles", choices=YES_NO, metavar="|".join(YES_NO), help=item.metadata["help"]
+    )
 
 
 def add_books(parser: argparse._ActionsContainer) -> None:
@@ -44,7 +56,9 @@ def add_segment_settings(parser: argparse._ActionsContainer, *, skip: tuple[str,
             continue
         flag, help = f"--{item.name.replace('_', '-')}", item.metadata["help"]
         if item.default is None:
-            parser.add_argument(flag, metavar="FILE", help=help)
+            choices = item.metadata["choices"] or None
+            metavar = "|".join(choices) if choices else "FILE"
+            parser.add_argument(flag, choices=choices, metavar=metavar, help=help)
             continue
         help = f"{help} (default: {item.default})"
         if item.name in _CHOICES:

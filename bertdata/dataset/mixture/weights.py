@@ -8,6 +8,9 @@ from fractions import Fraction
 
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
+from bertdata.io.name_lists import split_names
+from bertdata.io.patterns import expand
+from bertdata.io.real_paths import find_repeated
 
 MOST_PARTS = 1_000_000
 """The largest sum of whole weights: the turns of so many examples are kept."""
@@ -20,22 +23,27 @@ _WEIGHTED = re.compile(rf"(.*\S)(\s*)\*(\s*)({_NUMBER})", re.ASCII | re.DOTALL)
 
 
 def split_weighted(paths: str) -> list[tuple[str, str | None]]:
-    """The paths that commas or ``+`` separate, each with the weight behind its last ``*``, if it has one.
+    """Return the paths that commas or ``+`` separate, each with the weight behind its last ``*``, if any.
 
-    A ``+`` in a path that exists separates nothing. ``part-*1`` is a pattern where there is no path
-    ``part-`` but the pattern finds one; ``part-1? * 0.5``, with a space beside the star, is always a weight.
+    A comma or ``+`` in a path that exists separates nothing, as split_names says. ``part-*1`` is a pattern
+    where there is no path ``part-`` but the pattern finds one; ``part-1? * 0.5``, with a space beside the
+    star, is always a weight.
     """
-    pieces = [piece.strip() for piece in paths.split(",")]
-    return [
-        _split_weight(path)
-        for piece in pieces
-        for path in ([piece] if "+" not in piece or storage.exists(piece) else piece.split("+"))
-    ]
+    return [_split_weight(path.strip()) for path in split_names(paths, ",+", _is_there)]
 
 
 def split_paths(paths: str) -> list[str]:
     """The paths of ``split_weighted`` without their weights."""
     return [path for path, _ in split_weighted(paths)]
+
+
+def _is_there(path: str) -> bool:
+    """Return True for a path that exists, with its weight or without."""
+    weighted = _WEIGHTED.fullmatch(path.strip())
+    try:
+        return storage.exists(path.strip()) or (weighted is not None and storage.exists(weighted[1]))
+    except MissingInputError:  # A+gs://bucket/B begins with a scheme that nobody knows
+        return False
 
 
 def _split_weight(path: str) -> tuple[str, str | None]:
@@ -49,7 +57,7 @@ def _split_weight(path: str) -> tuple[str, str | None]:
 
 def _finds_files(pattern: str) -> bool:
     try:
-        return bool(storage.expand([pattern]))
+        return bool(expand([pattern]))
     except MissingInputError:
         return False
 
@@ -72,9 +80,10 @@ def whole_weights(sources: Sequence[tuple[str, Weight]]) -> tuple[int, ...]:
     digits that the whole numbers add up to more than MOST_PARTS.
     """
     names = [name for name, _ in sources]
-    for name in names:
-        if names.count(name) > 1:
-            raise SettingsError(f"{name}: comes twice in the mixture; give it once, with one weight")
+    if (repeated := find_repeated(names)) is not None:
+        first, second = repeated
+        other = "" if first == second else f", as {second} too"
+        raise SettingsError(f"{first}: comes twice in the mixture{other}; give it once, with one weight")
     found = [_positive(name, weight) for name, weight in sources]
     parts = math.lcm(*(weight.denominator for weight in found))
     whole = [int(weight * parts) for weight in found]

@@ -21,12 +21,15 @@ class ReferenceExamples(ListedExamples):
         stream, maker = RandomStream(settings.random_seed), _Maker(documents, vocabulary, settings, kind)
         shuffled = sentence_places(documents)
         stream.shuffle(shuffled)
+        held: set[int] = set()
         for _ in range(settings.dupe_factor):
             for index in range(len(shuffled)):
                 for pair in pair_document(shuffled, index, stream, settings.pair_rules):
+                    held.update(pair[0], pair[1])
                     examples.append(maker.make(pair, stream))
         stream.shuffle(examples)
-        super().__init__(examples, kind, wide=vocabulary.wide)
+        lost = documents.tokens - len(held)
+        super().__init__(examples, kind, wide=vocabulary.wide, lost=lost)
 
 
 class _Maker:

@@ -71,13 +71,15 @@ class ReferenceElectra(ListedExamples):
         self, documents: Documents, vocabulary: Vocabulary, settings: ElectraSettings, stream: ReferenceStream
     ) -> None:
         cls, sep, longest = vocabulary.role("cls"), vocabulary.role("sep"), settings.max_seq_length
-        examples = []
+        examples, held = [], 0
         for first, second in segment_pairs(_as_lists(documents), stream):
             first = first[: longest - 2]
             second = second[: max(0, longest - len(first) - 3)]
+            held += len(first) + len(second)  # each sentence is offered to one example alone
             ids = [cls, *first, sep, *second, *([sep] if second else [])]
             examples.append(ElectraExample(ids=ids, first_length=len(first) + 2))
-        super().__init__(examples, ElectraBatch, wide=vocabulary.wide)
+        lost = documents.tokens - held
+        super().__init__(examples, ElectraBatch, wide=vocabulary.wide, lost=lost)
 
 
 def _as_lists(documents: Documents) -> list[Document]:

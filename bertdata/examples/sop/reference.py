@@ -20,12 +20,15 @@ class ReferenceSop(ListedExamples):
         stream, maker = RandomStream(settings.random_seed), _SopMaker(documents, vocabulary, settings)
         shuffled = sentence_places(documents)
         stream.shuffle(shuffled)
+        held: set[int] = set()
         for _ in range(settings.dupe_factor):
             for index in range(len(shuffled)):
                 for pair in pair_document(shuffled, index, stream, settings.pair_rules):
+                    held.update(pair[0], pair[1])
                     examples.append(maker.make(pair, stream))
         stream.shuffle(examples)
-        super().__init__(examples, SopBatch, wide=vocabulary.wide)
+        lost = documents.tokens - len(held)
+        super().__init__(examples, SopBatch, wide=vocabulary.wide, lost=lost)
 
 
 class _SopMaker:

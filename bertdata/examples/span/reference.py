@@ -9,7 +9,7 @@ from bertdata.examples.masking.rules import starts_of
 from bertdata.examples.numpy_stream import NumpyStream
 from bertdata.examples.random_stream import RandomStream
 from bertdata.examples.span.batch import SpanBatch, SpanExample
-from bertdata.examples.span.blocks import cut_bodies
+from bertdata.examples.span.blocks import Extent, cut_bodies
 from bertdata.examples.span.masking import Span, boundaries, draw_spans, replace, span_rules
 from bertdata.examples.span.settings import SpanSettings
 from bertdata.examples.span.streams import BlockStream
@@ -25,14 +25,18 @@ class ReferenceSpans(ListedExamples):
         self._ids, self._vocabulary, self._kind = documents.ids, vocabulary, kind
         self._rules = span_rules(settings)
         self._starts = _word_starts(documents, vocabulary, settings, kind)
-        examples = list(self._examples(documents, settings))
+        bodies = list(cut_bodies(documents, settings.longest_body, as_original=settings.as_original))
+        examples = list(self._examples(documents, bodies, settings))
         if not settings.as_original:
             RandomStream(settings.random_seed).shuffle(examples)
-        super().__init__(examples, kind, wide=vocabulary.wide)
+        # Bodies do not overlap, and all passes mask the same ones.
+        lost = documents.tokens - sum(stop - start for start, stop in bodies)
+        super().__init__(examples, kind, wide=vocabulary.wide, lost=lost)
 
-    def _examples(self, documents: Documents, settings: SpanSettings) -> Iterator[SpanExample]:
+    def _examples(
+        self, documents: Documents, bodies: Sequence[Extent], settings: SpanSettings
+    ) -> Iterator[SpanExample]:
         """The examples of all passes in the order of the text."""
-        bodies = list(cut_bodies(documents, settings.longest_body, as_original=settings.as_original))
         pool = documents.ids if settings.as_original else self._vocabulary.replacements
         stream_of_all = NumpyStream(settings.numpy_seed) if settings.as_original else None
         for key in pass_keys(documents, settings.random_seed, settings.dupe_factor):

@@ -3,11 +3,16 @@
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
+from bertdata.dataset.discover import FoundDataset
 from bertdata.dataset.findings import ChainLink
+from bertdata.dataset.sources import PARTS_COPY
+from bertdata.errors import ManifestError, MissingInputError
+from bertdata.io import storage
 from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import PageContent, PathStep, Prose, StepsBlock
 from bertdata.report.page.page import ReportSection
 from bertdata.report.sections.side import beside
+from bertdata.text.manifest import parse_text_manifest
 
 _NAMES = {
     "dump": ("file", "size", "md5", "date"),
@@ -39,6 +44,20 @@ def _blocks(one: DatasetNumbers) -> Iterator[PageContent]:
     if one.dataset.manifest is not None:
         yield Prose(*one.dataset.manifest.warnings)
         yield Prose(*(f"Left out: {entry.name}: {entry.reason}" for entry in one.dataset.manifest.skipped))
+        yield Prose(*text_counts(one.dataset))
+
+
+def text_counts(dataset: FoundDataset) -> Iterator[str]:
+    """Yield what the parts' manifest counted of the whole text. Verification tells of a damaged copy."""
+    path = storage.join(dataset.path, PARTS_COPY)
+    try:
+        counts = parse_text_manifest(storage.read_bytes(path), path).counts
+    except (MissingInputError, ManifestError):
+        return
+    if counts.withheld_in_training is not None:
+        yield f"withheld texts in training: {counts.withheld_in_training}"
+    if counts.unprotected is not None:
+        yield f"texts of the sets to exclude that were too short to look for: {counts.unprotected}"
 
 
 def _step(link: ChainLink) -> PathStep:

@@ -1,4 +1,4 @@
-"""Unknown words, tokens of a word, characters of a word."""
+"""Unknown words, text that no example holds, tokens of a word, characters of a word."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,7 +18,9 @@ def words(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
         return None
     blocks = (*beside(known, _charts), facts_table("Words", known, _facts))
     note = "The numbers of the inputs are exact, from the manifest. Others: "
-    return ReportSection("Unknown words and word lengths", blocks, note + scopes(known, DatasetNumbers.scope))
+    return ReportSection(
+        "Unknown words, lost text and word lengths", blocks, note + scopes(known, DatasetNumbers.scope)
+    )
 
 
 def _facts(one: DatasetNumbers) -> Facts:
@@ -28,6 +30,10 @@ def _facts(one: DatasetNumbers) -> Facts:
         facts["tokens of the inputs"] = statistics.input_tokens
         facts["[UNK] in the inputs (tokens)"] = statistics.unknown_tokens
         facts["[UNK] in the inputs (% of tokens)"] = percent(statistics.unknown)
+    if statistics is not None and statistics.lost is not None:
+        facts["tokens of the inputs"] = statistics.input_tokens
+        facts["in no example (tokens)"] = statistics.lost_tokens
+        facts["in no example (% of the tokens of the inputs)"] = percent(statistics.lost)
     if one.vocabulary is not None and one.vocabulary.unk is not None and counts.ids:
         share = counts.ids[one.vocabulary.unk] / counts.ids.total()
         facts["[UNK] in the examples (% of tokens)"] = percent(share)

@@ -100,7 +100,9 @@ class MdsReader(ShardReader):
         name: str,
         objective: Objective | None = None,
         layout: ShardLayout | None = None,
+        ids_type: str | None = None,
     ) -> None:
+        """ids_type: of the ids in a column of bytes."""
         entry = entry_beside(name) if layout is None else None
         self._file, self._name = _raw_file(file, name, entry), name
         self._head = read_head(self._file, name)
@@ -109,7 +111,7 @@ class MdsReader(ShardReader):
                 f"{name}: holds {len(self._head)} samples, expected {entry.samples} by {INDEX_NAME}"
             )
         try:
-            self._decoder = IdDecoder(self._head.form)
+            self._decoder = IdDecoder(self._head.form, ids_type)
         except ValueError as error:
             raise ShardError(f"{name}: {error}") from None
         self._objective = objective or find_objective(layout.objective if layout else "mlm")
@@ -180,14 +182,19 @@ class MdsDirectoryReader(ShardReader):
     layout: ShardLayout
 
     def __init__(
-        self, index: str, data: bytes, objective: Objective | None = None, layout: ShardLayout | None = None
+        self,
+        index: str,
+        data: bytes,
+        objective: Objective | None = None,
+        layout: ShardLayout | None = None,
+        ids_type: str | None = None,
     ) -> None:
-        """index: the path of the index, data: its bytes."""
+        """index: the path of the index, data: its bytes. ids_type: of the ids in a column of bytes."""
         entries = parse_index(data, index)
         if not entries:
             raise ShardError(f"{index}: lists no shards")
         self._paths = [find_file(storage.parent(index), entry) for entry in entries]
-        self._objective, self._known = objective, layout
+        self._objective, self._known, self._ids_type = objective, layout, ids_type
         self._length = sum(entry.samples for entry in entries)
         self.is_measured = layout is None
         self.layout = layout or self._longest()
@@ -201,7 +208,7 @@ class MdsDirectoryReader(ShardReader):
     def _all_batches(self, size: int) -> Iterator[ExampleBatch]:
         for path in self._paths:
             with storage.open_input(path) as file:
-                reader = MdsReader(file, path, self._objective, self._known)
+                reader = MdsReader(file, path, self._objective, self._known, self._ids_type)
                 reader.layout = self.layout
                 yield from reader.batches(size)
 
@@ -209,5 +216,5 @@ class MdsDirectoryReader(ShardReader):
         found = []
         for path in self._paths:
             with storage.open_input(path) as file:
-                found.append(MdsReader(file, path, self._objective).layout)
+                found.append(MdsReader(file, path, self._objective, ids_type=self._ids_type).layout)
         return max(found, key=lambda layout: layout.max_seq_length)

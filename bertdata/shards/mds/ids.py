@@ -66,13 +66,23 @@ def encode_shape_of(length: int) -> bytes:
     return b"\x05" + length.to_bytes(2, "little") if length < 1 << 16 else encode_shape((length,))
 
 
-def id_column(form: ShardForm) -> str:
-    """The column of ids. ValueError where there is none, or not one of whole numbers."""
+def id_column(form: ShardForm, ids_type: str | None = None) -> str:
+    """The column of ids. ValueError where there is none, or not one of whole numbers.
+
+    ids_type: of the numbers in a column of bytes, which does not tell it.
+    """
     for name in ID_COLUMNS:
         if name in form.names:
             kind = form.types[form.names.index(name)]
             if kind.split(":")[0] == "ndarray" and "float" not in kind:
                 return name
+            if kind == "bytes" and ids_type is not None:
+                return name
+            if kind == "bytes":
+                raise ValueError(
+                    f"column {name} is of the type bytes, which does not say how wide an id is; name the "
+                    "type that its program wrote, as in bertdata convert SRC DST --ids-type int64"
+                )
             raise ValueError(f"column {name} is of the type {kind}, expected ndarray of whole numbers")
     if TEXT_COLUMN in form.names:
         raise ValueError(f"holds text (column {TEXT_COLUMN}), not ids; expected the column {ID_COLUMNS[0]}")
@@ -82,12 +92,13 @@ def id_column(form: ShardForm) -> str:
 class IdDecoder:
     """Decodes the ids of many samples of a form at once."""
 
-    def __init__(self, form: ShardForm) -> None:
-        """ValueError for a form without a column of ids."""
-        name = id_column(form)
+    def __init__(self, form: ShardForm, ids_type: str | None = None) -> None:
+        """ValueError for a form without a column of ids. ids_type: of the ids in a column of bytes."""
+        name = id_column(form, ids_type)
         self._at = form.names.index(name)
         self._sizes = [kind.size for kind in form.column_types()]
-        self._array: ArrayType = array_type(form.types[self._at])
+        self._is_bytes = form.types[self._at] == "bytes"
+        self._array: ArrayType = array_type(f"ndarray:{ids_type}" if self._is_bytes else form.types[self._at])
         if self._array.shape is not None and len(self._array.shape) != 1:
             raise ValueError(f"column {name} has the shape {self._array.shape}, expected one axis")
 
@@ -130,6 +141,8 @@ class IdDecoder:
     def _counts(self, buffer: Array, starts: Array, stops: Array, refuse: Refuse) -> tuple[Array, Array]:
         """The number of ids of each sample, and the code of their type."""
         place = starts
+        if self._is_bytes:
+            return self._counts_of_bytes(stops - starts, refuse)
         if self._array.dtype is None:
             refuse(stops <= place, lambda _: "an array of no bytes")
             items, place = buffer[place].astype(np.int64), place + 1
@@ -149,6 +162,13 @@ class IdDecoder:
         due = place + counts * widths
         refuse(stops != due, lambda i: f"{stops[i] - place[i]} bytes of ids, expected {due[i] - place[i]}")
         return counts, items
+
+    def _counts_of_bytes(self, sizes: Array, refuse: Refuse) -> tuple[Array, Array]:
+        """The number of ids in values of these sizes, without a shape before them, and their type's code."""
+        width = np.dtype(self._array.dtype).itemsize
+        refuse(sizes % width != 0, lambda i: f"{sizes[i]} bytes of ids, expected a multiple of {width}")
+        code = next(code for code, name in DTYPES.items() if name == self._array.dtype)
+        return sizes // width, np.full(len(sizes), code)
 
     def _mixed(self, data: bytes, stops: Array, counts: Array, items: Array) -> Array:
         """The ids where samples have different item types."""

@@ -1,20 +1,24 @@
 """The texts of evaluation sets: every text of every record, whatever its field.
 
-Of JSON all texts at any depth, so that SQuAD's files need no conversion; of tables all columns of texts; of
-plain text what stands between blank lines.
+Of JSON, Parquet and Arrow all texts at any depth, so that SQuAD's files need no conversion; of CSV and TSV
+all fields; of plain text what stands between blank lines.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 from bertdata._native import Engine
 from bertdata.errors import InputError
+from bertdata.io.file_kind import utf8_remedy
 from bertdata.io.json_text import parse_json_text
+from bertdata.sources.arrow_records import arrow_texts
+from bertdata.sources.delimited import USUAL, RowReader, find_delimiting
+from bertdata.sources.fields import texts_in
 from bertdata.sources.json_lines import parse_line
-from bertdata.sources.kinds import BLOCKS, SOURCE_KINDS, read_head, recognise
+from bertdata.sources.kinds import BLOCKS, SOURCE_KINDS
 from bertdata.sources.line_pieces import line_blocks
+from bertdata.sources.parquet_records import parquet_texts
+from bertdata.sources.recognise import Beginning, is_binary, kind_of, other_kind, read_beginning, unknown_kind
 from bertdata.sources.records import BadRecord
 from bertdata.sources.settings import MOST_RECORD_BYTES, RecordSettings
 from bertdata.sources.unpacking import open_unpacked
@@ -25,11 +29,17 @@ _SETTINGS = RecordSettings(max_record_bytes=MOST_RECORD_BYTES)
 
 
 @lru_cache(maxsize=1)
-def load_ngrams(files: tuple[EvaluationFile, ...], words: int, engine: Engine | None) -> Ngrams:
-    """The n-grams of all texts of the files, loaded once in each process. A source is a file's number."""
+def load_ngrams(
+    files: tuple[EvaluationFile, ...], words: int, engine: Engine | None, tables: RecordSettings = _SETTINGS
+) -> Ngrams:
+    """The n-grams of all texts of the files, loaded once in each process. A source is a file's number.
+
+    tables: says how CSV and TSV are cut.
+    """
     ngrams = Ngrams(words, engine=engine)
     for source, file in enumerate(files):
-        longest = max((ngrams.add(text, source) for text in evaluation_texts(file.path)), default=0)
+        texts = evaluation_texts(file.path, tables)
+        longest = max((ngrams.add(text, source) for text in texts), default=0)
         if longest < words:
             raise InputError(
                 f"{file.path}: its longest text has {longest} words, expected {words} or more, those of an "
@@ -38,18 +48,27 @@ def load_ngrams(files: tuple[EvaluationFile, ...], words: int, engine: Engine | 
     return ngrams
 
 
-def evaluation_texts(path: str) -> Iterator[str]:
-    """The texts of a file. InputError, with the record, for one that cannot be read."""
-    kind = recognise(path)
+def evaluation_texts(path: str, tables: RecordSettings = _SETTINGS) -> Iterator[str]:
+    """The texts of a file. InputError, with the record, for one that cannot be read.
+
+    tables: says how CSV and TSV are cut.
+    """
+    begin = read_beginning(path)
+    kind = kind_of(begin)
     if kind == "jsonl":
         yield from _texts_of_lines(path)
-    elif kind is None and read_head(path).lstrip()[:1] in (b"{", b"["):
+    elif kind == "json" or (kind is None and begin.text.lstrip()[:1] in (b"{", b"[")):
         yield from _texts_of_json(path)
-    elif kind is None or (columns := SOURCE_KINDS[kind].columns) is None:
-        yield from _texts_of_records(path, kind or BLOCKS, _SETTINGS)
+    elif kind == "parquet":
+        yield from parquet_texts(path)
+    elif kind == "arrow":
+        yield from arrow_texts(path)
+    elif kind in USUAL:
+        yield from _texts_of_table(begin, kind, tables)
     else:
-        for name in columns(path):
-            yield from _texts_of_records(path, kind, replace(_SETTINGS, text_field=name))
+        if kind is None and (other_kind(begin) is not None or is_binary(begin.head)):
+            raise unknown_kind(begin)
+        yield from _texts_of_records(path, kind or BLOCKS, _SETTINGS)
 
 
 def _texts_of_lines(path: str) -> Iterator[str]:
@@ -58,7 +77,7 @@ def _texts_of_lines(path: str) -> Iterator[str]:
         for line in data.removesuffix(b"\n").split(b"\n"):
             number += 1
             try:
-                yield from _texts_in(parse_line(line) if line.strip() else None)
+                yield from texts_in(parse_line(line) if line.strip() else None)
             except ValueError as error:
                 raise InputError(f"{path}: record {number}: is not JSON: {error}") from None
 
@@ -67,23 +86,24 @@ def _texts_of_json(path: str) -> Iterator[str]:
     with open_unpacked(path) as file:
         data = file.read()
     try:
-        value = parse_json_text(data, any_number=True)
-    except ValueError as error:
+        value = parse_json_text(data.decode().removeprefix("\ufeff"), any_number=True)
+    except UnicodeDecodeError as error:
+        raise InputError.not_utf8(path, data, error.start, utf8_remedy(data, path)) from None
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not JSON, nor JSON lines: {error}") from None
-    yield from _texts_in(value)
+    yield from texts_in(value)
 
 
-def _texts_in(value: Any) -> Iterator[str]:
-    """The texts within a JSON value."""
-    waiting = [value]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, str):
-            yield one
-        elif isinstance(one, dict):
-            waiting += reversed(one.values())
-        elif isinstance(one, list):
-            waiting += reversed(one)
+def _texts_of_table(begin: Beginning, kind: str, tables: RecordSettings) -> Iterator[str]:
+    """Every field of every row, those of the first one too: it may be a record, and names do no harm."""
+    delimiting = find_delimiting(
+        begin.head, begin.path, kind, quoting=tables.quoting, separator=tables.separator
+    )
+    with open_unpacked(begin.path) as file:
+        for row in RowReader(file, delimiting, _SETTINGS.raw_bytes):
+            if row.fault:
+                raise InputError(f"{begin.path}: line {row.line}: {row.fault}")
+            yield from row.fields
 
 
 def _texts_of_records(path: str, kind: str, settings: RecordSettings) -> Iterator[str]:

@@ -18,9 +18,13 @@ class SharedNgram(NamedTuple):
 
 
 class Ngrams:
-    """The n-grams of so many words of the texts that were added. A search never errs: words are compared."""
+    """The n-grams of so many words of the texts that were added. A search never errs: words are compared.
+
+    short_texts: how many texts with words were added that are shorter than an n-gram, and so are never found.
+    """
 
     def __init__(self, words: int, *, engine: Engine | None = None) -> None:
+        self.short_texts = 0
         self._words = words
         self._found: dict[tuple[str, ...], int] = {}
         self._kernel: Any = None
@@ -35,6 +39,11 @@ class Ngrams:
 
         A text of fewer words than an n-gram adds none.
         """
+        number = self._add(text, source)
+        self.short_texts += 0 < number < self._words
+        return number
+
+    def _add(self, text: str, source: int) -> int:
         if self._kernel is not None:
             number: int = self._kernel.add(_utf8(text), source)
             return number

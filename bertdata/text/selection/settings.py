@@ -86,7 +86,7 @@ def _checked_share(given: str) -> str:
 
 def evaluation_files(paths: Sequence[str]) -> tuple[EvaluationFile, ...]:
     """The files of evaluation texts that paths and patterns name, ordered by their names."""
-    files = sorted({file for path in paths for file in find_files([path], None)})
+    files = sorted({file for path in paths for file in find_files([path], None).files})
     md5s = storage.each(files, file_md5)
     found = [
         EvaluationFile(path=path, name=storage.base_name(path), md5=md5)

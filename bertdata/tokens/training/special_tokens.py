@@ -28,8 +28,12 @@ class SpecialTokens:
     last: tuple[str, ...]
 
     @property
+    def all(self) -> tuple[str, ...]:
+        return (*self.first, *self.last)
+
+    @property
     def number(self) -> int:
-        return len(self.first) + len(self.last)
+        return len(self.all)
 
 
 def check_size(size: int) -> None:

@@ -1,7 +1,10 @@
-"""The text that a vocabulary is trained on: lines and documents of files, as parts or as records."""
+"""The text that a vocabulary is trained on: documents of files, as parts or as records, in slices."""
 
-from collections.abc import Iterator, Sequence
+import codecs
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol
 
 from bertdata.errors import InputError
@@ -10,20 +13,44 @@ from bertdata.io.file_kind import refuse_other_kinds, utf8_remedy
 from bertdata.text.record_bodies import read_bodies
 from bertdata.text.record_plan import RecordPlan
 
+SLICE_CHARACTERS = 1 << 16
+"""Length of a slice, about. Memory does not depend on how long lines and documents are."""
+
+LONGEST_RUN = 1 << 18
+"""Characters. A longer run without a blank within one line is read in pieces."""
+
+_BLOCK_BYTES = 1 << 17
+
+OnRead = Callable[[int], None]
+"""Told how many more bytes were read."""
+
+
+def ignore_read(read: int) -> None:
+    """Tell nobody."""
+
 
 class TrainingText(Protocol):
     """The text of some files."""
 
-    def lines(self) -> Iterator[str]:
-        """The lines. InputError for what cannot be read."""
+    @property
+    def files(self) -> Sequence[str]:
+        """The paths of the files."""
+
+    @property
+    def bytes(self) -> int:
+        """The size of the files."""
         ...
 
-    def documents(self) -> Iterator[str]:
-        """Each document as ``create`` encodes it for a tokenizer.json: sentences with blanks between."""
+    def slices(self, on_read: OnRead = ignore_read) -> Iterator[str]:
+        """Yield the documents as ``create`` encodes them: sentences with blanks between, in slices.
+
+        A slice ends where its document ends, or before white space that follows something else; so no word
+        is cut, nor one of GPT-2's pre-tokens. InputError for what cannot be read.
+        """
         ...
 
     def no_words(self) -> InputError:
-        """The error where there is nothing to learn."""
+        """Return the error for a text in which there is nothing to learn."""
         ...
 
 
@@ -33,19 +60,17 @@ class TextFiles:
 
     paths: Sequence[str]
 
-    def lines(self) -> Iterator[str]:
-        for path in self.paths:
-            yield from _read_text(path).split("\n")
+    @property
+    def files(self) -> Sequence[str]:
+        return self.paths
 
-    def documents(self) -> Iterator[str]:
+    @property
+    def bytes(self) -> int:
+        return _total_bytes(self.paths)
+
+    def slices(self, on_read: OnRead = ignore_read) -> Iterator[str]:
         for path in self.paths:
-            sentences: list[str] = []
-            for line in [*_read_text(path).replace("\r\n", "\n").replace("\r", "\n").split("\n"), ""]:
-                if line.strip():
-                    sentences.append(line)
-                elif sentences:
-                    yield " ".join(sentences)
-                    sentences = []
+            yield from _slices(_lines(_read_blocks(path, on_read)))
 
     def no_words(self) -> InputError:
         return _no_words(self.paths)
@@ -57,26 +82,99 @@ class RecordFiles:
 
     plan: RecordPlan
 
-    def lines(self) -> Iterator[str]:
-        for document in read_bodies(self.plan):
-            yield from document.decode().split("\n")
+    @property
+    def files(self) -> Sequence[str]:
+        return self.plan.files
 
-    def documents(self) -> Iterator[str]:
-        for document in read_bodies(self.plan):
-            yield " ".join(document.decode().removesuffix("\n").split("\n"))
+    @property
+    def bytes(self) -> int:
+        return _total_bytes(self.plan.files)
+
+    def slices(self, on_read: OnRead = ignore_read) -> Iterator[str]:
+        for body in read_bodies(self.plan, on_read):
+            yield from _slices(_lines([body.decode()]))
 
     def no_words(self) -> InputError:
         return _no_words(self.plan.files)
+
+
+def _total_bytes(paths: Sequence[str]) -> int:
+    return sum(storage.each(paths, storage.size))
 
 
 def _no_words(paths: Sequence[str]) -> InputError:
     return InputError(f"{', '.join(paths)}: no words to learn from")
 
 
-def _read_text(path: str) -> str:
-    data = storage.read_bytes(path)
-    refuse_other_kinds(data, path)
+def _read_blocks(path: str, on_read: OnRead) -> Iterator[str]:
+    r"""Yield the text of a file in blocks, every line end a ``\n``."""
+    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")(), translate=True)
+    with storage.open_input(path) as file:
+        block = file.read(_BLOCK_BYTES)
+        refuse_other_kinds(block, path)
+        while block:
+            yield _decode(decoder, block, path)
+            on_read(len(block))
+            block = file.read(_BLOCK_BYTES)
+        yield _decode(decoder, b"", path, final=True)
+
+
+def _decode(decoder: io.IncrementalNewlineDecoder, block: bytes, path: str, *, final: bool = False) -> str:
+    """Return the block's text. InputError names file and line of a byte that is not UTF-8."""
     try:
-        return data.decode()
+        return decoder.decode(block, final=final)
     except UnicodeDecodeError as error:
-        raise InputError.not_utf8(path, data, error.start, utf8_remedy(data, path)) from None
+        # The error knows the block alone. The whole file tells line and offset.
+        data = storage.read_bytes(path)
+        try:
+            data.decode()
+        except UnicodeDecodeError as whole:
+            raise InputError.not_utf8(path, data, whole.start, utf8_remedy(data, path)) from None
+        raise InputError(f"{path}: was changed while it was read ({error.reason})") from None
+
+
+def _lines(blocks: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of a text. A long line is cut into several, as sentences are joined again by blanks."""
+    rest = ""
+    for block in blocks:
+        *lines, rest = (rest + block).split("\n")
+        yield from lines
+        while len(rest) > SLICE_CHARACTERS:
+            place = _cut(rest)
+            if place:
+                yield rest[:place]
+                rest = rest[place + 1 :]
+            elif len(rest) > LONGEST_RUN:
+                yield rest[:LONGEST_RUN]
+                rest = rest[LONGEST_RUN:]
+            else:
+                break
+    yield rest
+
+
+def _cut(line: str) -> int:
+    """Return the place of the last blank after which the line goes on, white space not before it. Else 0."""
+    place = line.rfind(" ", 1, len(line.rstrip()))
+    while place > 0 and line[place - 1].isspace():
+        place = line.rfind(" ", 1, place)
+    return max(place, 0)
+
+
+def _slices(lines: Iterable[str]) -> Iterator[str]:
+    """Yield documents: runs of lines that are not blank, joined by blanks. Long ones come in slices."""
+    sentences: list[str] = []
+    characters = 0
+    before = ""  # white space between the slice before and this one
+    for line in chain(lines, [""]):
+        if not line.strip():
+            if sentences:
+                yield before + " ".join(sentences)
+            sentences, characters, before = [], 0, ""
+            continue
+        if characters > SLICE_CHARACTERS:
+            text = before + " ".join(sentences)
+            cut = text.rstrip()
+            yield cut
+            sentences, characters, before = [], 0, f"{text[len(cut) :]} "
+        sentences.append(line)
+        characters += len(line) + 1

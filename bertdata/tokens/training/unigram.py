@@ -5,10 +5,15 @@ is new in every process: its scores differ from run to run.
 """
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from bertdata.errors import InputError, SettingsError
-from bertdata.tokens.training.library import import_sentencepiece
+from bertdata.tokens.training.library import import_sentencepiece, import_tokenizers
+from bertdata.tokens.training.special_tokens import SpecialTokens
+from bertdata.tokens.training.texts import OnRead, TrainingText
+from bertdata.tokens.training.word_counts import OnCounted, count_words, thin
+from bertdata.tokens.training.wordpiece import split_at_blanks
 
 Piece = tuple[str, float]
 """A piece and the logarithm of its probability."""
@@ -16,12 +21,67 @@ Piece = tuple[str, float]
 SPACE = "▁"
 """The mark of a blank at the beginning of a word, U+2581."""
 
-_LONGEST_WORD = 1 << 30
-"""Bytes; the most that sentencepiece allows. Longer ones would be left out."""
+MOST_CHARACTERS = 1 << 24
+"""Characters of words that sentencepiece learns from, each word counted as often as it occurs. From 0.2.2 on
+it holds every occurrence, in some 20 bytes a character; of a longer text a sample is learned from."""
+
+LONGEST_WORD = 1 << 12
+"""Characters. A longer run without white space is cut into words of this length: scripts that write no blanks
+have them, and sentencepiece's time grows with the square of the length of one that repeats itself."""
+
+_MOST_BYTES = 1 << 30
+"""The most that sentencepiece allows for a word."""
+
+_OF_SENTENCEPIECE = "\0\x1f▅"
+"""Characters that sentencepiece marks ends of words and what is unknown with (U+001F from 0.2.2 on). It
+leaves out every word of the text that holds one."""
 
 
-def train_pieces(words: dict[str, int], *, size: int, special: Iterable[str]) -> list[Piece]:
-    """At most ``size`` pieces, the most probable first. words: how often each occurs, without blanks.
+def train_unigram(
+    text: TrainingText,
+    *,
+    size: int,
+    lower_case: bool,
+    special: SpecialTokens,
+    on_read: OnRead,
+    on_counted: OnCounted,
+) -> Any:
+    """Return a ``tokenizers.Tokenizer`` without its special tokens' marks."""
+    tokenizers = import_tokenizers()
+    if size <= special.number:
+        raise SettingsError(f"size is {size}, expected more than the {special.number} special tokens")
+    rules = tokenizers.normalizers
+    normalizer = rules.Sequence(
+        [
+            rules.NFKC(),
+            *([rules.Lowercase()] if lower_case else []),
+            rules.Replace(tokenizers.Regex(r"\s+"), " "),
+            rules.Strip(),
+        ]
+    )
+
+    def split(unit: str) -> Iterable[str]:
+        for word in normalizer.normalize_str(unit).split(" "):
+            for start in range(0, len(word), LONGEST_WORD):
+                yield word[start : start + LONGEST_WORD]
+
+    words = count_words(text.slices(on_read), split_at_blanks, split, special=special.all)
+    if not words.counts:
+        raise text.no_words()
+    words = thin(words, MOST_CHARACTERS)
+    on_counted(words)
+    learned = train_pieces(words.counts, size=size - special.number, special=special.all)
+    unknown = special.first.index(special.roles["unk"])
+    pieces = [*((token, 0.0) for token in special.first), *learned]
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.Unigram(pieces, unk_id=unknown, byte_fallback=False))
+    tokenizer.normalizer = normalizer
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace(replacement=SPACE)
+    tokenizer.decoder = tokenizers.decoders.Metaspace(replacement=SPACE)
+    return tokenizer
+
+
+def train_pieces(words: Mapping[str, int], *, size: int, special: Iterable[str]) -> list[Piece]:
+    """Return at most ``size`` pieces, the most probable first. words: how often each occurs, without blanks.
 
     Every character of the words is a piece. special: tokens that no piece may be equal to.
     """
@@ -32,13 +92,14 @@ def train_pieces(words: dict[str, int], *, size: int, special: Iterable[str]) ->
             f"size leaves {size} tokens beside the special ones, but the text has {len(characters)} single "
             "characters"
         )
+    stands_for = _stand_ins(characters)
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_rows(words),
+            sentence_iterator=_rows(words, str.maketrans(stands_for)),
             model_writer=model,
             input_format="tsv",
-            max_sentence_length=_LONGEST_WORD,
+            max_sentence_length=_MOST_BYTES,
             vocab_size=size + 1,  # with sentencepiece's own unknown token
             hard_vocab_limit=False,
             character_coverage=1.0,
@@ -53,12 +114,32 @@ def train_pieces(words: dict[str, int], *, size: int, special: Iterable[str]) ->
             f"sentencepiece learns nothing from this text: {' '.join(str(error).split())}"
         ) from None
     learned = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
-    pieces = ((learned.id_to_piece(i), learned.get_score(i)) for i in range(1, learned.get_piece_size()))
+    back = str.maketrans({stand_in: character for character, stand_in in stands_for.items()})
+    pieces = (
+        (learned.id_to_piece(i).translate(back), learned.get_score(i))
+        for i in range(1, learned.get_piece_size())
+    )
     taken = set(special)
-    return [piece for piece in pieces if piece[0] not in taken]
+    found = [piece for piece in pieces if piece[0] not in taken]
+    if missing := characters - taken - {text for text, _ in found}:
+        points = ", ".join(f"U+{ord(character):04X}" for character in sorted(missing))
+        raise InputError(
+            f"sentencepiece {sentencepiece.__version__} learns no piece for the characters {points}, which "
+            "would become the unknown token; leave them out of the text, or learn with another release"
+        )
+    return found
 
 
-def _rows(words: dict[str, int]) -> Iterator[str]:
-    """Each word with its count, in an order that depends on nothing else."""
+def _stand_ins(characters: set[str]) -> dict[str, str]:
+    """Return a character that the text does not have for each that sentencepiece keeps for itself.
+
+    Private ones, from the end of Unicode on.
+    """
+    unused = (chr(point) for point in range(0x10FFFD, 0xE000, -1) if chr(point) not in characters)
+    return {character: next(unused) for character in _OF_SENTENCEPIECE if character in characters}
+
+
+def _rows(words: Mapping[str, int], table: Mapping[int, str]) -> Iterator[str]:
+    """Yield each word with its count, in an order that depends on nothing else."""
     for word in sorted(words):
-        yield f"{word}\t{words[word]}"
+        yield f"{word.translate(table) if table else word}\t{words[word]}"

@@ -1,34 +1,116 @@
-"""WordPiece tokens learned from text, by the tokenizers library."""
+"""WordPiece tokens learned from text, by the tokenizers library.
 
-from collections.abc import Iterator
+A word is split by the tokeniser that will read the vocabulary, so that the text has no word which the
+vocabulary cannot spell: a file of lines is read by BERT's rules in Unicode 11.0, a tokenizer.json by the
+library's normaliser, which has other tables and lower-cases a final sigma otherwise.
+"""
+
+from collections.abc import Iterable
+from typing import Any
 
 from bertdata.config.dialects import find_dialect
 from bertdata.errors import SettingsError
 from bertdata.tokens.basic import split_words
 from bertdata.tokens.training.library import import_tokenizers
 from bertdata.tokens.training.special_tokens import SpecialTokens, check_size, lay_out
-from bertdata.tokens.training.texts import TrainingText
+from bertdata.tokens.training.texts import OnRead, TrainingText, ignore_read
+from bertdata.tokens.training.word_counts import (
+    OnCounted,
+    WordCounts,
+    count_words,
+    ignore_counts,
+    repeat_words,
+)
+
+LIBRARY_WORD_CHARACTERS = 100
+"""A longer word is [UNK] for a tokenizer.json: ``max_input_chars_per_word`` of the library's model."""
 
 
 def train_vocabulary(
-    text: TrainingText, *, size: int, lower_case: bool, special: SpecialTokens | None = None
+    text: TrainingText,
+    *,
+    size: int,
+    lower_case: bool,
+    special: SpecialTokens | None = None,
+    on_read: OnRead = ignore_read,
+    on_counted: OnCounted = ignore_counts,
 ) -> list[str]:
-    """At most ``size`` tokens, special ones first, by id. special: by default BERT's five.
+    """Return at most ``size`` tokens of a vocabulary of lines, special ones first, by id.
 
-    The text is split by this project's own tokeniser, so that the vocabulary fits it; the library
-    sees one word at a time. One thread, for the same result every time.
+    special: by default BERT's five. Words that the tokeniser makes [UNK] because of their length are not
+    learned from.
     """
+    dialect = find_dialect("google")
+
+    def split(unit: str) -> list[str]:
+        return split_words(unit, dialect, lower_case)
+
     check_size(size)
     special = special or lay_out("wordpiece")
+    _check_size(size, special)
+    words = count_words(text.slices(on_read), split_at_blanks, split, limit=dialect.max_word_chars)
+    return _learn(text, words, size, special, on_counted)
+
+
+def train_wordpiece(
+    text: TrainingText,
+    *,
+    size: int,
+    lower_case: bool,
+    special: SpecialTokens,
+    on_read: OnRead,
+    on_counted: OnCounted,
+) -> Any:
+    """Return a ``tokenizers.Tokenizer`` without its special tokens' marks."""
+    tokenizers = import_tokenizers()
+    _check_size(size, special)
+    normalizer = tokenizers.normalizers.BertNormalizer(lowercase=lower_case)
+    splitter = tokenizers.pre_tokenizers.BertPreTokenizer()
+
+    def split(unit: str) -> Iterable[str]:
+        return (word for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(unit)))
+
+    words = count_words(
+        text.slices(on_read),
+        split_at_blanks,
+        split,
+        limit=LIBRARY_WORD_CHARACTERS,
+        special=special.all,
+    )
+    tokens = _learn(text, words, size, special, on_counted)
+    ids = {token: number for number, token in enumerate(tokens)}
+    tokenizer = tokenizers.Tokenizer(
+        tokenizers.models.WordPiece(
+            ids, unk_token=special.roles["unk"], max_input_chars_per_word=LIBRARY_WORD_CHARACTERS
+        )
+    )
+    tokenizer.normalizer = normalizer
+    tokenizer.pre_tokenizer = splitter
+    tokenizer.decoder = tokenizers.decoders.WordPiece()
+    return tokenizer
+
+
+def split_at_blanks(text: str) -> list[str]:
+    """Return the pieces of a text between blanks. No word of WordPiece or Unigram goes over a blank."""
+    return text.split(" ")
+
+
+def _check_size(size: int, special: SpecialTokens) -> None:
     if size <= special.number:
         raise SettingsError(f"size is {size}, expected more than the {special.number} special tokens")
-    tokenizers = import_tokenizers()
-    words = _word_counts(text, lower_case)
-    if not words:
+
+
+def _learn(
+    text: TrainingText, words: WordCounts, size: int, special: SpecialTokens, on_counted: OnCounted
+) -> list[str]:
+    """Return the tokens by id. One thread, for the same result every time."""
+    if not words.counts:
         raise text.no_words()
+    on_counted(words)
+    tokenizers = import_tokenizers()
     # The library numbers ## pieces in the order of a hash table that is new in every process, and
     # breaks ties by number. Naming them beforehand, sorted, leaves nothing to chance.
-    continuations = sorted({f"##{character}" for word in words for character in word[1:]})
+    continuations = sorted({f"##{character}" for word in words.counts for character in word[1:]})
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token=special.roles["unk"]))
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     trainer = tokenizers.trainers.WordPieceTrainer(
@@ -38,26 +120,10 @@ def train_vocabulary(
         show_progress=False,
         initial_alphabet=[],
     )
-    tokenizer.train_from_iterator(_repeated(words), trainer)
+    tokenizer.train_from_iterator(repeat_words(words.counts), trainer)
     vocabulary: dict[str, int] = tokenizer.get_vocab()
     if len(vocabulary) > size:
         raise SettingsError(
             f"size is {size}, but the text has {len(vocabulary)} single characters and pieces"
         )
     return sorted(vocabulary, key=vocabulary.__getitem__)
-
-
-def _word_counts(text: TrainingText, lower_case: bool) -> dict[str, int]:
-    dialect = find_dialect("google")
-    counts: dict[str, int] = {}
-    for line in text.lines():
-        for word in split_words(line, dialect, lower_case):
-            counts[word] = counts.get(word, 0) + 1
-    return counts
-
-
-def _repeated(counts: dict[str, int]) -> Iterator[str]:
-    """Each word as often as it occurs, in an order that depends on nothing else."""
-    for word in sorted(counts):
-        for _ in range(counts[word]):
-            yield word

@@ -46,6 +46,7 @@ class ArticlesManifest(NamedTuple):
                 "written": report.written,
                 "empty": report.empty,
                 "templates": report.template_pages,
+                **({"several_revisions": several} if (several := report.several_revisions) else {}),
                 "skipped": dict(sorted(report.skipped.items())),
             },
             "faults": report.faults,
@@ -86,6 +87,7 @@ def parse_articles_manifest(data: bytes, where: str) -> ArticlesManifest:
         skipped=pages["skipped"],
         faults=value["faults"],
         template_pages=pages["templates"],
+        several_revisions=pages.get("several_revisions", 0),
         files=totals["files"],
         bytes=totals["bytes"],
     )

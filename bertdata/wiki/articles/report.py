@@ -13,6 +13,7 @@ class ExtractReport:
 
     ``empty`` of the written articles hold nothing but their title. ``faults`` has a line for each page
     skipped because it is damaged or failed, the first thousand of them. ``files``, ``bytes``: the output.
+    ``several_revisions``: pages whose articles are the texts of several revisions, joined.
     ``by_package``: pages that the kernel left to the package wikiextractor.
     """
 
@@ -26,6 +27,7 @@ class ExtractReport:
     files: int
     bytes: int
     by_package: int
+    several_revisions: int
 
     def __init__(
         self,
@@ -40,6 +42,7 @@ class ExtractReport:
         files: int = 0,
         bytes: int = 0,
         by_package: int = 0,
+        several_revisions: int = 0,
     ) -> None:
         self.date = date
         self.pages = pages
@@ -51,6 +54,7 @@ class ExtractReport:
         self.files = files
         self.bytes = bytes
         self.by_package = by_package
+        self.several_revisions = several_revisions
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ExtractReport) and self.as_json() == other.as_json()
@@ -72,6 +76,17 @@ class ExtractReport:
         self.skipped[reason] = self.skipped.get(reason, 0) + 1
         if reason in FAULTS and len(self.faults) < MAX_FAULTS:
             self.faults.append(f"page {name}: skipped: {reason}")
+
+    def warnings(self) -> list[str]:
+        """Return a warning for a person who gave a dump of histories."""
+        if not self.several_revisions:
+            return []
+        number = self.several_revisions
+        pages = "1 page holds" if number == 1 else f"{number} pages hold"
+        return [
+            f"{pages} several revisions, whose texts are joined to one article, as wikiextractor does; "
+            "take a dump called pages-articles or pages-meta-current, which has each page's newest revision"
+        ]
 
     def lines(self) -> list[str]:
         """The report for a person: faults first, then counts by reason, most first."""

@@ -11,6 +11,7 @@ from bertdata.wiki.articles.files import ArticleFiles, file_name
 from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.block_work import PackagePages, articles_of
 from bertdata.wiki.dump.dump import PageBlock
+from bertdata.wiki.dump.revisions import has_several
 from bertdata.wiki.extractor import START, BlockArticles, BlockState, ExtractorSettings, PageOutcome
 from bertdata.wiki.page_rules import PageRules
 from bertdata.wiki.pages import FAULTS, LEFT_OUT, LIMIT, page_id, page_name, page_title
@@ -149,12 +150,14 @@ class ArticleWriter:
     def _take(self, block: PageBlock, found: BlockArticles, files: ArticleFiles, taken: int) -> int:
         """Write the block's articles but those of its first ``taken`` pages. Returns the pages passed."""
         articles, report, at = found.articles, self.report, 0
+        repeats = found.revisions > len(found.outcomes)
         for number, outcome in enumerate(found.outcomes):
             reason, _, size, _, _ = outcome  # its fields, quickly
             begin, at = at, at + size
             if number < taken:
                 continue
             self._taken = number
+            report.several_revisions += repeats and holds_several(block, outcome)
             if reason:
                 skip_page(report, self.left_out, self._settings.rules, block, outcome)
                 continue
@@ -198,6 +201,11 @@ def skip_page(
     elif reason == LEFT_OUT:
         left_out.add(name)
     report.skip(reason, name)
+
+
+def holds_several(block: PageBlock, outcome: PageOutcome) -> bool:
+    """Return whether the page is an article of several revisions."""
+    return not outcome.reason and has_several(block.data[outcome.begin : outcome.end])
 
 
 def is_empty(article: bytes) -> bool:

@@ -19,7 +19,12 @@ _READ_BYTES = 128 << 10
 _MAX_BLOCK_BYTES = 4 << 20  # 900,000 symbols of at most 20 bits, and tables
 _LOOKAHEAD_BYTES = 32  # end mark, checksum, next header and next magic: 7 + 48 + 32 + 7 + 32 + 48 bits
 _END_BYTES = 11  # end mark and checksum, which begin at any bit
+_STREAM_BEGIN_BYTES = 10
 _HEADERS = tuple(b"BZh%d" % level for level in range(1, 10))
+
+_STREAM_BEGINS = [
+    header + magic.to_bytes(6, "big") for header in _HEADERS for magic in (BLOCK_MAGIC, END_MAGIC)
+]
 
 
 class Block(NamedTuple):
@@ -65,7 +70,8 @@ def find_blocks(
 ) -> Iterator[Block]:
     """The blocks of all streams in order. InputError where the file is no bzip2 or ends too early.
 
-    Zeros behind the last stream are passed over: a tape's padding, or the rest of a file of fixed size.
+    Zeros behind the last stream are passed over: a tape's padding, or the rest of a file of fixed size. So
+    are other bytes in which no block begins, such as a line end: bzip2 does the same.
     start: a byte anywhere in the file, which is sought: the first block is the first one whose begin lies
     in this byte or behind it (``Block.offset`` >= start). The ranges of a file thus share its blocks out.
     """
@@ -80,7 +86,8 @@ def find_blocks(
     if mark is not None:
         is_end, bit = mark
         position = _behind_end(bit) if is_end else (yield from _read_blocks(window, bit))
-        yield from _read_streams(window, position)
+        if position is not None:
+            yield from _read_streams(window, position)
     elif not window.at_end:
         raise InputError(
             f"{name}: byte {start}: no bzip2 block starts within {_MAX_BLOCK_BYTES >> 20} MiB of here: the "
@@ -92,6 +99,8 @@ def _read_streams(window: "_Window", position: int) -> Iterator[Block]:
     """The blocks of the streams from byte ``position`` on, where one starts or the file ends."""
     while window.fill(position) and not window.only_zeros_from(position):
         if window.bytes_at(position, 4) not in _HEADERS:
+            if position > 0 and window.only_other_bytes_from(position):  # behind an empty stream
+                return
             raise InputError(
                 f"{window.name}: byte {position}: no bzip2 stream starts here, expected BZh1 to BZh9 or "
                 "the end"
@@ -100,15 +109,21 @@ def _read_streams(window: "_Window", position: int) -> Iterator[Block]:
         if window.magic_at(bit) == END_MAGIC:  # an empty stream
             position = _behind_end(bit)
         elif window.magic_at(bit) == BLOCK_MAGIC:
-            position = yield from _read_blocks(window, bit)
+            behind = yield from _read_blocks(window, bit)
+            if behind is None:
+                return
+            position = behind
         else:
             raise InputError(
                 f"{window.name}: byte {position + 4}: no bzip2 block starts here; the file is damaged"
             )
 
 
-def _read_blocks(window: "_Window", start: int) -> Generator[Block, None, int]:
-    """The blocks of a stream from the one at bit ``start`` on. Returns the byte behind the stream."""
+def _read_blocks(window: "_Window", start: int) -> Generator[Block, None, int | None]:
+    """The blocks of a stream from the one at bit ``start`` on. Returns the byte behind the stream.
+
+    None behind the file's last stream, where bytes follow that are none of bzip2's.
+    """
     while (mark := window.next_mark(start + 48)) is not None:
         is_end, bit = mark
         yield window.block(start, bit, stream_checksum=window.bits(bit + 48, 32) if is_end else None)
@@ -116,6 +131,9 @@ def _read_blocks(window: "_Window", start: int) -> Generator[Block, None, int]:
             return _behind_end(bit)
         start = bit
         window.drop(start // 8)
+    if (end := window.end_before_other_bytes(start + 48)) is not None:
+        yield window.block(start, end, stream_checksum=window.bits(end + 48, 32))
+        return None
     raise InputError(
         f"{window.name}: truncated: ends at byte {window.end} inside a bzip2 block that starts at "
         f"byte {start // 8}; download it again"
@@ -144,6 +162,7 @@ class _Window:
         self._scanned = start  # marks that start before this byte are known
         self.at_end = False
         self._zeros_from: int | None = None  # nothing but zeros follows, which are not kept
+        self._doubtful_end: int | None = None  # bit of the last end mark that no stream, zero or end follows
 
     @property
     def end(self) -> int:
@@ -193,11 +212,33 @@ class _Window:
         while True:
             while self._marks:
                 found, is_end = self._marks.pop()
-                if found >= bit and (not is_end or self._ends_stream(found)):
+                if found < bit:
+                    continue
+                if not is_end or self._ends_stream(found):
                     return is_end, found
+                self._doubtful_end = found
             if self.at_end or self.end - bit // 8 > _MAX_BLOCK_BYTES:
                 return None
             self._read()
+
+    def end_before_other_bytes(self, bit: int) -> int | None:
+        """The end mark from that bit on which no other mark follows, once ``next_mark`` has found none.
+
+        None where there is none, and where the file ends in the first bytes of another stream.
+        """
+        found = self._doubtful_end
+        if found is None or found < bit or self._begins_stream(_behind_end(found)):
+            return None
+        return found
+
+    def only_other_bytes_from(self, position: int) -> bool:
+        """True if no stream begins at that byte, and no mark follows."""
+        return not self._begins_stream(position) and self.next_mark(8 * position) is None
+
+    def _begins_stream(self, position: int) -> bool:
+        """True if the bytes there begin a stream, though the file may end within its first bytes."""
+        found = self.bytes_at(position, _STREAM_BEGIN_BYTES)
+        return any(begin.startswith(found) for begin in _STREAM_BEGINS)
 
     def only_zeros_from(self, position: int) -> bool:
         """True if at least one byte follows, and all are zeros.

@@ -109,10 +109,11 @@ def _parse_xml(head: bytes, name: str) -> SiteInfo:
         raise InputError(
             f"{name}: line {error.lineno}: {expat.ErrorString(error.code)}, expected a MediaWiki dump in XML"
         ) from None
-    if root[:1] != ["mediawiki"]:
-        raise InputError(
-            f"{name}: the outermost element is {root[0] if root else 'missing'!r}, expected 'mediawiki'"
-        )
+    if not root:
+        found = "holds no element" if head.strip() else "is empty"
+        raise InputError(f"{name}: {found}, expected a MediaWiki dump in XML; download it again")
+    if root[0] != "mediawiki":
+        raise InputError(f"{name}: the outermost element is {root[0]!r}, expected 'mediawiki'")
     return SiteInfo(
         url_base=base[: base.rfind("/")],
         namespaces=tuple(namespaces),

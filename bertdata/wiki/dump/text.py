@@ -10,6 +10,7 @@ from bertdata._native import Engine
 from bertdata.errors import InputError, MissingInputError, StorageError
 from bertdata.io import storage
 from bertdata.wiki.dump.bzip2 import read_bzip2
+from bertdata.wiki.dump.gzip_text import read_gzip
 from bertdata.wiki.worker_pool import WorkerPool
 
 _READ_BYTES = 1 << 20
@@ -119,22 +120,10 @@ def read_texts(
     if first.startswith(_BZIP2):
         yield from read_bzip2(cast(BinaryIO, file), name, pool, engine)
     elif first.startswith(_GZIP):
-        yield from _read_gzip(cast(BinaryIO, file), name)
+        yield from read_gzip(cast(BinaryIO, file), name)
     else:
         while data := file.read(_READ_BYTES):
             yield data, file.tell()
-
-
-def _read_gzip(file: BinaryIO, name: str) -> Iterator[tuple[bytes, int]]:
-    import gzip  # slow to import
-    import zlib
-
-    try:
-        with gzip.open(file) as unpacked:
-            while data := unpacked.read(_READ_BYTES):
-                yield data, file.tell()
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"{name}: truncated or damaged gzip data ({error}); download it again") from None
 
 
 def universal_newlines(texts: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:

@@ -87,6 +87,7 @@ def joined_report(reports: Iterable[ExtractReport]) -> ExtractReport:
         whole.written += report.written
         whole.empty += report.empty
         whole.by_package += report.by_package
+        whole.several_revisions += report.several_revisions
         for reason, number in report.skipped.items():
             whole.skipped[reason] = whole.skipped.get(reason, 0) + number
         whole.faults += report.faults[: MAX_FAULTS - len(whole.faults)]

@@ -8,16 +8,14 @@ line of ``</page>`` and blanks alone, whose newlines both lie in the range: whoe
 before finds the same ones as who begins there.
 """
 
-import gzip
 import re
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Literal, NamedTuple
 
 from bertdata._native import Engine
-from bertdata.errors import InputError
 from bertdata.wiki.dump.bzip2_range import Bzip2Range
+from bertdata.wiki.dump.gzip_text import read_gzip
 from bertdata.wiki.ranges.links import RangeLink
 
 MAX_RANGE_BYTES = 32 << 20
@@ -126,7 +124,7 @@ class RangeReader:
             for text, offset, end in self._blocks.texts():
                 yield _Piece(self._ranges.number_at(offset), text, end)
         elif self._ranges.kind == "gzip":
-            for text, position in _read_gzip(self._file, self._ranges.path):
+            for text, position in read_gzip(self._file, self._ranges.path):
                 yield _Piece(0, text, position)
         else:
             yield from self._plain_pieces()
@@ -185,12 +183,3 @@ def _universal_newlines(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
 
 def _with_newlines(text: bytes) -> bytes:
     return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-
-
-def _read_gzip(file: BinaryIO, name: str) -> Iterator[tuple[bytes, int]]:
-    try:
-        with gzip.open(file) as unpacked:
-            while data := unpacked.read(_READ_BYTES):
-                yield data, file.tell()
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"{name}: truncated or damaged gzip data ({error}); download it again") from None

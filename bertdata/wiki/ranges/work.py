@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from bertdata.io import storage
 from bertdata.io.worker_process import WorkerDied
 from bertdata.wiki.articles.report import ExtractReport
-from bertdata.wiki.articles.writer import is_empty, skip_page
+from bertdata.wiki.articles.writer import holds_several, is_empty, skip_page
 from bertdata.wiki.block_work import PackagePages, articles_of, definitions_of
 from bertdata.wiki.dump.dump import PageBlock
 from bertdata.wiki.dump.newest_day import newest_timestamp
@@ -129,9 +129,10 @@ def _count_pages(
     found: BlockArticles,
 ) -> Iterator[int]:
     """Count the block's pages. Returns the sizes of its articles."""
-    at = 0
+    at, repeats = 0, found.revisions > len(found.outcomes)
     for outcome in found.outcomes:
         begin, at = at, at + outcome.size
+        report.several_revisions += repeats and holds_several(block, outcome)
         if outcome.reason:
             skip_page(report, left_out, settings.rules, block, outcome)
             continue

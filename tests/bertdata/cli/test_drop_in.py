@@ -58,7 +58,9 @@ def test_a_limit_of_masks_above_the_length_only_adds_padding(limit, engine, drop
     case = load_case("mlperf-short")  # 16 ids, of which 15 % are 2, and at most 4 masks
     flags = (f"--max_predictions_per_seq={limit}", f"--engine={engine}")
     outcome = drop_in(case, *flags)
-    assert (outcome.status, outcome.err) == (0, "")
+    assert outcome.status == 0
+    [warning] = outcome.err.splitlines()  # 16 ids hold few of the text's, which has nothing to do with masks
+    assert "is in no example" in warning
     written = (tmp_path / "out.tfrecord").read_bytes()
     original = b""
     for payload in read_payloads(io.BytesIO(written), "out"):

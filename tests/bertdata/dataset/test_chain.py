@@ -34,7 +34,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("chain")
     extract(DUMP, place / "extracted")
     segment(
-        find_extracted_files([str(place / "extracted")]),
+        find_extracted_files([str(place / "extracted")]).files,
         str(place / "results"),
         SETTINGS,
         load_period_splitter,

@@ -1,13 +1,12 @@
 """Files that are no plain text are recognised by their bytes; prose never is."""
 
 import bz2
+import glob
 import gzip
 import json
 import lzma
-import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -75,6 +74,16 @@ OTHERS = {
     "JSON with line breaks": (json.dumps(ARTICLES, indent=2).encode(), "JSON"),
     "JSON in one long line": (json.dumps(ARTICLES * 900).encode(), "JSON"),
     "one object longer than the beginning": (json.dumps({"text": PROSE * 2000}).encode(), "JSON"),
+    "JSON lines with NaN": (
+        (JSON_LINES + '{"text": "a", "score": NaN}\n' * 9).encode(),
+        "JSON, one object a line",
+    ),
+    "a list with NaN": (b'[{"text": "The tree.", "score": NaN}]', "JSON"),
+    "Arrow": (b"ARROW1\0\0\xff\xff\xff\xff\x78\0\0\0" + PROSE.encode(), "Arrow"),
+    "an Arrow stream": (b"\xff\xff\xff\xff\x78\0\0\0" + PROSE.encode(), "Arrow"),
+    "lz4": (b"\x04\x22\x4d\x18" + PROSE.encode(), "lz4 data"),
+    "PDF": (b"%PDF-1.7\n" + PROSE.encode(), "PDF"),
+    "the index of MDS": (b'{"shards": [{"column_encodings": ["str"]}]}', "the index of MDS shards"),
     "lists of strings": (b'["The tree.", "It was old."]\n["She saw it."]\n', "JSON"),
 }
 
@@ -160,69 +169,121 @@ def test_damaged_utf8_and_other_encodings_do_not_look_like_latin1(data: bytes) -
     assert not looks_like_latin1(data)
 
 
-def test_the_jq_filter_takes_the_longest_text_whatever_its_key() -> None:
-    filters = {
-        JSON_LINES: """jq -r '.text, ""'""",
-        json.dumps({"a": "x", "the body": PROSE}): """jq -r '.["the body"], ""'""",
-        json.dumps(ARTICLES): """jq -r '.[] | .text, ""'""",
-        json.dumps({"data": ARTICLES}): """jq -r '.. | objects | .text // empty, ""'""",
-        '["One.", "Two."]': """jq -r '.[], ""'""",
-        json.dumps({"id": 1, "body": PROSE * 2000}): """jq -r '.body, ""'""",
+def test_the_command_for_json_names_the_field_of_the_longest_text() -> None:
+    remedies = {
+        JSON_LINES: "--text-field text;",
+        json.dumps({"a": "x", "the body": PROSE}): "--text-field 'the body';",
+        json.dumps(ARTICLES): "--text-field text;",
+        json.dumps({"data": ARTICLES}): "jq -c '.. | objects | select(has(\"text\"))' part > part.jsonl;",
+        '["One.", "Two."]': "bertdata segment part --output part.parts;",
+        json.dumps({"id": 1, "body": PROSE * 2000}): "--text-field body;",
     }
-    for text, command in filters.items():
+    for text, remedy in remedies.items():
         found = find_kind(text.encode()[:HEAD_BYTES], "part", whole=len(text) <= HEAD_BYTES)
         assert found
-        assert command in found.remedy
+        assert remedy in found.remedy
+
+
+def command_of(path: Path) -> str:
+    """The command that the error for a file offers."""
+    with pytest.raises(InputError) as failure:
+        check_beginning(str(path))
+    command = str(failure.value).partition("; ")[2].partition(": ")[2].partition("; then ")[0]
+    for program in command.replace("&& ", "").split(" ")[:1]:
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    return command
 
 
 @pytest.mark.parametrize(
-    ("name", "data"),
+    ("name", "data", "made"),
     [
-        ("a part.gz", OTHERS["gzip"][0]),
-        ("part.bz2", OTHERS["bzip2"][0]),
-        ("part.xz", OTHERS["xz"][0]),
-        ("part", OTHERS["gzip"][0]),
-        ("part.utf16", PROSE.encode("utf-16")),
-        ("part.le", PROSE.encode("utf-16-le")),
+        ("a part.gz", OTHERS["gzip"][0], "a part"),
+        ("part.bz2", OTHERS["bzip2"][0], "part"),
+        ("part.xz", OTHERS["xz"][0], "part"),
+        ("part", OTHERS["gzip"][0], "part"),
+        ("part.utf16", PROSE.encode("utf-16"), "part.utf16"),
+        ("part.le", PROSE.encode("utf-16-le"), "part.le"),
+        ("part.latin", PROSE.encode() + "Fünf Bäume.\n".encode("latin-1"), "part.latin"),
+        ("part.bom", b"\xef\xbb\xbf" + PROSE.encode() + "Fünf Bäume.\n".encode("latin-1"), "part.bom"),
     ],
-    ids=["gzip", "bzip2", "xz", "gzip without an ending", "UTF-16", "UTF-16LE"],
+    ids=[
+        "gzip",
+        "bzip2",
+        "xz",
+        "gzip without an ending",
+        "UTF-16",
+        "UTF-16LE",
+        "Latin-1",
+        "Latin-1 after a mark",
+    ],
 )
-def test_the_command_of_an_error_makes_the_text(name: str, data: bytes, tmp_path: Path) -> None:
-    path = tmp_path / name
-    path.write_bytes(data)
-    with pytest.raises(InputError) as failure:
-        check_beginning(str(path))
-    command = str(failure.value).partition("; ")[2].removeprefix("unpack it: ")
-    if shutil.which(command.split()[0]) is None:
-        pytest.skip(f"{command.split()[0]} is not installed")
-    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
-    (made,) = [other for other in tmp_path.iterdir() if other != path]
-    assert made.read_text() == PROSE
+def test_the_command_of_an_error_leaves_one_file_of_text_under_the_pattern(
+    name: str, data: bytes, made: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(data)
+    subprocess.run(command_of(tmp_path / name), shell=True, check=True, cwd=tmp_path)
+    assert glob.glob(f"{tmp_path}/*") == [str(tmp_path / made)]
+    text = PROSE + ("Fünf Bäume.\n" if name in ("part.latin", "part.bom") else "")
+    assert (tmp_path / made).read_text(encoding="utf-8") == text
 
 
-def test_the_command_of_jq_makes_the_text(tmp_path: Path) -> None:
-    lines = tmp_path / "part.jsonl"
-    lines.write_text(JSON_LINES)
-    with pytest.raises(InputError) as failure:
-        check_beginning(str(lines))
-    if shutil.which("jq") is None:
-        pytest.skip("jq is not installed")
-    subprocess.run(str(failure.value).partition("out: ")[2], shell=True, check=True)
-    texts = "".join(f"{article['text']}\n\n" for article in ARTICLES)
-    assert (tmp_path / "part.jsonl.txt").read_text() == texts
+def test_what_a_command_replaces_is_kept_under_a_hidden_name(tmp_path: Path) -> None:
+    path = tmp_path / "part.txt"
+    path.write_bytes(PROSE.encode() + b"lea\xffves\n")
+    subprocess.run(command_of(path), shell=True, check=True)
+    assert path.read_text() == PROSE + "leaves\n"
+    assert (tmp_path / ".part.txt.old").read_bytes() == PROSE.encode() + b"lea\xffves\n"
 
 
-def test_the_command_for_parquet_makes_the_text(tmp_path: Path) -> None:
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    path = tmp_path / "part.parquet"
-    parquet.write_table(pyarrow.table({"text": ["One.\nTwo.", "Three."]}), path)
-    with pytest.raises(InputError) as failure:
-        check_beginning(str(path))
-    command = str(failure.value).partition("to a file: ")[2]
-    python = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    subprocess.run(command, shell=True, check=True, env={**os.environ, "PATH": python})
-    assert (tmp_path / "part.parquet.txt").read_text() == "One.\nTwo.\n\nThree.\n"
+def test_the_command_of_jq_makes_records(tmp_path: Path) -> None:
+    path = tmp_path / "part.json"
+    path.write_text(json.dumps({"data": [{"rows": ARTICLES}]}))
+    subprocess.run(command_of(path), shell=True, check=True)
+    lines = (tmp_path / "part.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == ARTICLES
+
+
+@pytest.mark.parametrize(("name", "kind"), [("s.tar", "a tar archive"), ("s.zip", "a zip archive")])
+def test_the_command_for_an_archive_unpacks_its_files(name: str, kind: str, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text(PROSE)
+    shutil.make_archive(str(tmp_path / "s"), name.removeprefix("s."), tmp_path, "in")
+    assert kind_of((tmp_path / name).read_bytes()) == kind
+    subprocess.run(command_of(tmp_path / name), shell=True, check=True)
+    assert (tmp_path / "s-files" / "in" / "a.txt").read_text() == PROSE
+
+
+def test_a_tar_without_the_mark_of_posix_is_known_by_its_checksum() -> None:
+    """The archives of V7 Unix, laid out by hand: ten octal fields, no ``ustar``."""
+    fields = (
+        b"a.txt".ljust(100, b"\0"),
+        b"0000644\0",
+        b"0000000\0",
+        b"0000000\0",
+        b"00000000005\0",
+        b"0" * 11 + b"\0",
+    )
+    rest = b"\0" * 356
+    total = sum(b"".join(fields)) + 8 * 32
+    block = b"".join(fields) + f"{total:06o}\0 ".encode() + rest
+    assert len(block) == 512
+    assert kind_of(block + b"text\n".ljust(512, b"\0")) == "a tar archive"
+    assert kind_of(block.replace(b"a.txt", b"b.txt")) is None
+
+
+def test_mds_is_known_by_its_offsets_and_its_description() -> None:
+    """A shard as mosaicml-streaming lays it out: number, offsets, JSON, samples."""
+    form = json.dumps({"column_names": ["text"], "format": "mds", "version": 2}).encode()
+    for samples in (1, 3, 20_000):
+        start = 4 * (samples + 2) + len(form)
+        offsets = [start + 9 * number for number in range(samples + 1)]
+        data = (
+            b"".join(number.to_bytes(4, "little") for number in (samples, *offsets))
+            + form
+            + b"a" * 9 * samples
+        )
+        assert kind_of(data) == "an MDS shard", samples
 
 
 def test_a_character_cut_at_the_end_of_the_beginning_is_no_fault(tmp_path: Path) -> None:

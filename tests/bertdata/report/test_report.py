@@ -30,7 +30,13 @@ KINDS = {
     "unmasked": ["--objective=mlm", "--no-masks", "--format=mds"],
     "own": [f"--objective={PLAIN}", "--max-seq-length=64", "--workers=1"],
 }
-ALWAYS = ["Provenance", "Settings", "Lengths", "Packing and bins", "Unknown words and word lengths"]
+ALWAYS = [
+    "Provenance",
+    "Settings",
+    "Lengths",
+    "Packing and bins",
+    "Unknown words, lost text and word lengths",
+]
 ALWAYS += ["Balance of shards", "Frequent and rare tokens", "Examples"]
 SOMETIMES = {
     "bert": ["Masks", "Next sentences"],

@@ -237,8 +237,8 @@ def test_another_tools_shards_need_no_manifest(ending, bertdata, made, tmp_path)
     (tmp_path / "notes.txt").write_text("made by another tool\n")
     [other], [ours] = stats_of(bertdata, tmp_path), stats_of(bertdata, without_vocabulary(made, tmp_path))
     assert other.pop("title") == "no manifest"
-    in_manifest = ("input_tokens", "unknown_tokens", "unknown_share")
-    assert [other[key] for key in in_manifest] == [None, None, None]
+    in_manifest = ("input_tokens", "unknown_tokens", "unknown_share", "lost_tokens", "lost_share")
+    assert [other[key] for key in in_manifest] == [None] * 5
     for one in (other, ours):
         for key in ("title", "path", "shard_list", *in_manifest):
             one.pop(key, None)

@@ -51,12 +51,12 @@ BAD_LINES = {
     "half a pair": (b'{"text": "\\ud83d", "lang": "en"}', "malformed", "half of a pair"),
     "Latin-1": ('{"text": "Bäume", "lang": "en"}'.encode("latin-1"), "malformed", "byte 0xe4 is not UTF-8"),
     "brackets": (b'{"text": ' + b"[" * 20_000 + b"]" * 20_000 + b"}", "malformed", "nested more than 500"),
-    "open brackets": (b'{"text": ' + b'{"a":' * 10_000, "malformed", "is not JSON"),
-    "a number as text": (b'{"text": NaN, "lang": "en"}', "malformed", "field 'text' is nan, expected a text"),
-    "a long number as text": (
-        b'{"text": -1' + b"0" * 500 + b', "lang": "en"}',
+    "open brackets": (b'{"text": ' + b'{"a":' * 10_000, "malformed", "nested more than 500"),
+    "NaN": (b'{"text": NaN, "lang": "en"}', "malformed", "field 'text' is NaN, expected a text"),
+    "a number that parsers round": (
+        b'{"text": 18446744073709551617, "lang": "en"}',
         "malformed",
-        "field 'text' is -1" + "0" * 38 + "..., expected a text",
+        "field 'text' is 18446744073709551617, expected a text",
     ),
     "null": (b'{"text": null, "lang": "en"}', "empty", "field 'text' is null"),
     "blank": (b'{"text": " \\n\\u3000", "lang": "en"}', "empty", "has no text"),
@@ -69,7 +69,7 @@ BAD_LINES = {
     "German": (b'{"text": "Da.", "lang": "de-AT"}', "other_language", "is of language 'de-AT', expected en"),
     "no language": (b'{"text": "Da."}', "malformed", "field 'lang' is missing or null"),
 }
-TEXTS = ("a.txt", "a.csv", "a.tsv")
+TEXTS = ("a.txt", "a.csv")
 SETTINGS = {"text_field": "text", "language_field": "lang", "max_record_bytes": 1000}
 
 
@@ -167,7 +167,7 @@ def test_two_columns_of_the_texts_name_are_refused(kind: str, tmp_path: Path) ->
     mark = b"\t" if kind == "tsv" else b","
     plain = b"text" + mark + b"text\nA." + mark + b"B.\n"
     (tmp_path / f"a.{kind}").write_bytes(two_texts(kind) if kind in ("parquet", "arrow") else plain)
-    with pytest.raises(InputError, match="has 2 columns named 'text'; rename all but one"):
+    with pytest.raises(InputError, match="the column 'text' twice; rename one of the two"):
         make(tmp_path / f"a.{kind}", tmp_path / "out", kind, text_field="text")
 
 

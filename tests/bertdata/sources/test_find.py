@@ -13,7 +13,7 @@ from bertdata import create
 from bertdata.errors import InputError, MissingInputError, SettingsError
 from bertdata.sources import json_lines
 from bertdata.sources.find import find_files, find_sources
-from bertdata.sources.kinds import recognise
+from bertdata.sources.recognise import recognise
 from bertdata.tokens import load as tokens
 from tests.support.byte_bpe import byte_bpe
 from tests.support.commands import SMALL, Program, contents
@@ -38,8 +38,7 @@ def test_bytes_tell_the_kind_whatever_the_name(name: str, tmp_path: Path) -> Non
         b"Plain prose.\n\nMore of it.\n",
         b"{curly} prose\nand more\n",
         b"{}\n{}\n",
-        b'{\n "text": "over several lines"\n}\n',
-        b"",
+        b"{'text': 'as Python writes it'}\n",
     ],
 )
 def test_bytes_of_other_files_tell_none(data: bytes, tmp_path: Path) -> None:
@@ -91,8 +90,8 @@ def test_folders_patterns_and_their_errors(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"")
     found = [str(tmp_path / "a/deep/y.jsonl.gz"), str(tmp_path / "b/x.jsonl")]
-    assert find_files([str(tmp_path)], "jsonl") == found
-    assert find_files([f"{tmp_path}/*"], "jsonl") == found
+    assert find_files([str(tmp_path)], "jsonl").files == found
+    assert find_files([f"{tmp_path}/*"], "jsonl").files == found
     with pytest.raises(MissingInputError, match=r"no files of text found, expected \*.parquet"):
         find_files([str(tmp_path)], "parquet")
     with pytest.raises(SettingsError, match="named twice"):

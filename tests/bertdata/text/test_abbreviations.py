@@ -78,6 +78,7 @@ def test_the_file_may_have_comments_blank_lines_a_mark_and_any_line_end(tmp_path
         (b"", r"own: holds no abbreviation, expected one a line"),
         (b"# only this\n\n", r"own: holds no abbreviation"),
         (b"Nr.\nz\xff", r"own: line 2: byte 0xff at offset 5 is not UTF-8"),
+        (b"\xef\xbb\xbfNr.\nz\xff", r"own: line 2: byte 0xff at offset 8 is not UTF-8"),
         (
             b"Nr.\n(bzw.)\n",
             r"own: line 2: found '\(bzw\.\)', expected an abbreviation such as Nr\. or z\. B\.",

@@ -110,7 +110,8 @@ def test_every_kind_of_file_gives_its_texts(name: str, tmp_path: Path) -> None:
     path = write(tmp_path, name, documents)
     found = [re.sub(r"\s+", " ", text) for text in evaluation_texts(str(path))]
     assert set(found) >= {re.sub(r"\s+", " ", text) for text in documents}
-    assert kind_of(name) is not None or len(found) == len(documents)
+    heading = name.startswith("a.csv")  # its line of names counts too
+    assert kind_of(name) is not None or len(found) == len(documents) + heading
 
 
 SQUAD = {
@@ -138,7 +139,8 @@ def test_squad_gives_contexts_questions_and_answers(indent: int | None, tmp_path
 
 def test_all_columns_of_texts_are_looked_through(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("question,answer\nwho,me\nwhere,\n")
-    assert list(evaluation_texts(str(tmp_path / "a.csv"))) == ["who", "where", "me", ""]
+    expected = ["question", "answer", "who", "me", "where", ""]  # the first line may be a record
+    assert list(evaluation_texts(str(tmp_path / "a.csv"))) == expected
 
 
 def test_a_record_that_cannot_be_read_ends_the_run_in_one_line(tmp_path: Path) -> None:

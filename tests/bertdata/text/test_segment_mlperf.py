@@ -53,7 +53,7 @@ def test_stage_4_and_the_evaluation_set_equal_the_kit(kit: Path) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_stages_in_a_row_equal_the_kit(kit: Path, tmp_path: Path, workers: int) -> None:
-    extracted = find_extracted_files([str(kit / "extracted")])
+    extracted = find_extracted_files([str(kit / "extracted")]).files
     load = partial(load_stage_splitter, kit)
     counts = segment(extracted, str(tmp_path), KIT_SETTINGS, load, workers=workers)
     assert contents(tmp_path) == {name: (kit / "results" / name).read_bytes() for name in KIT_RESULTS}
@@ -66,7 +66,7 @@ def test_the_stages_in_a_row_equal_the_kit(kit: Path, tmp_path: Path, workers: i
 
 def test_progress_is_told_of_every_files_bytes(extracted: Path, tmp_path: Path) -> None:
     told: list[int] = []
-    files = find_extracted_files([str(extracted)])
+    files = find_extracted_files([str(extracted)]).files
     settings = SegmentSettings(eval_articles=2)
     segment(files, str(tmp_path / "out"), settings, load_period_splitter, progress=told.append)
     assert told == [Path(path).stat().st_size for path in files]
@@ -125,7 +125,7 @@ def test_a_part_gets_no_byte_order_mark_and_one_newline_less() -> None:
 
 
 def test_too_few_articles_leave_no_evaluation_set(extracted: Path, tmp_path: Path) -> None:
-    files = find_extracted_files([str(extracted)])
+    files = find_extracted_files([str(extracted)]).files
     with pytest.raises(TooFewArticles, match=r"wiki_00: found 3 articles, expected 50 or more"):
         segment(files, str(tmp_path / "out"), SegmentSettings(eval_articles=100), load_period_splitter)
     assert contents(tmp_path / "out") == {}
@@ -145,7 +145,7 @@ def test_the_error_for_too_few_articles_names_a_number_that_works(
 ) -> None:
     if last:
         (extracted / "AA" / "wiki_02").write_text(last)
-    files, out = find_extracted_files([str(extracted)]), str(tmp_path / "out")
+    files, out = find_extracted_files([str(extracted)]).files, str(tmp_path / "out")
     remedy = rf"--eval-articles {number} works here \({total} articles in all\)$"
     with pytest.raises(TooFewArticles, match=remedy):
         segment(files, out, SegmentSettings(), load_period_splitter, workers=workers)
@@ -157,14 +157,14 @@ def test_the_error_for_too_few_articles_names_a_number_that_works(
 def test_an_error_in_a_file_names_it(extracted: Path, tmp_path: Path, workers: int) -> None:
     bad = extracted / "AA" / "wiki_01"
     bad.write_bytes(bad.read_bytes().replace(b"Three.", b"Thr\xe9e.", 1))
-    files = find_extracted_files([str(extracted)])
+    files = find_extracted_files([str(extracted)]).files
     settings = SegmentSettings(eval_articles=0)
     with pytest.raises(InputError, match=r"wiki_01: line 5: byte 0xe9 at offset \d+ is not UTF-8"):
         segment(files, str(tmp_path / "out"), settings, load_period_splitter, workers=workers)
 
 
 def test_parts_of_another_run_are_not_mixed_in(extracted: Path, tmp_path: Path) -> None:
-    files = find_extracted_files([str(extracted)])
+    files = find_extracted_files([str(extracted)]).files
     out = tmp_path / "out"
     settings = SegmentSettings(eval_articles=2)
     segment(files, str(out), settings, load_period_splitter)
@@ -182,8 +182,8 @@ def test_files_are_found_in_the_order_of_their_paths(extracted: Path) -> None:
     other.write_text(article("T", "One."))
     (extracted / "AA" / "wiki_00.1").write_text("left by another program")
     expected = [str(extracted / name) for name in ("AA/wiki_00", "AA/wiki_01", "AB/wiki_00")]
-    assert find_extracted_files([str(extracted)]) == expected
-    assert find_extracted_files([str(other), str(extracted / "AA")]) == expected
+    assert find_extracted_files([str(extracted)]).files == expected
+    assert find_extracted_files([str(other), str(extracted / "AA")]).files == expected
 
 
 def test_a_file_named_twice_is_an_error(extracted: Path) -> None:
@@ -223,6 +223,6 @@ def test_settings_out_of_range_are_refused(changes: dict) -> None:
 
 
 def test_no_workers_is_wrong_usage(extracted: Path, tmp_path: Path) -> None:
-    files = find_extracted_files([str(extracted)])
+    files = find_extracted_files([str(extracted)]).files
     with pytest.raises(SettingsError, match="workers is 0"):
         segment(files, str(tmp_path / "out"), SegmentSettings(), load_period_splitter, workers=0)

@@ -27,7 +27,7 @@ SHARDS = [f"shard_training_{index}.txt" for index in range(4)] + [
 
 
 def test_formatted_articles_equal_the_kit(kit: Path) -> None:
-    files = find_extracted_files([str(kit / "extracted")])
+    files = find_extracted_files([str(kit / "extracted")]).files
     texts = [format_articles(Path(path).read_bytes(), path) for path in files]
     assert b"".join(formatted_text(text.articles) for text in texts) == read_kit(kit, "nvidia/formatted.txt")
     assert [text.outside for text in texts] == [0, 0]
@@ -35,7 +35,7 @@ def test_formatted_articles_equal_the_kit(kit: Path) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_shards_equal_the_kit(kit: Path, tmp_path: Path, workers: int) -> None:
-    files = find_extracted_files([str(kit / "extracted")])
+    files = find_extracted_files([str(kit / "extracted")]).files
     load = partial(load_shard_splitter, kit)
     counts = segment(files, str(tmp_path), KIT_SETTINGS, load, workers=workers)
     assert sorted(contents(tmp_path)) == ["MD5SUMS", "manifest.json", *sorted(SHARDS)]

@@ -36,7 +36,7 @@ def write_articles(directory: Path, files: int = FILES) -> list[str]:
             for n in range(4 + number % 3)
         ]
         (folder / f"wiki_{number:02d}").write_text("".join(articles))
-    return find_extracted_files([str(directory)])
+    return find_extracted_files([str(directory)]).files
 
 
 @pytest.fixture

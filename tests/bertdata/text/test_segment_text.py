@@ -10,13 +10,14 @@ import pytest
 from bertdata.dataset.chain import verify_chain
 from bertdata.errors import DatasetError, InputError, MissingInputError, SettingsError, TooFewArticles
 from bertdata.text import write_shards
-from bertdata.text.input_kinds import ARTICLES, TEXT, find_inputs
+from bertdata.text.input_kinds import ARTICLES, TEXT
 from bertdata.text.mlperf import make_sentences
 from bertdata.text.nvidia import make_articles
 from bertdata.text.nvidia_format import formatted_text
 from bertdata.text.plain_text import one_line
 from bertdata.text.segment import segment
 from bertdata.text.settings import SegmentSettings
+from bertdata.text.text_inputs import TextInputs, find_inputs
 from tests.support.commands import contents
 from tests.support.fake_splitters import load_period_splitter, read_kit, split_at_periods
 from tests.support.original_sharding import format_books, shards_of
@@ -104,9 +105,14 @@ def test_directories_give_their_text_files_in_order_and_books_come_before_articl
 ) -> None:
     found = [str(books / name) for name in ("a.txt", "b.txt", "deeper/c.txt")]
     articles = [str(extracted / "AA" / name) for name in ("wiki_00", "wiki_01")]
-    assert find_inputs([str(books)], TEXT) == (found, [TEXT] * 3)
+    notes = (
+        f"{books}: left out 1 (hidden, their names begin with . or _): .hidden.txt",
+        f"{books}: left out 1 (other names than the input's): README",
+    )
+    assert find_inputs([str(books)], TEXT) == TextInputs(files=found, kinds=[TEXT] * 3, notes=notes)
     kinds = [TEXT] * 3 + [ARTICLES] * 2
-    assert find_inputs([str(extracted)], ARTICLES, [str(books)]) == (found + articles, kinds)
+    both = find_inputs([str(extracted)], ARTICLES, [str(books)])
+    assert both == TextInputs(files=found + articles, kinds=kinds, notes=notes)
 
 
 def test_files_that_cannot_be_found_or_are_named_twice_are_errors(books: Path, extracted: Path) -> None:
@@ -122,7 +128,8 @@ def test_files_that_cannot_be_found_or_are_named_twice_are_errors(books: Path, e
 def test_books_and_articles_give_the_text_of_articles_in_that_order(
     books: Path, extracted: Path, tmp_path: Path, settings: SegmentSettings
 ) -> None:
-    files, kinds = find_inputs([str(extracted)], ARTICLES, [str(books)])
+    inputs = find_inputs([str(extracted)], ARTICLES, [str(books)])
+    files, kinds = inputs.files, inputs.kinds
     mixed = run(tmp_path / "mixed", settings, files, kinds)
     same = [*as_articles(tmp_path / "same", [Path(path) for path in files[:3]]), *files[3:]]
     plain = run(tmp_path / "plain", settings, same, [])
@@ -132,7 +139,8 @@ def test_books_and_articles_give_the_text_of_articles_in_that_order(
 
 
 def test_the_shards_of_books_and_articles_are_these(books: Path, extracted: Path, tmp_path: Path) -> None:
-    files, kinds = find_inputs([str(extracted)], ARTICLES, [str(books)])
+    inputs = find_inputs([str(extracted)], ARTICLES, [str(books)])
+    files, kinds = inputs.files, inputs.kinds
     made = run(tmp_path / "out", NVIDIA, files, kinds)
     first = {name: data.split(b"\n\n")[0] for name, data in made.items() if name.endswith(".txt")}
     assert first == {  # nine documents, seven of three sentences: the last of them goes first
@@ -153,14 +161,16 @@ def test_books_before_the_kits_articles_give_the_shards_of_the_original(kit: Pat
     articles = read_kit(kit, "nvidia/formatted.txt").decode()
     expected = shards_of([books, articles], split_at_periods, 4, 2, 0.1)
     settings = SegmentSettings(recipe="nvidia", training_shards=4, test_shards=2, prefix="shard")
-    files, kinds = find_inputs([str(kit / "extracted")], ARTICLES, [str(place)])
+    inputs = find_inputs([str(kit / "extracted")], ARTICLES, [str(place)])
+    files, kinds = inputs.files, inputs.kinds
     made = run(tmp_path / "out", settings, files, kinds)
     names = [f"shard_training_{n}.txt" for n in range(4)] + [f"shard_test_{n}.txt" for n in range(2)]
     assert [made[name] for name in names] == expected
 
 
 def test_documents_are_withheld_and_never_the_rest_behind_them(books: Path, tmp_path: Path) -> None:
-    files, kinds = find_inputs([str(books)], TEXT)
+    inputs = find_inputs([str(books)], TEXT)
+    files, kinds = inputs.files, inputs.kinds
     made = run(tmp_path / "out", SegmentSettings(eval_articles=3), files, kinds)
     assert made["eval.txt"] == (
         b"\nOnce more.\nThe end.\n\n"
@@ -174,7 +184,8 @@ def test_documents_are_withheld_and_never_the_rest_behind_them(books: Path, tmp_
 def test_more_withheld_documents_than_files_are_refused_with_a_number_that_works(
     books: Path, tmp_path: Path
 ) -> None:
-    files, kinds = find_inputs([str(books)], TEXT)
+    inputs = find_inputs([str(books)], TEXT)
+    files, kinds = inputs.files, inputs.kinds
     with pytest.raises(TooFewArticles, match=r"--eval-articles 1 works here \(3 articles in all\)"):
         run(tmp_path / "out", SegmentSettings(), files, kinds)
 
@@ -183,7 +194,8 @@ def test_more_withheld_documents_than_files_are_refused_with_a_number_that_works
 def test_the_manifest_names_the_kind_of_every_input_but_articles(
     books: Path, extracted: Path, tmp_path: Path, settings: SegmentSettings
 ) -> None:
-    files, kinds = find_inputs([str(extracted)], ARTICLES, [str(books)])
+    inputs = find_inputs([str(extracted)], ARTICLES, [str(books)])
+    files, kinds = inputs.files, inputs.kinds
     made = run(tmp_path / "out", settings, files, kinds)
     inputs = json.loads(made["manifest.json"])["inputs"]
     assert [(one["name"], one.get("kind")) for one in inputs] == [
@@ -195,7 +207,8 @@ def test_the_manifest_names_the_kind_of_every_input_but_articles(
     ]
     assert run(tmp_path / "out", settings, files, kinds) == made
     moved = books.rename(tmp_path / "elsewhere")
-    files, kinds = find_inputs([str(extracted)], ARTICLES, [str(moved)])
+    inputs = find_inputs([str(extracted)], ARTICLES, [str(moved)])
+    files, kinds = inputs.files, inputs.kinds
     assert run(tmp_path / "again", settings, files, kinds, workers=2) == made
 
 
@@ -209,7 +222,8 @@ def test_a_directory_made_of_files_of_another_kind_is_refused(tmp_path: Path) ->
 
 
 def test_the_chain_of_plain_text_ends_there(books: Path, tmp_path: Path) -> None:
-    files, kinds = find_inputs([str(books)], TEXT)
+    inputs = find_inputs([str(books)], TEXT)
+    files, kinds = inputs.files, inputs.kinds
     run(tmp_path / "out", MLPERF, files, kinds)
     report = verify_chain(str(tmp_path / "out"))
     assert not [finding for finding in report.findings if finding.is_fault]
@@ -231,7 +245,8 @@ def test_a_run_of_both_kinds_after_a_crash_ends_with_the_same_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(write_shards, "GROUP_FILES", 2)
-    files, kinds = find_inputs([str(extracted)], ARTICLES, [str(books)])
+    inputs = find_inputs([str(extracted)], ARTICLES, [str(books)])
+    files, kinds = inputs.files, inputs.kinds
     whole = run(tmp_path / "whole", settings, files, kinds)
     left = die_after
 

@@ -1,18 +1,14 @@
 """The command line: precedence, switches, phases, refusals, help."""
 
 import re
-import subprocess
-import sys
 
 import pytest
 
 from bertdata.errors import MissingInputError
 from tests.support.configurations import assert_keys, config_file, refusal
-from tests.support.paths import ROOT
 from trainer.config import flags
 from trainer.config.flags import make_config, make_configs
 from trainer.config.help import TITLES, make_parser
-from trainer.config.run_options import LoggersSection
 from trainer.config.settings import SECTIONS, Config, known_names, phase_names, properties
 
 
@@ -43,7 +39,7 @@ def test_hyphens_and_underscores_are_alike_in_flags(flag):
     ],
 )
 def test_switches_stand_alone_take_a_value_or_are_negated(flag, value):
-    assert make_config([flag]).section(LoggersSection).wandb is value
+    assert make_config([flag]).loggers.wandb is value
 
 
 def test_switches_that_begin_with_no_are_no_negations():
@@ -247,32 +243,3 @@ def test_words_out_of_place_are_refused_in_one_line(capsys, line, said):
     assert caught.value.code == 2
     prog = "python -m trainer pretrain"
     assert capsys.readouterr().err == f"{prog}: error: {said} (see {prog} --help)\n"
-
-
-def imported(line: str) -> list[str]:
-    """The modules of the configuration that reading a command line imports."""
-    read = f"from trainer.config.flags import make_configs; make_configs({line.split()!r})"
-    show = "print(*[name[15:] for name in sys.modules if name.startswith('trainer.config.')])"
-    code = f"import sys; {read}; {show}"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    return done.stdout.split()
-
-
-@pytest.mark.parametrize(
-    ("line", "more"),
-    [
-        ("--config tiny --train-data a --steps 4 --recompute auto", ["files", "run_options"]),
-        ("--wandb", ["run_options"]),
-        ("--steps 3 4", ["phases", "run_options"]),
-        ("--stages 2", ["split"]),
-        ("--masking dynamic", ["masking"]),
-        ("--task mrpc", ["finetuning"]),
-    ],
-)
-def test_what_a_command_line_does_not_need_is_not_imported(line, more):
-    usual = {"flags", "model", "section", "settings", "updates"}
-    of_programs, others = [], []
-    for name in imported(line):
-        (of_programs if name.startswith("updates.") else others).append(name)
-    assert sorted(others) == sorted({*usual, *more})
-    assert len(of_programs) == 1

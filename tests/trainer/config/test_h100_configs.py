@@ -10,9 +10,10 @@ from torch import Tensor
 from tests.support.flat import flatten, make_rows
 from trainer.config.flags import make_config
 from trainer.config.model import ModelConfig
+from trainer.config.model_kinds import read_model_config
 from trainer.devices.cuda_losses import cross_entropy
-from trainer.model.bert import BertForPreTraining
-from trainer.model.pretraining import pretraining_loss
+from trainer.model.headed import BertForPreTraining
+from trainer.tasks.pretraining import pretraining_loss
 
 MEMORY = 80e9
 VOCABULARY = 30528  # padded
@@ -71,7 +72,7 @@ def bytes_of_a_token() -> float:
 @pytest.mark.parametrize(("phase", "fill"), [(1, 0.9), (2, 0.5)])
 def test_micro_batches_fit_80_gb_and_the_description_says_how(bytes_of_a_token, phase, fill):
     config = make_config([f"--config=bert_large_phase{phase}_h100"])
-    shape = ModelConfig.from_dict(config.model_settings)
+    shape = read_model_config(config.model_settings)
     with torch.device("meta"):
         weights = BertForPreTraining(shape).count_weights()
     fixed = weights * (4 + 4 + 4 + 4 + 2)  # weights, gradients, two moments, weights in bf16

@@ -10,7 +10,6 @@ import pytest
 from tests.support.configurations import CONFIGS, config_file, refusal
 from tests.support.paths import ROOT
 from trainer.config.flags import make_config
-from trainer.config.split import SplitSection
 
 
 def test_a_flag_that_no_program_has_names_the_nearest_key():
@@ -24,7 +23,7 @@ def test_lanes_is_the_older_name_of_open_files(tmp_path):
 
 
 def test_the_defaults_of_the_division_are_rannc_defaults():
-    split = make_config([]).section(SplitSection)
+    split = make_config([]).split
     assert split.memory_margin == 0.1
     assert (split.min_micro_batches, split.max_micro_batches) == (1, 32)
     assert split.power_of_two
@@ -49,7 +48,7 @@ def test_a_command_of_its_own_loads_no_other_programs_table():
     program = (
         "import sys; from trainer.__main__ import main; "
         "main(['pretrain', '--print-config']); "
-        "sys.exit(any(name.startswith('trainer.extensions.like') or name == 'torch' for name in sys.modules))"
+        "sys.exit(any(name.startswith('trainer.programs') or name == 'torch' for name in sys.modules))"
     )
     found = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False

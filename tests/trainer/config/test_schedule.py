@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from bertdata.errors import SettingsError
+from trainer.config.presets.form import Schedule, Warmup
 from trainer.config.settings import Config, properties
-from trainer.config.updates import Schedule, Warmup
-from trainer.registry import CORE, find
+from trainer.plugins import find, names
 
 # N = 1000 steps, W = 100 of warm-up, L = 1/1024 (exact in binary) unless stated.
 L = F(1, 1024)
@@ -204,10 +204,10 @@ def test_only_habanas_base_rate_is_multiplied_by_the_workers():
             decay_rate=0.5,
             lr_schedule_by_step={"0": 0.5},
         ).make_schedule(8)(0)
-        for name in CORE["schedule"]
+        for name in names("schedule")
     }
     assert rates.pop("habana-tf") == 4.0
-    assert set(rates) == set(CORE["schedule"]) - {"habana-tf"}
+    assert set(rates) == set(names("schedule")) - {"habana-tf"}
     assert max(rates.values()) <= 0.5
 
 
@@ -222,7 +222,7 @@ def test_wrong_warm_ups_are_refused(warmup, epochs):
     ("warmup", "updates"), [(1000, 1000), (1001, 1001), (0.999999999, 1000)], ids=["end", "beyond", "rounded"]
 )
 @pytest.mark.parametrize(
-    "name", sorted(set(CORE["schedule"]) - {"habana-tf", "natural_exponential", "custom"})
+    "name", sorted(set(names("schedule")) - {"habana-tf", "natural_exponential", "custom"})
 )
 def test_a_warm_up_that_does_not_end_is_refused(name, warmup, updates):
     message = rf"warmup is {updates} updates, expected fewer than steps \(1000\)"
@@ -244,7 +244,7 @@ def test_habanas_trial_runs_may_end_within_their_warm_up(settings):
 
 
 def test_every_schedule_reads_keys_of_the_configuration():
-    for kind in (find("schedule", name) for name in CORE["schedule"]):
+    for kind in (find("schedule", name) for name in names("schedule")):
         assert set(kind.defaults) <= {*properties(), "adam"}
 
 

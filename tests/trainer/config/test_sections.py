@@ -7,19 +7,25 @@ import pytest
 
 from bertdata.config.declared import schema_of
 from bertdata.errors import SettingsError
-from tests.support.configurations import OWN_KEYS, assert_declared, assert_sections
+from tests.support.configurations import OWN_KEYS, assert_declared
 from trainer.config.flags import make_config
 from trainer.config.idle import idle_keys
-from trainer.config.run_options import EvaluationSection
-from trainer.config.settings import SECTIONS, Config, device_properties, properties, section_keys
-from trainer.registry import find
+from trainer.config.settings import (
+    DEVICES,
+    SECTIONS,
+    Config,
+    device_properties,
+    properties,
+    section_keys,
+    section_kinds,
+)
 
 MARKS = {"section", "common", "by_phase", "phases", "older_names"}
 STANDARD = {
     *("description", "default", "type", "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
     *("minLength", "minItems", "items", "required", "propertyNames", "properties", "additionalProperties"),
 }
-KINDS = {name: find("keys", name) for name in (*SECTIONS, "cuda")}
+KINDS = section_kinds()
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
@@ -44,21 +50,21 @@ def test_a_key_is_in_one_section_or_in_those_of_devices():
         assert "cuda" in options[name]["devices"]
 
 
-def test_the_sections_are_those_of_the_configuration_in_its_order():
-    always = [field.name for field in fields(Config)]
-    assert always == ["keys", *(section for section in SECTIONS if section in always), "others"]
+def test_the_keys_are_in_the_order_of_the_sections():
+    assert [field.name for field in fields(Config)] == [*SECTIONS, *DEVICES]
     names = [name for section in SECTIONS for name in schema_of(KINDS[section])]
     assert list(Config.of(cuda_graphs=True).as_json()) == [*names, "device_options"]
 
 
 def test_each_section_holds_the_keys_of_the_configuration():
     config = Config.of(warmup=0.1, bins=4, task="mrpc", cuda_graphs=True)
-    of_device = config.others["cuda"].values()
+    keys = config.values()
+    of_device = config.cuda.values()
     assert {name: value for name, value in of_device.items() if value is not None} == {"cuda_graphs": True}
-    assert config.keys["device_options"] == {"cuda_graphs": True}
+    assert keys["device_options"] == {"cuda_graphs": True}
     for name in SECTIONS:
-        section = getattr(config, name, None) or config.others.get(name) or KINDS[name]()
-        assert repr(section.values()) == repr({key: config.keys[key] for key in section_keys(name)})
+        section = getattr(config, name)
+        assert repr(section.values()) == repr({key: keys[key] for key in section_keys(name)})
 
 
 def test_a_configuration_never_changes():
@@ -129,12 +135,9 @@ def test_a_contradictory_batch_is_refused_with_its_numbers():
 
 @pytest.mark.parametrize(("batch", "examples"), [(256, 150_000), (3072, 175_000), (8192, 225_000)])
 def test_evaluation_is_as_frequent_as_mlperfs(batch, examples):
-    assert Config.of(global_batch_size=batch).section(EvaluationSection).interval(batch) == examples
-    assert (
-        Config.of(global_batch_size=batch, eval_every=10).section(EvaluationSection).interval(batch)
-        == 10 * batch
-    )
-    assert Config.of(eval_every=0).section(EvaluationSection).interval(32) == 0
+    assert Config.of(global_batch_size=batch).evaluation.interval(batch) == examples
+    assert Config.of(global_batch_size=batch, eval_every=10).evaluation.interval(batch) == 10 * batch
+    assert Config.of(eval_every=0).evaluation.interval(32) == 0
 
 
 def test_model_settings_are_the_files_under_the_inline_keys(tmp_path):
@@ -159,29 +162,35 @@ def test_a_configuration_survives_json():
 
 
 @pytest.mark.parametrize(
-    ("keys", "sections"),
+    "keys",
     [
-        ({}, []),
-        ({"memory_margin": 0.1, "task": "pretraining", "mask_share": 0.8, "mode": None}, []),
-        ({"memory_margin": 0.2}, ["split"]),
-        ({"null_score_diff_threshold": 0}, ["finetuning"]),  # an integer, not the default 0.0
-        ({"cuda_graphs": True, "attention": None}, ["cuda"]),
-        ({"device_options": {"cuda_graphs": True}}, ["cuda"]),
+        {},
+        {"memory_margin": 0.1, "task": "pretraining", "mask_share": 0.8, "mode": None},
+        {"memory_margin": 0.2},
+        {"null_score_diff_threshold": 0},  # an integer, not the default 0.0
+        {"cuda_graphs": True, "attention": None},
+        {"device_options": {"cuda_graphs": True}},
     ],
 )
-def test_a_section_of_an_extension_is_there_where_its_keys_differ_from_their_defaults(keys, sections):
-    assert_sections(keys, sections)
+def test_keys_keep_their_values_and_types_in_json(keys):
+    config = Config.of(**keys)
+    whole = config.as_json()
+    found, given = whole | whole["device_options"], keys | keys.get("device_options", {})
+    names = given.keys() - {"device_options", "mode", "attention"}
+    assert {name: repr(found[name]) for name in names} == {name: repr(given[name]) for name in names}
+    assert list(whole) == list(properties())
+    assert Config.of(**whole) == config
 
 
-def test_a_value_of_an_extension_is_checked_as_any_other():
+def test_a_value_of_any_section_is_checked():
     with pytest.raises(SettingsError, match="do_eval is 1, expected true or false"):
         Config.of(do_eval=1)
     with pytest.raises(SettingsError, match="cuda_graphs is 1, expected true or false"):
         Config.of(device_options={"cuda_graphs": 1})
 
 
-def test_a_task_and_masks_drawn_at_load_are_known_without_their_sections():
+def test_task_masks_and_plan_are_read_from_their_sections():
     usual, tuned = Config.of(), Config.of(task="mrpc", masking="dynamic", plan="plan.json")
     assert (usual.task, usual.is_finetuning, usual.masking_at_load) == ("pretraining", False, None)
     assert (tuned.task, tuned.is_finetuning, tuned.masking_at_load) == ("mrpc", True, "dynamic")
-    assert (usual.keys["plan"], tuned.keys["plan"]) == (None, "plan.json")
+    assert (usual.split.plan, tuned.split.plan) == (None, "plan.json")

@@ -5,13 +5,9 @@ import torch
 
 from tests.support.configurations import assert_keys, warmup_updates
 from trainer.config.files import shipped_configs
-from trainer.config.finetuning import FinetuningSection
 from trainer.config.flags import make_config, make_configs
-from trainer.config.masking import MaskingSection
-from trainer.config.model import ModelConfig
-from trainer.config.modernbert import ModernBertConfig
-from trainer.config.update_options import OptimiserSection
-from trainer.model.bert import BertForPreTraining
+from trainer.config.model_kinds import read_model_config
+from trainer.model.headed import BertForPreTraining
 
 
 @pytest.mark.parametrize(
@@ -51,20 +47,20 @@ def test_modernberts_have_the_published_numbers(preset, batches, lengths, rates,
     assert tuple(config.update.examples(8) for config in phases) == batches
     assert tuple(config.data.max_seq_length for config in phases) == lengths
     assert tuple(config.schedule.base_learning_rate for config in phases) == rates
-    assert tuple(config.keys["train_tokens"] // 10**9 for config in phases) == tokens
-    shapes = [ModernBertConfig.from_dict(config.model_settings) for config in phases]
+    assert tuple(config.recipe.train_tokens // 10**9 for config in phases) == tokens
+    shapes = [read_model_config(config.model_settings) for config in phases]
     assert {shape.num_hidden_layers for shape in shapes} == {layers}
     assert [shape.global_rope_theta for shape in shapes] == [10_000, 160_000]
     assert {shape.local_rope_theta for shape in shapes} == {10_000}
-    assert phases[1].keys["lr_end_share"] == 0.001
-    assert phases[0].keys["batch_warmup_from"] % phases[0].update.batch_size == 0
-    assert all(config.section(MaskingSection).masked_lm_prob == 0.3 for config in phases)
+    assert phases[1].recipe.lr_end_share == 0.001
+    assert phases[0].recipe.batch_warmup_from % phases[0].update.batch_size == 0
+    assert all(config.masking.masked_lm_prob == 0.3 for config in phases)
 
 
 @pytest.mark.parametrize("preset", ["modernbert_small", "roberta_small", "roberta_base"])
 def test_later_encoders_keep_their_optimisers_constants(preset):
     config = make_config(["--config", preset])
-    own = config.section(OptimiserSection)
+    own = config.optimiser
     assert (own.beta1, own.beta2, own.optimiser_epsilon) == (0.9, 0.98, 1e-6)
     assert config.update.clipping_point == "none"
     assert config.model.settings()["model_type"] == preset.partition("_")[0]
@@ -93,7 +89,7 @@ def test_fine_tuning_has_the_published_settings(preset, task, length, epochs, ra
     assert config.update.examples(1) == 32
     assert (config.update.optimiser, config.update.clipping_point) == ("adamw-bert", "per_update")
     assert (config.schedule.warmup, config.schedule.base_learning_rate) == (0.1, rate)
-    assert (config.section(FinetuningSection).task, config.schedule.num_train_epochs) == (task, epochs)
+    assert (config.finetuning.task, config.schedule.num_train_epochs) == (task, epochs)
     assert config.data.max_seq_length == length
     assert config.model_settings == {}  # the checkpoint's
 
@@ -104,7 +100,7 @@ def test_mlperfs_preset_is_the_record_run():
 
 
 def test_rannc_model_has_4_9_billion_parameters_and_its_three_keys():
-    shape = ModelConfig.from_dict(make_config(["--config=rannc_4.9b"]).model.settings())
+    shape = read_model_config(make_config(["--config=rannc_4.9b"]).model.settings())
     with torch.device("meta"):
         assert round(BertForPreTraining(shape).count_weights() / 1e9, 1) == 4.9
     assert shape.megatron_residual_connection

@@ -32,7 +32,7 @@ from bertdata.shards.rows import RecordCheck, check_batch
 from tests.support.padded_examples import PaddedExamples, PaddedForm
 from tests.support.plain_objective import NAME as PLAIN
 from tests.support.sample_sets import create, create_mixed
-from trainer.config.section import DataSection
+from trainer.config.sections.data import DataSection
 from trainer.config.settings import Config
 from trainer.data.evaluation import evaluation_batches
 from trainer.data.examples import Rows
@@ -40,8 +40,8 @@ from trainer.data.generated import GeneratedData, generated_data
 from trainer.data.loader import Loader, Prefetcher
 from trainer.data.opening import describe_phase, open_for_training
 from trainer.data.order import Order, Position, numbers
-from trainer.model.pretraining import Pretraining
-from trainer.model.task import task_of
+from trainer.tasks.choice import task_of
+from trainer.tasks.pretraining import Pretraining
 
 CONTAINERS = ("tfrecord", "hdf5", "parquet")
 LAYOUT = ShardLayout(max_seq_length=12, max_predictions_per_seq=3)

@@ -12,10 +12,11 @@ from bertdata.records import ShardLayout
 from tests.support.dealers import dealer_by_lengths, first_rows
 from tests.support.padded_examples import PaddedExamples, PaddedForm
 from trainer.config.settings import Config
-from trainer.data.examples import Rows, find_rows
+from trainer.data.examples import Rows
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.data.order import deal_evenly, group_size
+from trainer.data.rows import find_rows
 
 REAL = ShardLayout(max_seq_length=512, max_predictions_per_seq=80)
 SMALL = ShardLayout(max_seq_length=24, max_predictions_per_seq=3)

@@ -13,10 +13,11 @@ from bertdata.examples.bert.batch import BertBatch
 from bertdata.records import ShardLayout
 from tests.support.example_batches import example_batch
 from tests.support.padded_examples import PaddedExamples, PaddedForm, pad_examples
-from trainer.data.batches import FlatBatch, Form, flatten, make_form
+from trainer.data.batches import FlatBatch, Form, flatten
 from trainer.data.budgets import Budgets, ExampleSizes, find_budgets
 from trainer.data.evaluation import evaluation_batches
 from trainer.data.examples import CompactExamples, GatheredExamples, Rows, gather
+from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 

@@ -11,9 +11,10 @@ from bertdata.dataset.reader import OpenedDataset, open_dataset
 from bertdata.examples.columns import lengths
 from bertdata.records import ShardLayout
 from tests.support.commands import SMALL
-from trainer.data.batches import Form, make_form
+from trainer.data.batches import Form
 from trainer.data.budgets import ExampleSizes, sample_sizes
 from trainer.data.examples import Rows
+from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 
 LAYOUT = ShardLayout(max_seq_length=128, max_predictions_per_seq=20)

@@ -11,8 +11,9 @@ from tests.support.launching import ROOT
 from tests.support.training_runs import Trainer, errors, words
 from trainer.config.settings import Config
 from trainer.devices import choice
-from trainer.devices.choice import ACCELERATORS, DEVICES, Availability, choose_device
-from trainer.devices.device import find_device
+from trainer.devices.availability import Availability
+from trainer.devices.choice import ACCELERATORS, DEVICES, choose_device
+from trainer.devices.opening import find_device
 from trainer.run import chosen_device
 
 

@@ -25,9 +25,9 @@ from trainer.devices.cuda import _NAMES, Cuda
 from trainer.devices.cuda_attention import KERNELS
 from trainer.devices.cuda_losses import cross_entropy
 from trainer.devices.device import Device
-from trainer.model.bert import BertForPreTraining
-from trainer.model.pretraining import Pretraining, pretraining_loss
-from trainer.model.task import Outcome
+from trainer.model.headed import BertForPreTraining
+from trainer.tasks.pretraining import Pretraining, pretraining_loss
+from trainer.tasks.task import Outcome
 
 SHAPE = ModelConfig(
     vocab_size=100,

@@ -10,9 +10,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tests.support.flat import flatten, make_rows
 from trainer.config.model import ModelConfig
 from trainer.devices.cuda_attention import KERNELS, efficient_attention, flash_attention
-from trainer.model.bert import BertForPreTraining
+from trainer.model.headed import BertForPreTraining
 from trainer.model.padded_attention import padded_attention
-from trainer.model.pretraining import pretraining_loss
+from trainer.tasks.pretraining import pretraining_loss
 
 SHAPE = ModelConfig(
     vocab_size=100, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64

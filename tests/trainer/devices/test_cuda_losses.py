@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from trainer.devices import cuda_losses
-from trainer.model.pretraining import cross_entropy
+from trainer.tasks.pretraining import cross_entropy
 
 TOLERANCE = {torch.float32: 1e-6, torch.bfloat16: 8e-3}
 

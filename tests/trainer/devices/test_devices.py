@@ -9,12 +9,12 @@ import torch
 
 from bertdata.errors import SettingsError
 from tests.support.device_protocol import OWN, assert_protocol
-from trainer import registry
-from trainer.collectives.launchers import find_local_rank
+from trainer import plugins as registry
 from trainer.config.settings import Config
 from trainer.data.batches import FlatBatch
 from trainer.devices.choice import examine_device
-from trainer.devices.device import find_device
+from trainer.devices.opening import find_device
+from trainer.workers.launchers import find_local_rank
 
 
 @pytest.mark.parametrize("name", OWN)

@@ -12,10 +12,11 @@ import torch
 from bertdata.errors import install_extra
 from tests.support.device_protocol import OWN, assert_examined
 from tests.support.training_runs import Trainer, assert_torch_is_missing, refuse, run_without_torch
-from trainer.collectives import examine as launchers
-from trainer.collectives.examine import examine_launchers
-from trainer.devices.choice import DEVICES, Availability, ChosenDevice, examine_device
-from trainer.run import doctor
+from trainer.commands import doctor
+from trainer.devices.availability import Availability
+from trainer.devices.choice import DEVICES, ChosenDevice, examine_device
+from trainer.workers import examine as launchers
+from trainer.workers.examine import examine_launchers
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from benchmarks.gpu.__main__ import main as check
 from benchmarks.gpu.figures import read_figures
 from tests.support.launching import ROOT, launch
 from tests.support.training_runs import losses, tensors
-from trainer.checkpoint.checkpoint import find_checkpoints
+from trainer.checkpoints.checkpoint import find_checkpoints
 
 pytestmark = pytest.mark.gpu
 SIZES = ("--num-hidden-layers=2", "--hidden-size=128", "--num-attention-heads=2", "--intermediate-size=256")

@@ -23,12 +23,15 @@ from tests.support.small_models import (
     make_batch,
     ours,
 )
-from trainer.config.model import MODEL_SECTION, ModelConfig
+from trainer.config.model import ModelConfig
+from trainer.config.model_kinds import read_model_config
+from trainer.config.sections.model import MODEL_SECTION
 from trainer.devices.cpu import cpu_attention
-from trainer.model.bert import BertForPreTraining, check_memory
+from trainer.model.bert import check_memory
+from trainer.model.headed import BertForPreTraining
 from trainer.model.layers import ACTIVATIONS, SelfAttention
 from trainer.model.padded_attention import padded_attention
-from trainer.model.pretraining import cross_entropy, pretraining_loss
+from trainer.tasks.pretraining import cross_entropy, pretraining_loss
 
 
 @pytest.mark.parametrize("hidden_act", ACTIVATIONS)
@@ -244,13 +247,13 @@ def test_a_sequence_longer_than_the_positions_is_refused():
 )
 def test_wrong_configurations_are_refused_by_name(changes, message):
     with pytest.raises(SettingsError) as caught:
-        ModelConfig.from_dict({**SMALL, **changes}, "DIR/config.json")
+        read_model_config({**SMALL, **changes}, "DIR/config.json")
     assert str(caught.value).startswith("DIR/config.json: ")
     assert message in str(caught.value)
 
 
 def test_whole_numbers_are_whole_however_json_writes_them():
-    config = ModelConfig.from_dict({**SMALL, "hidden_size": 32.0, "hidden_dropout_prob": 0})
+    config = read_model_config({**SMALL, "hidden_size": 32.0, "hidden_dropout_prob": 0})
     assert (type(config.hidden_size), type(config.hidden_dropout_prob)) == (int, float)
     assert config == ModelConfig(**SMALL, hidden_dropout_prob=0.0)
 
@@ -278,7 +281,7 @@ def test_activations_are_those_declared_and_each_key_of_a_shape_can_be_given_inl
 )
 def test_a_shape_beyond_any_model_is_refused(changes, message):
     with pytest.raises(SettingsError, match=message):
-        ModelConfig.from_dict(changes, "config.json")
+        read_model_config(changes, "config.json")
 
 
 def test_a_model_beyond_any_machine_is_refused():

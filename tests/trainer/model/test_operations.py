@@ -9,8 +9,9 @@ from tests.support.flat import flatten, make_rows
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.devices import counting
-from trainer.model.bert import PASSES, BertForMaskedLM, BertForPreTraining, count
-from trainer.model.pretraining import MaskedWords, Pretraining
+from trainer.model.bert import PASSES
+from trainer.model.headed import BertForMaskedLM, BertForPreTraining, count
+from trainer.tasks.pretraining import MaskedWords, Pretraining
 
 SHAPE = ModelConfig(
     vocab_size=50, hidden_size=8, num_hidden_layers=3, num_attention_heads=2, intermediate_size=16

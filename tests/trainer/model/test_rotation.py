@@ -4,7 +4,7 @@ import torch
 
 from tests.support.flat import flatten, make_rows
 from trainer.config.modernbert import ModernBertConfig
-from trainer.model.bert import BertForMaskedLM
+from trainer.model.headed import BertForMaskedLM
 from trainer.model.modernbert import find_rotation
 
 SHAPE = ModernBertConfig(

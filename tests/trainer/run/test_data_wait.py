@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.report_records import record
 from trainer.config.settings import Config
-from trainer.report.reporter import Reporter
+from trainer.logs.reporter import Reporter
 from trainer.run.pending_updates import PendingUpdates
 from trainer.run.slow_data import remedy
 

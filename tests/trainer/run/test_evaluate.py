@@ -16,22 +16,22 @@ from bertdata.dataset.reader import open_dataset
 from tests.support.flat import flatten
 from tests.support.padded_examples import PaddedForm
 from tests.support.training_runs import refuse, start_workers, words
-from trainer.checkpoint.checkpoint import find_checkpoints
-from trainer.collectives.collective import Collective
+from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.config.model import ModelConfig
-from trainer.config.run_options import EvaluationSection
+from trainer.config.sections.evaluation import EvaluationSection
 from trainer.config.settings import Config
 from trainer.data.batches import FlatBatch
 from trainer.data.examples import Rows
 from trainer.data.loader import Loader
-from trainer.devices.device import find_device
-from trainer.model.bert import BertForPreTraining
-from trainer.model.pretraining import Pretraining
-from trainer.run import evaluate
+from trainer.devices.opening import find_device
+from trainer.model.headed import BertForPreTraining
+from trainer.run import evaluate, weights
 from trainer.run.evaluation import Evaluation, EvaluationRecord
-from trainer.run.runtime import Runtime, make_model
-from trainer.update.inference import find_inference
-from trainer.update.strategy import Division
+from trainer.run.runtime import make_model
+from trainer.run.strategies import find_inference
+from trainer.tasks.pretraining import Pretraining
+from trainer.update.worker import Division, Runtime
+from trainer.workers.collective import Collective
 
 SHAPE = ModelConfig(
     vocab_size=2000, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64
@@ -273,19 +273,19 @@ def test_polling_goes_on_to_the_checkpoints_of_a_run_that_was_prolonged(
     assert lines == ["step 2", "step 4"]
 
 
-@pytest.mark.parametrize("reader", ["_inspect", "read_weights_into"])
+@pytest.mark.parametrize(("module", "reader"), [(evaluate, "_inspect"), (weights, "read_weights_into")])
 def test_polling_passes_over_a_checkpoint_that_is_pruned_under_it(
-    trainer, run, training_set, tmp_path, monkeypatch, reader
+    trainer, run, training_set, tmp_path, monkeypatch, module, reader
 ):
     shutil.copytree(run / "checkpoints", tmp_path / "checkpoints")
-    read = getattr(evaluate, reader)
+    read = getattr(module, reader)
 
     def pruned(*arguments):
         if str(arguments[-1]).endswith("step-00000002"):
             shutil.rmtree(arguments[-1])
         return read(*arguments)
 
-    monkeypatch.setattr(evaluate, reader, pruned)
+    monkeypatch.setattr(module, reader, pruned)
     arguments = ["evaluate", f"--eval-data={training_set}", f"--output-dir={tmp_path}", "--eval-examples=8"]
     outcome = trainer(*arguments, "--poll", "--poll-timeout=60")
     assert outcome.status == 0, outcome.err

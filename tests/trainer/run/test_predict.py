@@ -11,9 +11,9 @@ import transformers
 from tests.support.small_models import in_transformers
 from tests.support.training_runs import refuse, words
 from trainer.__main__ import main
-from trainer.checkpoint.filling import fill_model
-from trainer.checkpoint.source import open_checkpoint
-from trainer.model.bert import BertForPreTraining
+from trainer.checkpoints.filling import fill_model
+from trainer.checkpoints.source import open_checkpoint
+from trainer.model.headed import BertForPreTraining
 
 TEXT = "The [MASK] of the old city is Été [MASK] ."
 

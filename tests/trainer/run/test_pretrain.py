@@ -25,10 +25,8 @@ from tests.support.launching import HOROVODRUN, ROOT
 from tests.support.lock_holder import holder
 from tests.support.padded_examples import PaddedForm
 from tests.support.training_runs import MODEL, errors, losses, refuse, start_workers, tensors, words
-from trainer.checkpoint.checkpoint import State, find_checkpoints
-from trainer.checkpoint.reading import read_state
-from trainer.collectives.collective import Collective, Stopping
-from trainer.collectives.launchers import find_rank
+from trainer.checkpoints.checkpoint import State, find_checkpoints
+from trainer.checkpoints.reading import read_state
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import FlatBatch
@@ -36,15 +34,17 @@ from trainer.data.examples import Rows
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
 from trainer.devices.cpu import Cpu
-from trainer.devices.device import find_device
-from trainer.model.bert import BertForPreTraining
-from trainer.model.pretraining import Pretraining, pretraining_loss
+from trainer.devices.opening import find_device
+from trainer.model.headed import BertForPreTraining
 from trainer.run import compiling
 from trainer.run.epochs import count_updates
-from trainer.run.runtime import Runtime, make_model
+from trainer.run.runtime import make_model
 from trainer.run.training import Training
+from trainer.tasks.pretraining import Pretraining, pretraining_loss
 from trainer.update.adaptive_scale import AdaptiveScale
-from trainer.update.strategy import Division
+from trainer.update.worker import Division, Runtime
+from trainer.workers.collective import Collective, Stopping
+from trainer.workers.launchers import find_rank
 
 LAUNCHERS = ("torchrun", HOROVODRUN)
 GENERATED = ("--generated-data", "--vocab-size=100", "--max-seq-length=16", "--max-predictions-per-seq=2")

@@ -11,7 +11,7 @@ from tests.support.training_runs import words
 from trainer.data import loader
 from trainer.devices.cpu import Cpu
 from trainer.devices.peaks import find_peak
-from trainer.update.optimiser import WeightStep
+from trainer.update.step import WeightStep
 
 NO_DROPOUT = ("--hidden-dropout-prob=0", "--attention-probs-dropout-prob=0")
 

@@ -12,12 +12,11 @@ import torch
 from bertdata.errors import SettingsError
 from tests.support.training_runs import MODEL, losses, refuse, tensors
 from tests.support.two_phases import both, of_each_phase
-from trainer.checkpoint.checkpoint import find_checkpoints
-from trainer.checkpoint.reading import read_state
-from trainer.collectives.launchers import find_launcher
+from trainer.checkpoints.checkpoint import find_checkpoints
+from trainer.checkpoints.reading import read_state
 from trainer.config.flags import make_configs
-from trainer.config.run_options import StartSection
 from trainer.run.training import Training
+from trainer.workers.launchers import find_launcher
 
 HABANA = split(
     "--config habana_large --precision bf16 --batch_size 64 8 --train-data-phase1 phase1 "
@@ -84,13 +83,13 @@ def test_with_phase2_only_phase_2_is_run():
         "phase2",
         8,
     )
-    start = config.section(StartSection)
+    start = config.start
     assert (start.phase1_end_step, start.start_from_ckpt) == (7038, "x")
 
 
 def test_of_a_run_of_both_phases_only_the_first_starts_from_other_weights():
     configs = make_configs([*HABANA, "--start_from_ckpt=x"])
-    assert [one.section(StartSection).start_from_ckpt for one in configs] == ["x", None]
+    assert [one.start.start_from_ckpt for one in configs] == ["x", None]
 
 
 def test_a_command_of_one_phase_is_one_configuration():

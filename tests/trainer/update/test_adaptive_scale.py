@@ -7,7 +7,7 @@ from trainer.config.settings import Config
 from trainer.devices.device import HOST
 from trainer.update import adaptive_scale
 from trainer.update.adaptive_scale import AdaptiveScale, make_scale
-from trainer.update.optimiser import LossScale
+from trainer.update.step import LossScale
 
 FINE, OVERFLOW = torch.tensor(False), torch.tensor(True)
 

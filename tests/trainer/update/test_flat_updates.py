@@ -17,20 +17,23 @@ from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from bertdata.records import ShardLayout
 from tests.support.operations import Operations
-from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import Batch, FlatBatch, Form, make_form
+from trainer.data.batches import Batch, FlatBatch, Form
 from trainer.data.examples import Rows
+from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices import counting  # noqa: F401 - the formulas of the counted operations
 from trainer.devices.cpu import Cpu
 from trainer.devices.cuda_attention import flash_attention
 from trainer.devices.device import Device
-from trainer.model.bert import BertForPreTraining
-from trainer.model.pretraining import Pretraining
-from trainer.update.strategy import Division, Strategy, UpdateNumber, Worker, find_strategy
+from trainer.model.headed import BertForPreTraining
+from trainer.run.strategies import find_strategy
+from trainer.tasks.pretraining import Pretraining
+from trainer.update.strategy import Strategy, UpdateNumber
+from trainer.update.worker import Division, Worker
+from trainer.workers.collective import Collective
 
 SHAPE = ModelConfig(
     vocab_size=203,

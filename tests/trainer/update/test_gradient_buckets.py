@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from trainer.collectives.workers import split_into_buckets
 from trainer.update.averaging import GradientBuckets
+from trainer.workers.workers import split_into_buckets
 
 SIZE = 512  # a layer's weight is one MiB
 

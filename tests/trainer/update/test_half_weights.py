@@ -11,9 +11,9 @@ from tests.support.training_runs import losses, tensors, words
 from tests.trainer.update.test_gradient_buckets import SIZE, Recorder
 from tests.trainer.update.test_strategy import worker
 from trainer.devices.cpu import Cpu
+from trainer.run.strategies import find_strategy
 from trainer.update.averaging import GradientBuckets
 from trainer.update.half_weights import HalfWeights
-from trainer.update.strategy import find_strategy
 
 RUN = ("--precision=bf16", "--accumulation=3", "--steps=3", "--checkpoint-every=3", "--no-logs")
 

@@ -10,12 +10,12 @@ import torch
 from safetensors.torch import load, save
 
 from bertdata.errors import SettingsError
-from tests.support.optimisers import ABSENT_OPTIMISERS, make_optimiser
+from tests.support.optimisers import make_optimiser
+from trainer.config.presets.form import Preset
 from trainer.config.settings import Config
-from trainer.config.updates import Preset
-from trainer.registry import CORE
-from trainer.update.clipping import clip_
-from trainer.update.lamb import Lamb
+from trainer.devices.clipping import clip_
+from trainer.plugins import names
+from trainer.update.optimisers import Lamb
 
 RATES = [0.01, 0.02, 0.005, 0.01]
 # A norm of zero: of the initial weights, of the update, or of both.
@@ -192,7 +192,7 @@ def test_lamb_ends_where_the_original_programs_end(kit: Path, case, clipped):
 
 
 def test_presets_clip_where_their_programs_do():
-    clips = {name: Config.of(optimiser=name).update.clipping_point for name in CORE["preset"]}
+    clips = {name: Config.of(optimiser=name).update.clipping_point for name in names("preset")}
     assert clips.pop("lamb-habana-tf") == "per_micro_batch_divided"
     assert clips.pop("lamb-mlperf") == clips.pop("adamw-bert") == "per_micro_batch"
     assert clips.pop("lamb-nvidia") == clips.pop("lamb-nvlamb") == "per_update"
@@ -225,7 +225,7 @@ def test_query_key_and_value_have_a_trust_ratio_each():
     assert not torch.allclose(fused, torch.cat(apart), rtol=0.1)
 
 
-@pytest.mark.parametrize("name", sorted({*CORE["preset"]} - ABSENT_OPTIMISERS))
+@pytest.mark.parametrize("name", sorted(names("preset")))
 def test_a_restored_optimiser_goes_on_bit_for_bit(name):
     def stopped_halfway(parameters):
         return Halfway(name, dict(parameters))

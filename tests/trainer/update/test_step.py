@@ -10,11 +10,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tests.support.operations import Operations
 from tests.support.optimisers import OPTIMISERS_OF_RECIPES, make_optimiser
 from trainer.config.settings import Config
+from trainer.devices.clipping import clip_
 from trainer.devices.cpu import Cpu
 from trainer.devices.device import Device
 from trainer.errors import NotFiniteError
-from trainer.update.clipping import clip_
-from trainer.update.optimiser import make_step
+from trainer.update.make_step import make_step
 from trainer.update.skipping import MOST_IN_A_ROW
 
 SHAPES = {

@@ -3,14 +3,16 @@
 import pytest
 
 from bertdata.errors import SettingsError
-from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
-from trainer.model.bert import BertForPreTraining
-from trainer.model.pretraining import Pretraining
-from trainer.run.dividing import check_strategy
-from trainer.update.strategy import Division, Strategy, Worker, find_strategy
+from trainer.model.headed import BertForPreTraining
+from trainer.run.placing import check_strategy
+from trainer.run.strategies import find_strategy
+from trainer.tasks.pretraining import Pretraining
+from trainer.update.strategy import Strategy
+from trainer.update.worker import Division, Worker
+from trainer.workers.collective import Collective
 
 SHAPE = ModelConfig(vocab_size=100, hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
 

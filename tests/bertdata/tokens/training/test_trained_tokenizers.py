@@ -1,12 +1,18 @@
 """``train-vocab``: a tokenizer.json of each kind."""
 
 import json
+import random
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bertdata.tokens.load import load_tokenizer
 from bertdata.tokens.training.special_tokens import KINDS
+from bertdata.unicode.bert_normalizer import DIFFERENT
+from schemas import load_schema
+from schemas.faults import first_fault
 from tests.support.commands import Program, files_below, finish, start
 from tests.support.record_files import make_documents, write
 
@@ -90,15 +96,176 @@ def test_special_tokens_are_added_or_put_in_the_place_of_a_role(kind: str, train
     ]
 
 
-def test_a_wordpiece_tokenizer_has_the_tokens_of_the_vocabulary(
-    train: Any, bertdata: Program, corpus: list[Path], tmp_path: Path
+def test_a_wordpiece_tokenizer_has_the_tokens_of_the_vocabulary_where_both_read_the_text_alike(
+    bertdata: Program, corpus: list[Path], tmp_path: Path
 ) -> None:
-    lines = tmp_path / "vocab.txt"
-    bertdata("train-vocab", *corpus, "--output", lines, "--size", 1200)
-    expected = lines.read_text(encoding="utf-8").split("\n")[:-1]
-    assert list(train("wordpiece")["model"]["vocab"]) == expected
+    text = "".join(path.read_text(encoding="utf-8") for path in corpus)
+    alike = {point: None for first, last in DIFFERENT for point in range(first, last + 1)}
+    text = re.sub(r"\S{101,}", "", text.translate(alike)).replace("Σ", "")
+    (tmp_path / "text").write_text(text, encoding="utf-8")
+    for name in ("vocab.txt", "vocab.json"):
+        bertdata("train-vocab", tmp_path / "text", "--output", tmp_path / name, "--size", 1200)
+    expected = (tmp_path / "vocab.txt").read_text(encoding="utf-8").split("\n")[:-1]
+    found = json.loads((tmp_path / "vocab.json").read_text(encoding="utf-8"))
+    assert list(found["model"]["vocab"]) == expected
+
+
+def test_a_wordpiece_tokenizer_lower_cases_unless_told(train: Any) -> None:
     assert train("wordpiece")["normalizer"]["lowercase"] is True
     assert train("wordpiece", "--no-lower-case", size=1500)["normalizer"]["lowercase"] is False
+
+
+def write_blob(path: Path, characters: int) -> None:
+    """200 lines of prose, and one word that is none."""
+    letters = "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyz", k=characters))
+    prose = "a cat sat on the mat and slept\n" * 200
+    path.write_text(f"{prose}\n{letters}\n\n{prose}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "limit", "effect"),
+    [
+        ("wordpiece", "vocab.txt", 200, "such a word becomes [UNK]"),
+        ("wordpiece", "vocab.json", 100, "such a word becomes [UNK]"),
+        ("bpe", "vocab.json", 1000, "such a word is hardly text"),
+    ],
+    ids=["lines", "json", "bpe"],
+)
+def test_a_word_that_is_too_long_is_not_learned_from_and_told(
+    kind: str, name: str, limit: int, effect: str, bertdata: Program, tmp_path: Path
+) -> None:
+    """A word as long as the limit counts; one that is a character longer leaves no trace."""
+    made = []
+    for characters in (limit, limit + 1, 60_000, 0):
+        write_blob(tmp_path / "text", characters)
+        words = ("train-vocab", tmp_path / "text", "--output", tmp_path / name, "--size=500", "--kind", kind)
+        outcome = bertdata(*words)
+        assert outcome.status == 0
+        made.append((tmp_path / name).read_bytes())
+        begins = (tmp_path / "text").read_text().split("\n")[201][:20]
+        told = (
+            f"bertdata: warning: {tmp_path / name}: does not learn from 1 word of more than {limit} "
+            f"characters, as {effect}; the longest has {characters} and begins {begins!r}\n"
+        )
+        assert outcome.err == (told if characters > limit else "")
+    assert made[0] != made[1]
+    assert made[1] == made[2] == made[3]
+
+
+def test_a_special_token_that_a_vocabulary_of_lines_never_gives_is_told(
+    bertdata: Program, tmp_path: Path
+) -> None:
+    (tmp_path / "text").write_text("near the town\n")
+    words = ("train-vocab", tmp_path / "text", "--size=60", "--special", "[CITY]", "city", "New York")
+    outcome = bertdata(*words, "--output", tmp_path / "vocab.txt")
+    assert outcome.status == 0
+    assert [line.split(": ", 3)[3] for line in outcome.err.splitlines()] == [
+        f"no text gives the special token {token}: with a vocabulary of lines it is split into {split}; a "
+        "tokenizer.json finds it whole (--output NAME.json)"
+        for token, split in (("[CITY]", "[ city ]"), ("New York", "new york"))
+    ]
+    tokenizer = load_tokenizer(str(tmp_path / "vocab.txt"), "google", lower_case=True)
+    tokens = (tmp_path / "vocab.txt").read_text().split("\n")
+    ids = tokenizer.encode_each(["[CITY] New York"]).ids
+    assert not {tokens.index("[CITY]"), tokens.index("New York")} & set(ids)
+    assert tokens.index("city") in ids
+    assert bertdata(*words, "--output", tmp_path / "vocab.json").err == ""
+    tokenizer = tokenizers.Tokenizer.from_file(str(tmp_path / "vocab.json"))
+    assert tokenizer.encode("[CITY] New York", add_special_tokens=False).tokens == ["[CITY]", "New York"]
+
+
+@KIND
+def test_a_special_token_that_the_text_holds_is_told(kind: str, bertdata: Program, tmp_path: Path) -> None:
+    if kind == "unigram":
+        pytest.importorskip("sentencepiece")
+    (tmp_path / "text").write_text("the MASK of the MASK\n")
+    path = tmp_path / "vocab.json"
+    flags = ("--output", path, "--size=300", "--kind", kind, "--special", "mask=MASK")
+    outcome = bertdata("train-vocab", tmp_path / "text", *flags)
+    assert outcome.status == 0
+    assert outcome.err == (
+        f"bertdata: warning: {path}: the text holds special tokens, written out (how often): MASK (2); there "
+        "the tokeniser gives the special token's id, not a word's; --special takes others that the text does "
+        "not hold\n"
+    )
+    tokenizer = tokenizers.Tokenizer.from_file(str(path))
+    assert tokenizer.token_to_id("MASK") in tokenizer.encode("the MASK of").ids
+
+
+def test_a_unigram_of_a_long_text_learns_from_a_sample_and_says_so(
+    bertdata: Program, corpus: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("sentencepiece")
+    characters = 20_000
+    monkeypatch.setattr("bertdata.tokens.training.unigram.MOST_CHARACTERS", characters)
+    path = tmp_path / "vocab.json"
+    outcome = bertdata("train-vocab", *corpus, "--output", path, "--size=1200", "--kind=unigram")
+    manifest = json.loads((tmp_path / "vocab.json.manifest.json").read_bytes())
+    text = manifest["text"]
+    assert text["one_word_in"] > 1
+    assert 2_000 < text["words"] < characters / 2
+    assert outcome.err == (
+        f"bertdata: warning: {path}: learns from a sample of the text, one word in {text['one_word_in']}, as "
+        f"sentencepiece would hold every word in memory: {text['words']} words, {text['distinct_words']} of "
+        "them distinct\n"
+    )
+    unknown = tokenizers.Tokenizer.from_file(str(path))
+    text = "".join(path.read_text(encoding="utf-8") for path in corpus)
+    assert unknown.token_to_id("<unk>") not in unknown.encode(text).ids
+
+
+@pytest.mark.parametrize("name", ["vocab.txt", "vocab.json"])
+def test_a_manifest_beside_the_vocabulary_names_releases_and_is_verified(
+    name: str, bertdata: Program, corpus: list[Path], tmp_path: Path
+) -> None:
+    kind = "unigram" if name.endswith(".json") else "wordpiece"
+    packages = ("tokenizers", "sentencepiece") if kind == "unigram" else ("tokenizers",)
+    releases = {package: pytest.importorskip(package).__version__ for package in packages}
+    path, beside = tmp_path / name, tmp_path / f"{name}.manifest.json"
+    flags = ("--output", path, "--size=1200", "--kind", kind, "--special", "<city>")
+    assert bertdata("train-vocab", *corpus, *flags).status == 0
+    manifest = json.loads(beside.read_bytes())
+    assert manifest["versions"] == releases
+    assert manifest["settings"] == {
+        "kind": kind, "size": 1200, "lower_case": kind == "wordpiece", "special": ["<city>"],
+    }  # fmt: skip
+    assert first_fault(manifest, load_schema("vocabulary_manifest")) is None
+    outcome = bertdata("verify-md5", beside)
+    assert (outcome.status, outcome.out) == (0, f"{beside}: 1 file right, sound\n")
+    path.write_bytes(path.read_bytes().swapcase())
+    outcome = bertdata("verify-md5", beside)
+    assert outcome.status == 1
+    assert outcome.out.startswith(f"{path}: wrong md5: found ")
+
+
+def test_a_long_training_tells_what_it_reads_and_learns_from(
+    bertdata: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertdata.cli.common.training_progress._SMALL", 1000)
+    monkeypatch.setattr("bertdata.tokens.training.texts._BLOCK_BYTES", 400)
+    (tmp_path / "text").write_text("a cat sat on the mat\n" * 95)
+    outcome = bertdata("train-vocab", tmp_path / "text", "--output", tmp_path / "v", "--size=50")
+    assert [line.removeprefix(f"{tmp_path / 'v'}: ") for line in outcome.err.splitlines()] == [
+        "read 400 of 1995 bytes",
+        "read 800 of 1995 bytes",
+        "read 1200 of 1995 bytes",
+        "read 1600 of 1995 bytes",
+        "read 1995 of 1995 bytes",
+        "learning from 570 words, 6 of them distinct",
+    ]
+
+
+@pytest.mark.parametrize("package", ["tokenizers", "sentencepiece"])
+def test_a_release_that_is_too_old_is_refused_in_one_line(
+    package: str, bertdata: Program, corpus: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        pytest.importorskip(package), "__version__", "0.19.1" if package == "tokenizers" else "0.1.99"
+    )
+    flags = ("--output", tmp_path / "t.json", "--size=1200", "--kind=unigram")
+    outcome = bertdata("train-vocab", *corpus, *flags)
+    outcome.assert_one_error(2, f"needs {package} 0.2", "or newer, found 0.1", "pip install '.[vocab]'")
+    assert files_below(tmp_path) == []
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])

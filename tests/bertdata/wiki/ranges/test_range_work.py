@@ -129,7 +129,7 @@ def check_against_step(
 
 
 @pytest.mark.parametrize("extractor", EXTRACTORS)
-@pytest.mark.parametrize("form", ["plain", "multistream", "one stream"])
+@pytest.mark.parametrize("form", ["plain", "multistream", "one stream", "bytes behind"])
 def test_the_golden_dump_by_ranges_equals_the_step(
     tmp_path: Path, form: str, extractor: ExtractorName
 ) -> None:
@@ -139,6 +139,7 @@ def test_the_golden_dump_by_ranges_equals_the_step(
         "plain": xml,
         "multistream": multistream(xml, [1000, 20_000, 60_000, 60_001, 110_000]),
         "one stream": bz2.compress(xml, 1),
+        "bytes behind": multistream(xml, [20_000, 60_000]) + b"of no stream, in several ranges\n" * 300,
     }[form]
     dump.write_bytes(data)
     settings = ExtractSettings(extractor=extractor, templates=True)

@@ -1,0 +1,99 @@
+"""Memory and time of ``train-vocab``, and how many tokens its vocabularies make of other text.
+
+usage: python -m benchmarks.vocabularies [--before FOLDER] [--megabytes N ...] [--kinds KIND ...]
+       [--forms FORM ...]
+
+FORM: documents, or one (document: the same text without blank lines). FOLDER is a checkout of another commit,
+whose figures come first in each row. Other text: the evaluation set of the kit, or the sample articles.
+"""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks import corpus, measure
+
+KINDS = ("wordpiece", "bpe", "unigram")
+FORMS = {"documents": ".txt", "one": ".one"}
+"""Endings of the files with a text in each form."""
+SIZE = 30_000
+MEGABYTE = 1_000_000
+
+
+def write_text(path: Path, megabytes: int) -> None:
+    """Write a text of that size, and beside it the same without blank lines."""
+    text = corpus.long_text(megabytes * MEGABYTE)[: megabytes * MEGABYTE].rpartition(b"\n")[0] + b"\n"
+    path.write_bytes(text)
+    lines = [line for line in text.split(b"\n") if line.strip()]
+    path.with_suffix(".one").write_bytes(b"\n".join(lines))
+
+
+def other_text() -> str:
+    """Return a text that is not learned from."""
+    place = corpus.kit()
+    if place:
+        return (place / "results" / "eval.txt").read_text(encoding="utf-8")
+    paths = sorted((corpus.ROOT / "golden" / "articles").glob("*"))
+    return "".join(path.read_text(encoding="utf-8") for path in paths if path.is_file())
+
+
+def tokens_of(path: Path, text: str) -> int:
+    """Return how many tokens a tokenizer.json makes of a text."""
+    from tokenizers import Tokenizer
+
+    documents = text.split("\n\n")
+    encoded = Tokenizer.from_file(str(path)).encode_batch(documents, add_special_tokens=False)
+    return sum(len(one.ids) for one in encoded)
+
+
+def train(tree: Path, text: Path, kind: str, output: Path) -> measure.Cost:
+    """Return the cost of a training by the code of a checkout."""
+    start = (
+        f"import sys; sys.path.insert(0, {str(tree)!r}); from bertdata.cli.main import main; sys.exit(main())"
+    )
+    words = ("train-vocab", str(text), "--output", str(output), "--size", str(SIZE), "--kind", kind)
+    return measure.command(sys.executable, "-c", start, *words)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--before", type=Path, help="checkout of another commit")
+    parser.add_argument("--megabytes", type=int, nargs="+", default=[25, 100])
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
+    parser.add_argument("--forms", nargs="+", choices=FORMS, default=list(FORMS))
+    parser.add_argument("--write", type=Path, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.write:
+        write_text(args.write, args.megabytes[0])
+        return
+    trees = ([args.before.resolve()] if args.before else []) + [corpus.ROOT]
+    other = other_text()
+    with TemporaryDirectory() as place:
+        for megabytes in args.megabytes:
+            text = Path(place) / "text.txt"
+            # In a process of its own: the peak memory of a child includes that of the parent at the fork.
+            words = ["-m", "benchmarks.vocabularies", "--write", str(text), "--megabytes", str(megabytes)]
+            subprocess.run([sys.executable, *words], check=True)
+            for kind in args.kinds:
+                for form in args.forms:
+                    show(trees, text.with_suffix(FORMS[form]), kind, megabytes, other)
+
+
+def show(trees: list[Path], text: Path, kind: str, megabytes: int, other: str) -> None:
+    """Print a row: the trees' figures, one behind another."""
+    costs, tokens = [], []
+    for tree in trees:
+        output = text.with_name("vocabulary.json")
+        costs.append(train(tree, text, kind, output))
+        tokens.append(tokens_of(output, other))
+    form = "one document" if text.suffix == FORMS["one"] else "documents"
+    memory = ", ".join(f"{cost.megabytes:.0f}" for cost in costs)
+    seconds = ", ".join(f"{cost.cpu:.0f}" for cost in costs)
+    made = ", ".join(map(str, tokens))
+    print(f"{kind:9} {megabytes:3} MB, {form:12}: {memory} MB; {seconds} CPU s; {made} tokens", flush=True)
+
+
+if __name__ == "__main__":
+    main()

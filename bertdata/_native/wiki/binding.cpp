@@ -1,0 +1,22 @@
+// The Python face of what both extractors need of a dump's pages.
+#include <pybind11/pybind11.h>
+
+#include "wiki/bindings.h"
+#include "wiki/revisions.h"
+
+namespace bertdata {
+namespace {
+
+size_t count_revisions(const pybind11::bytes& data) {
+  const std::string_view text(data);
+  const pybind11::gil_scoped_release released;
+  return wiki::count_revisions(text);
+}
+
+}  // namespace
+
+void bind_dump_pages(pybind11::module_& m) {
+  m.def("count_revisions", &count_revisions, pybind11::arg("data"), "The number of <revision> tags in the data");
+}
+
+}  // namespace bertdata

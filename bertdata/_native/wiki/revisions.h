@@ -1,0 +1,23 @@
+// Revisions of a dump's pages, counted. Twin: wiki/dump/revisions.py.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <string_view>
+
+namespace bertdata::wiki {
+
+// The number of <revision> tags. Text in a dump is escaped, so a "<" is always a tag's, and those are few.
+inline size_t count_revisions(std::string_view data) {
+  constexpr std::string_view kTag = "<revision>";
+  size_t found = 0;
+  const char* at = data.data();
+  const char* const end = at + data.size();
+  while ((at = static_cast<const char*>(std::memchr(at, '<', static_cast<size_t>(end - at)))) != nullptr) {
+    if (std::string_view(at, static_cast<size_t>(end - at)).substr(0, kTag.size()) == kTag) ++found;
+    if (++at == end) break;
+  }
+  return found;
+}
+
+}  // namespace bertdata::wiki

@@ -1,0 +1,56 @@
+"""Progress of ``train-vocab``: the text that was read, what is learned from, warnings."""
+
+from types import TracebackType
+
+from bertdata.cli.common.step_progress import ShownProgress
+from bertdata.steps.progress import StepProgress
+from bertdata.tokens.training.word_counts import WordCounts
+
+_SMALL = 1 << 22
+"""Bytes of text. Less is read and learned from in seconds, without a line where there is no terminal."""
+
+
+class TrainingProgress:
+    """Shows what a training tells of itself. words: what was learned from, once that is known."""
+
+    words: WordCounts
+
+    def __init__(self, name: str, total_bytes: int) -> None:
+        self._name = name
+        self._total = total_bytes
+        self._done = 0
+        self._shown = ShownProgress()
+
+    def __enter__(self) -> "TrainingProgress":
+        self._shown.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._shown.__exit__(kind, error, trace)
+
+    def warn(self, warnings: list[str]) -> None:
+        """Show warnings on the vocabulary that was made."""
+        self._shown(self._learning(warnings=tuple(warnings)))
+
+    def on_read(self, read: int) -> None:
+        """Count bytes of the text."""
+        tenth = self._done * 10 // max(self._total, 1)
+        self._done = min(self._done + read, self._total)
+        line = ""
+        if self._total > _SMALL and self._done * 10 // self._total > tenth:
+            line = f"{self._name}: read {self._done} of {self._total} bytes"
+        self._shown(StepProgress(stage="reading", done=self._done, total=self._total, finished=line))
+
+    def on_counted(self, words: WordCounts) -> None:
+        """Show what is learned from."""
+        self.words = words
+        line = f"{self._name}: learning from {words.words} words, {len(words.counts)} of them distinct"
+        self._shown(self._learning(finished=line if self._total > _SMALL else ""))
+
+    def _learning(self, *, finished: str = "", warnings: tuple[str, ...] = ()) -> StepProgress:
+        stage = f"learning from {len(self.words.counts)} distinct words"
+        return StepProgress(
+            stage=stage, done=0, total=1, unit="vocabularies", finished=finished, warnings=warnings
+        )

@@ -1,0 +1,74 @@
+r"""Lists of md5s and names, as programs print them.
+
+::
+
+    d41d8cd98f00b204e9800998ecf8427e  a.txt        md5sum; " *a.txt" with --binary, " a.txt" of md5 -r
+    \d41d8cd98f00b204e9800998ecf8427e  a\nb.txt    md5sum, for a name with a line end or a backslash
+    MD5 (a.txt) = d41d8cd98f00b204e9800998ecf8427e md5 of BSD and macOS, md5sum --tag, openssl md5
+    # a comment
+
+In a list of md5sum --zero each entry ends in a NUL, and no name is escaped.
+"""
+
+import re
+from collections.abc import Iterator
+
+from bertdata.errors import ManifestError
+
+_LINE = re.compile(r"[ \t]*(\\?)([0-9a-fA-F]{32})(?: [ *]|[ \t](?![ *]))(.+)", re.DOTALL)
+_TAGGED = re.compile(r"[ \t]*(\\?)MD5 ?\((.+)\)[ \t]*=[ \t]*([0-9a-fA-F]{32})", re.DOTALL)
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "r": "\r", "\\": "\\"}
+
+
+def parse_md5_list(data: bytes, where: str) -> list[tuple[str, str]]:
+    """Return (md5, file name) of each entry, ``./`` before a name left out.
+
+    A name need not be UTF-8, as file systems allow. ManifestError names a line that is no entry, and a list
+    without any.
+    """
+    text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    try:
+        entries = list(_entries(text, where))
+    except ManifestError:
+        if not _holds_other_bytes(text):
+            raise
+        raise ManifestError(
+            f"{where}: is not text; expected a dataset directory, a manifest.json or an md5sum file"
+        ) from None
+    if not entries:
+        raise ManifestError(f"{where}: lists no file")
+    return entries
+
+
+def _holds_other_bytes(text: str) -> bool:
+    """Return whether the text was made of bytes that are not UTF-8."""
+    return any("\udc80" <= character <= "\udcff" for character in text)
+
+
+def _entries(text: str, where: str) -> Iterator[tuple[str, str]]:
+    zero = "\0" in text
+    for number, line in enumerate(text.split("\0" if zero else "\n"), 1):
+        line = line if zero else line.removesuffix("\r")
+        if not line.strip() or line.startswith("#"):
+            continue
+        if match := _LINE.fullmatch(line):
+            escaped, md5, name = match.groups()
+        elif match := _TAGGED.fullmatch(line):
+            escaped, name, md5 = match.groups()
+        else:
+            raise ManifestError(
+                f"{where}: line {number}: found {line[:60]!r}, expected an md5, two spaces, a name, "
+                "or MD5 (NAME) = an md5"
+            )
+        if escaped and not zero:
+            name = _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[0]), name)
+        yield md5.lower(), _relative(name)
+
+
+def _relative(name: str) -> str:
+    """Return the name without ``./`` before it, as find prints names, and with single slashes."""
+    if "://" in name or name.startswith("/"):
+        return name
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    return "/".join(parts) or name

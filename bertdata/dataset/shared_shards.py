@@ -1,0 +1,56 @@
+"""Shards that two datasets have in common: data to evaluate on that a model is trained on.
+
+A dataset is known by its files, not by how its path is written: ``e``, ``./e``, a link, and a copy are the
+same data.
+"""
+
+from collections import defaultdict
+from functools import cache
+
+from bertdata.dataset.reader import OpenedDataset, Shard
+from bertdata.io import storage
+from bertdata.io.file_check import file_md5
+from bertdata.io.real_paths import real_path
+
+
+def shared_shards(training: OpenedDataset, held_out: OpenedDataset) -> int:
+    """Count the shards of ``held_out`` that ``training`` has too: the same file, or the same bytes."""
+    paths = {real_path(shard.path) for shard in training.shards}
+    listed = {shard.md5 for shard in training.shards if shard.md5 is not None}
+    by_size = _by_size(training, held_out)
+    md5_of = cache(file_md5)
+
+    def is_shared(shard: Shard) -> bool:
+        if real_path(shard.path) in paths or shard.md5 in listed:
+            return True
+        alike = by_size[storage.size(shard.path)] if by_size else []
+        return any((one.md5 or md5_of(one.path)) == (shard.md5 or md5_of(shard.path)) for one in alike)
+
+    return sum(map(is_shared, held_out.shards))
+
+
+def shared_warnings(training: OpenedDataset, held_out: OpenedDataset) -> list[str]:
+    """Return a warning where data to evaluate on are among the training data."""
+    if training.shards and held_out.shards and (found := shared_shards(training, held_out)):
+        return [same_data(held_out.name, training.name, f"{found} of its {len(held_out.shards)} files are")]
+    return []
+
+
+def same_data(held_out: str, training: str, what: str) -> str:
+    """Return the warning. what: the part of the data that is the same, with its verb."""
+    return (
+        f"{held_out}: {what} training data ({training}) too, so what is measured on it tells what was "
+        "learned by heart; evaluate on data that were held out"
+    )
+
+
+def _by_size(training: OpenedDataset, held_out: OpenedDataset) -> defaultdict[int, list[Shard]]:
+    """Return the training shards by their bytes, none where manifests list the md5s of all shards.
+
+    So a file that no manifest lists is read only where one of its size is on the other side.
+    """
+    found: defaultdict[int, list[Shard]] = defaultdict(list)
+    if any(shard.md5 is None for shard in (*training.shards, *held_out.shards)):
+        for shard in training.shards:
+            found[storage.size(shard.path)].append(shard)
+    return found

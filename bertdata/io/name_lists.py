@@ -1,0 +1,31 @@
+"""Lists of paths in one word: ``a,b`` and ``a+b``, and paths that have such a mark in their names."""
+
+import re
+from collections.abc import Callable
+
+from bertdata.io import storage
+
+_MAGIC = re.compile(r"[*?[]")
+_MOST_MARKS = 8
+"""In a name: more are not tried, because each try may ask a remote file system."""
+
+
+def split_names(names: str, marks: str, is_there: Callable[[str], bool] = storage.exists) -> list[str]:
+    """Split a list of paths at the marks, but not within the name of a path that exists.
+
+    ``a+b`` is one path where it exists; in ``a+b+c``, ``a+b`` is one where ``a`` does not exist and ``a+b``
+    does. is_there: whether a path exists, where that takes more than to ask for it.
+    """
+    words = re.split(f"([{re.escape(marks)}])", names)  # path, mark, path, mark, path
+    if len(words) == 1 or is_there(names):
+        return [names]
+    found = []
+    start = 0
+    while start < len(words):
+        stop = start + 1
+        if not (_MAGIC.search(words[start]) or is_there(words[start])):
+            tries = range(start + 3, min(len(words), start + 1 + 2 * _MOST_MARKS) + 1, 2)
+            stop = next((end for end in tries if is_there("".join(words[start:end]))), stop)
+        found.append("".join(words[start:stop]))
+        start = stop + 1
+    return found

@@ -1,0 +1,154 @@
+"""The rule for every output of every command: it destroys no input, and no file of another kind.
+
+- An output that is an input, holds one or lies within one is refused, under whatever spelling or link.
+- A file that is there and is plainly no older output of the command is replaced only with ``--overwrite``.
+
+Both are asked before anything is read at length or written. Directories have the second half of the rule in
+``commit``: one that holds anything else than an older output is refused.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from bertdata.errors import SettingsError, StorageError
+from bertdata.io import storage
+from bertdata.io.patterns import find_matches
+from bertdata.io.real_paths import file_system_of, local_path, real_path, real_paths
+
+_HEAD_BYTES = 1 << 12
+_OVERWRITE = "give another name, or --overwrite to replace it"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OutputForm:
+    """What a command writes into a file. begins: whether a file's first bytes may be an older output's."""
+
+    words: str
+    begins: Callable[[bytes], bool]
+
+
+def _begins_with(pattern: bytes) -> Callable[[bytes], bool]:
+    expression = re.compile(pattern, re.DOTALL | re.IGNORECASE)
+    return lambda head: expression.match(head) is not None
+
+
+PAGE = OutputForm(words="a page of HTML", begins=_begins_with(rb"\s*<!doctype html"))
+SVG = OutputForm(words="an SVG picture", begins=_begins_with(rb"\s*(?:<\?xml.*<svg|<svg)"))
+PNG = OutputForm(words="a PNG picture", begins=_begins_with(rb"\x89PNG\r\n\x1a\n"))
+VOCABULARY = OutputForm(words="a vocabulary with [PAD] first", begins=_begins_with(rb"\[PAD\]\r?(?:\n|\Z)"))
+TOKENIZER_JSON = OutputForm(words="a tokenizer.json", begins=_begins_with(rb'\s*\{\s*"version"\s*:'))
+JSON_LINES = OutputForm(words="JSON lines", begins=_begins_with(rb'\{"'))
+
+
+def _is_tfrecord(head: bytes) -> bool:
+    """Return True for the beginning of a TFRecord file: a length, its CRC, the first field of an example."""
+    return 0 < int.from_bytes(head[:8], "little") < 1 << 32 and head[12:13] == b"\n"
+
+
+def _is_mds(head: bytes) -> bool:
+    """Return True for the beginning of an MDS shard: a count, then ascending offsets of as many samples."""
+    numbers = [int.from_bytes(head[at : at + 4], "little") for at in range(0, len(head) - 3, 4)]
+    if len(numbers) < 2:
+        return False
+    offsets = numbers[1 : numbers[0] + 2]
+    first_sample = 4 * (numbers[0] + 2)
+    return offsets[0] >= first_sample and offsets == sorted(offsets)
+
+
+CONTAINERS = {
+    "tfrecord": OutputForm(words="a TFRecord file", begins=_is_tfrecord),
+    "hdf5": OutputForm(words="an HDF5 file", begins=_begins_with(rb"\x89HDF\r\n\x1a\n")),
+    "parquet": OutputForm(words="a Parquet file", begins=_begins_with(rb"PAR1")),
+    "mds": OutputForm(words="an MDS shard", begins=_is_mds),
+}
+"""The form of a shard by its container's name."""
+
+
+def picture_form(path: str) -> OutputForm:
+    """Return the form of a picture by the ending of its name."""
+    return PNG if path.lower().endswith(".png") else SVG
+
+
+def check_output(
+    output: str, inputs: Iterable[str | None], form: OutputForm, *, overwrite: bool = False, remedy: str = ""
+) -> None:
+    """Check a file that a command is to write: it is no input, and replaces nothing of another kind.
+
+    Errors as from refuse_inputs and refuse_replacing.
+    """
+    refuse_inputs(output, inputs)
+    refuse_replacing(output, form, overwrite=overwrite, remedy=remedy or _OVERWRITE)
+
+
+def refuse_inputs(output: str, inputs: Iterable[str | None], *, goes_on: bool = False) -> None:
+    """Raise SettingsError where the output is an input, holds one or lies within one.
+
+    inputs: files, directories, patterns; names of assets and None, of an input that is not given, are passed
+    over. goes_on: the output is the directory of a run that was begun there and writes files of its own names
+    alone; it may hold an input, or lie within one.
+    """
+    target = real_path(output)
+    # What lies on another file system is not even looked for: that may take time.
+    near = [given for given in inputs if given and file_system_of(given) == file_system_of(output)]
+    paths = [path for given in near for path in _named(given)]
+    for path, real in zip(paths, real_paths(paths), strict=True):
+        name = path if path != output else "itself"
+        if real == target or _is_same_file(output, path):
+            raise SettingsError(
+                f"{output}: is an input{_also(output, path)}, which would be lost; give another output"
+            )
+        if goes_on:
+            continue
+        if _lies_within(real, target):
+            raise SettingsError(f"{output}: holds the input {name}; give an output that holds no input")
+        if _lies_within(target, real) and storage.is_directory(path):
+            raise SettingsError(f"{output}: lies within the input {name}; give an output outside of it")
+
+
+def refuse_replacing(path: str, form: OutputForm, *, overwrite: bool, remedy: str = _OVERWRITE) -> None:
+    """Raise SettingsError for a file that is there and does not begin as an older output, unless it may go.
+
+    An empty file may always go. SettingsError also for a directory in the file's place.
+    """
+    if not storage.exists(path):
+        return
+    if storage.is_directory(path):
+        raise SettingsError(f"{path}: is a directory, expected the name of a file to write")
+    if overwrite:
+        return
+    with storage.open_input(path) as file:
+        head = file.read(_HEAD_BYTES)
+    if head and not form.begins(head):
+        raise SettingsError(f"{path}: is there and is not {form.words}; {remedy}")
+
+
+def _named(given: str) -> list[str]:
+    """Return the paths that an input names. One that is not there is told by whoever reads it."""
+    if storage.exists(given):
+        return [given]
+    try:
+        return find_matches(given)
+    except StorageError:
+        return []
+
+
+def _is_same_file(output: str, path: str) -> bool:
+    """Return True where a file system knows both as one file, by a hard link or another casing."""
+    one, other = local_path(output), local_path(path)
+    if one is None or other is None:
+        return False
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
+
+
+def _lies_within(inner: str, outer: str) -> bool:
+    """Return True where a real path lies below another one."""
+    return inner.startswith(outer.rstrip("/") + "/") and inner != outer
+
+
+def _also(output: str, path: str) -> str:
+    return "" if path == output else f" under the name {path}"

@@ -1,0 +1,143 @@
+"""The paths that patterns name, by the same rules on a disk and in a bucket.
+
+::
+
+    in/*.txt        in/a.txt
+    in/**/*.txt     in/a.txt in/x/b.txt in/x/y/c.txt     ``**`` is any number of folders, none too
+    in/**           all files below in
+
+``*``, ``?`` and ``[`` match no ``/``. Names that begin with ``.`` match only a pattern that says so, as in a
+shell. ``**`` goes through links to directories as ``listing`` does: once, and never in a circle.
+"""
+
+import re
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from bertdata.errors import MissingInputError
+from bertdata.io import storage
+from bertdata.io.listing import list_inputs
+from bertdata.io.remote import missing_bucket, open_file_system
+
+_ANY_FOLDERS = "**"
+_MAGIC = re.compile(r"[*?[]")
+
+
+def expand(patterns: Sequence[str]) -> list[str]:
+    """Return the paths that the patterns name, sorted, each once.
+
+    A path that exists is taken as it is, whatever characters it holds. MissingInputError for a pattern that
+    names nothing.
+    """
+    paths: set[str] = set()
+    for pattern in patterns:
+        found = [pattern] if storage.exists(pattern) else find_matches(pattern)
+        if not found:
+            bucket = missing_bucket(pattern)
+            missing = "no such file or directory" if bucket is None else f"there is no bucket {bucket}"
+            raise MissingInputError(f"{pattern}: {missing}")
+        paths.update(found)
+    return sorted(paths)
+
+
+def find_matches(pattern: str) -> list[str]:
+    """Return the paths that fit the pattern, none where nothing does."""
+    if storage.is_remote(pattern):
+        return _match_remote(pattern)
+    found = _match_local(pattern.removeprefix("file://").split("/"))
+    return sorted(found)
+
+
+def _match_local(components: list[str]) -> set[str]:
+    """Return the matches of a local pattern in components. ``**`` is taken apart, the rest is glob's."""
+    from glob import escape, glob  # slow to import
+
+    if _ANY_FOLDERS not in components:
+        return set(glob("/".join(components)))
+    place = components.index(_ANY_FOLDERS)
+    before, after = components[:place], components[place + 1 :]
+    while after[:1] == [_ANY_FOLDERS]:  # a/**/**/b is a/**/b
+        after = after[1:]
+    found: set[str] = set()
+    for root in _roots(before):
+        if not storage.is_directory(root or "."):
+            continue
+        listing = list_inputs(root or ".", hidden=True)
+        if not after:
+            found.update(_below(root, name) for name in listing.names if not _has_hidden(name))
+            continue
+        matches: set[str] = set()
+        for folder in listing.folders:
+            if not _has_hidden(folder):
+                start = escape(_below(root, folder)).split("/") if root or folder else []
+                matches |= _match_local([*start, *after])
+        # A link to a folder that the listing did not follow leads to one that it knows under another name.
+        followed = {_below(root, folder) for folder in listing.folders}
+        found |= {
+            path
+            for path in matches
+            if path in followed or not (storage.is_link(path) and storage.is_directory(path))
+        }
+    return _without_containers(found)
+
+
+def _roots(before: list[str]) -> list[str]:
+    """Return the directories in which ``**`` begins, an empty name for the current one."""
+    from glob import glob
+
+    if not before:
+        return [""]
+    path = "/".join(before)
+    if not _MAGIC.search(path):
+        return [path or "/"]
+    return sorted(glob(path))
+
+
+def _below(root: str, name: str) -> str:
+    return storage.join(root, name) if name else root
+
+
+def _has_hidden(name: str) -> bool:
+    return any(part.startswith(".") for part in name.split("/"))
+
+
+def _without_containers(paths: set[str]) -> set[str]:
+    """Leave out directories whose contents are matches as well: ``in/**/*`` names the files below in."""
+    containers = set()
+    for path in paths:
+        above = path
+        while "/" in above.strip("/"):
+            above = storage.parent(above)
+            containers.add(above)
+    return paths - containers
+
+
+def _match_remote(pattern: str) -> list[str]:
+    """Return the matches of a URL's pattern, without hidden names, which fsspec finds too."""
+    components = [part if part == _ANY_FOLDERS else re.sub(r"\*+", "*", part) for part in pattern.split("/")]
+    with storage.naming(pattern):
+        file_system, inner = open_file_system("/".join(components))
+        found = [str(path).strip("/") for path in file_system.glob(inner)]
+    asked = inner.strip("/").split("/")
+    scheme = pattern.split("://")[0]
+    paths = {f"{scheme}://{path}" for path in found if _fits(path.split("/"), asked)}
+    if _ANY_FOLDERS not in components:
+        return sorted(paths)
+    if components[-1] == _ANY_FOLDERS:
+        return sorted(path for path in paths if not storage.is_directory(path))
+    return sorted(_without_containers(paths))
+
+
+def _fits(names: list[str], components: list[str]) -> bool:
+    """Return True where the names of a path fit the pattern's components. No wildcard is a leading dot."""
+    if not components or not names:
+        return not components and not names
+    first, rest = components[0], components[1:]
+    is_hidden = names[0].startswith(".")
+    if first == _ANY_FOLDERS:
+        if not rest:
+            return not any(name.startswith(".") for name in names)
+        return _fits(names, rest) or (not is_hidden and _fits(names[1:], components))
+    if is_hidden and not first.startswith("."):
+        return False
+    return fnmatchcase(names[0], first) and _fits(names[1:], rest)

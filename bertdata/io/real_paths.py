@@ -1,0 +1,72 @@
+"""Which file a name means: one real path for every spelling and link by which it can be given.
+
+::
+
+    ./x.jsonl, r/../x.jsonl, /home/a/x.jsonl, file:///home/a/x.jsonl, a link to it    /home/a/x.jsonl
+    gs://bucket/x.jsonl, gcs://bucket/x.jsonl                                         gs://bucket/x.jsonl
+
+Two hard links are two files: each can be removed without the other.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+
+from bertdata.io import storage
+
+_LOCAL = ("file://", "local://")
+_SAME_SCHEMES = {"gcs": "gs", "s3a": "s3"}
+
+
+def real_path(path: str) -> str:
+    """Return the one name of the file or directory that the path means, whether or not it is there."""
+    local = local_path(path)
+    return _plain_url(path) if local is None else os.path.realpath(local)
+
+
+def real_paths(paths: Iterable[str]) -> list[str]:
+    """Return the real path of each path. Folders that many paths share are resolved once."""
+    folders: dict[str, str] = {}
+    found = []
+    for path in paths:
+        local = local_path(path)
+        if local is None:
+            found.append(_plain_url(path))
+            continue
+        folder, name = os.path.split(local)
+        if name in ("", os.curdir, os.pardir):
+            found.append(os.path.realpath(local))
+            continue
+        if folder not in folders:
+            folders[folder] = os.path.realpath(folder)
+        place = os.path.join(folders[folder], name)
+        found.append(os.path.realpath(place) if os.path.islink(place) else place)
+    return found
+
+
+def find_repeated(paths: Sequence[str]) -> tuple[str, str] | None:
+    """Return the first two of the paths that mean one file, or None where all are different."""
+    first: dict[str, str] = {}
+    for path, real in zip(paths, real_paths(paths), strict=True):
+        if real in first:
+            return first[real], path
+        first[real] = path
+    return None
+
+
+def local_path(path: str) -> str | None:
+    """Return the path on the local file system, None for a URL of another one."""
+    for start in _LOCAL:
+        if path.startswith(start):
+            return path[len(start) :]
+    return None if storage.is_remote(path) else path
+
+
+def file_system_of(path: str) -> str:
+    """Return the name of the path's file system: empty for the local one, else the scheme of its URLs."""
+    return "" if local_path(path) is not None else _plain_url(path).partition("://")[0]
+
+
+def _plain_url(path: str) -> str:
+    """Return the URL with the usual name of its scheme. Keys in a bucket have no ``.`` and ``..``."""
+    scheme, _, rest = path.partition("://")
+    return f"{_SAME_SCHEMES.get(scheme, scheme)}://{rest.strip('/')}"

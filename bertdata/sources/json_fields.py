@@ -1,0 +1,57 @@
+"""The fields of texts in objects of JSON, by the first ones of a file."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from bertdata.errors import InputError
+from bertdata.io.file_kind import HEAD_BYTES, find_kind, json_members
+from bertdata.sources.fields import TextFields
+
+
+def fields_of_objects(objects: Sequence[Mapping[str, Any]]) -> TextFields:
+    """Return the fields of texts of these objects, in the order in which they occur."""
+    texts: dict[str, None] = {}
+    paragraphs: dict[str, None] = {}
+    inner: dict[str, None] = {}
+    for value in objects:
+        for name, item in value.items():
+            if isinstance(item, str):
+                texts[name] = None
+            elif _is_list_of_texts(item):
+                paragraphs[name] = None
+            elif isinstance(item, dict):
+                inner |= dict.fromkeys(_inner_fields(item, f"{name}."))
+    return TextFields(list(texts), [name for name in paragraphs if name not in texts], list(inner))
+
+
+def _is_list_of_texts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
+
+
+def _inner_fields(value: Mapping[str, Any], before: str) -> Iterator[str]:
+    """The fields of texts within an object, as ``a.b``."""
+    for name, item in value.items():
+        if isinstance(item, str) or _is_list_of_texts(item):
+            yield before + name
+        elif isinstance(item, dict):
+            yield from _inner_fields(item, f"{before}{name}.")
+
+
+def fields_of_head(head: bytes) -> TextFields:
+    """Return the fields of strings of the first object, of which the head is the beginning alone."""
+    found = [(depth, name) for depth, name in json_members(head)]
+    least = min((depth for depth, _ in found), default=0)
+    return TextFields(list(dict.fromkeys(name for depth, name in found if depth == least)), [], [])
+
+
+def refuse_inner_records(head: bytes, path: str) -> None:
+    """InputError for the beginning of an object that holds a list of objects."""
+    if re.search(rb"\[\s*\{", head) is None:
+        return
+    kind = find_kind(head, path, whole=len(head) < HEAD_BYTES)
+    remedy = "take them out" if kind is None else kind.remedy
+    raise InputError(
+        f"{path}: is one object of JSON that holds a list of others; if those are the records, {remedy}; "
+        "if it is one record, name its field: --text-field NAME"
+    )

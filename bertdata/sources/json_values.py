@@ -1,0 +1,192 @@
+"""JSON whose records are the objects of a list, or objects over several lines, read in a stream.
+
+::
+
+    [{"text": "One."}, {"text": "Two."}]       two records
+    {                                          a record, then the next one
+      "text": "Three."
+    }
+
+A file is read from its begin; workers parse the values. Only what stands between values is looked at here.
+"""
+
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import BinaryIO
+
+from bertdata.errors import InputError
+from bertdata.io.file_kind import BOM, HEAD_BYTES
+from bertdata.sources.fields import TextFields
+from bertdata.sources.json_fields import fields_of_head, fields_of_objects, refuse_inner_records
+from bertdata.sources.json_lines import json_record, parse_line
+from bertdata.sources.piece import PIECE_BYTES, Found, ReadPiece
+from bertdata.sources.records import BadRecord
+from bertdata.sources.settings import RecordSettings
+from bertdata.sources.unpacking import open_unpacked
+
+_LOOKED_AT = 100
+_BLANKS = re.compile(rb"[ \t\n\r]*")
+_MARK = re.compile(rb'["{}\[\]]')
+_IN_STRING = re.compile(rb'["\\]')
+_BEHIND_WORD = re.compile(rb"[\s,\]]")
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesPiece:
+    """Values of JSON as they are written, None for one that is too long."""
+
+    values: list[bytes | None]
+    bytes: int
+
+    def read(self, settings: RecordSettings) -> ReadPiece:
+        fault = f"a value of more than {settings.raw_bytes} bytes"
+        found: Found = [
+            BadRecord(number, "too_long", fault) if value is None else json_record(number, value, settings)
+            for number, value in enumerate(self.values, 1)
+        ]
+        return ReadPiece(found, len(found))
+
+
+def json_value_pieces(path: str, settings: RecordSettings) -> Iterator[ValuesPiece]:
+    """The pieces of a file. InputError where it is cut short, or other things stand between its values."""
+    values: list[bytes | None] = []
+    held = before = 0
+    with open_unpacked(path) as file:
+        try:
+            for value in json_values(file, settings.raw_bytes):
+                values.append(value)
+                held += len(value or b"")
+                if held >= PIECE_BYTES:
+                    yield ValuesPiece(values, held)
+                    before += len(values)
+                    values, held = [], 0
+        except ValueError as error:
+            place = f"behind record {before + len(values)}"
+            raise InputError(f"{path}: {place}: is no JSON: {error}; fetch or make it again") from None
+    yield ValuesPiece(values, held)
+
+
+def json_value_columns(path: str, settings: RecordSettings) -> TextFields | None:
+    """The fields of texts of the first objects. None where the values are texts themselves.
+
+    InputError where no field is named, for a file of a single object with lists of others within: its
+    records are these.
+    """
+    with open_unpacked(path) as file:
+        head = file.read(HEAD_BYTES)
+    values = []
+    try:
+        for value in islice(json_values(io.BytesIO(head), len(head)), _LOOKED_AT):
+            values.append(parse_line(value or b""))
+    except ValueError:  # the beginning ends within a value
+        pass
+    if values and all(isinstance(value, str) for value in values):
+        return None
+    objects = [value for value in values if isinstance(value, dict)]
+    is_list = head.removeprefix(BOM).lstrip()[:1] == b"["
+    if settings.text_field is None and not is_list and len(objects) < 2:
+        refuse_inner_records(head, path)
+    return fields_of_objects(objects) if objects else fields_of_head(head)
+
+
+def json_values(file: BinaryIO, longest: int) -> Iterator[bytes | None]:
+    """The values of a list, or those one after another, as they are written. None for one longer than that.
+
+    ValueError, in words, where something else stands between them, or where a list or a value has no end.
+    """
+    data, at = file.read(PIECE_BYTES).removeprefix(BOM), 0
+    is_list = False
+    may_begin, may_end = True, False  # a value; the list
+    while True:
+        found = _BLANKS.match(data, at)
+        at = found.end() if found else at
+        if at == len(data):
+            data, at = file.read(PIECE_BYTES), 0
+            if not data:
+                break
+            continue
+        mark = data[at : at + 1]
+        if is_list and mark == b"]" and may_end:
+            is_list, may_begin, may_end, at = False, True, False, at + 1
+        elif is_list and mark == b"," and not may_begin:
+            may_begin, may_end, at = True, False, at + 1
+        elif not is_list and mark == b"[":
+            is_list, may_begin, may_end, at = True, True, True, at + 1
+        elif may_begin and mark not in b",]}:":
+            value, data, at = _read_value(file, data, at, longest)
+            yield value
+            may_begin, may_end = not is_list, is_list
+        else:
+            raise ValueError(f"{mark.decode(errors='replace')!r} stands where no value ends or begins")
+    if is_list:
+        raise ValueError("its list is not closed")
+
+
+def _read_value(file: BinaryIO, data: bytes, at: int, longest: int) -> tuple[bytes | None, bytes, int]:
+    """The value that begins at the place, or None, the data that were read last, and the place behind it."""
+    end = _Word() if data[at : at + 1] not in b'{["' else _ValueEnd()
+    parts: list[bytes] = []
+    held = 0
+    while (stop := end.find(data, at)) < 0:
+        held += len(data) - at
+        parts = [*parts, data[at:]] if held <= longest else []
+        data, at = file.read(PIECE_BYTES), 0
+        if not data:
+            if isinstance(end, _Word):
+                return b"".join(parts), b"", 0
+            raise ValueError("its last value is cut short")
+    held += stop - at
+    value = b"".join([*parts, data[at:stop]]) if held <= longest else None
+    return value, data, stop
+
+
+class _Word:
+    """Finds the end of a number, ``true`` and the like."""
+
+    def find(self, data: bytes, at: int) -> int:
+        found = _BEHIND_WORD.search(data, at)
+        return -1 if found is None else found.start()
+
+
+class _ValueEnd:
+    """Finds the end of an object, a list or a string that may come in several blocks."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._is_in_string = False
+        self._is_escaped = False
+
+    def find(self, data: bytes, at: int) -> int:
+        """The place behind the value's end, searched from ``at`` on. -1 where the next block has it."""
+        while True:
+            if self._is_in_string:
+                at = self._string_end(data, at)
+                if at < 0 or not self._depth:
+                    return at
+            found = _MARK.search(data, at)
+            if found is None:
+                return -1
+            at, mark = found.end(), found[0]
+            if mark == b'"':
+                self._is_in_string = True
+            elif mark in b"{[":
+                self._depth += 1
+            else:
+                self._depth -= 1
+                if not self._depth:
+                    return at
+
+    def _string_end(self, data: bytes, at: int) -> int:
+        at += self._is_escaped
+        self._is_escaped = False
+        while (found := _IN_STRING.search(data, at)) is not None:
+            at = found.end()
+            if found[0] == b'"':
+                self._is_in_string = False
+                return at
+            at += 1  # what is escaped
+            self._is_escaped = at > len(data)
+        return -1

@@ -1,0 +1,196 @@
+"""The kind of a file, told by its first bytes, of what it holds where it is compressed.
+
+What is no text is never taken for text: an archive, a table or a shard is named, with what to do about it.
+Bytes tell JSON, Parquet, Arrow and articles. CSV and TSV have no mark of their own and are known by name;
+other files whose name ends in .txt are plain text.
+"""
+
+import re
+import shlex
+from dataclasses import dataclass
+
+from bertdata.errors import InputError
+from bertdata.io import storage
+from bertdata.io.file_kind import BOM, HEAD_BYTES, find_kind
+from bertdata.io.remedies import unpack_in_place
+from bertdata.io.signatures import FileKind
+from bertdata.sources.arrow_records import FILE_MAGIC, STREAM_MARK
+from bertdata.sources.article_records import FRAME
+from bertdata.sources.json_lines import parse_line
+from bertdata.sources.kinds import ARTICLES, BLOCKS, TEXT, plain_name
+from bertdata.sources.unpacking import open_unpacked, packing_of
+
+_PLAIN = (TEXT, BLOCKS)
+_TABLES = ("parquet", "arrow")
+_DUMP = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<mediawiki[\s>]")
+_NUL_BYTES = 8000  # in which git looks for a NUL, which makes a file binary
+_ENDINGS = {"gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst"}
+_NAMES = {
+    "jsonl": "JSON, one object a line",
+    "json": "JSON",
+    "parquet": "Parquet",
+    "arrow": "Arrow",
+    ARTICLES: "extracted articles",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """The first bytes of a file, unpacked. packing: the compression, None where there is none."""
+
+    path: str
+    head: bytes
+    packing: str | None
+
+    @property
+    def text(self) -> bytes:
+        """The head without a byte-order mark."""
+        return self.head.removeprefix(BOM)
+
+    @property
+    def is_whole(self) -> bool:
+        return len(self.head) < HEAD_BYTES
+
+    @property
+    def is_empty(self) -> bool:
+        """True for a file that holds nothing but white space."""
+        return self.is_whole and not self.text.strip()
+
+
+def read_beginning(path: str) -> Beginning:
+    """Read the first bytes of the file, or of what it holds where it is compressed."""
+    with storage.open_input(path) as file:
+        packing = packing_of(file.read(6))
+    with open_unpacked(path) as unpacked:
+        return Beginning(path, unpacked.read(HEAD_BYTES), packing)
+
+
+def recognise(path: str) -> str | None:
+    """Return the kind of the file. None where neither its bytes nor its name tell a kind that is read."""
+    return kind_of(read_beginning(path))
+
+
+def kind_of(begin: Beginning) -> str | None:
+    """Return the kind that the bytes tell, of CSV, TSV and plain text the name."""
+    head = begin.head
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if head.startswith(FILE_MAGIC) or (head.startswith(STREAM_MARK) and head[4:8] != b"\0\0\0\0"):
+        return "arrow"
+    if begin.text.lstrip().startswith(FRAME):
+        return ARTICLES
+    if _is_json_lines(begin.text):
+        return "jsonl"
+    other = other_kind(begin)
+    if other is not None:
+        return {"JSON": "json", "JSON, one object a line": "jsonl"}.get(other.name)
+    name = plain_name(begin.path)
+    if name.endswith((".csv", ".tsv")):
+        return name[-3:]
+    is_plain = not is_binary(head) and not begin.is_empty and not holds_frame(begin)
+    return BLOCKS if name.endswith(".txt") and is_plain else None
+
+
+def holds_frame(begin: Beginning) -> bool:
+    """Return True where a line begins as an article of WikiExtractor does."""
+    return begin.text.startswith(FRAME) or b"\n" + FRAME in begin.text
+
+
+def other_kind(begin: Beginning) -> FileKind | None:
+    """Return the kind of a file that is no plain text."""
+    if _DUMP.match(begin.text):
+        remedy = f"extract its articles: bertdata extract {shlex.quote(begin.path)} --output articles"
+        return FileKind(name="a MediaWiki dump", remedy=remedy)
+    return find_kind(begin.head, begin.path, whole=begin.is_whole)
+
+
+def is_binary(head: bytes) -> bool:
+    """Return True for a NUL, which no text has, near the beginning."""
+    return b"\0" in head[:_NUL_BYTES]
+
+
+def _is_json_lines(head: bytes) -> bool:
+    """True where the first line that is not blank is an object of JSON, or begins as a long one does."""
+    lines = head.split(b"\n")
+    first = next((line.strip() for line in lines if line.strip()), b"")
+    if not first.startswith(b"{"):
+        return False
+    try:
+        return isinstance(parse_line(first), dict) and first != b"{}"
+    except ValueError:
+        pass
+    if len(head) >= HEAD_BYTES - len(BOM) and len(lines) == 1:
+        return find_kind(head, "", whole=False) is not None
+    others = [line for line in lines[1:-1] if line.strip().startswith(b'{"')]
+    return len(others) > 1 and any(map(_is_object, others))
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(parse_line(line), dict)
+    except ValueError:
+        return False
+
+
+def unknown_kind(begin: Beginning) -> InputError:
+    """The error of a file whose kind is not known."""
+    other = other_kind(begin)
+    if other is not None:
+        return _refusal(begin, other.name, "text or records", _remedy(begin, other))
+    if is_binary(begin.head):
+        return _refusal(begin, "binary data (it holds NUL)", "text or records", "")
+    return InputError(
+        f"{begin.path}: its bytes do not tell its kind; name it: --input-kind {BLOCKS} (plain text, blank "
+        f"lines between documents), {TEXT} (a file a document), or another"
+    )
+
+
+def check_kind(begin: Beginning, kind: str, *, as_is: bool) -> None:
+    """InputError for a file whose bytes plainly tell another kind than the given one.
+
+    as_is: plain text may be anything.
+    """
+    if begin.is_empty:
+        return
+    found = kind_of(begin)
+    if kind in _PLAIN:
+        if not as_is:
+            _check_plain(begin, found)
+        return
+    if found == kind or (found is None and kind not in _TABLES and other_kind(begin) is None):
+        return
+    if found in _TABLES or kind in _TABLES or (found, kind) == ("json", "jsonl"):
+        what = "no file of that kind" if found is None else found
+        raise InputError(f"{begin.path}: looks like {what}, expected {kind}")
+    if found is None and (other := other_kind(begin)) is not None:
+        raise _refusal(begin, other.name, kind, _remedy(begin, other))
+    if kind in ("csv", "tsv") and found in ("json", "jsonl", ARTICLES):
+        raise InputError(f"{begin.path}: looks like {found}, expected {kind}")
+
+
+def _check_plain(begin: Beginning, found: str | None) -> None:
+    """InputError for a file that is no plain text, by its kind or by its bytes."""
+    as_is = "or take it for text as it is: --as-is"
+    if found in _NAMES:
+        remedy = f"leave --input-kind out to read its texts, {as_is}"
+        raise _refusal(begin, _NAMES[found], "plain text", remedy)
+    if (other := other_kind(begin)) is not None:
+        raise _refusal(begin, other.name, "plain text", _remedy(begin, other))
+    if is_binary(begin.head):
+        raise _refusal(begin, "binary data (it holds NUL)", "plain text", as_is.removeprefix("or "))
+
+
+def _refusal(begin: Beginning, found: str, expected: str, remedy: str) -> InputError:
+    packed = "" if begin.packing is None else f" within {begin.packing} data"
+    return InputError(
+        f"{begin.path}: looks like {found}{packed}, expected {expected}{f'; {remedy}' if remedy else ''}"
+    )
+
+
+def _remedy(begin: Beginning, kind: FileKind) -> str:
+    """The kind's remedy. tar unpacks compressed archives; anything else is unpacked before."""
+    if begin.packing is None or kind.name == "a tar archive" or kind.name == "a MediaWiki dump":
+        return kind.remedy
+    unpacked = unpack_in_place(begin.packing, _ENDINGS[begin.packing], begin.path)
+    plain = find_kind(begin.head, plain_name(begin.path), whole=begin.is_whole)
+    return unpacked if plain is None else f"{unpacked}; then {plain.remedy}"

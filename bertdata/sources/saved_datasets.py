@@ -1,0 +1,118 @@
+"""Directories that ``save_to_disk`` of Hugging Face's ``datasets`` wrote: which of their files are the data.
+
+::
+
+    DIR/state.json                   lists the data files; others are caches, or of an earlier save
+    DIR/dataset_info.json
+    DIR/data-00000-of-00001.arrow
+    DIR/cache-69976c054f6c498b.arrow left by map and shuffle
+
+    DIR/dataset_dict.json            names the splits: DIR/train, DIR/test, each as above
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from bertdata.errors import DatasetError
+from bertdata.io import storage
+from bertdata.io.manifest_file import parse_json
+
+STATE = "state.json"
+INFO = "dataset_info.json"
+SPLITS = "dataset_dict.json"
+NOT_LISTED = f"caches or earlier data, {STATE} does not list them"
+
+_DATA_FILES = "_data_files"
+_INDEXES = ("_indices_data_files", "_indices_files")
+"""Older versions kept the order of .shuffle() and .select() in files of its own."""
+
+
+def data_files(state: bytes, where: str) -> list[str]:
+    """Return the data files that a ``state.json`` lists, in order.
+
+    DatasetError where it lists none, and for a dataset saved with an index, whose files are in another order
+    than its rows, or hold more.
+    """
+    found = parse_json(state, where)
+    if any(found.get(name) for name in _INDEXES):
+        raise DatasetError(
+            f"{where}: the dataset was saved with an index of .shuffle(), .select() or .filter(); save it "
+            "again after .flatten_indices()"
+        )
+    listed: Any = found.get(_DATA_FILES)
+    entries = listed if isinstance(listed, list) else []
+    names = [entry.get("filename") for entry in entries if isinstance(entry, dict)]
+    if not names or not all(isinstance(name, str) for name in names):
+        raise DatasetError(f"{where}: lists no data files, expected {_DATA_FILES} as datasets writes them")
+    return [str(name) for name in names]
+
+
+def refuse_splits(directory: str, names: Sequence[str]) -> None:
+    """Raise DatasetError where the names of a directory's files tell of several splits without a choice."""
+    for mark in (name for name in names if storage.base_name(name) == SPLITS):
+        folder = _folder(mark)
+        states = [name for name in names if storage.base_name(name) == STATE]
+        splits = sorted(_folder(name) for name in states if storage.parent(_folder(name)) == (folder or "."))
+        if len(splits) > 1:
+            told = ", ".join(storage.join(directory, name) for name in splits)
+            raise DatasetError(
+                f"{storage.join(directory, folder) if folder else directory}: holds several splits of "
+                f"datasets; name one of them: {told}"
+            )
+
+
+def take_data_files(directory: str, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Divide the names of a directory's files into those to read and Arrow files that no state.json lists.
+
+    DatasetError for several splits, for a state.json that lists no files, and for a listed file that is
+    missing.
+    """
+    refuse_splits(directory, names)
+    there = set(names)
+    dropped: set[str] = set()
+    for state in (name for name in names if storage.base_name(name) == STATE):
+        folder = _folder(state)
+        if _below(folder, INFO) not in there:
+            continue
+        path = storage.join(directory, state)
+        listed = {_below(folder, name) for name in data_files(storage.read_bytes(path), path)}
+        for name in sorted(listed - there):
+            raise DatasetError(
+                f"{storage.join(directory, name)}: is missing, {STATE} lists it; save it again"
+            )
+        arrow = {name for name in names if _folder(name) == folder and name.endswith(".arrow")}
+        dropped |= arrow - listed
+    return [name for name in names if name not in dropped], sorted(dropped)
+
+
+def refuse_unlisted(files: Iterable[str]) -> None:
+    """Raise DatasetError for an Arrow file named by itself that the state.json beside it does not list."""
+    listed: dict[str, set[str] | None] = {}
+    for path in files:
+        if not path.endswith(".arrow"):
+            continue
+        folder = storage.parent(path)
+        if folder not in listed:
+            listed[folder] = _listed_in(folder)
+        names = listed[folder]
+        if names is not None and storage.base_name(path) not in names:
+            raise DatasetError(
+                f"{path}: is a cache or earlier data: {storage.join(folder, STATE)} does not list it; give "
+                f"the directory: {folder}"
+            )
+
+
+def _listed_in(folder: str) -> set[str] | None:
+    """Return the data files of a saved dataset's directory, None for any other directory."""
+    path = storage.join(folder, STATE)
+    if not (storage.exists(path) and storage.exists(storage.join(folder, INFO))):
+        return None
+    return set(data_files(storage.read_bytes(path), path))
+
+
+def _folder(name: str) -> str:
+    return name.rpartition("/")[0]
+
+
+def _below(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name

@@ -1,0 +1,42 @@
+"""The files of articles and plain text that a run reads."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bertdata.errors import SettingsError
+from bertdata.io.input_files import InputFiles, refuse_repeated
+from bertdata.io.patterns import expand
+from bertdata.sources.kinds import are_articles
+from bertdata.text.input_kinds import CHOSEN_KINDS, KINDS, TEXT
+from bertdata.text.reading import TWICE, refuse_compressed_copies
+from bertdata.text.training_text import refuse_held_out, refuse_lists, with_training_text
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TextInputs:
+    """The files to read and the kind of each. notes: on files that are left out."""
+
+    files: list[str]
+    kinds: list[str]
+    notes: tuple[str, ...] = ()
+
+
+def find_inputs(sources: Sequence[str], kind: str, books: Sequence[str] = ()) -> TextInputs:
+    """Find the files to read: first the books, plain text, then the sources.
+
+    That is the order in which NVIDIA's bertPrep.py reads BookCorpus and Wikipedia. SettingsError for a
+    kind that is not known, for a file that is named twice, and for text held out of training.
+    """
+    if kind not in CHOSEN_KINDS:
+        raise SettingsError(f"input_kind is {kind!r}, expected one of {', '.join(CHOSEN_KINDS)}")
+    first = KINDS[TEXT].find(books) if books else InputFiles(files=[])
+    text = with_training_text(expand(sources))
+    found = KINDS[kind].find(text.paths)
+    files = [*first.files, *found.files]
+    refuse_repeated(files, TWICE)
+    refuse_lists(files)
+    refuse_held_out(files)
+    if are_articles(kind):
+        refuse_compressed_copies(files)
+    kinds = [TEXT] * len(first.files) + [kind] * len(found.files)
+    return TextInputs(files=files, kinds=kinds, notes=(*first.notes, *text.notes, *found.notes))

@@ -1,0 +1,69 @@
+"""Withheld texts that stand in the text to train on as well, known by a digest of each.
+
+The recipes mlperf and nvidia withhold an article by its place, as their programs do. Where the input has an
+article twice, one copy may be withheld and the other trained on: then the evaluation set measures what was
+learned by heart.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from bertdata.io import storage
+from bertdata.io.file_check import FileEntry
+from bertdata.text.held_out import held_out, is_list
+
+InOrder = Callable[[Callable[[str], frozenset[bytes]], Sequence[str]], Iterable[tuple[str, frozenset[bytes]]]]
+"""Calls a function for each path. Returns the paths with the results, in order: ``ProcessPool.in_order``."""
+
+
+def in_threads(
+    function: Callable[[str], frozenset[bytes]], paths: Sequence[str]
+) -> Iterable[tuple[str, frozenset[bytes]]]:
+    """Call the function for each path in threads of this process."""
+    return zip(paths, storage.each(list(paths), function), strict=True)
+
+
+def count_withheld_in_training(
+    directory: str, files: Sequence[FileEntry], in_order: InOrder = in_threads
+) -> int | None:
+    """Count the withheld texts of a directory of parts of which the same text is trained on.
+
+    files: the finished files of the directory. None where nothing is withheld.
+    """
+    names = [file.name for file in files if not is_list(file.name)]
+    withheld = set(held_out(names))
+    held = tuple((storage.join(directory, file.name), file.md5) for file in files if file.name in withheld)
+    digests = Counter(digest for path, _ in held for digest in text_digests(path))
+    if not digests:
+        return None
+    training = [storage.join(directory, name) for name in names if name not in withheld]
+    found: set[bytes] = set()
+    for _, here in in_order(_Search(held), training):
+        found |= here
+    return sum(digests[digest] for digest in found)
+
+
+def text_digests(path: str) -> Iterator[bytes]:
+    """Yield the md5 of each text of a file of parts, a blank line between two texts."""
+    for text in storage.read_bytes(path).split(b"\n\n"):
+        if stripped := text.strip():
+            yield hashlib.md5(stripped, usedforsecurity=False).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """The withheld texts that a file to train on has. held: path and md5 of each file of withheld texts."""
+
+    held: tuple[tuple[str, str], ...]
+
+    def __call__(self, path: str) -> frozenset[bytes]:
+        return _withheld_digests(self.held).intersection(text_digests(path))
+
+
+@lru_cache(maxsize=1)
+def _withheld_digests(held: tuple[tuple[str, str], ...]) -> frozenset[bytes]:
+    """Return the digests of all withheld texts, read once in each process. md5s tell one run from another."""
+    return frozenset(digest for path, _ in held for digest in text_digests(path))

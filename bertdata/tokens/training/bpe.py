@@ -1,0 +1,70 @@
+"""Byte-level BPE with the words of GPT-2's pattern, learned from text by the tokenizers library."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from bertdata.errors import SettingsError
+from bertdata.tokens.training.library import import_tokenizers
+from bertdata.tokens.training.special_tokens import SpecialTokens
+from bertdata.tokens.training.texts import OnRead, TrainingText
+from bertdata.tokens.training.word_counts import OnCounted, count_words, repeat_words
+
+LONGEST_WORD = 1000
+"""Characters. Longer words are not learned from: they are data rather than prose, and the library's time
+grows with the square of their length."""
+
+_BEFORE_BLANK = re.compile(r"(?<=\S)(?= )")
+"""Where GPT-2's pattern always cuts: a blank belongs to the word behind it, or to a run of white space."""
+
+
+def train_bpe(
+    text: TrainingText,
+    *,
+    size: int,
+    lower_case: bool,
+    special: SpecialTokens,
+    on_read: OnRead,
+    on_counted: OnCounted,
+) -> Any:
+    """Return a ``tokenizers.Tokenizer``. The library breaks its ties by id, in any process."""
+    tokenizers = import_tokenizers()
+    byte_level = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = sorted(byte_level.alphabet())
+    least = len(alphabet) + special.number
+    if size < least:
+        raise SettingsError(
+            f"size is {size}, expected at least {least}: {len(alphabet)} bytes and {special.number} special "
+            "tokens"
+        )
+    normalizer = tokenizers.normalizers.Lowercase() if lower_case else None
+
+    def split(unit: str) -> Iterable[str]:
+        unit = normalizer.normalize_str(unit) if normalizer else unit
+        return (unit[start:stop] for _, (start, stop) in byte_level.pre_tokenize_str(unit))
+
+    words = count_words(
+        text.slices(on_read), _BEFORE_BLANK.split, split, limit=LONGEST_WORD, special=special.all
+    )
+    if not words.counts:
+        raise text.no_words()
+    on_counted(words)
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=size - len(special.last),
+        special_tokens=list(special.first),
+        min_frequency=2,
+        show_progress=False,
+        initial_alphabet=alphabet,
+    )
+
+    # In the alphabet that stands for bytes no word holds white space, so the library counts them as they are.
+    def spell(word: str) -> str:
+        return str(byte_level.pre_tokenize_str(word)[0][0])
+
+    tokenizer.train_from_iterator(repeat_words(words.counts, spell), trainer)
+    tokenizer.normalizer = normalizer
+    tokenizer.pre_tokenizer = byte_level
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    return tokenizer

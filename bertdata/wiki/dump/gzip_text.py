@@ -1,0 +1,49 @@
+"""The text of gzip files: all members, and nothing of what stands behind the last one."""
+
+import zlib
+from collections.abc import Generator, Iterator
+from typing import BinaryIO
+
+from bertdata.errors import InputError
+
+_MAGIC = b"\x1f\x8b"
+_READ_BYTES = 1 << 20
+
+
+def read_gzip(file: BinaryIO, name: str) -> Iterator[tuple[bytes, int]]:
+    """Yield the decompressed text in pieces, each with the offset in the file that it reaches to.
+
+    Other bytes behind the last member, such as a line end or zeros, are passed over, as ``gzip`` does.
+    InputError for truncated or damaged data.
+    """
+    try:
+        data = file.read(_READ_BYTES)
+        while data.startswith(_MAGIC):
+            data = yield from _read_member(file, data)
+            data = _next_member(file, data)
+    except (EOFError, zlib.error) as error:
+        raise InputError(f"{name}: truncated or damaged gzip data ({error}); download it again") from None
+
+
+def _read_member(file: BinaryIO, data: bytes) -> Generator[tuple[bytes, int], None, bytes]:
+    """Yield a member's text. Returns the bytes behind it that were read."""
+    member = zlib.decompressobj(31)
+    while True:
+        text = member.decompress(data, _READ_BYTES)
+        if text:
+            yield text, file.tell()
+        if member.eof:
+            return member.unused_data
+        data = member.unconsumed_tail or file.read(_READ_BYTES)
+        if not data and not text:
+            raise EOFError("it ends inside a member")
+
+
+def _next_member(file: BinaryIO, data: bytes) -> bytes:
+    """The bytes from the next member on, zeros before it left out."""
+    while len(data := data.lstrip(b"\0")) < len(_MAGIC):
+        more = file.read(_READ_BYTES)
+        if not more:
+            break
+        data += more
+    return data

@@ -1,0 +1,175 @@
+"""Models that lack biases or the layer before the word logits: their outputs, checkpoints and training."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from bertdata.errors import DataError, SettingsError
+from tests.support.made_checkpoints import CONFIG, checkpoint_of, made
+from tests.support.training_runs import refuse, tensors
+from trainer.checkpoints.filling import fill_model
+from trainer.checkpoints.formats.kinds import WRITERS, read_checkpoint
+from trainer.checkpoints.reading import read_state
+from trainer.checkpoints.stored import Checkpoint
+from trainer.config.model import ModelConfig
+from trainer.data.row_batches import RowBatch
+from trainer.model.headed import BertForPreTraining
+
+KEYS = ("use_qkv_bias", "use_attention_projection_bias", "use_cls_layer", "use_prediction_bias")
+BIASES = ("use_qkv_bias", "use_attention_projection_bias", "use_prediction_bias")
+GRAPHCORES = dict.fromkeys(KEYS, False)
+WITHOUT_BIASES = dict.fromkeys(BIASES, False)
+
+
+def config(**changes: object) -> ModelConfig:
+    return ModelConfig(vocab_size=101, **{**CONFIG, **changes})
+
+
+def batch() -> RowBatch:
+    draw = torch.Generator().manual_seed(5)
+    ids = torch.randint(1, 101, (3, 12), generator=draw, dtype=torch.int32)
+    return RowBatch(
+        input_ids=ids,
+        token_type_ids=(ids % 2).int(),
+        attention_mask=torch.ones_like(ids),
+        masked_lm_positions=torch.tensor([[1, 3], [2, 5], [4, 7]]),
+        masked_lm_ids=torch.ones(3, 2, dtype=torch.int64),
+        masked_lm_weights=torch.ones(3, 2),
+        next_sentence_labels=torch.zeros(3, dtype=torch.int32),
+    )
+
+
+def outputs(model: BertForPreTraining) -> tuple[torch.Tensor, torch.Tensor]:
+    model.eval()
+    with torch.no_grad():
+        logits = model(batch())
+    return logits.masked_lm, logits.next_sentence
+
+
+@pytest.mark.parametrize("joins", [True, False])
+def test_a_model_without_biases_computes_what_one_with_zeros_there_computes(joins):
+    whole = BertForPreTraining(config())  # its biases are zeros at first
+    lacking = BertForPreTraining(config(**WITHOUT_BIASES))
+    missing = lacking.load_state_dict(whole.state_dict(), strict=False)
+    assert not missing.missing_keys
+    assert len(missing.unexpected_keys) == 4 * CONFIG["num_hidden_layers"] + 1
+    for model in (whole, lacking):
+        for layer in model.bert.encoder.layer:
+            layer.attention.self.joins = joins
+    for found, wanted in zip(outputs(lacking), outputs(whole), strict=True):
+        assert torch.equal(found, wanted)
+
+
+def test_a_model_without_the_layer_before_the_word_logits_compares_words_with_the_tokens_themselves():
+    model = BertForPreTraining(config(**GRAPHCORES))
+    model.eval()
+    with torch.no_grad():
+        rows, _ = model.bert(batch())
+        words = model.bert.embeddings.word_embeddings.weight[:101]
+        wanted = rows.view(3, 12, -1)[torch.arange(3)[:, None], batch().masked_lm_positions] @ words.t()
+        found = model(batch()).masked_lm
+    torch.testing.assert_close(found[:, :101], wanted.flatten(0, 1))
+    assert (found[:, 101:] == -torch.inf).all()
+
+
+def held(**changes: bool) -> Checkpoint:
+    """A checkpoint with weights and moments of a model with these parts left out."""
+    whole = made()
+    shape = replace(whole.expect_config(), **changes)
+    names = BertForPreTraining(shape).state_dict()
+    return replace(
+        whole,
+        config=shape,
+        weights={name: value for name, value in whole.weights.items() if name in names},
+        moments={key: value for key, value in whole.moments.items() if key.partition("/")[2] in names},
+    )
+
+
+@pytest.mark.parametrize("kind", list(WRITERS))
+def test_other_programs_get_zeros_for_missing_biases(tmp_path, kind):
+    before = held(**WITHOUT_BIASES)
+    read = read_checkpoint(WRITERS[kind](before, str(tmp_path / "there")))
+    assert read.config == replace(before.expect_config(), **dict.fromkeys(BIASES, True))
+    added = read.weights.keys() - before.weights.keys()
+    assert len(added) == 4 * CONFIG["num_hidden_layers"] + 1
+    assert not any(read.weights[name].read().any() for name in added)
+    model = BertForPreTraining(before.expect_config())
+    assert fill_model(model, read) == []  # zeros are left out again
+    for name, value in model.state_dict().items():
+        rows = slice(101 if name.endswith("word_embeddings.weight") else None)
+        assert torch.equal(value[rows], before.weights[name].read()[rows]), name
+
+
+@pytest.mark.parametrize("kind", list(WRITERS))
+def test_no_other_program_has_a_head_without_the_layer(tmp_path, kind):
+    with pytest.raises(
+        SettingsError, match="use_cls_layer is false: .* has no model without the layer before"
+    ):
+        WRITERS[kind](held(use_cls_layer=False), str(tmp_path / "there"))
+
+
+def test_an_encoder_alone_needs_no_layer_of_a_head(tmp_path):
+    whole = held(**GRAPHCORES)
+    weights = {name: value for name, value in whole.weights.items() if name.startswith("bert.")}
+    read = read_checkpoint(WRITERS["huggingface"](replace(whole, weights=weights), str(tmp_path / "there")))
+    assert weights.keys() < read.weights.keys()
+
+
+@pytest.mark.parametrize(
+    ("key", "tensor"),
+    [
+        ("use_qkv_bias", "bert.encoder.layer.0.attention.self.query.bias"),
+        ("use_attention_projection_bias", "bert.encoder.layer.0.attention.output.dense.bias"),
+        ("use_prediction_bias", "cls.predictions.bias"),
+    ],
+)
+def test_a_bias_that_counts_is_not_dropped(key, tensor):
+    with pytest.raises(DataError, match=f"{tensor} is not zero, .* give {key} true"):
+        fill_model(BertForPreTraining(config(**{key: False})), made())
+
+
+def test_a_layer_that_the_model_lacks_is_not_dropped():
+    with pytest.raises(DataError, match=r"\(cls.predictions.transform\), .* give use_cls_layer true"):
+        fill_model(BertForPreTraining(config(use_cls_layer=False)), made())
+
+
+@pytest.mark.parametrize("key", ["use_qkv_bias", "use_attention_projection_bias"])
+def test_a_model_with_biases_names_the_key_for_a_checkpoint_without(key):
+    checkpoint = replace(checkpoint_of(BertForPreTraining(config(**{key: False}))), path="there")
+    with pytest.raises(DataError, match=f"there: lacks bert.encoder.layer.0.attention.* give {key} false"):
+        fill_model(BertForPreTraining(config()), checkpoint)
+
+
+def test_such_a_model_trains_is_saved_and_goes_on(trainer, tmp_path, training_set):
+    flags = [f"--{key.replace('_', '-')}=false" for key in KEYS]
+    model = ("--num-hidden-layers=1", "--hidden-size=32", "--num-attention-heads=2")
+    run = ("--batch-size=2", "--steps=2", "--no-progress-bar", f"--train-data={training_set}")
+    place = tmp_path / "run"
+    outcome = trainer("pretrain", *model, *run, *flags, f"--output-dir={place}", "--optimiser=lamb-graphcore")
+    assert outcome.status == 0, outcome.err
+    found = read_state(place / "checkpoints" / "step-00000002").model
+    assert {key: found[key] for key in KEYS} == GRAPHCORES
+    assert b"query.bias" not in tensors(place, 2)["model.safetensors"]
+    refuse(trainer("convert", place, tmp_path / "there"), 2, "use_cls_layer is false")
+    copied = tmp_path / "copy"
+    assert trainer("convert", place, copied, "--to", "bertdata").status == 0
+    more = trainer(
+        "pretrain", *model, *run, *flags, f"--output-dir={tmp_path / 'on'}", f"--start-from-ckpt={copied}"
+    )
+    assert more.status == 0, more.err
+
+
+def test_a_conversion_says_that_it_writes_zeros(trainer, tmp_path, training_set):
+    model = ("--num-hidden-layers=1", "--hidden-size=32", "--num-attention-heads=2")
+    run = (
+        "--batch-size=2",
+        "--steps=1",
+        "--no-progress-bar",
+        f"--train-data={training_set}",
+        "--use-qkv-bias=false",
+    )
+    assert trainer("pretrain", *model, *run, f"--output-dir={tmp_path / 'run'}").status == 0
+    outcome = trainer("convert", tmp_path / "run", tmp_path / "there")
+    assert outcome.status == 0, outcome.err
+    assert "zeros for its missing biases (false: use_qkv_bias)" in outcome.out

@@ -1,0 +1,48 @@
+"""Names of other programs: each is refused with the program that has it."""
+
+import pytest
+
+from tests.support.configurations import config_file
+from trainer.commands.foreign_names import with_programs
+from trainer.config.flags import UnknownKeyError, make_config
+from trainer.programs.program import find_program, programs_with
+
+
+def hinted(arguments: list[str]) -> str:
+    """The error for the arguments with the hint that every command gives."""
+    with pytest.raises(UnknownKeyError) as caught:
+        make_config(arguments)
+    return str(with_programs(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("flag", "program"),
+    [
+        ("--train_batch_size=8", "nvidia/run_pretraining.py"),
+        ("--model_name_or_path=large", "habana/demo_bert.py"),
+        ("--num_train_steps=8", "mlperf/run_pretraining.py"),
+        ("--pipeline-depth=8", "graphcore/run_pretraining.py"),
+        ("--use_habana", "habana/run_pretraining.py"),
+    ],
+)
+def test_a_flag_of_another_program_is_refused_and_names_its_door(flag, program):
+    said = hinted([flag])
+    assert "is not a key of this trainer" in said
+    assert program in said
+    assert "python -m trainer like" in said
+
+
+def test_a_key_of_another_programs_file_is_refused_and_names_its_door(tmp_path):
+    place = config_file(tmp_path, seq_length=128)
+    assert hinted(["--config", place]).startswith(
+        f"{place}: seq_length is not a key of this trainer; graphcore/"
+    )
+
+
+def test_a_flag_that_no_program_has_is_no_programs():
+    assert programs_with("--steps-this-rum") == []
+
+
+def test_a_program_that_is_not_known_names_the_nearest():
+    with pytest.raises(Exception, match=r"did you mean habana/demo_bert\.py or habana-tf/demo_bert\.py"):
+        find_program("demo_bert.py")

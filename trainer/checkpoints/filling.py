@@ -1,0 +1,69 @@
+"""Models filled from checkpoints."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from bertdata.errors import DataError
+from trainer.checkpoints.absent_parts import check_transform, remedy, without_zero_biases
+from trainer.checkpoints.stored import OPTIONAL, Checkpoint, Stored, padded
+from trainer.config.model import ModelConfig
+from trainer.model.headed import HeadedBert
+
+
+@torch.no_grad()
+def fill_model(model: HeadedBert, checkpoint: Checkpoint) -> list[str]:
+    """Copy the checkpoint's weights into the model, one at a time. Returns the names that it lacks.
+
+    It may lack heads and the pooler, which keep their values, and may hold heads that the model has not.
+    DataError names the first tensor that is missing, unexpected or of another shape.
+    """
+    own = model.state_dict()
+    found, missing = match_weights(own, model.config, checkpoint)
+    for name, tensor in found.items():
+        own[name].copy_(tensor.read())
+    return missing
+
+
+def match_weights(
+    own: Mapping[str, Tensor], config: ModelConfig, checkpoint: Checkpoint
+) -> tuple[Stored, list[str]]:
+    """The checkpoint's tensors for the model's weights, padded as they are, and the names that it lacks.
+
+    own: the model's weights by name; only their shapes count. DataError as from ``fill_model``.
+    """
+    found = without_zero_biases(padded(checkpoint.weights, config), config, checkpoint.path)
+    if any(name.startswith("cls.") for name in own):
+        check_transform(found, config, checkpoint.path)
+    for name in [name for name in found if name.startswith(OPTIONAL) and name not in own]:
+        del found[name]
+    missing = [name for name in own if name not in found]
+    lost = [name for name in missing if name.startswith("bert.") and not name.startswith(OPTIONAL)]
+    extra = [name for name in found if name not in own]
+    for word, names in (("lacks", lost), ("unexpected", extra)):
+        if names:
+            some = f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
+            wanted = remedy(lost) or "; expected a BERT of the configuration's depth"
+            raise DataError(f"{checkpoint.path}: {word} {some}{wanted}")
+    check_shapes(checkpoint.path, found, own)
+    return found, missing
+
+
+def match_moments(weights: Mapping[str, Tensor], config: ModelConfig, checkpoint: Checkpoint) -> Stored:
+    """The checkpoint's moments of these weights, not read yet.
+
+    KIND/NAME, padded as they are. DataError for one of another shape.
+    """
+    stored = padded(checkpoint.moments, config)
+    owners = {key: weights[name] for key in stored if (name := key.partition("/")[2]) in weights}
+    found = {key: stored[key] for key in owners}
+    check_shapes(checkpoint.path, found, owners)
+    return found
+
+
+def check_shapes(path: str, found: Stored, own: Mapping[str, Tensor]) -> None:
+    """DataError for the first tensor whose shape is not that of the model's."""
+    for name, tensor in found.items():
+        if tensor.shape != (wanted := tuple(own[name].shape)):
+            raise DataError(f"{path}: {name} has shape {list(tensor.shape)}, expected {list(wanted)}")

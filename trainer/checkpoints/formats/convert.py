@@ -1,0 +1,203 @@
+"""Conversion of checkpoints between this trainer's form and other programs'."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from bertdata.errors import DatasetError, MissingInputError, SettingsError, StorageError
+from bertdata.io import storage
+from bertdata.io.outputs import refuse_inputs
+from bertdata.io.whole_directory import open_directory
+from bertdata.tokens.files import TokenizerFile, TokenizerJson
+from bertdata.tokens.kept_files import CONFIGURATION_NAME, kept_files
+from trainer.checkpoints.checkpoint import STATE, new_state, write_checkpoint
+from trainer.checkpoints.filling import match_moments, match_weights
+from trainer.checkpoints.formats.absent_parts import told
+from trainer.checkpoints.formats.huggingface_tokenizer import export_tokenizer, with_token_ids
+from trainer.checkpoints.formats.kinds import WRITERS, is_recognised
+from trainer.checkpoints.source import OURS, find_own, open_checkpoint
+from trainer.checkpoints.stored import HEADS, Checkpoint, StoredTensor
+from trainer.checkpoints.tokenizer import find_tokenizer
+from trainer.config.model import ModelConfig
+from trainer.config.modernbert import ModernBertConfig
+from trainer.config.settings import Config
+from trainer.model.bert import PAIR_HEAD, WORD_HEAD
+from trainer.model.headed import BertForMaskedLM, BertForPreTraining, HeadedBert
+from trainer.tasks.choice import task_class
+from trainer.tasks.task import Task
+
+_REMEDY = "give --vocab, and --train-data where the data has moved"
+_ANSWER_OUTPUTS = 2  # start and end
+_MOST_LABELS = 1 << 24  # of a classification, because a damaged file may claim any number
+_PROGRAMS = {"tf1": "TensorFlow 1's", "tf2": "TensorFlow 2's", "nvidia": "NVIDIA's"}
+
+
+def convert(
+    source: str,
+    target: str,
+    *,
+    kind: str | None = None,
+    to: str | None = None,
+    model_config: str | None = None,
+    vocab: str | None = None,
+    train_data: str | None = None,
+    lower_case: bool | None = None,
+    moments: bool = True,
+    task: str | None = None,
+) -> str:
+    """Convert a checkpoint of any program, or a run's newest, to another form. Returns a message.
+
+    kind: the source's; None: what its files look like. to: the form to write; None: Hugging Face's for
+    this trainer's checkpoints, this trainer's for all others. model_config: the description of the model,
+    where none lies beside the weights. moments: False leaves out the optimiser's. task: one's own that the
+    run has learned, which no checkpoint may choose to import.
+
+    The tokeniser goes along: the given one (a vocabulary or its name, a tokenizer.json or a model's
+    directory), else the one beside the weights or the copy beside the run's training data, else a known
+    vocabulary with its md5. A vocabulary's casing is the given one, else that of the training data.
+    train_data: where that is now; None: where it was.
+    """
+    refuse_inputs(target, [source, model_config, vocab, train_data])
+    if Path(target).exists() and any(Path(target).iterdir()):
+        raise DatasetError(f"{target}: is in use; name a directory that does not exist yet")
+    if not Path(source).exists() and not is_recognised(source):
+        raise MissingInputError(f"{source}: no such file or directory")
+    if kind is None and find_own(source) is None and not is_recognised(source):
+        others = "a TensorFlow index, a .pt file nor model.safetensors"
+        raise MissingInputError(f"{source}: holds neither {STATE} (a checkpoint) nor config.json, {others}")
+    checkpoint = open_checkpoint(source, kind, model_config, with_moments=moments)
+    if not moments:
+        checkpoint = replace(checkpoint, moments={})
+    shape = checkpoint.expect_config()
+    to = to or ("huggingface" if checkpoint.kind == OURS else OURS)
+    if to == OURS:
+        return _write_own(checkpoint, shape, target)
+    found = find_tokenizer(checkpoint, shape, vocab, train_data, lower_case)
+    checkpoint = _held(checkpoint, shape)
+    if (learned := _find_task(checkpoint, task)) is not None:
+        weights = learned.exported(checkpoint.weights, to)
+        checkpoint = replace(checkpoint, weights=weights, architecture=learned.architecture)
+    if found is not None and to == "huggingface":
+        checkpoint = with_token_ids(checkpoint, found)
+    what = "weights" if checkpoint.updates is None else f"update {checkpoint.updates}"
+    kept = " with moments" if checkpoint.moments and to != "huggingface" else ""
+    lacks = f", without a tokeniser: the vocabulary is not at hand; {_REMEDY}"
+    with _open_target(target) as directory:
+        WRITERS[to](checkpoint, directory)
+        if found is not None:
+            if to == "huggingface":
+                export_tokenizer(
+                    found,
+                    directory,
+                    longest=shape.max_position_embeddings,
+                    needs_json=isinstance(shape, ModernBertConfig),
+                    has_segments=shape.type_vocab_size > 1,
+                )
+            else:
+                _keep_tokenizer(found, directory)
+            lacks = ""
+    return f"{target}: {what}{kept} in {_PROGRAMS.get(to, 'Hugging Face')} form{told(checkpoint)}{lacks}"
+
+
+def _keep_tokenizer(file: TokenizerFile, directory: str) -> None:
+    """Write a vocabulary, or a tokenizer.json and its roles. Other programs' flags tell a casing."""
+    for name, data in kept_files(file).items():
+        if name != CONFIGURATION_NAME or isinstance(file, TokenizerJson):
+            with storage.open_output(storage.join(directory, name)) as output:
+                output.write(data)
+
+
+def _find_task(checkpoint: Checkpoint, given: str | None) -> type[Task] | None:
+    """The task that the checkpoint's run has learned, or None where nobody says it.
+
+    A file imports nothing: SettingsError tells how to load a task of one's own.
+    """
+    name = checkpoint.task or given
+    if given not in (None, name):
+        raise SettingsError(f"{checkpoint.path}: has learned the task {name}, task is {given}")
+    if name is None:
+        return None
+    module, colon, _ = name.partition(":")
+    if colon and given is None and module not in sys.modules:
+        raise SettingsError(
+            f"{checkpoint.path}: has learned the task {name}, and no file may choose code to import; "
+            f"if you trust that code, give --task {name}"
+        )
+    return task_class(name)
+
+
+@contextmanager
+def _open_target(target: str) -> Iterator[str]:
+    """The directory to write to, renamed to the target at the end. A remote target is written in place."""
+    if storage.is_remote(target):
+        yield target
+        return
+    with open_directory(Path(target.removeprefix("file://"))) as growing:
+        try:
+            yield str(growing)
+        except StorageError as error:  # of a file there, which will be gone when the message is read
+            raise StorageError(str(error).replace(str(growing), target)) from None
+
+
+def _model(checkpoint: Checkpoint, shape: ModelConfig) -> HeadedBert:
+    """The model of pre-training, or of masked words alone where nothing else is above the encoder."""
+    above = (WORD_HEAD, *HEADS[1:], PAIR_HEAD, "bert.pooler.")
+    starts = {start for start in above if any(name.startswith(start) for name in checkpoint.weights)}
+    has_no_pairs = starts == {WORD_HEAD} or isinstance(shape, ModernBertConfig)
+    return BertForMaskedLM(shape) if has_no_pairs else BertForPreTraining(shape)
+
+
+def _own_shapes(checkpoint: Checkpoint, shape: ModelConfig) -> dict[str, Tensor]:
+    """The tensors of a model of this shape and of the checkpoint's other heads, all without values."""
+    outputs = {HEADS[1]: _ANSWER_OUTPUTS}  # a classification has as many as it says
+    with torch.device("meta"):
+        own = dict(_model(checkpoint, shape).state_dict())
+        for name, tensor in checkpoint.weights.items():
+            head = next((head for head in HEADS[1:] if name.startswith(head)), None)
+            if checkpoint.kind == OURS and not name.startswith(("bert.", *HEADS)):  # of a task of one's own
+                own[name] = torch.empty(tensor.shape)
+            if head is None:
+                continue
+            count = outputs.setdefault(head, min(tensor.shape[0] if tensor.shape else 1, _MOST_LABELS))
+            sizes = {f"{head}weight": (count, shape.hidden_size), f"{head}bias": (count,)}
+            if name in sizes:
+                own[name] = torch.empty(sizes[name])
+    return own
+
+
+def _held(checkpoint: Checkpoint, shape: ModelConfig) -> Checkpoint:
+    """The checkpoint with its model's tensors. DataError where they do not fit the model's shape."""
+    own = _own_shapes(checkpoint, shape)
+    weights, _ = match_weights(own, shape, checkpoint)
+    moments = match_moments(own, shape, checkpoint)
+    return replace(
+        checkpoint,
+        weights={name: tensor for name, tensor in checkpoint.weights.items() if name in weights},
+        moments={key: tensor for key, tensor in checkpoint.moments.items() if key in moments},
+    )
+
+
+def _write_own(checkpoint: Checkpoint, shape: ModelConfig, target: str) -> str:
+    """Write a checkpoint of this trainer. Heads of pre-training that are missing get random values."""
+    own = _own_shapes(checkpoint, shape)
+    weights, missing = match_weights(own, shape, checkpoint)
+    weights = {name: weights[name] for name in own if name in weights}
+    lacks = ""
+    if missing and not any(name.startswith(HEADS[1:]) for name in weights):
+        with torch.device("meta"):
+            model = _model(checkpoint, shape)
+        first = {name: StoredTensor.of(values) for name, values in model.first_weights() if name in missing}
+        weights |= first
+        lacks = f", without {len(missing)} tensors of the heads, which keep random values"
+    moments = match_moments(own, shape, checkpoint)
+    updates = checkpoint.updates or 0
+    state = replace(new_state(Config.of(), shape), task=checkpoint.task)
+    state = replace(state, step=updates, applied=updates, optimiser=checkpoint.optimiser or state.optimiser)
+    write_checkpoint(Path(target), state, weights, moments)
+    what = f"weights and moments of update {updates}" if moments else "weights"
+    return f"{target}: {what} to start from (--start-from-ckpt){lacks}"

@@ -1,0 +1,60 @@
+"""Graphcore's checkpoints: the names and pieces of its tensors in other programs' terms.
+
+In Hugging Face's form the word embeddings are in pieces while SQuAD trains. In TensorFlow 1 the projection of
+the attention and the norms have names of their own; query, key and value are one variable, whose columns are
+those of all three, one after the other (graphcore/examples, Models/modeling_ipu.py).
+"""
+
+import re
+
+import torch
+
+from bertdata.errors import DataError
+from trainer.checkpoints.stored import Stored, StoredTensor
+
+_PIECE = re.compile(r"(.*word_embeddings)\.split_embeddings\.([0-9]{1,9})\.weight")
+_JOINED = re.compile(r"(bert/encoder/layer_[0-9]+/attention/self)/qkv_(weight|bias)")
+_THIRDS = ("query", "key", "value")
+_KINDS = {"weight": "kernel", "bias": "bias"}
+_EXCHANGED = {"/attention/projection/": "/attention/output/", "/GroupNorm/": "/LayerNorm/"}
+
+
+def joined(tensors: Stored, path: str) -> dict[str, StoredTensor]:
+    """The tensors with the pieces of the word embeddings joined by rows, in the order of their numbers.
+
+    DataError names the file where the pieces have rows of several sizes.
+    """
+    found, pieces = dict[str, StoredTensor](), dict[str, dict[int, StoredTensor]]()
+    for name, tensor in tensors.items():
+        if piece := _PIECE.fullmatch(name):
+            pieces.setdefault(f"{piece[1]}.weight", {})[int(piece[2])] = tensor
+        else:
+            found[name] = tensor
+    for name, parts in pieces.items():
+        ordered = [parts[number] for number in sorted(parts)]
+        if any(len(part.shape) != 2 or part.shape[1] != ordered[0].shape[1] for part in ordered):
+            shapes = [list(part.shape) for part in ordered[:3]]
+            raise DataError(f"{path}: {name} is in pieces of shapes {shapes}, expected rows of one size")
+        found[name] = _join(ordered)
+    return found
+
+
+def _join(parts: list[StoredTensor]) -> StoredTensor:
+    rows = sum(part.shape[0] for part in parts)
+    return StoredTensor((rows, *parts[0].shape[1:]), lambda: torch.cat([part.load() for part in parts]))
+
+
+def google_names(variable: str) -> list[str]:
+    """The variable's name in Google's program, or three names for query, key and value in one."""
+    if joined := _JOINED.fullmatch(variable):
+        return [f"{joined[1]}/{third}/{_KINDS[joined[2]]}" for third in _THIRDS]
+    for graphcores, googles in _EXCHANGED.items():
+        variable = variable.replace(graphcores, googles)
+    return [f"bert/{variable}" if variable.startswith("pooler/") else variable]
+
+
+def third(tensor: StoredTensor, number: int) -> StoredTensor:
+    """The columns of query (0), key (1) or value (2) of a variable that has all three."""
+    width = tensor.shape[-1] // len(_THIRDS)
+    first = number * width
+    return tensor.changed((*tensor.shape[:-1], width), lambda whole: whole[..., first : first + width])

@@ -1,0 +1,76 @@
+"""The kinds of other programs' checkpoints: recognised by their files, read, written.
+
+They are tf1, tf2, nvidia, habana, graphcore and huggingface.
+"""
+
+from collections.abc import Callable
+
+from bertdata.errors import MissingInputError, SettingsError
+from bertdata.io import storage
+from trainer.checkpoints.formats.hub_cache import find_pretrained
+from trainer.checkpoints.formats.huggingface import find_weights, read_huggingface, write_huggingface
+from trainer.checkpoints.formats.nvidia import read_nvidia, write_nvidia
+from trainer.checkpoints.formats.tensor_bundle.bundle import Bundle, find_prefix
+from trainer.checkpoints.formats.tensor_bundle.object_graph import GRAPH_KEY
+from trainer.checkpoints.formats.tensorflow1 import read_tensorflow1, write_tensorflow1
+from trainer.checkpoints.formats.tensorflow2 import read_tensorflow2, write_tensorflow2
+from trainer.checkpoints.stored import Checkpoint
+
+WRITERS: dict[str, Callable[[Checkpoint, str], str]] = {
+    "huggingface": write_huggingface,
+    "tf1": write_tensorflow1,
+    "tf2": write_tensorflow2,
+    "nvidia": write_nvidia,
+}
+"""The kinds that are written, by functions of a checkpoint and a new directory that return the path."""
+
+_TENSORFLOW = ("tf1", "tf2")
+_TORCH_FILES = (".pt", ".pth")
+
+
+def read_checkpoint(path: str, kind: str | None = None, model_config: str | None = None) -> Checkpoint:
+    """The checkpoint at a path. Only names, shapes and configuration are read yet.
+
+    path: a directory; a file of weights; for TensorFlow also the prefix of its files, or one of them; the
+    name of a model that Hugging Face's programs have downloaded.
+    kind: None: what the files look like. model_config: a file in place of the
+    bert_config.json or config.json beside the weights. CheckpointError or DataError for a damaged file.
+    """
+    path = find_pretrained(path)
+    if kind in (None, *_TENSORFLOW) and (prefix := find_prefix(path)) is not None:
+        bundle = Bundle(prefix)
+        found, read = ("tf2", read_tensorflow2) if GRAPH_KEY in bundle.entries else ("tf1", read_tensorflow1)
+        if kind not in (None, found):
+            raise SettingsError(f"{prefix}: is a checkpoint of kind {found}, not {kind}")
+        return read(bundle, model_config)
+    if kind in _TENSORFLOW:
+        raise MissingInputError(f"{path}: no TensorFlow checkpoint: found no .index file")
+    file = _torch_file(path, kind)
+    if file is not None:
+        return read_nvidia(file, model_config, kind or "nvidia")
+    return read_huggingface(path, model_config, kind or "huggingface")
+
+
+def _torch_file(path: str, kind: str | None) -> str | None:
+    """The path of NVIDIA's or Habana's file, or None for Hugging Face's form."""
+    is_asked = kind in ("nvidia", "habana")
+    if not storage.is_directory(path):
+        return path if is_asked or (kind is None and path.endswith(_TORCH_FILES)) else None
+    if not is_asked and (kind is not None or find_weights(path)):
+        return None
+    files = [name for name in storage.list_files(path) if name.endswith(_TORCH_FILES) and "/" not in name]
+    if len(files) == 1:
+        return storage.join(path, files[0])
+    if is_asked:
+        raise MissingInputError(f"{path}: holds {len(files)} .pt files, expected one; name the file")
+    return None
+
+
+def is_recognised(path: str) -> bool:
+    """True if the path is that of a checkpoint, or of a directory with one, that can be read."""
+    if find_prefix(path) is not None:
+        return True
+    if not storage.is_directory(path):
+        return storage.exists(path)
+    has_config = storage.exists(storage.join(path, "config.json"))
+    return has_config or (find_weights(path) or _torch_file(path, None)) is not None

@@ -1,0 +1,223 @@
+"""The objects of the model garden's BERT, found by walking the graph of a TensorFlow 2 checkpoint.
+
+Local names differ between versions of the model garden, and so do the keys of the variables. What stays is
+the order of ``layer_with_weights-I`` and what each of these objects holds: embeddings of words, positions
+and segments, a norm, the layers, the pooler.
+"""
+
+from collections.abc import Iterator
+
+from trainer.checkpoints.formats.tensor_bundle.object_graph import Node, holders, walk
+from trainer.checkpoints.stored import WORD_BIAS, WORDS
+
+_ENDS = {"weight": ("kernel", "gamma", "embeddings"), "bias": ("bias", "beta")}
+"""Local names of the variables of a layer, for this model's ends of names."""
+
+_NUMBERED = "layer_with_weights-"
+_FIRST = {
+    "bert.embeddings.word_embeddings": "_embedding_layer",
+    "bert.embeddings.position_embeddings": "_position_embedding_layer",
+    "bert.embeddings.token_type_embeddings": "_type_embedding_layer",
+    "bert.embeddings.LayerNorm": "_embedding_norm_layer",
+}
+"""The encoder's objects before its layers, in order, with their local names in versions that give them."""
+
+_POOLER, _POOLERS_NAME = "bert.pooler.dense", "_pooler_layer"
+_LAYERS = "bert.encoder.layer."
+_LAYER = {
+    "attention.self.query": ("_attention_layer", "_query_dense"),
+    "attention.self.key": ("_attention_layer", "_key_dense"),
+    "attention.self.value": ("_attention_layer", "_value_dense"),
+    "attention.output.dense": ("_attention_layer", "_output_dense"),
+    "attention.output.LayerNorm": ("_attention_layer_norm",),
+    "intermediate.dense": ("_intermediate_dense",),
+    "output.dense": ("_output_dense",),
+    "output.LayerNorm": ("_output_layer_norm",),
+}
+"""The objects of a layer, as the local names that lead to them from the layer's object."""
+
+_PROJECTION, _PROJECTION_OF_2_3 = "attention.output.dense", "_attention_output_dense"
+_MASKED = "masked_lm"
+_HEADS = {
+    "cls.predictions": (_MASKED,),
+    "cls.predictions.transform.dense": (_MASKED, "dense"),
+    "cls.predictions.transform.LayerNorm": (_MASKED, "layer_norm"),
+    "cls.seq_relationship": ("model", "classification_heads", "0", "out_proj"),
+}
+"""The objects of the heads, as the local names that lead to them from the root."""
+
+_BIAS = "output_bias/bias"
+_PAIRS = {
+    "predictions/transform/logits/kernel": "cls.seq_relationship.weight",
+    "predictions/transform/logits/bias": "cls.seq_relationship.bias",
+}
+"""Full names of the next-sentence head's variables in versions that convert it."""
+
+
+def find_variables(nodes: list[Node]) -> dict[str, int]:
+    """The node of each tensor's variable, by this model's name, or empty where there is no encoder."""
+    found: dict[str, int] = {}
+    for encoder in range(len(nodes)):
+        parts = dict(_numbered_parts(nodes, encoder)) or dict(_named_parts(nodes, encoder))
+        if any(".layer.0." in name for name in parts):
+            found = _variables(nodes, parts)
+            break
+    if not found:
+        return found
+    for head in holders(nodes, "dense", "layer_norm", "embedding_table"):
+        found |= _variables(nodes, _head_parts(nodes, head, _MASKED))
+        children = nodes[head].children
+        found.setdefault(WORDS, children["embedding_table"])
+        if bias := children.get(_BIAS) or children.get("bias"):
+            found[WORD_BIAS] = bias
+    for heads in holders(nodes, "classification_heads"):
+        found |= _variables(nodes, _head_parts(nodes, heads, "model"))
+    for number, node in enumerate(nodes):
+        if node.full_name in _PAIRS:
+            found.setdefault(_PAIRS[node.full_name], number)
+    return found
+
+
+def _head_parts(nodes: list[Node], owner: int, name: str) -> dict[str, int]:
+    """The nodes of the parts of heads that the object, of that name in the root, leads to."""
+    ways = {part: rest for part, (first, *rest) in _HEADS.items() if first == name and rest}
+    found = {part: walk(nodes, owner, *way) for part, way in ways.items()}
+    return {part: number for part, number in found.items() if number is not None}
+
+
+def _numbered_parts(nodes: list[Node], encoder: int) -> Iterator[tuple[str, int]]:
+    """(name of a part, its node) of an encoder whose layers are numbered, if this object is one."""
+    children = nodes[encoder].children
+    numbered = [
+        name for name in children if name.startswith(_NUMBERED) and _is_number(name[len(_NUMBERED) :])
+    ]
+    tables, layers = iter(list(_FIRST)[:3]), 0
+    for name in sorted(numbered, key=lambda name: int(name[len(_NUMBERED) :])):
+        number = children[name]
+        held = nodes[number].children
+        if "embeddings" in held and (table := next(tables, None)):
+            yield table, number
+        elif "_attention_layer" in held:
+            yield from _layer_parts(nodes, number, layers)
+            layers += 1
+        elif "gamma" in held and not layers:
+            yield "bert.embeddings.LayerNorm", number
+        elif "kernel" in held and layers:
+            yield _POOLER, number
+
+
+def _named_parts(nodes: list[Node], encoder: int) -> Iterator[tuple[str, int]]:
+    """The same for an encoder whose parts have names."""
+    children = nodes[encoder].children
+    layers = walk(nodes, encoder, "_transformer_layers")
+    first = None if layers is None else nodes[layers].children.get("0")
+    if layers is None or first is None or not any(_layer_parts(nodes, first, 0)):
+        return  # many objects may lead to these layers: all of them are looked at for one only
+    named = _FIRST | {_POOLER: _POOLERS_NAME}
+    yield from ((name, children[local]) for name, local in named.items() if local in children)
+    for local, number in nodes[layers].children.items():
+        if _is_number(local):
+            yield from _layer_parts(nodes, number, int(local))
+
+
+def _is_number(text: str) -> bool:
+    """True for a layer's number in digits. int() refuses thousands of digits."""
+    return text.isdecimal() and len(text) < 10
+
+
+def _layer_parts(nodes: list[Node], layer: int, place: int) -> Iterator[tuple[str, int]]:
+    """(name of a part, its node) of an encoder's layer."""
+    for name, way in _LAYER.items():
+        number = walk(nodes, layer, *way)
+        if number is None and name == _PROJECTION:
+            number = walk(nodes, layer, _PROJECTION_OF_2_3)
+        if number is not None:
+            yield f"{_LAYERS}{place}.{name}", number
+
+
+def _variables(nodes: list[Node], parts: dict[str, int]) -> dict[str, int]:
+    """The nodes of the variables of these parts that have a value, by this model's names."""
+    found = {}
+    for part, number in parts.items():
+        for end, locals_ in _ENDS.items():
+            for local in locals_:
+                variable = nodes[number].children.get(local)
+                if variable is not None and nodes[variable].key is not None:
+                    found[f"{part}.{end}"] = variable
+    return found
+
+
+class Objects:
+    """A graph of objects that grows from its root."""
+
+    def __init__(self) -> None:
+        self.nodes = [Node()]
+
+    def child(self, parent: int, *names: str) -> int:
+        """The node at the end of the names, made where it is missing."""
+        for name in names:
+            children = self.nodes[parent].children
+            if name not in children:
+                children[name] = self.add()
+            parent = children[name]
+        return parent
+
+    def add(self) -> int:
+        """A node without a parent."""
+        self.nodes.append(Node())
+        return len(self.nodes) - 1
+
+    def link(self, parent: int, name: str, node: int) -> None:
+        """Give a node another parent."""
+        self.nodes[parent].children[name] = node
+
+
+def place_variables(objects: Objects, names: list[str], layers: int) -> dict[str, int]:
+    """The node of the variable of each tensor, in objects as the versions from 2.3 to 2.5 have them.
+
+    Under ``model`` stands what is at once an encoder (its layers) and a pre-trainer (its encoder_network,
+    masked_lm and classification_heads), under ``encoder`` the encoder again: programs restore either.
+    """
+    encoder, masked = objects.child(0, "encoder"), objects.child(0, _MASKED)
+    found = {}
+    for name in names:
+        part, _, end = name.rpartition(".")
+        way = _way(part, layers)
+        owner = objects.child(0, *way)
+        if part.endswith(_PROJECTION):
+            objects.link(objects.child(0, *way[:2]), _PROJECTION_OF_2_3, owner)
+        found[name] = objects.child(owner, _local(part, end))
+        if name == WORD_BIAS:
+            objects.link(masked, "bias", found[name])
+        if name == WORDS:
+            objects.link(masked, "embedding_table", found[name])
+    model = objects.child(0, "model")
+    objects.nodes[model].children |= objects.nodes[encoder].children
+    objects.link(model, "encoder_network", encoder)
+    objects.link(model, _MASKED, masked)
+    return found
+
+
+def _way(part: str, layers: int) -> tuple[str, ...]:
+    """The local names that lead from the root to the object of a part of the model."""
+    if part in _HEADS:
+        return _HEADS[part]
+    first = list(_FIRST)
+    if part in first:
+        return "encoder", f"{_NUMBERED}{first.index(part)}"
+    if part == _POOLER:
+        return "encoder", f"{_NUMBERED}{len(first) + layers}"
+    number, _, rest = part.removeprefix(_LAYERS).partition(".")
+    return "encoder", f"{_NUMBERED}{len(first) + int(number)}", *_LAYER[rest]
+
+
+def _local(part: str, end: str) -> str:
+    """The local name of a variable in its object."""
+    if part == "cls.predictions":
+        return _BIAS
+    kernel, gamma, table = _ENDS["weight"]
+    if part.endswith("_embeddings"):
+        return table
+    if part.endswith("LayerNorm"):
+        return gamma if end == "weight" else "beta"
+    return kernel if end == "weight" else "bias"

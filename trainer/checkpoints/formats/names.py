@@ -1,0 +1,73 @@
+"""Names of tensors in other programs, as tables: what is exchanged to get this model's name."""
+
+from trainer.checkpoints.stored import OPTIONAL
+
+PYTORCH = {
+    ".dense_act.": ".dense.",
+    ".gamma": ".weight",
+    ".beta": ".bias",
+    "cls.predictions.decoder.bias": "cls.predictions.bias",
+}
+"""Parts of older names in PyTorch programs: NVIDIA's and Habana's layers, early ports, a tied bias."""
+
+PYTORCH_DROPPED = (
+    "cls.predictions.decoder.weight",
+    "bert.embeddings.position_ids",
+    "bert.embeddings.token_type_ids",
+)
+"""Copies of tied tensors, and tables that are not parameters."""
+
+DENSE_ACT = (".intermediate.", ".pooler.", "cls.predictions.transform.")
+"""The places whose layer ``dense`` is ``dense_act`` in NVIDIA's and Habana's programs."""
+
+TENSORFLOW = {
+    "bert.embeddings.word_embeddings.weight": "bert/embeddings/word_embeddings",
+    "bert.embeddings.position_embeddings.weight": "bert/embeddings/position_embeddings",
+    "bert.embeddings.token_type_embeddings.weight": "bert/embeddings/token_type_embeddings",
+    "cls.predictions.bias": "cls/predictions/output_bias",
+    "cls.seq_relationship.weight": "cls/seq_relationship/output_weights",
+    "cls.seq_relationship.bias": "cls/seq_relationship/output_bias",
+    "qa_outputs.weight": "cls/squad/output_weights",
+    "qa_outputs.bias": "cls/squad/output_bias",
+    "classifier.weight": "output_weights",
+    "classifier.bias": "output_bias",
+}
+"""TensorFlow 1's names of embeddings and heads, none of which is transposed; the others follow a rule."""
+
+
+def from_pytorch(name: str) -> str | None:
+    """This model's name of a tensor of a PyTorch program, or None for a copy or what is no parameter."""
+    name = name.removeprefix("module.")  # of PyTorch's wrapper for several devices
+    if not name.startswith(("bert.", *OPTIONAL)):
+        name = f"bert.{name}"
+    for old, new in PYTORCH.items():
+        name = name.replace(old, new)
+    return None if name in PYTORCH_DROPPED else name
+
+
+def to_nvidia(name: str) -> str:
+    """The name in NVIDIA's and Habana's programs."""
+    layer, _, last = name.rpartition(".dense.")
+    return f"{layer}.dense_act.{last}" if layer and f"{layer}.".endswith(DENSE_ACT) else name
+
+
+def to_tensorflow(name: str) -> tuple[str, bool]:
+    """(the name in TensorFlow 1, True if the matrix is transposed there)."""
+    if name in TENSORFLOW:
+        return TENSORFLOW[name], False
+    path, _, last = name.replace("encoder.layer.", "encoder.layer_").rpartition(".")
+    is_norm = path.endswith("LayerNorm")
+    kinds = {"weight": "gamma" if is_norm else "kernel", "bias": "beta" if is_norm else "bias"}
+    return f"{path}.{kinds[last]}".replace(".", "/"), last == "weight" and not is_norm
+
+
+def from_tensorflow(name: str) -> tuple[str, bool] | None:
+    """(this model's name of a variable of TensorFlow 1, True if it is transposed), or None for another's."""
+    ours = next((ours for ours, theirs in TENSORFLOW.items() if theirs == name), None)
+    if ours is not None:
+        return ours, False
+    path, _, last = name.replace("encoder/layer_", "encoder/layer/").rpartition("/")
+    ends = {"kernel": "weight", "gamma": "weight", "bias": "bias", "beta": "bias"}
+    if not path.startswith(("bert/", "cls/")) or last not in ends:
+        return None
+    return f"{path}/{ends[last]}".replace("/", "."), last == "kernel"

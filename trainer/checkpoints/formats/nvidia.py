@@ -1,0 +1,174 @@
+"""NVIDIA's and Habana's PyTorch checkpoints: weights under "model", moments under "optimizer"."""
+
+from collections.abc import Mapping
+from typing import Any, BinaryIO
+
+import torch
+from torch import Tensor
+
+from bertdata.errors import DataError, StorageError
+from bertdata.io import storage
+from trainer.checkpoints.formats.absent_parts import completed
+from trainer.checkpoints.formats.config_file import read_config, write_bert_config
+from trainer.checkpoints.formats.graphcore import joined
+from trainer.checkpoints.formats.names import from_pytorch, to_nvidia
+from trainer.checkpoints.formats.pytorch_file import check_plain, read_torch, tensors_of
+from trainer.checkpoints.stored import (
+    HEADS,
+    MEAN,
+    MOST_UPDATES,
+    SQUARE,
+    WORDS,
+    Checkpoint,
+    Stored,
+    StoredTensor,
+    padded,
+)
+from trainer.config.model import ModelConfig
+from trainer.model.headed import BertForPreTraining
+
+_NO_DECAY = ("bias", "gamma", "beta", "LayerNorm")
+_DECAY = 0.01
+_TIED = "cls.predictions.decoder.weight"
+_COUNTS = ("step", "steps")
+
+
+def read_nvidia(path: str, model_config: str | None = None, kind: str = "nvidia") -> Checkpoint:
+    """The checkpoint of a file. kind: "nvidia" (GELU in its tanh form) or "habana" (the exact one).
+
+    model_config: a file in place of the bert_config.json beside it.
+    """
+    values = read_torch(path)
+    is_whole = isinstance(values, Mapping) and isinstance(values.get("model"), Mapping)
+    weights = from_pytorch_names(tensors_of(values["model"] if is_whole else values, path), path)
+    moments, updates = _read_moments(values.get("optimizer") if is_whole else None, weights, path)
+    return Checkpoint(
+        kind=kind,
+        path=path,
+        config=read_config(storage.parent(path), model_config, tanh=kind == "nvidia"),
+        weights=weights,
+        moments=moments,
+        updates=updates,
+        optimiser="lamb-nvidia" if moments else None,
+    )
+
+
+def from_pytorch_names(tensors: Stored, path: str) -> dict[str, StoredTensor]:
+    """The tensors under this model's names, without copies of tied ones, in the same order."""
+    return {ours: tensor for name, tensor in joined(tensors, path).items() if (ours := from_pytorch(name))}
+
+
+def _read_moments(optimiser: Any, weights: Stored, path: str) -> tuple[dict[str, StoredTensor], int | None]:
+    """(moments, updates made) of an optimiser's state, or empty where the state is not of these weights.
+
+    NVIDIA's and Habana's programs number the weights with decay first, in the order of the model.
+    DataError for moments or counts that are of these weights, and no numbers.
+    """
+    names = [name for part in split_by_decay(weights) for name in part]
+    try:
+        groups, by_number = optimiser["param_groups"], optimiser["state"]
+        states = [by_number[number] for group in groups for number in group["params"]]
+        found = {
+            (kind, name): state[kind]
+            for name, state in zip(names, states, strict=True)
+            for kind in (MEAN, SQUARE)
+        }
+        counts = [place[name] for place in (groups[0], states[0]) for name in _COUNTS if name in place]
+    except (TypeError, LookupError, ValueError):  # another form of state, or one of other weights
+        return {}, None
+    moments = {}
+    for (kind, name), moment in found.items():
+        if not isinstance(moment, Tensor):
+            return {}, None
+        check_plain(moment, f"{kind} of {name}", path)
+        if tuple(moment.shape) != weights[name].shape:
+            return {}, None
+        moments[f"{kind}/{name}"] = StoredTensor.of(moment)
+    return moments, _updates(counts[0], path) if counts else None
+
+
+def _updates(count: Any, path: str) -> int:
+    """The updates that an optimiser counted, in its group or in a weight's state. DataError for no number."""
+    if isinstance(count, Tensor):
+        check_plain(count, "the number of updates", path)
+        count = count.item() if count.numel() == 1 else count.tolist()
+    if isinstance(count, bool) or not isinstance(count, int | float) or not 0 <= count <= MOST_UPDATES:
+        raise DataError(f"{path}: the number of updates is {count!r:.40}, expected a number from 0")
+    return int(count)
+
+
+def split_by_decay(weights: Stored) -> tuple[list[str], list[str]]:
+    """The names of the weights that decay, and of those that do not, each in the order of the model."""
+    decays = [name for name in weights if not any(part in name for part in _NO_DECAY)]
+    rest = [name for name in weights if any(part in name for part in _NO_DECAY)]
+    return decays, rest
+
+
+def write_nvidia(checkpoint: Checkpoint, directory: str) -> str:
+    """Write ckpt_N.pt and bert_config.json, the vocabulary padded as the program does. Returns the path."""
+    checkpoint = completed(checkpoint, "NVIDIA's BERT")
+    config = checkpoint.expect_config()
+    weights = _in_order(padded(checkpoint.weights, config), config)
+    values = {to_nvidia(name): tensor.read() for name, tensor in weights.items()}
+    if WORDS in values and any(name.startswith("cls.predictions.") for name in values):
+        values[_TIED] = values[WORDS]
+    content: dict[str, Any] = {"model": values}
+    moments = padded(checkpoint.moments, config)
+    if moments:
+        content["optimizer"] = _optimiser(weights, moments, checkpoint)
+    path = storage.join(directory, f"ckpt_{checkpoint.updates or 0}.pt")
+    storage.make_directory(directory)
+    with storage.open_output(path) as file:
+        _save(content, file, path)
+    write_bert_config(config, directory)
+    return path
+
+
+def _save(content: dict[str, Any], file: BinaryIO, path: str) -> None:
+    """Write torch's archive. StorageError where the file takes no more."""
+    try:
+        torch.save(content, file)
+    except RuntimeError as error:
+        if isinstance(error.__context__, StorageError):
+            raise error.__context__ from None
+        reason = str(error).split("\n")[0]
+        raise StorageError(f"{path}: cannot be written: {reason}") from None
+
+
+def _optimiser(weights: Stored, moments: Stored, checkpoint: Checkpoint) -> dict[str, Any]:
+    """The state of the program's LAMB: moments by number, two groups."""
+    states: dict[int, dict[str, Any]] = {}
+    groups = []
+    for names, decay in zip(split_by_decay(weights), (_DECAY, 0.0), strict=True):
+        first = len(states)
+        for number, name in enumerate(names, first):
+            found = {kind: moments.get(f"{kind}/{name}") for kind in (MEAN, SQUARE)}
+            states[number] = {
+                kind: torch.zeros(weights[name].shape) if moment is None else moment.read()
+                for kind, moment in found.items()
+            }
+        groups.append(
+            {
+                "params": list(range(first, len(states))),
+                "weight_decay": decay,
+                "lr": 0.0,
+                "betas": checkpoint.betas,
+                "eps": 1e-6,
+                "bias_correction": True,
+                "grad_averaging": True,
+                "max_grad_norm": 1.0,
+                "step": checkpoint.updates or 0,
+            }
+        )
+    return {"state": states, "param_groups": groups}
+
+
+def _in_order(weights: Stored, config: ModelConfig) -> dict[str, StoredTensor]:
+    """The weights in the order of the program's model, which numbers its optimiser's state.
+
+    It is that of this trainer's model, with other heads at the end.
+    """
+    with torch.device("meta"):
+        names = [*BertForPreTraining(config).state_dict()]
+    names += [f"{head}{end}" for head in HEADS[1:] for end in ("weight", "bias")]
+    return {name: weights[name] for name in dict.fromkeys([*names, *weights]) if name in weights}

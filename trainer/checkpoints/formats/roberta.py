@@ -1,0 +1,60 @@
+"""RoBERTa's names and positions in transformers: the same tensors as a BERT's with masked words alone."""
+
+from torch.nn import functional as F
+
+from bertdata.errors import SettingsError
+from trainer.checkpoints.stored import Stored, StoredTensor
+from trainer.config.roberta import RobertaConfig
+from trainer.model.bert import PAIR_HEAD
+
+_NAMES = {
+    "bert.": "roberta.",
+    "cls.predictions.transform.dense.": "lm_head.dense.",
+    "cls.predictions.transform.LayerNorm.": "lm_head.layer_norm.",
+    "cls.predictions.bias": "lm_head.bias",
+    "classifier.": "classifier.out_proj.",
+}
+"""The beginnings of RoBERTa's names by those of this model's."""
+
+_POOLER, _HEAD = "bert.pooler.dense.", "classifier.dense."
+_POSITIONS = "bert.embeddings.position_embeddings.weight"
+
+
+def from_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTensor]:
+    """The tensors under this model's names, without copies of tied ones and unread positions."""
+    tied = ("lm_head.decoder.", "roberta.embeddings.position_ids", "roberta.embeddings.token_type_ids")
+    table = {_HEAD: _POOLER, **{theirs: ours for ours, theirs in _NAMES.items()}}
+    found = {_named(name, table): tensor for name, tensor in weights.items() if not name.startswith(tied)}
+    return _with_positions(found, -config.unread_positions)
+
+
+def to_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTensor]:
+    """The tensors under RoBERTa's names, with zeros for the unread positions.
+
+    The pooler is the dense layer of a classification's head, and stays away from other heads.
+    SettingsError for a head that transformers' RoBERTa does not have.
+    """
+    if any(name.startswith(PAIR_HEAD) for name in weights):
+        head = f"the model has a head {PAIR_HEAD[:-1]}, which no RoBERTa of transformers has"
+        raise SettingsError(f"model_type roberta: {head}; it is a BERT (model_type bert)")
+    found = _with_positions(weights, config.unread_positions)
+    table = dict(_NAMES)
+    if any(name.startswith("classifier.") for name in weights):
+        table = {_POOLER: _HEAD, **_NAMES}
+    elif any(name.startswith("qa_outputs.") for name in weights):
+        found = {name: tensor for name, tensor in found.items() if not name.startswith(_POOLER)}
+    return {_named(name, table): tensor for name, tensor in found.items()}
+
+
+def _named(name: str, table: dict[str, str]) -> str:
+    start = next((start for start in table if name.startswith(start)), None)
+    return name if start is None else table[start] + name.removeprefix(start)
+
+
+def _with_positions(weights: Stored, more: int) -> dict[str, StoredTensor]:
+    """The tensors with so many more rows before the table of positions, fewer where it is negative."""
+    found = dict(weights)
+    if (table := found.get(_POSITIONS)) is not None:
+        rows, width = table.shape
+        found[_POSITIONS] = table.changed((rows + more, width), lambda whole: F.pad(whole, (0, 0, more, 0)))
+    return found

@@ -1,0 +1,252 @@
+"""TensorFlow's bundles of tensors: found, read tensor by tensor, written.
+
+The index has BundleHeaderProto under the empty key and BundleEntryProto under each name; the tensors lie in
+data files.
+"""
+
+import math
+import re
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bertdata.errors import DataError
+from bertdata.io import storage
+from bertdata.shards.checksum import masked
+from bertdata.shards.example_proto import varint
+from trainer.checkpoints.formats.tensor_bundle.table import read_table, write_table
+from trainer.checkpoints.formats.tensor_bundle.wire import (
+    WireError,
+    bytes_field,
+    fixed32_field,
+    message_field,
+    number_field,
+    read_bytes,
+    read_fields,
+    read_message,
+    read_varint,
+)
+from trainer.checkpoints.stored import MOST_UPDATES
+from trainer.errors import CheckpointError
+
+_ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
+_STATE = re.compile(r'^model_checkpoint_path: "([^\0]*)"$', re.MULTILINE)
+
+_MOST_DIMENSIONS = 254  # TensorFlow's own limit
+_LARGEST = 1 << 62  # of the product of the sizes but zeros, which torch holds in 64 bits
+
+_DTYPES = {
+    1: torch.float32,
+    2: torch.float64,
+    3: torch.int32,
+    4: torch.uint8,
+    5: torch.int16,
+    6: torch.int8,
+    9: torch.int64,
+    10: torch.bool,
+    14: torch.bfloat16,
+    19: torch.float16,
+}
+"""The types of TensorFlow's numbers that are read."""
+
+_NUMBERS = {dtype: number for number, dtype in _DTYPES.items()}
+_INTEGERS = (3, 9)
+_STRING = 7
+
+
+def find_prefix(path: str) -> str | None:
+    """The prefix: the path itself, the path of one of its files, or the newest one in a directory.
+
+    None where there is no bundle. DataError where a directory holds several, and no file ``checkpoint``
+    that names one of them.
+    """
+    if not storage.is_directory(path):
+        prefix = _ENDING.sub("", path)
+        return prefix if storage.exists(f"{prefix}.index") else None
+    state = storage.join(path, "checkpoint")
+    is_file = storage.exists(state) and not storage.is_directory(state)
+    if is_file and (named := _STATE.search(storage.read_bytes(state).decode(errors="replace"))):
+        prefix = storage.join(path, storage.base_name(named[1]))
+        if storage.exists(f"{prefix}.index"):
+            return prefix
+    names = [name for name in storage.list_files(path) if name.endswith(".index") and "/" not in name]
+    if len(names) > 1:
+        several = f"{len(names)} TensorFlow checkpoints, the first {names[0]}"
+        raise DataError(f"{path}: holds {several}; name one of them without its ending")
+    return storage.join(path, names[0].removesuffix(".index")) if names else None
+
+
+@dataclass(frozen=True, slots=True)
+class BundleEntry:
+    """A tensor's type, shape, place in the data file of its shard, and masked CRC-32C."""
+
+    dtype: int
+    shape: tuple[int, ...]
+    shard: int
+    offset: int
+    size: int
+    crc: int
+    sliced: bool = False  # its values lie in slices under other keys (a partitioned variable)
+
+    @classmethod
+    def parse(cls, data: bytes) -> "BundleEntry":
+        dtype, proto, shard, offset, size, crc = read_message(data, int, bytes, int, int, int, int)
+        sizes = (value for number, value in read_fields(proto) if number == 2)
+        shape = tuple(size for one in sizes for size in read_message(one, int))
+        if min(dtype, shard, offset, size, crc, *shape) < 0:
+            raise WireError("an entry with a negative number")
+        if len(shape) > _MOST_DIMENSIONS or math.prod(size or 1 for size in shape) > _LARGEST:
+            raise WireError("a shape that no tensor has")
+        return cls(dtype, shape, shard, offset, size, crc, sliced=7 in dict(read_fields(data)))
+
+    def encode(self) -> bytes:
+        shape = b"".join(message_field(2, size) for size in self.shape)
+        place = (self.shard, self.offset, self.size)
+        numbers = b"".join(number_field(number, value) for number, value in enumerate(place, 3))
+        return number_field(1, self.dtype) + bytes_field(2, shape) + numbers + fixed32_field(6, self.crc)
+
+
+def parse_header(data: bytes) -> tuple[int, bool]:
+    """(number of data files, True if their numbers are little-endian)."""
+    shards, endianness = read_message(data, int, int)
+    return shards, endianness == 0
+
+
+def encode_header(shards: int) -> bytes:
+    """The header of little-endian data files, of version 1."""
+    return number_field(1, shards) + message_field(3, 1)
+
+
+class Bundle:
+    """The tensors of ``prefix.index`` by name. CheckpointError names the file that is damaged or foreign."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.index = f"{prefix}.index"
+        self.entries: dict[str, BundleEntry] = {}
+        self._shards = 0
+        with _naming(self.index):
+            for key, value in read_table(storage.read_bytes(self.index), self.index):
+                if key:
+                    self.entries[key.decode()] = BundleEntry.parse(value)
+                else:
+                    self._shards, little_endian = parse_header(value)
+                    if not little_endian:
+                        raise WireError("its numbers are big-endian")
+        if not self._shards:
+            raise CheckpointError(f"{self.index}: no TensorFlow checkpoint: it has no header")
+
+    def read(self, name: str) -> Tensor:
+        """The tensor, its checksum checked."""
+        entry = self.entries[name]
+        dtype = _DTYPES.get(entry.dtype)
+        if dtype is None or entry.sliced:
+            what = "is partitioned" if entry.sliced else f"has TensorFlow's type {entry.dtype}"
+            raise CheckpointError(f"{self.index}: {name} {what}, which is not read")
+        wanted = torch.empty(0, dtype=dtype).element_size() * math.prod(entry.shape)
+        if entry.size != wanted:
+            raise CheckpointError(f"{self.index}: {name} has {entry.size} bytes, expected {wanted}")
+        data = self._read(name, entry)
+        if masked(data) != entry.crc:
+            raise CheckpointError(f"{self._file(entry)}: {name}: the checksum does not fit: damaged")
+        if not data.size:
+            return torch.empty(entry.shape, dtype=dtype)
+        return torch.from_numpy(data).view(dtype).reshape(entry.shape)
+
+    def read_count(self, name: str) -> int:
+        """The value of a scalar that counts updates. CheckpointError for anything else."""
+        entry = self.entries[name]
+        if entry.shape or entry.dtype not in _INTEGERS:
+            raise CheckpointError(f"{self.index}: {name} is no single integer, expected a number of updates")
+        count = int(self.read(name))
+        if not 0 <= count <= MOST_UPDATES:
+            raise CheckpointError(f"{self.index}: {name} is {count}, expected a number of updates from 0")
+        return count
+
+    def read_text(self, name: str) -> bytes:
+        """The bytes of a scalar of TensorFlow's type string, their checksums checked."""
+        entry = self.entries[name]
+        where = self._file(entry)
+        if entry.dtype != _STRING or entry.shape or entry.sliced:
+            raise CheckpointError(f"{self.index}: {name} is no single text")
+        data = self._read(name, entry).tobytes()
+        with _naming(where):
+            size, place = read_varint(data, 0)
+            found, text = read_bytes(data, place, 4), read_bytes(data, place + 4, size)
+        if (found, entry.crc) != _text_checksums(text):
+            raise CheckpointError(f"{where}: {name}: the checksum does not fit: damaged")
+        return text
+
+    def _file(self, entry: BundleEntry) -> str:
+        return f"{self.prefix}.data-{entry.shard:05d}-of-{self._shards:05d}"
+
+    def _read(self, name: str, entry: BundleEntry) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
+        """The entry's bytes. Only bytes that the file has take memory, whatever the index claims."""
+        path = self._file(entry)
+        with storage.open_input(path) as file:
+            there = file.seek(0, 2) - entry.offset
+            if there < entry.size:
+                raise CheckpointError(
+                    f"{path}: {name}: found {max(there, 0)} of {entry.size} bytes: truncated"
+                )
+            file.seek(entry.offset)
+            data = np.empty(entry.size, np.uint8)
+            file.readinto(data.data)  # type: ignore[attr-defined]
+        return data
+
+
+def _text_checksums(text: bytes) -> tuple[bytes, int]:
+    """The checksum of a text's length, which stands before the text, and that of the entry."""
+    length = struct.pack("<I" if len(text) < 1 << 32 else "<Q", len(text))
+    checksum = struct.pack("<I", masked(length))
+    return checksum, masked(length + checksum + text)
+
+
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Turn bytes that make no sense into an error that names the file."""
+    try:
+        yield
+    except (WireError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{path}: is damaged: {error}") from None
+
+
+class BundleWriter:
+    """The data file of a bundle that grows, and the entries of its index."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._offset = 0
+        self.entries: dict[str, BundleEntry] = {}
+
+    def add(self, name: str, tensor: Tensor) -> None:
+        """Write a tensor of fp32 or int64."""
+        data = tensor.detach().contiguous().flatten().view(torch.uint8).numpy().data
+        self._add(name, _NUMBERS[tensor.dtype], tuple(tensor.shape), data, masked(data))
+
+    def add_text(self, name: str, text: bytes) -> None:
+        """Write bytes as a scalar of TensorFlow's type string."""
+        checksum, crc = _text_checksums(text)
+        self._add(name, _STRING, (), memoryview(varint(len(text)) + checksum + text), crc)
+
+    def _add(self, name: str, dtype: int, shape: tuple[int, ...], data: memoryview, crc: int) -> None:
+        self._file.write(data)
+        self.entries[name] = BundleEntry(dtype, shape, 0, self._offset, len(data), crc)
+        self._offset += len(data)
+
+
+@contextmanager
+def write_bundle(prefix: str) -> Iterator[BundleWriter]:
+    """A writer of ``prefix.data-00000-of-00001``. ``prefix.index`` is written when the block succeeds."""
+    with storage.open_output(f"{prefix}.data-00000-of-00001") as file:
+        writer = BundleWriter(file)
+        yield writer
+    entries = {name.encode(): entry.encode() for name, entry in writer.entries.items()}
+    with storage.open_output(f"{prefix}.index") as file:
+        write_table(file, [(b"", encode_header(1)), *sorted(entries.items())])

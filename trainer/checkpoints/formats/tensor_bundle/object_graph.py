@@ -1,0 +1,113 @@
+"""The graph of objects of a TensorFlow 2 checkpoint (TrackableObjectGraph): read, walked and written."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from trainer.checkpoints.formats.tensor_bundle.wire import (
+    Value,
+    WireError,
+    bytes_field,
+    message_field,
+    read_fields,
+    read_message,
+)
+
+GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
+"""The name of the graph's text in a bundle."""
+
+_VALUE = "VARIABLE_VALUE"
+# In memory a node takes a hundred times its shortest form. BERT-Large with moments has 3,000.
+_MOST_NODES = 1 << 18
+
+
+class Slot(NamedTuple):
+    """An optimiser's variable beside a weight: the numbers of the weight's node and of its own."""
+
+    weight: int
+    name: str
+    node: int
+
+
+@dataclass(slots=True)
+class Node:
+    """An object: the numbers of its children by name, the key of its value, an optimiser's slots."""
+
+    children: dict[str, int] = field(default_factory=dict)
+    key: str | None = None
+    full_name: str = ""
+    slots: list[Slot] = field(default_factory=list)
+
+
+def parse_graph(data: bytes) -> list[Node]:
+    """The nodes of an object graph, the root first. WireError for other bytes."""
+    if sum(number == 1 for number, _ in read_fields(data)) > _MOST_NODES:
+        raise WireError(f"a graph of more than {_MOST_NODES} objects")
+    nodes = [_parse_node(value) for number, value in read_fields(data) if number == 1]
+    for node in nodes:
+        slots = (number for slot in node.slots for number in (slot.weight, slot.node))
+        numbers = [*node.children.values(), *slots]
+        if any(not 0 <= number < len(nodes) for number in numbers):
+            raise WireError("an object that is not there")
+    if not nodes:
+        raise WireError("a graph without objects")
+    return nodes
+
+
+def _parse_node(message: Value) -> Node:
+    node = Node()
+    for number, value in read_fields(message):
+        if number == 1:
+            child, name = read_message(value, int, str)
+            node.children[name] = child
+        elif number == 2:
+            name, full_name, key = read_message(value, str, str, str)
+            if name == _VALUE:
+                node.key, node.full_name = key, full_name
+        elif number == 3:
+            node.slots.append(Slot(*read_message(value, int, str, int)))
+    return node
+
+
+def encode_graph(nodes: list[Node]) -> bytes:
+    """The graph as a message."""
+    return b"".join(bytes_field(1, _encode_node(node)) for node in nodes)
+
+
+def _encode_node(node: Node) -> bytes:
+    parts = [message_field(1, child, name) for name, child in node.children.items()]
+    if node.key is not None:
+        parts.append(message_field(2, _VALUE, node.full_name, node.key))
+    return b"".join([*parts, *(message_field(3, *slot) for slot in node.slots)])
+
+
+def value_key(path: str) -> str:
+    """The key of the variable at a path of local names."""
+    return f"{path}/.ATTRIBUTES/{_VALUE}"
+
+
+def slot_key(path: str, optimiser: str, name: str) -> str:
+    """The key of an optimiser's slot of the variable at a path."""
+    return value_key(f"{path}/.OPTIMIZER_SLOT/{optimiser}/{name}")
+
+
+def escaped(local_name: str) -> str:
+    """A local name as a part of a path."""
+    return local_name.replace(".", "..").replace("/", ".S")
+
+
+def walk(nodes: list[Node], start: int, *names: str) -> int | None:
+    """The number of the node that the names lead to from another, or None where a name is missing."""
+    number: int | None = start
+    for name in names:
+        if number is None:
+            return None
+        number = nodes[number].children.get(name)
+    return number
+
+
+def holders(nodes: list[Node], *names: str) -> Iterator[int]:
+    """The numbers of the nodes that have children of all these names."""
+    for number, node in enumerate(nodes):
+        if all(name in node.children for name in names):
+            yield number

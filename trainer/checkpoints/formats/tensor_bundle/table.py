@@ -1,0 +1,167 @@
+"""TensorFlow's table of sorted keys (LevelDB's format): blocks with shared prefixes, an index, a footer.
+
+block      entries, their restart points, compression (1 byte), masked CRC-32C (4 bytes)
+entry      bytes shared with the key before, other bytes of the key, bytes of the value; key; value
+footer     (offset, size) of the metaindex block and of the index block, zeros up to 40 bytes, magic
+"""
+
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from bertdata.errors import MissingExtraError, install_extra
+from bertdata.shards.checksum import masked
+from bertdata.shards.example_proto import varint
+from trainer.checkpoints.formats.tensor_bundle.wire import WireError, read_bytes, read_varint, read_varints
+from trainer.errors import CheckpointError
+
+_FOOTER_BYTES = 48
+_TRAILER_BYTES = 5
+_MAGIC = 0xDB4775248B80FB57
+_PLAIN, _SNAPPY = 0, 1
+_BLOCK_BYTES = 1 << 18
+_ENTRIES_A_RESTART = 16
+_SNAPPY_RATIO = 22
+"""The format's copies give 64 bytes for 3: no block can be larger than so many times its compressed form."""
+
+_KEY_RATIO = 64
+"""Bytes of all keys, at most, for a byte of the file; an entry has 15 bytes or more beside its name."""
+
+
+@dataclass(slots=True)
+class _Keys:
+    """Bytes of keys that a table may still have, and the last key: they grow, in the whole table.
+
+    A key is stored as what differs from the one before, so that a small file could name terabytes.
+    """
+
+    left: int
+    last: bytes | None = None
+
+
+def read_table(data: bytes, name: str) -> Iterator[tuple[bytes, bytes]]:
+    """(key, value) of each entry, in order. CheckpointError names the file where it is damaged."""
+    if len(data) < _FOOTER_BYTES or struct.unpack("<Q", data[-8:])[0] != _MAGIC:
+        raise CheckpointError(f"{name}: no TensorFlow index, or a truncated one: its last 8 bytes differ")
+    try:
+        footer = data[-_FOOTER_BYTES:-8]
+        places, _ = read_varints(footer, 0, 4)
+        shortest = b"".join(map(varint, places))
+        if footer != shortest.ljust(len(footer), b"\0"):  # a longer form of a number has the same value
+            raise WireError("its footer is damaged")
+        blocks, most, end = data[:-_FOOTER_BYTES], _KEY_RATIO * len(data), 0
+        for _ in _read_entries(_read_block(blocks, name, *places[:2]), _Keys(most)):  # the metaindex
+            pass
+        keys = _Keys(most)
+        for _, value in _read_entries(_read_block(blocks, name, *places[2:]), _Keys(most)):
+            (offset, size), _ = read_varints(value, 0, 2)
+            if offset < end:
+                raise WireError("its blocks overlap")
+            end = offset + size
+            yield from _read_entries(_read_block(blocks, name, offset, size), keys)
+    except WireError as error:
+        raise CheckpointError(f"{name}: is damaged: {error}") from None
+
+
+def _read_block(blocks: bytes, name: str, offset: int, size: int) -> bytes:
+    """The entries and restart points of a block, decompressed, its checksum checked."""
+    block = read_bytes(blocks, offset, size + _TRAILER_BYTES)
+    body, kind = block[:size], block[size]
+    if masked(block[:-4]) != struct.unpack("<I", block[-4:])[0]:
+        raise WireError(f"the checksum of the block at byte {offset} does not fit")
+    if kind not in (_PLAIN, _SNAPPY):
+        raise WireError(f"the block at byte {offset} has compression {kind}, expected 0 or 1")
+    return body if kind == _PLAIN else _decompress(body, name)
+
+
+def _decompress(body: bytes, name: str) -> bytes:
+    """A block compressed with Snappy."""
+    try:
+        import cramjam
+    except ImportError:
+        raise MissingExtraError(
+            f"{name}: is compressed with Snappy, and cramjam is not installed; {install_extra('train')}"
+        ) from None
+    if (claimed := read_varint(body, 0)[0]) > _SNAPPY_RATIO * len(body):
+        raise WireError(f"a compressed block of {len(body)} bytes that claims {claimed}")
+    try:
+        return bytes(cramjam.snappy.decompress_raw(body))
+    except cramjam.DecompressionError as error:
+        raise WireError(f"a block that Snappy cannot decompress ({error})") from None
+
+
+def _read_entries(block: bytes, keys: _Keys) -> Iterator[tuple[bytes, bytes]]:
+    """(key, value) of each entry of a block."""
+    restarts = struct.unpack("<I", read_bytes(block, len(block) - 4, 4))[0] if len(block) >= 4 else None
+    if restarts is None or (end := len(block) - 4 - 4 * restarts) < 0:
+        raise WireError("a block without its restart points")
+    key, place = b"", 0
+    while place < end:
+        (shared, rest, size), place = read_varints(block, place, 3)
+        if shared > len(key) or place + rest + size > end:
+            raise WireError("an entry that is longer than its block")
+        keys.left -= shared + rest
+        if keys.left < 0:
+            raise WireError(f"its keys have more than {_KEY_RATIO} bytes for each byte of the file")
+        key = key[:shared] + block[place : place + rest]
+        if keys.last is not None and key <= keys.last:  # a block that is used twice
+            raise WireError("its keys are not in order")
+        keys.last = key
+        place += rest
+        yield key, block[place : place + size]
+        place += size
+
+
+def write_table(file: BinaryIO, entries: Iterable[tuple[bytes, bytes]]) -> None:
+    """Write a table without compression. The keys must be sorted and all different."""
+    offset = 0
+
+    def write(block: _Block) -> bytes:
+        """Write the block. Returns its offset and size, as index and footer hold them."""
+        nonlocal offset
+        body = block.finish()
+        place = varint(offset) + varint(len(body))
+        file.write(body + bytes([_PLAIN]))
+        file.write(struct.pack("<I", masked(body + bytes([_PLAIN]))))
+        offset += len(body) + _TRAILER_BYTES
+        return place
+
+    index, block = _Block(), _Block()
+    for key, value in entries:
+        if len(block) >= _BLOCK_BYTES:
+            index.add(block.last, write(block))
+            block = _Block()
+        block.add(key, value)
+    index.add(block.last, write(block))
+    footer = write(_Block()) + write(index)
+    file.write(footer.ljust(_FOOTER_BYTES - 8, b"\0") + struct.pack("<Q", _MAGIC))
+
+
+class _Block:
+    """A growing block. Every 16th key is written whole, as a restart point. last: the key added last."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._restarts: list[int] = []
+        self._count = 0
+        self.last = b""
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def add(self, key: bytes, value: bytes) -> None:
+        shared = 0
+        if self._count % _ENTRIES_A_RESTART == 0:
+            self._restarts.append(len(self._data))
+        else:
+            while shared < min(len(key), len(self.last)) and key[shared] == self.last[shared]:
+                shared += 1
+        self._data += varint(shared) + varint(len(key) - shared) + varint(len(value)) + key[shared:] + value
+        self.last = key
+        self._count += 1
+
+    def finish(self) -> bytes:
+        """The entries with their restart points."""
+        restarts = self._restarts or [0]
+        return bytes(self._data) + struct.pack(f"<{len(restarts) + 1}I", *restarts, len(restarts))

@@ -1,0 +1,128 @@
+"""TensorFlow 1's checkpoints of Google's, MLPerf's and Graphcore's programs: variables by name."""
+
+from collections.abc import Iterator
+
+import torch
+
+from bertdata.errors import DatasetError, MissingInputError
+from bertdata.io import storage
+from trainer.checkpoints.formats.absent_parts import completed
+from trainer.checkpoints.formats.config_file import read_config, write_bert_config
+from trainer.checkpoints.formats.graphcore import google_names, third
+from trainer.checkpoints.formats.names import from_tensorflow, to_tensorflow
+from trainer.checkpoints.formats.tensor_bundle.bundle import Bundle, find_prefix, write_bundle
+from trainer.checkpoints.formats.tensor_bundle.object_graph import GRAPH_KEY
+from trainer.checkpoints.stored import MEAN, SQUARE, Checkpoint, StoredTensor, unpadded
+from trainer.errors import CheckpointError
+
+_ACCUMULATOR = "/GradientAccumulator"
+"""The end of the names that MLPerf's conversion adds beside each variable."""
+
+_STEP = "global_step"
+_POWERS = ("beta1_power", "beta2_power")
+_ACCUMULATED = (torch.float32, torch.int64)
+_SLOTS = {
+    "adamw-bert": ("adam_m", "adam_v"),
+    "lamb-mlperf": ("LAMB", "LAMB_1"),
+    "lamb-graphcore": ("lamb_m", "lamb_v"),
+}
+"""The ends of the names of a variable's mean and square: Google's optimiser, MLPerf's LAMB, Graphcore's."""
+
+
+def read_tensorflow1(bundle: Bundle, model_config: str | None = None) -> Checkpoint:
+    """The checkpoint of a bundle. model_config: a file in place of the bert_config.json beside it."""
+    weights, moments = dict[str, StoredTensor](), dict[str, StoredTensor]()
+    optimiser = None
+    slots = {mean: (MEAN, owner) for owner, (mean, _) in _SLOTS.items()}
+    slots |= {square: (SQUARE, owner) for owner, (_, square) in _SLOTS.items()}
+    for name in bundle.entries:
+        variable, _, slot = name.rpartition("/")
+        if name.endswith(_ACCUMULATOR):
+            continue
+        if slot in slots:
+            for ours, moment in _stored(bundle, name, variable):
+                kind, optimiser = slots[slot]
+                moments[f"{kind}/{ours}"] = moment
+        else:
+            weights |= _stored(bundle, name, name)
+    if not weights:
+        some = f"{len(bundle.entries)} variables, the first {next(iter(bundle.entries), 'none')}"
+        raise CheckpointError(f"{bundle.index}: no BERT: found {some}")
+    return Checkpoint(
+        kind="tf1",
+        path=bundle.prefix,
+        config=read_config(storage.parent(bundle.prefix), model_config, tanh=True),
+        weights=weights,
+        moments=moments,
+        updates=bundle.read_count(_STEP) if _STEP in bundle.entries else None,
+        optimiser=optimiser,
+    )
+
+
+def _stored(bundle: Bundle, name: str, variable: str) -> Iterator[tuple[str, StoredTensor]]:
+    """(this model's name, tensor) of each part of an entry of the variable, or none for another's."""
+    whole = StoredTensor(bundle.entries[name].shape, lambda: bundle.read(name))
+    names = google_names(variable)
+    for number, googles in enumerate(names):
+        if found := from_tensorflow(googles):
+            stored = third(whole, number) if len(names) > 1 else whole
+            yield found[0], stored.transposed() if found[1] else stored
+
+
+def write_tensorflow1(checkpoint: Checkpoint, directory: str) -> str:
+    """Write model.ckpt-N, ``checkpoint`` and bert_config.json. Returns the prefix."""
+    checkpoint = completed(checkpoint, "TensorFlow's BERT")
+    config = checkpoint.expect_config()
+    newest = f"model.ckpt-{checkpoint.updates or 0}"
+    prefix = storage.join(directory, newest)
+    storage.make_directory(directory)
+    with write_bundle(prefix) as bundle:
+        is_lamb = (checkpoint.optimiser or "").startswith("lamb")
+        mean, square = _SLOTS["lamb-mlperf" if is_lamb else "adamw-bert"]
+        endings = {"": "", MEAN: f"/{mean}", SQUARE: f"/{square}"}
+        for key, tensor in unpadded({**checkpoint.weights, **checkpoint.moments}, config).items():
+            kind, _, ours = key.rpartition("/")
+            name, is_transposed = to_tensorflow(ours)
+            bundle.add(name + endings[kind], (tensor.transposed() if is_transposed else tensor).read())
+        if checkpoint.updates is not None:
+            bundle.add(_STEP, torch.tensor(checkpoint.updates))
+            if is_lamb and checkpoint.moments:
+                for power, beta in zip(_POWERS, checkpoint.betas, strict=True):
+                    bundle.add(power, torch.tensor(beta ** (checkpoint.updates + 1)))
+    write_bert_config(config, directory)
+    write_state_file(directory, newest)
+    return prefix
+
+
+def write_state_file(directory: str, name: str) -> None:
+    """Write the file ``checkpoint``, which names the newest checkpoint of a directory."""
+    with storage.open_output(storage.join(directory, "checkpoint")) as file:
+        keys = ("model_checkpoint_path", "all_model_checkpoint_paths")
+        file.write("".join(f'{key}: "{name}"\n' for key in keys).encode())
+
+
+def add_accumulators(source: str, target: str) -> str:
+    """Copy a checkpoint with a zero NAME/GradientAccumulator beside every variable. Returns a message.
+
+    Moments, powers and counters get one too, as MLPerf's checkpoint_add_gradacc.py does it. source: the
+    prefix of a checkpoint of TensorFlow 1, or its directory. target: the prefix to write.
+    """
+    prefix = find_prefix(source)
+    if prefix is None:
+        raise MissingInputError(f"{source}: no TensorFlow checkpoint: found no .index file")
+    if storage.exists(f"{target}.index"):
+        raise DatasetError(f"{target}.index: is there already; name a checkpoint that does not exist yet")
+    bundle = Bundle(prefix)
+    if GRAPH_KEY in bundle.entries:
+        raise CheckpointError(f"{prefix}: is a checkpoint of TensorFlow 2, expected one of TensorFlow 1")
+    folder = storage.parent(target)
+    storage.make_directory(folder)
+    with write_bundle(target) as written:
+        for name in sorted(bundle.entries):
+            tensor = bundle.read(name)
+            if tensor.dtype not in _ACCUMULATED:
+                raise CheckpointError(f"{bundle.index}: {name} is of {tensor.dtype}, expected fp32 or int64")
+            written.add(name, tensor)
+            written.add(f"{name}{_ACCUMULATOR}", torch.zeros_like(tensor))
+    write_state_file(folder, storage.base_name(target))
+    return f"{target}: {len(bundle.entries)} variables, each with a zero {_ACCUMULATOR.lstrip('/')}"

@@ -1,0 +1,150 @@
+"""TensorFlow 2's checkpoints, as the model garden writes them: variables in a graph of objects."""
+
+import torch
+from torch import Tensor
+
+from bertdata.io import storage
+from trainer.checkpoints.formats.absent_parts import completed
+from trainer.checkpoints.formats.config_file import read_config, write_bert_config
+from trainer.checkpoints.formats.model_garden import Objects, find_variables, place_variables
+from trainer.checkpoints.formats.tensor_bundle.bundle import Bundle, write_bundle
+from trainer.checkpoints.formats.tensor_bundle.object_graph import (
+    GRAPH_KEY,
+    Node,
+    Slot,
+    encode_graph,
+    escaped,
+    parse_graph,
+    slot_key,
+    value_key,
+)
+from trainer.checkpoints.formats.tensor_bundle.wire import WireError
+from trainer.checkpoints.formats.tensorflow1 import write_state_file
+from trainer.checkpoints.stored import HEADS, MEAN, SQUARE, Checkpoint, StoredTensor, unpadded
+from trainer.config.model import ModelConfig
+from trainer.errors import CheckpointError
+
+_SLOTS = {"m": MEAN, "v": SQUARE}
+_SLOT_NAMES = {kind: name for name, kind in _SLOTS.items()}
+_HEADS_THERE = "cls."
+_OPTIMISER, _ITERATIONS, _COUNTER = "optimizer", "iter", "save_counter"
+
+
+def read_tensorflow2(bundle: Bundle, model_config: str | None = None) -> Checkpoint:
+    """The checkpoint of a bundle. model_config: a file in place of the bert_config.json beside it."""
+    try:
+        nodes = parse_graph(bundle.read_text(GRAPH_KEY))
+    except WireError as error:
+        raise CheckpointError(f"{bundle.prefix}: its graph of objects is damaged: {error}") from None
+    variables = find_variables(nodes)
+    if not variables:
+        raise CheckpointError(f"{bundle.index}: no BERT of the model garden: found {len(nodes)} objects")
+    weights = {name: _stored(bundle, nodes[number], name) for name, number in variables.items()}
+    names = {number: name for name, number in variables.items()}
+    moments = {
+        f"{_SLOTS[slot.name]}/{names[slot.weight]}": _stored(bundle, nodes[slot.node], names[slot.weight])
+        for node in nodes
+        for slot in node.slots
+        if slot.weight in names and slot.name in _SLOTS
+    }
+    return Checkpoint(
+        kind="tf2",
+        path=bundle.prefix,
+        config=read_config(storage.parent(bundle.prefix), model_config, tanh=True),
+        weights=weights,
+        moments=moments,
+        updates=_iterations(bundle, nodes),
+    )
+
+
+def _stored(bundle: Bundle, node: Node, name: str) -> StoredTensor:
+    """The variable in this model's shape: kernels of heads joined, kernels transposed."""
+    if node.key not in bundle.entries:
+        raise CheckpointError(f"{bundle.index}: holds no {node.key}, which its graph of objects names")
+    key = node.key
+    flat = shape = bundle.entries[key].shape
+    axis = _heads_axis(name)
+    if axis is not None and len(shape) == 2 + _is_kernel(name):
+        flat = (shape[0] * shape[1], shape[2]) if axis == 0 else (*shape[:-2], shape[-2] * shape[-1])
+    stored = StoredTensor(shape, lambda: bundle.read(key)).changed(flat, lambda tensor: tensor.reshape(flat))
+    return stored.transposed() if _is_kernel(name) else stored
+
+
+def _is_kernel(name: str) -> bool:
+    """True for a matrix that is transposed there."""
+    return name.endswith(".weight") and "LayerNorm" not in name and "_embeddings" not in name
+
+
+def _heads_axis(name: str) -> int | None:
+    """The axis that attention keeps as two, heads and size of a head: of query, key and value the last."""
+    if ".attention.self." in name:
+        return -1
+    return 0 if name.endswith(".attention.output.dense.weight") else None
+
+
+def _iterations(bundle: Bundle, nodes: list[Node]) -> int | None:
+    """The number of updates that an optimiser has counted."""
+    counters = (node.children[_ITERATIONS] for node in nodes if node.slots and _ITERATIONS in node.children)
+    keys = (nodes[counter].key for counter in counters)
+    return next((bundle.read_count(key) for key in keys if key and key in bundle.entries), None)
+
+
+def write_tensorflow2(checkpoint: Checkpoint, directory: str) -> str:
+    """Write bert_model.ckpt-N, ``checkpoint`` and bert_config.json. Returns the prefix."""
+    checkpoint = completed(checkpoint, "the model garden's BERT")
+    config = checkpoint.expect_config()
+    name = f"bert_model.ckpt-{checkpoint.updates or 0}"
+    prefix = storage.join(directory, name)
+    weights = {
+        name: tensor
+        for name, tensor in unpadded(checkpoint.weights, config).items()
+        if not name.startswith(HEADS) or name.startswith(_HEADS_THERE)
+    }
+    objects = Objects()
+    variables = place_variables(objects, list(weights), config.num_hidden_layers)
+    paths = _paths(objects.nodes)
+    storage.make_directory(directory)
+    with write_bundle(prefix) as bundle:
+
+        def write(number: int, key: str, tensor: Tensor) -> None:
+            node = objects.nodes[number]
+            node.key = node.full_name = key
+            bundle.add(key, tensor)
+
+        for name, number in variables.items():
+            write(number, value_key(paths[number]), _in_shape(weights[name], name, config))
+        if checkpoint.moments:  # slots of an optimiser, which counts its updates
+            optimiser = objects.child(0, _OPTIMISER)
+            iterations = objects.child(optimiser, _ITERATIONS)
+            write(iterations, value_key(f"{_OPTIMISER}/{_ITERATIONS}"), torch.tensor(checkpoint.updates or 0))
+        for key, moment in unpadded(checkpoint.moments, config).items():
+            kind, _, name = key.partition("/")
+            if name in variables:
+                slot = Slot(variables[name], _SLOT_NAMES[kind], objects.add())
+                objects.nodes[optimiser].slots.append(slot)
+                place = slot_key(paths[slot.weight], _OPTIMISER, slot.name)
+                write(slot.node, place, _in_shape(moment, name, config))
+        write(objects.child(0, _COUNTER), value_key(_COUNTER), torch.tensor(1))
+        bundle.add_text(GRAPH_KEY, encode_graph(objects.nodes))
+    write_bert_config(config, directory)
+    write_state_file(directory, storage.base_name(prefix))
+    return prefix
+
+
+def _in_shape(tensor: StoredTensor, name: str, config: ModelConfig) -> Tensor:
+    """The tensor in the shape of its variable."""
+    whole = tensor.read()
+    whole = whole.t() if _is_kernel(name) else whole
+    axis = _heads_axis(name)
+    return whole if axis is None else torch.unflatten(whole, axis, (config.num_attention_heads, -1))
+
+
+def _paths(nodes: list[Node]) -> dict[int, str]:
+    """The shortest path of local names from the root to each node. Of equal ones, the first found."""
+    paths = {0: ""}
+    for number in (queue := [0]):
+        for name, child in nodes[number].children.items():
+            if child not in paths:
+                paths[child] = f"{paths[number]}/{escaped(name)}".lstrip("/")
+                queue.append(child)
+    return paths

@@ -1,0 +1,93 @@
+"""Rows for tokens that a model does not know: the means of the rows of their pieces."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from torch import Tensor
+from torch.nn import functional as F
+
+from bertdata.records import Vocabulary
+from bertdata.tokens.files import TokenizerFile
+from bertdata.tokens.load import tokenizer_of, vocabulary_of
+from bertdata.tokens.readable import readable_words
+from trainer.checkpoints.stored import VOCABULARY, Checkpoint, Stored, StoredTensor
+from trainer.config.model import ModelConfig
+
+_CONTINUES = "##"
+
+Pieces = Mapping[int, list[int]]
+"""Of each new id the ids of its pieces, none where a mean of all tokens takes their place."""
+
+
+def with_new_tokens(
+    checkpoint: Checkpoint,
+    own: TokenizerFile,
+    data: Vocabulary,
+    shape: ModelConfig,
+    log: Callable[[str], None],
+) -> Checkpoint:
+    """The checkpoint with rows for the tokens of the data's vocabulary that its own tokeniser lacks.
+
+    The row of a new token (of the word embeddings and the bias of the word logits) is the mean of the rows
+    of the pieces into which the model's own tokeniser cuts its text; where that knows no pieces, the mean of
+    the rows of all its tokens. Moments are zeros.
+    """
+    known, config = vocabulary_of(own), checkpoint.config
+    if config is None or shape.vocab_size < config.vocab_size:
+        return checkpoint
+    pieces = find_pieces(own, data)
+    if not pieces and shape.vocab_size == config.vocab_size:
+        return checkpoint
+    if pieces:
+        first, last = (data.words[number] for number in (min(pieces), max(pieces)))
+        without = sum(not some for some in pieces.values())
+        rule = "each row is the mean of its pieces' rows"
+        rule += f", of {without} without known pieces the mean of all" if without else ""
+        log(f"{len(pieces)} new tokens, {first!r} to {last!r}: {rule}")
+    rows = config.vocab_size
+
+    def grow(key: str, tensor: StoredTensor) -> StoredTensor:
+        is_moment, name = "/" in key, key.rpartition("/")[2]
+        if name not in VOCABULARY:
+            return tensor
+        made = {} if is_moment else pieces
+        return tensor.changed(
+            (shape.vocab_size, *tensor.shape[1:]),
+            lambda table: grown(table[:rows], made, known.size, shape.vocab_size),
+        )
+
+    def all_grown(tensors: Stored) -> dict[str, StoredTensor]:
+        return {key: grow(key, tensor) for key, tensor in tensors.items()}
+
+    weights, moments = all_grown(checkpoint.weights), all_grown(checkpoint.moments)
+    return replace(checkpoint, weights=weights, moments=moments)
+
+
+def find_pieces(own: TokenizerFile, data: Vocabulary) -> Pieces:
+    """The pieces of each id that is another token, or none, in the own tokeniser."""
+    known = vocabulary_of(own)
+    texts = [
+        word.removeprefix(_CONTINUES) if known.kind == "wordpiece" else word for word in readable_words(data)
+    ]
+    new = [
+        number
+        for number, word in enumerate(data.words)
+        if number >= known.size or word != known.words[number]
+    ]
+    cut = tokenizer_of(own).encode_each([texts[number] for number in new])
+    return {
+        number: [] if known.unk in ids else list(ids) for number, ids in zip(new, cut.lists(), strict=True)
+    }
+
+
+def grown(table: Tensor, pieces: Pieces, known: int, rows: int) -> Tensor:
+    """The table with so many rows, of which new ids have the means of their pieces', or of all known rows.
+
+    known: tokens that the model knows; rows behind them that no new token takes stay, or are zeros.
+    """
+    wider = (0, 0) * (table.dim() - 1)
+    found = F.pad(table.float(), (*wider, 0, max(0, rows - len(table))))
+    everything = table[:known].double().mean(0)
+    for number, some in pieces.items():
+        found[number] = table[some].double().mean(0) if some else everything
+    return found

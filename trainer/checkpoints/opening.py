@@ -1,0 +1,32 @@
+"""A checkpoint opened as the start of a run."""
+
+from collections.abc import Iterable
+
+from trainer.checkpoints.filling import match_weights
+from trainer.checkpoints.source import open_checkpoint
+from trainer.checkpoints.stored import Checkpoint
+from trainer.config.model import ModelConfig
+from trainer.update.worker import Runtime
+
+
+def open_start(runtime: Runtime, shape: ModelConfig, path: str) -> Checkpoint:
+    """The checkpoint that a run starts from, with a row for each token of the data. Logs what is taken.
+
+    DataError where its vocabulary is another than the data's.
+    """
+    config = runtime.config
+    checkpoint = open_checkpoint(path, with_moments=config.start.start_moments)
+    if not config.is_finetuning:
+        from trainer.checkpoints.vocabulary_fit import fit_vocabulary
+
+        checkpoint = fit_vocabulary(checkpoint, shape, config, runtime.log)
+    found, missing = match_weights(runtime.empty_model(shape).state_dict(), shape, checkpoint)
+    drawn = f"; drawn anew: {_parts(missing)}" if missing else ""
+    left = _parts(name for name in checkpoint.weights if name not in found)
+    runtime.log(f"taken from {path}: {_parts(found)}{drawn}{left and f'; left out: {left}'}")
+    return checkpoint
+
+
+def _parts(names: Iterable[str]) -> str:
+    """The parts of the model that the tensors belong to."""
+    return ", ".join(sorted({".".join(name.split(".")[:2]) for name in names}))

@@ -1,0 +1,113 @@
+"""Checkpoints of a run read: the state with its types, the tensors with their md5s."""
+
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from bertdata.config.value_check import check_values, types_of
+from bertdata.errors import MissingInputError, SettingsError
+from bertdata.io.file_check import file_md5
+from bertdata.io.json_text import parse_json_text
+from schemas import load_schema
+from trainer.checkpoints.checkpoint import (
+    FORMAT,
+    STATE,
+    WEIGHTS,
+    State,
+    checkpoints_folder,
+    find_checkpoints,
+    md5_of_state,
+)
+from trainer.config.model_kinds import read_model_config
+from trainer.config.settings import properties
+from trainer.errors import CheckpointError
+
+
+def choose_checkpoint(output_dir: str, number: int | None = None) -> Path:
+    """The checkpoint of that number, or the newest. MissingInputError lists those that exist."""
+    found = find_checkpoints(output_dir)
+    if not found or (number is not None and number not in found):
+        wanted = "no checkpoint" if number is None else f"no checkpoint {number}"
+        there = f"; there are {', '.join(map(str, found))}" if found else ""
+        raise MissingInputError(f"{checkpoints_folder(output_dir)}: holds {wanted}{there}")
+    return found[max(found) if number is None else number]
+
+
+def read_state(path: Path) -> State:
+    """The checkpoint's state. CheckpointError where it is damaged, not this trainer's, or renamed."""
+    where = path / STATE
+    if not where.is_file():
+        raise CheckpointError(f"{path}: no checkpoint of this trainer: found no {STATE}")
+    try:
+        values = parse_json_text(where.read_bytes())
+        digest, found, made = values.pop("md5"), md5_of_state(values), values.pop("format")
+    except (ValueError, KeyError, AttributeError, TypeError):
+        raise CheckpointError(f"{where}: is damaged or not this trainer's: expected {FORMAT!r}") from None
+    if (found, made) != (digest, FORMAT):
+        raise CheckpointError(
+            f"{where}: is damaged: found {made!r}, md5 {found}, expected {FORMAT!r}, {digest}"
+        )
+    if "lanes" in values:  # the older name
+        values["open_files"] = values.pop("lanes")
+    state = _typed(values, str(where))
+    is_numbered = path.parent.name == "checkpoints" and path.name[5:].isdecimal()
+    if is_numbered and int(path.name[5:]) != state.number:
+        raise CheckpointError(f"{path}: is the checkpoint of update {state.number}, renamed; rename it back")
+    return state
+
+
+def _typed(values: dict[str, Any], where: str) -> State:
+    """The state of a file's values. CheckpointError names the first of another type or range.
+
+    Ranges of the run's settings are not looked at, which another version may have changed.
+    """
+    try:
+        check_values({"state": values}, {"state": load_schema("checkpoint")}, f"{where}: ")
+        types = {name: {"type": types_of(item)} for name, item in properties().items()}
+        check_values(values["config"], types, f"{where}: config: ")
+        read_model_config(values["model"], f"{where}: model")
+    except SettingsError as error:
+        raise CheckpointError(str(error)) from None
+    whole: dict[str, Any] = {
+        name: int(value) if isinstance(value, float) else value for name, value in values.items()
+    }
+    whole["position"] = tuple(map(int, values["position"]))  # JSON Schema takes 3.0 for an integer
+    return State(**{**whole, "versions": tuple(values.get("versions", ()))})
+
+
+def tensor_files(state: State, name: str) -> list[str]:
+    """The names of a checkpoint's files of weights or of moments, empty where it has none."""
+    if name in state.files:
+        return [name]
+    stem, _, ending = name.partition(".")
+    return sorted(file for file in state.files if file.startswith(f"{stem}-") and file.endswith(ending))
+
+
+def read_tensors(path: Path, state: State, name: str = WEIGHTS) -> dict[str, Tensor]:
+    """The weights or moments of a checkpoint, with their md5 checked. CheckpointError where it is wrong."""
+    tensors: dict[str, Tensor] = {}
+    for file in [check_file(path, state, one) for one in tensor_files(state, name) or [name]]:
+        try:
+            tensors |= load_file(file)
+        except SafetensorError as error:
+            raise CheckpointError(f"{file}: not a safetensors file: {error}") from None
+    return tensors
+
+
+def check_file(path: Path, state: State, name: str) -> str:
+    """The path of a checkpoint's file, whose md5 must be the state's. CheckpointError where it is not."""
+    file = path / name
+    expected = state.files.get(name)
+    if expected is None:
+        raise CheckpointError(f"{path}: holds weights only, expected {name}; --start-from-ckpt takes it")
+    if not file.is_file():
+        raise CheckpointError(f"{file}: is missing, expected md5 {expected}")
+    if (found := file_md5(str(file))) != expected:
+        size = file.stat().st_size
+        raise CheckpointError(
+            f"{file}: is damaged: found {size} bytes of md5 {found}, expected md5 {expected}"
+        )
+    return str(file)

@@ -1,0 +1,86 @@
+"""The comparison of a checkpoint with the settings of the run that resumes it."""
+
+from pathlib import Path
+from typing import Any
+
+from bertdata.errors import SettingsError
+from trainer.checkpoints.checkpoint import State
+from trainer.config.settings import Config, properties, section_keys
+from trainer.errors import CheckpointError
+
+CHANGEABLE = (
+    *("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"),
+    *("embedding_dropout", "mlp_dropout", "global_rope_theta", "local_rope_theta"),
+)
+"""Settings of a model that may differ from those in its checkpoint."""
+
+_COMPARED = (
+    *("update", "optimiser", "scaling", "workers", "schedule", "formula", "recipe"),
+    *("data", "loading", "masking"),
+)
+_ANOTHER_ORDER = "its position belongs to another order of the examples"
+_REASONS = {
+    "data": _ANOTHER_ORDER,
+    "order": _ANOTHER_ORDER,
+    "seed": _ANOTHER_ORDER,
+    "open_files": _ANOTHER_ORDER,
+    "optimiser": "its moments do not fit",
+}
+_SAID_ELSEWHERE = (
+    *("train_data", "eval_data", "objective", "unverified", "seed", "open_files", "optimiser"),
+    *("bins", "pack_on_load", "pack_window", "sequences_per_row", "dist", "world_size", "collective"),
+)
+
+
+def check_fits(path: Path, state: State, fresh: State, *names: str) -> None:
+    """CheckpointError names the first difference in the model or the given names of the state."""
+
+    def identity(state: State) -> dict[str, Any]:
+        model = {f"model's {name}": value for name, value in state.model.items() if name not in CHANGEABLE}
+        return model | {name: getattr(state, name) for name in names}
+
+    found = identity(state)
+    for name, wanted in identity(fresh).items():
+        if found.get(name) != wanted:
+            difference = f"its {name} is {found.get(name)}, this one's {wanted}"
+            if name == "data":
+                difference = f"its data is {_data(state)}, this one's {_data(fresh)}"
+            reason = _REASONS.get(name, "its weights do not fit")
+            raise CheckpointError(f"{path}: belongs to another run: {difference}; {reason}")
+
+
+def check_position(path: Path, state: State, config: Config) -> None:
+    """SettingsError where the schedule of this run ends before the checkpoint's update."""
+    steps = config.schedule.steps
+    if state.step > steps:
+        found = f"holds update {state.step} of its phase, but this run ends after {steps} (steps)"
+        raise SettingsError(f"{path}: {found}; give more steps, or an earlier checkpoint with --resume-step")
+
+
+def changed_settings(state: State, config: Config, update_examples: int) -> list[str]:
+    """One line for each hyperparameter that differs from the checkpoint's: its name and both values.
+
+    update_examples: those of this run's updates, over all workers.
+    """
+    now = config.as_json()
+    keys = [key for section in _COMPARED for key in section_keys(section) if key not in _SAID_ELSEWHERE]
+    lines = [
+        f"{key}: {_said(before)} in the checkpoint, {_said(now[key])} in this run"
+        for key in (*keys, *CHANGEABLE)
+        if (before := state.config.get(key, properties()[key].get("default"))) != now[key]
+    ]
+    grows = now["batch_warmup_from"] is not None or state.config.get("batch_warmup_from") is not None
+    if state.step and state.trained != state.step * update_examples and not grows:
+        before = f"{state.trained / state.step:g}"  # an earlier resume may have changed it already
+        lines.append(f"examples of an update: {before} on average so far, {update_examples} in this run")
+    return lines
+
+
+def _said(value: object) -> object:
+    return "not given" if value is None else value
+
+
+def _data(state: State) -> str:
+    """The paths of the training data and the digest of its shards."""
+    paths = "generated" if state.config.get("generated_data") else state.config.get("train_data")
+    return f"{paths} (digest {state.data})"

@@ -1,0 +1,153 @@
+"""Files of safetensors, of which rows are read and written in place: several processes share one file."""
+
+import json
+import math
+import os
+import struct
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from bertdata.errors import DataError
+from bertdata.io import storage
+from bertdata.io.json_text import parse_json_text
+from trainer.checkpoints.checkpoint import bytes_of, safetensors_header
+from trainer.checkpoints.stored import StoredTensor
+
+INDEX = ".index.json"
+"""The ending of the file that tells which of several files holds a tensor; Hugging Face's form."""
+
+_TYPES = (
+    *("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2"),
+    *("I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL"),
+)
+"""The types of numbers that are read; the format has others, packed or complex."""
+
+_LARGEST = 1 << 62  # of the product of a shape's sizes but zeros, which torch holds in 64 bits
+
+_MOST_BYTES = 1 << 30  # of one call: the system transfers at most 2 GiB
+
+
+class Place(NamedTuple):
+    """A tensor of a file, in fp32: its shape, and the offset of its first byte."""
+
+    shape: tuple[int, ...]
+    offset: int
+
+    @property
+    def row_bytes(self) -> int:
+        return 4 * math.prod(self.shape[1:])
+
+
+def layout_of(shapes: Mapping[str, tuple[int, ...]]) -> tuple[bytes, dict[str, Place]]:
+    """The beginning of a file of fp32 tensors (the length of the header, the header), and their places."""
+    beginning = safetensors_header(shapes)
+    places, offset = dict[str, Place](), len(beginning)
+    for name, shape in shapes.items():
+        places[name] = Place(tuple(shape), offset)
+        offset += 4 * math.prod(shape)
+    return beginning, places
+
+
+def create_empty(path: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Write the header of a file whose values are written by ``write_rows``, and give it its length."""
+    beginning, places = layout_of(shapes)
+    with open(path, "xb") as file:
+        file.write(beginning)
+        file.truncate(len(beginning) + sum(4 * math.prod(place.shape) for place in places.values()))
+
+
+def write_rows(descriptor: int, place: Place, start: int, rows: Tensor) -> None:
+    """Write rows of a tensor from number ``start`` on, from host memory into a file open for writing."""
+    data = bytes_of(rows.detach().float())
+    offset = place.offset + start * place.row_bytes
+    while data:
+        written = os.pwrite(descriptor, data[:_MOST_BYTES], offset)
+        data, offset = data[written:], offset + written
+
+
+def read_rows(descriptor: int, place: Place, start: int, rows: Tensor) -> None:
+    """Overwrite a contiguous fp32 tensor in host memory with rows from number ``start`` on of an open file.
+
+    OSError where the file ends early.
+    """
+    assert rows.is_contiguous()
+    assert rows.dtype == torch.float32
+    data = bytes_of(rows)
+    offset = place.offset + start * place.row_bytes
+    while data:
+        count = os.preadv(descriptor, [data[:_MOST_BYTES]], offset)
+        if not count:
+            raise OSError("the file ends early")
+        data, offset = data[count:], offset + count
+
+
+def read_places(path: str) -> dict[str, Place]:
+    """The places of a local file's tensors. DataError where it is damaged or holds others than fp32."""
+    try:
+        opened: Any = safe_open(path, "pt")  # checks the header against the file's length
+        names = list(opened.keys())
+    except SafetensorError as error:
+        raise DataError(f"{path}: not a safetensors file: {error}") from None
+    with open(path, "rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = parse_json_text(file.read(length))
+    kinds = {header[name]["dtype"] for name in names}
+    if kinds - {"F32"}:
+        raise DataError(f"{path}: holds tensors of {', '.join(sorted(kinds))}, expected F32")
+    return {
+        name: Place(tuple(header[name]["shape"]), 8 + length + header[name]["data_offsets"][0])
+        for name in names
+    }
+
+
+def read_safetensors(path: str) -> dict[str, StoredTensor]:
+    """The tensors of a .safetensors file by name. A local file is mapped, not read."""
+    try:
+        if storage.is_remote(path):
+            tensors = safetensors.torch.load(storage.read_bytes(path))
+            return {name: StoredTensor.of(tensor) for name, tensor in tensors.items()}
+        with storage.open_input(path) as file:  # refuses what is not there, with the usual message
+            file.read(1)
+        opened: Any = safe_open(path.removeprefix("file://"), "pt")
+        return {name: _slice(opened, name, path) for name in opened.keys()}  # noqa: SIM118 - no mapping
+    except SafetensorError as error:
+        raise DataError(f"{path}: not weights that can be read without unpickling: {error}") from None
+
+
+def read_indexed(path: str) -> dict[str, StoredTensor]:
+    """The tensors of all files that an index names. DataError where one lacks a tensor."""
+    try:
+        files: Mapping[str, str] = parse_json_text(storage.read_bytes(path))["weight_map"]
+        names = sorted(set(files.values()))
+        if any("/" in name or "\0" in name or name in ("", ".", "..") for name in names):
+            raise ValueError("a file elsewhere, or no name of a file")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise DataError(f"{path}: no index of tensors: expected weight_map, file by name") from None
+    opened = {name: read_safetensors(storage.join(storage.parent(path), name)) for name in names}
+    for tensor, name in files.items():
+        if tensor not in opened[name]:
+            raise DataError(f"{path}: names {tensor} in {name}, which lacks it")
+    return {tensor: opened[name][tensor] for tensor, name in files.items()}
+
+
+def index_text(files: Mapping[str, Mapping[str, tuple[int, ...]]]) -> str:
+    """The index of files, from the shapes of each one's tensors."""
+    size = sum(4 * math.prod(shape) for shapes in files.values() for shape in shapes.values())
+    places = {tensor: name for name, shapes in files.items() for tensor in shapes}
+    return json.dumps({"metadata": {"total_size": size}, "weight_map": places}, indent=1) + "\n"
+
+
+def _slice(opened: Any, name: str, path: str) -> StoredTensor:
+    """A tensor of an opened safetensors file. DataError where it cannot be read."""
+    found = opened.get_slice(name)
+    kind, shape = found.get_dtype(), tuple(found.get_shape())
+    if kind not in _TYPES:
+        raise DataError(f"{path}: {name} is of the type {kind}, expected one of {', '.join(_TYPES)}")
+    if math.prod(size for size in shape if size) > _LARGEST:
+        raise DataError(f"{path}: {name} has shape {list(shape)}, larger than any tensor")
+    return StoredTensor(shape, lambda: opened.get_tensor(name))

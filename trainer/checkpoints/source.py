@@ -1,0 +1,93 @@
+"""A checkpoint of any origin, opened: a run's newest, one of its checkpoints, or another program's."""
+
+import re
+from pathlib import Path
+
+from bertdata.errors import SettingsError
+from trainer.checkpoints.checkpoint import MOMENTS, STATE, WEIGHTS, State, find_checkpoints
+from trainer.checkpoints.filling import fill_model
+from trainer.checkpoints.formats.kinds import is_recognised, read_checkpoint
+from trainer.checkpoints.reading import check_file, choose_checkpoint, read_state, tensor_files
+from trainer.checkpoints.safetensors_files import read_safetensors
+from trainer.checkpoints.stored import MEAN, SQUARE, Checkpoint, StoredTensor
+from trainer.config.model_kinds import read_model_config
+from trainer.model.headed import HeadedBert
+
+OURS = "bertdata"
+"""The kind of this trainer's own checkpoints."""
+
+_NAME_ELSEWHERE = re.compile(r"(?:model\.ckpt-|ckpt_)(\d+)(?:\.pt)?")
+"""The name that TensorFlow's programs, or NVIDIA's and Habana's, give the checkpoint of an update."""
+
+
+def open_checkpoint(
+    path: str, kind: str | None = None, model_config: str | None = None, *, with_moments: bool = True
+) -> Checkpoint:
+    """The checkpoint at a path, its tensors not read yet. kind: None: found from the files.
+
+    path: a run of this trainer (its newest checkpoint), one of its checkpoints, or what
+    ``trainer.checkpoints.formats.kinds`` reads. model_config: a file in place of the one beside another
+    program's weights.
+    with_moments: False leaves out a run's moments, whose md5 takes time.
+    """
+    if (own := find_own(path)) is None:
+        if kind == OURS:
+            raise SettingsError(f"{path}: is no checkpoint of this trainer: found no {STATE}")
+        return read_checkpoint(path, kind, model_config)
+    if kind not in (None, OURS):
+        raise SettingsError(f"{path}: is a checkpoint of kind {OURS}, not {kind}")
+    return _open_own(own, with_moments)
+
+
+def find_own(path: str) -> Path | None:
+    """The checkpoint of this trainer at the path, or the newest of the run there. None for another program's.
+
+    DIR/model.ckpt-N and DIR/ckpt_N.pt, where no such files exist, are the checkpoint of update N of the
+    run in DIR: so other programs' commands name it.
+    """
+    folder = Path(path.removeprefix("file://"))
+    if (folder / "checkpoints").is_dir():
+        return choose_checkpoint(path)
+    if (folder / STATE).is_file():
+        return folder
+    named = _NAME_ELSEWHERE.fullmatch(folder.name)
+    if named is None or folder.exists() or folder.with_name(f"{folder.name}.index").exists():
+        return None
+    return find_checkpoints(str(folder.parent)).get(int(named[1]))
+
+
+def is_checkpoint(path: str) -> bool:
+    """True if a checkpoint of any kind is at the path. No file is read."""
+    return find_own(path) is not None or bool(is_recognised(path))
+
+
+def _open_own(path: Path, with_moments: bool) -> Checkpoint:
+    """A checkpoint of this trainer. The md5s of its files are checked now."""
+    state = read_state(path)
+    has_moments = with_moments and bool(tensor_files(state, MOMENTS))
+    moments = _read_files(path, state, MOMENTS) if has_moments else {}
+    beta1, beta2 = (state.config.get(name) for name in ("beta1", "beta2"))
+    return Checkpoint(
+        kind=OURS,
+        path=str(path),
+        config=read_model_config(state.model, str(path)),
+        weights=_read_files(path, state, WEIGHTS),
+        moments={
+            key: moment for key, moment in moments.items() if key.startswith((f"{MEAN}/", f"{SQUARE}/"))
+        },
+        task=state.task,
+        updates=state.number,
+        optimiser=state.optimiser,
+        betas=(0.9 if beta1 is None else beta1, 0.999 if beta2 is None else beta2),
+    )
+
+
+def _read_files(path: Path, state: State, name: str) -> dict[str, StoredTensor]:
+    """The weights or moments of a checkpoint, from one file or several, whose md5s are checked now."""
+    files = [check_file(path, state, file) for file in tensor_files(state, name) or [name]]
+    return {tensor: stored for file in files for tensor, stored in read_safetensors(file).items()}
+
+
+def read_weights_into(model: HeadedBert, path: str) -> list[str]:
+    """Fill the model from a checkpoint of any origin. Returns the heads' tensors that it lacks."""
+    return fill_model(model, open_checkpoint(path, with_moments=False))

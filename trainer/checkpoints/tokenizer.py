@@ -1,0 +1,129 @@
+"""The tokeniser of a checkpoint: from its run, its data or beside its weights."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bertdata.config.value_check import read_object
+from bertdata.dataset.vocabulary import known_tokenizer
+from bertdata.errors import DataError, UsageError
+from bertdata.io import storage
+from bertdata.tokens.files import (
+    TOKENIZER_NAME,
+    VOCABULARY_NAME,
+    TokenizerFile,
+    TokenizerJson,
+    VocabularyFile,
+)
+from bertdata.tokens.fit import casing_warnings
+from bertdata.tokens.kept_files import CONFIGURATION_NAME
+from bertdata.tokens.load import vocabulary_of
+from trainer.checkpoints.kept_tokenizer import find_training_data
+from trainer.checkpoints.reading import read_state
+from trainer.checkpoints.source import OURS
+from trainer.checkpoints.stored import Checkpoint
+from trainer.config.model import ModelConfig
+from trainer.data.given_tokenizer import given_tokenizer, with_casing
+from trainer.data.opening import PADDING_TOKENS
+
+
+def find_tokenizer(
+    checkpoint: Checkpoint,
+    shape: ModelConfig,
+    vocabulary: str | None,
+    train_data: str | None,
+    lower_case: bool | None,
+) -> TokenizerFile | None:
+    """The tokeniser of a checkpoint, or None where it is not at hand.
+
+    It is the given one (as of ``given_tokenizer``), else that of the given training data, else the one that
+    its run keeps, or that lies beside another program's weights; else that of the training data where a run
+    of an older version says that it was. DataError where the vocabulary's size is not the model's, UsageError
+    where it is another than the run's, and for a casing beside a tokenizer.json.
+    """
+    file = _of_files(checkpoint, vocabulary) if train_data is None else None
+    casing: bool | None = None
+    if file is None:
+        file, casing = _of_data(checkpoint, vocabulary, train_data)
+    if file is None and vocabulary is not None:
+        file = given_tokenizer(vocabulary)
+    if file is None:
+        return None
+    words = vocabulary_of(file)
+    if not words.size <= shape.vocab_size <= words.size + PADDING_TOKENS:
+        raise DataError(f"{words.name}: has {words.size} tokens, the model has vocab_size {shape.vocab_size}")
+    if isinstance(file, TokenizerJson):
+        return with_casing(file, lower_case)
+    for known in (casing, casing_of(checkpoint)):
+        lower_case = known if lower_case is None else lower_case
+    if lower_case is None:  # nobody tells: as the vocabulary itself is
+        lower_case = not casing_warnings(words, True)
+    return replace(file, lower_case=lower_case)
+
+
+def _of_files(checkpoint: Checkpoint, given: str | None) -> TokenizerFile | None:
+    """The tokeniser in the run, or beside another program's weights: its vocab.txt, else tokenizer.json."""
+    path = beside(checkpoint, VOCABULARY_NAME) or beside(checkpoint, TOKENIZER_NAME)
+    if path is None:
+        return None
+    own = given_tokenizer(path)
+    if given is None:
+        return own
+    file = given_tokenizer(given)
+    if checkpoint.kind == OURS and not is_same(file, own):
+        raise UsageError(f"{file.path}: is another {_noun(own)} than the run was trained with, {path}")
+    return file
+
+
+def is_same(file: TokenizerFile, other: TokenizerFile) -> bool:
+    """True for equal vocabularies, or for a tokenizer.json of equal bytes."""
+    ours, theirs = vocabulary_of(file), vocabulary_of(other)
+    if isinstance(file, VocabularyFile) and isinstance(other, VocabularyFile):
+        return ours.words == theirs.words
+    return ours.md5 == theirs.md5
+
+
+def _noun(file: TokenizerFile) -> str:
+    return "vocabulary" if isinstance(file, VocabularyFile) else "tokeniser"
+
+
+def _of_data(
+    checkpoint: Checkpoint, given: str | None, train_data: str | None
+) -> tuple[TokenizerFile | None, bool | None]:
+    """The tokeniser and casing of the training data: where that is now, or was, or within a moved run."""
+    recorded = _settings(checkpoint).get("train_data")
+    dataset = find_training_data(train_data or recorded, given=train_data is not None)
+    if dataset is None and recorded:
+        features = storage.join(_run_of(checkpoint.path), f"features/{storage.base_name(recorded)}")
+        dataset = find_training_data(features, given=False)
+    if dataset is None:
+        return None, None
+    file = known_tokenizer(given, dataset)
+    return file, dataset.manifest.plan.settings.tokenizer.get("lower_case") if dataset.manifest else None
+
+
+def casing_of(checkpoint: Checkpoint) -> bool | None:
+    """The casing in the checkpoint's configuration, or in the file beside another program's checkpoint."""
+    config = beside(checkpoint, CONFIGURATION_NAME)
+    if config is None:
+        return _settings(checkpoint).get("lower_case")
+    return read_object(config).get("do_lower_case") is not False  # True unless it says otherwise
+
+
+def _settings(checkpoint: Checkpoint) -> dict[str, Any]:
+    return read_state(Path(checkpoint.path)).config if checkpoint.kind == OURS else {}
+
+
+def beside(checkpoint: Checkpoint, name: str) -> str | None:
+    """The path of a file of a run, or beside another program's weights, or None where there is none."""
+    folder = _run_of(checkpoint.path) if checkpoint.kind == OURS else checkpoint.path
+    if not storage.is_directory(folder):
+        folder = storage.parent(folder)
+    path = storage.join(folder, name)
+    return path if storage.exists(path) else None
+
+
+def _run_of(checkpoint: str) -> str:
+    """The directory of the run that the checkpoint belongs to, or its own where it is of no run."""
+    path = Path(checkpoint)
+    return str(path.parent.parent if path.parent.name == "checkpoints" else path)

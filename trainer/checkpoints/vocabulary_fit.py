@@ -1,0 +1,75 @@
+"""The vocabulary of a checkpoint against that of the data it goes on with: the same ids, or more of them."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import zip_longest
+
+from bertdata.errors import DataError
+from bertdata.records import ROLES, Vocabulary
+from bertdata.tokens.files import TOKENIZER_NAME, VOCABULARY_NAME, TokenizerFile, VocabularyFile
+from bertdata.tokens.load import vocabulary_of
+from trainer.checkpoints.kept_tokenizer import tokenizer_of_data
+from trainer.checkpoints.new_tokens import with_new_tokens
+from trainer.checkpoints.stored import Checkpoint
+from trainer.checkpoints.tokenizer import beside, casing_of
+from trainer.config.model import ModelConfig
+from trainer.config.settings import Config
+from trainer.data.given_tokenizer import given_tokenizer
+
+_UNUSED = re.compile(r"\[unused\d+\]")
+_REMEDY = "make the data with the model's own tokeniser (bertdata create --tokenizer, or --vocab)"
+
+
+def fit_vocabulary(
+    checkpoint: Checkpoint, shape: ModelConfig, config: Config, log: Callable[[str], None]
+) -> Checkpoint:
+    """The checkpoint with a row for each token of a model of this shape, whose data the configuration names.
+
+    DataError where an id is another token in the data than in the checkpoint, or has another role.
+    """
+    own, data = _of_checkpoint(checkpoint), tokenizer_of_data(config)
+    if data is None:
+        return checkpoint
+    if own is None:
+        log(
+            f"warning: {checkpoint.path}: no tokeniser beside it; whether its ids are the data's is not known"
+        )
+        return checkpoint
+    check_words(vocabulary_of(own), vocabulary_of(data))
+    if isinstance(own, VocabularyFile) and isinstance(data, VocabularyFile):
+        casing = casing_of(checkpoint)
+        if casing is not None and casing != data.lower_case:
+            cases = {True: "lower case", False: "case kept"}
+            found = f"{cases[data.lower_case]} in the data, {cases[casing]} in the model"
+            log(f"warning: {checkpoint.path}: its text was read in another way: {found}")
+        own = replace(own, lower_case=data.lower_case)
+    return with_new_tokens(checkpoint, own, vocabulary_of(data), shape, log)
+
+
+def check_words(own: Vocabulary, data: Vocabulary) -> None:
+    """DataError for the first id that is another token, or has another role.
+
+    In the data more tokens may follow, or take the places of those called ``[unused0]`` and so on.
+    """
+    if own.md5 != data.md5:
+        pairs = zip_longest(own.words, data.words)
+        for number, (ours, theirs) in enumerate(pairs):
+            if ours is not None and ours != theirs and not (theirs and _UNUSED.fullmatch(ours)):
+                found = "no token" if theirs is None else repr(theirs)
+                raise DataError(
+                    f"{own.name}: id {number} is {ours!r}, in the data ({data.name}) {found}; {_REMEDY}"
+                )
+    for role in ROLES:
+        ours, theirs = getattr(own, role), getattr(data, role)
+        if ours is not None and theirs is not None and ours != theirs:
+            raise DataError(
+                f"{own.name}: the {role} token is {own.words[ours]!r}, in the data ({data.name}) "
+                f"{data.words[theirs]!r}; {_REMEDY}"
+            )
+
+
+def _of_checkpoint(checkpoint: Checkpoint) -> TokenizerFile | None:
+    """The tokeniser beside the checkpoint."""
+    path = beside(checkpoint, VOCABULARY_NAME) or beside(checkpoint, TOKENIZER_NAME)
+    return None if path is None else given_tokenizer(path)

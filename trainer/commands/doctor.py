@@ -1,0 +1,116 @@
+"""A report on this machine: devices, launchers and packages for training, and remedies for missing ones."""
+
+import json
+import os
+from dataclasses import asdict
+from importlib.util import find_spec
+
+from bertdata._native import available, why_missing
+from bertdata.cli.common.parser import Parser
+from bertdata.errors import MissingExtraError, SettingsError, install_extra
+from bertdata.io.process_pool import available_cores
+from bertdata.io.terminal import say, say_text
+from trainer.config.settings import Config
+from trainer.devices.availability import Availability
+from trainer.devices.choice import DEVICES, PROCESSOR, choose_device, examine_device
+from trainer.workers.examine import examine_launchers, find_version
+
+EXTRAS = {
+    "tensorboard": "tensorboard",
+    "wandb": "wandb",
+    "mlperf_logging": "mllog",
+    "matplotlib": "pictures",
+    "jinja2": "report",
+}
+"""The extra that installs each optional package."""
+
+
+def run(arguments: list[str]) -> None:
+    """Print the report as a table or JSON. With a device, only that, or SettingsError if it is missing.
+
+    MissingExtraError after the report where torch is not installed: nothing can be trained.
+    """
+    summary = (
+        "Prints a table of the devices, launchers and packages found, with a remedy for each missing one."
+    )
+    parser = Parser("python -m trainer doctor", "  python -m trainer doctor --json", summary)
+    parser.add_argument("--device", help="report on this device only; exit status 2 if it is not there")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    given = parser.parse_args(arguments)
+    device = given.device
+    devices = [examine_device(name) for name in ([device] if device else DEVICES)]
+    if device and not devices[0].there:
+        raise SettingsError(f"device {device!r} is not there: {_described(devices[0])}")
+    groups = {"device": devices}
+    if not device:
+        groups |= {"launcher": examine_launchers(), "log": _logs(), "machine": _machine()}
+    default = Config.of().run.device
+    has_torch = find_spec("torch") is not None
+    best = device or (choose_device(Config.of()).name if has_torch else None)
+    count = next((one.count for one in devices if one.name == best), 1)
+    workers = f" --dist --world-size {count}" if count > 1 else ""
+    command = f"python -m trainer pretrain --device {best}{workers} ..."
+    if given.json:
+        found = {group: [asdict(finding) for finding in findings] for group, findings in groups.items()}
+        choice = {"best": best, "command": command} if has_torch else {"best": None, "command": None}
+        say_text(json.dumps(found | {"default": default} | choice, indent=1))
+    else:
+        _print(groups)
+        if best:
+            say("", _use(best, device), f"  {command}")
+    if not has_torch:
+        raise MissingExtraError(
+            f"torch is not installed, so nothing can be trained here; {install_extra('train')}"
+        )
+
+
+def _use(best: str, device: str | None) -> str:
+    """The line before the command: a run on the asked device, or without --device."""
+    if device:
+        return f"A run on {device}:"
+    why = "since no accelerator is there" if best == PROCESSOR else "the accelerator that is there"
+    return f"Without --device a run uses {best}, {why}:"
+
+
+def _print(groups: dict[str, list[Availability]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("", "", "there", "found", box=None, pad_edge=False, header_style="bold")
+    for group, findings in groups.items():
+        for number, finding in enumerate(findings):
+            there, style = ("yes", "") if finding.there else ("no", "yellow")
+            table.add_row("" if number else group, finding.name, there, _described(finding), style=style)
+    Console(highlight=False, markup=False).print(table)
+
+
+def _described(finding: Availability) -> str:
+    return "; ".join(filter(None, (finding.found, finding.missing)))
+
+
+def _logs() -> list[Availability]:
+    findings = []
+    for name, extra in EXTRAS.items():
+        if find_spec(name):
+            findings.append(Availability(name, True, find_version(name)))
+        else:
+            findings.append(Availability(name, False, "not installed", install_extra(extra)))
+    return findings
+
+
+def _machine() -> list[Availability]:
+    threads = f"{available_cores()} for this process"
+    if find_spec("torch") is not None:
+        import torch
+
+        threads += f"; threads of torch: {torch.get_num_threads()}"
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    kernels = Availability("kernels", True, "bertdata's native ones")
+    if not available():
+        remedy = f"{why_missing}; pip install builds them where there is a C++17 compiler"
+        kernels = Availability("kernels", False, "bertdata's native ones are not built", remedy)
+    return [
+        Availability("cores", True, threads),
+        Availability("memory", True, f"{memory:.1f} GiB"),
+        kernels,
+    ]

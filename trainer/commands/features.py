@@ -1,0 +1,132 @@
+"""The command ``python -m trainer features``: features of a file as text for audits, or as a dataset."""
+
+from argparse import Namespace
+
+from bertdata.cli.common.parser import Parser, add_overwrite, positive
+from bertdata.config.settings import FORMATS
+from bertdata.errors import UsageError
+from bertdata.io import storage
+from bertdata.io.assets import name_warnings
+from bertdata.io.outputs import JSON_LINES, check_output, refuse_inputs
+from bertdata.io.terminal import say, say_error
+from bertdata.tokens.files import TokenizerJson
+from bertdata.tokens.fit import casing_warnings
+from bertdata.tokens.load import tokenizer_of
+from bertdata.tokens.tokenizer import Tokenizer
+from trainer.data.given_tokenizer import given_tokenizer, with_casing
+from trainer.tasks.data_file import read_file
+from trainer.tasks.feature_set import json_line, make_feature_set
+from trainer.tasks.fine_tuned import add_columns, add_task, find_data
+from trainer.tasks.prediction import refuse
+
+_EXAMPLE = """\
+  python -m trainer features --task squad train-v1.1.json --training --vocab vocab.txt --output features.jsonl
+  python -m trainer features --task mrpc train.tsv --vocab vocab.txt --dataset features"""
+_SUMMARY = """\
+Makes the features that a model is fine-tuned on: as text to compare them with another program's, or as a
+dataset with a manifest."""
+_FLAGS = ("format", "dialect", "lower_case", "max_seq_length")
+"""The flags that are settings of every task."""
+
+
+def run(arguments: list[str]) -> None:
+    """Write the features. Print what was written, and warn about what was left out."""
+    given = _parser().parse_args(arguments)
+    given.task = given.task.lower()
+    task = find_data(given.task)
+    refuse(given, task.refused)
+    values = {name: getattr(given, name) for name in (*_FLAGS, *task.feature_flags)}
+    settings = task.settings(**{name: value for name, value in values.items() if value is not None})
+    if given.dataset is not None:
+        refuse(given, ("shuffled",))
+    inputs = [given.file, given.vocab]
+    if given.dataset is not None:
+        refuse_inputs(given.dataset, inputs)
+    else:
+        check_output(given.output, inputs, JSON_LINES, overwrite=given.overwrite)
+    tokenizer, warnings = _open_tokenizer(given)
+    source = read_file(given.file)
+    settings, make = task.asked_for(given, source, settings)
+    if given.dataset is not None:
+        found = make_feature_set(given.dataset, source, tokenizer, settings, make)
+        line = f"{found.directory}: {'kept' if found.kept else 'made'} {found.examples} examples"
+        warnings += found.warnings
+    else:
+        made = make(source, tokenizer, settings)
+        with storage.open_output(given.output) as file:
+            for value in made.values:
+                file.write(json_line(value).encode("ascii"))
+        line = f"{given.output}: {made.count}"
+        warnings += made.warnings
+    for warning in warnings:
+        say_error(f"trainer: warning: {warning}")
+    say(line)
+
+
+def _parser() -> Parser:
+    parser = Parser("python -m trainer features", _EXAMPLE, _SUMMARY)
+    parser.add_argument("file", metavar="FILE", help="SQuAD's JSON, or a table")
+    add_task(parser)
+    parser.add_argument(
+        "--vocab",
+        required=True,
+        metavar="FILE|NAME",
+        help="vocabulary of the tokeniser, or a tokenizer.json or a directory with one",
+    )
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument("--output", metavar="FILE", help="write the features as text, one JSON object a line")
+    target.add_argument(
+        "--dataset",
+        metavar="DIR",
+        help="make a dataset of them, which bertdata verify-md5, show, stats and convert read; one of the "
+        "same file and settings that is there already is checked and kept",
+    )
+    add_overwrite(parser)
+    parser.add_argument("--format", choices=FORMATS, default="tfrecord", help="container of the dataset")
+    parser.add_argument(
+        "--no-lower-case", dest="lower_case", action="store_false", help="keep case and accents"
+    )
+    parser.add_argument(
+        "--dialect",
+        choices=("google", "nvidia"),
+        default="google",
+        help="whose tokeniser: google (default), or nvidia, which drops all of Unicode's categories C and "
+        "has a limit of 100 characters a word, not 200",
+    )
+    parser.add_argument(
+        "--max-seq-length",
+        type=positive,
+        metavar="N",
+        help="ids in a feature (default: 384 for squad, else 128)",
+    )
+    squad = parser.add_argument_group("squad")
+    squad.add_argument("--training", action="store_true", help="read the answers, as for training")
+    squad.add_argument(
+        "--doc-stride", type=positive, metavar="N", help="tokens from one span to the next (default: 128)"
+    )
+    squad.add_argument(
+        "--max-query-length", type=positive, metavar="N", help="most tokens of a question (default: 64)"
+    )
+    squad.add_argument(
+        "--version-2-with-negative", action="store_true", help="a question may have no answer (SQuAD 2.0)"
+    )
+    squad.add_argument(
+        "--shuffled",
+        action="store_true",
+        help="questions in the order in which Google's program trains on them, not in the file's",
+    )
+    add_columns(parser)
+    parser.add_argument("--no-labels", action="store_true", help="a table without labels: all are 0")
+    return parser
+
+
+def _open_tokenizer(given: Namespace) -> tuple[Tokenizer, list[str]]:
+    """The tokeniser, and warnings where its vocabulary does not fit the casing."""
+    file = given_tokenizer(given.vocab, given.dialect)
+    if isinstance(file, TokenizerJson):
+        if given.dialect != "google":
+            raise UsageError(f"--dialect {given.dialect}: goes with a vocabulary, and {file.path} is none")
+        return tokenizer_of(with_casing(file, None if given.lower_case else False)), []
+    tokenizer = tokenizer_of(with_casing(file, given.lower_case))
+    words = tokenizer.vocabulary
+    return tokenizer, [*name_warnings(file.path, words.md5), *casing_warnings(words, given.lower_case)]

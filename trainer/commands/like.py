@@ -1,0 +1,204 @@
+"""``python -m trainer like PROGRAM ARGUMENTS ... [-- FLAGS]``: another program's command with its meaning."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from bertdata.cli.common.door_words import divide, take_print_config
+from bertdata.cli.common.program_flags import Given
+from bertdata.errors import MissingInputError, SettingsError, UsageError
+from bertdata.io.storage import is_remote
+from bertdata.io.terminal import say_error, say_text
+from trainer.commands.pretrain import announce_torch
+from trainer.config.flags import read_flags, read_keys
+from trainer.config.phases import of_phase, steps_or_epochs
+from trainer.config.printed import print_config
+from trainer.config.settings import Config
+from trainer.config.task_names import task_flags
+from trainer.devices.choice import AUTO, look_for
+from trainer.programs.machine import with_shapes
+from trainer.programs.program import DOOR, Meaning, find_program, programs
+from trainer.run.path_check import check_paths, refuse_run_inputs
+from trainer.workers.launch import launch_workers
+from trainer.workers.launchers import find_rank, is_started_here
+
+USAGE = f"""\
+Example:
+  {DOOR} nvidia/run_squad.py --do_train --train_file train-v1.1.json ...
+
+Runs the command line of another program, as its authors print it, with the meaning that it has there: its
+defaults, its batch arithmetic, its optimiser, its device. Flags of this trainer may follow after --, and go
+before all others; --print-config prints the configuration that is understood and does nothing else.
+
+usage: {DOOR} PROGRAM ARGUMENTS ... [-- FLAGS]    ({DOOR} PROGRAM --help lists its flags)
+
+"""
+
+_LARGE = 1e15
+"""No number of another program's command line is larger, seconds and bytes among them."""
+
+_OF_EVALUATION = (
+    "device",
+    "eval_data",
+    "output_dir",
+    "eval_examples",
+    "max_seq_length",
+    "max_predictions_per_seq",
+)
+"""Keys of the configuration that are settings of an evaluation too: flags of this trainer may change them."""
+
+
+def _odd_numbers(given: Given) -> str:
+    """The flags whose numbers are 0 or very large, as they may be given."""
+    odd = []
+    for name in sorted(given.explicit):
+        values = given[name] if isinstance(given[name], list) else [given[name]]
+        odd += [f"--{name} {one}" for one in values if _is_odd(str(one))]
+    return ", ".join(odd) or "the numbers of this command line"
+
+
+def _is_odd(text: str) -> bool:
+    """True for 0 and for a very large number. Some programs' flags of several numbers are texts."""
+    try:
+        found = abs(float(text))
+    except ValueError:
+        return False
+    return found == 0 or found > _LARGE
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Run the program's command line, or print what it means."""
+    words, printing = take_print_config(arguments)
+    if not words or words[0] in ("-h", "--help"):
+        width = max(map(len, programs())) + 2
+        say_text(USAGE + "".join(f"  {name:<{width}}{about.purpose}\n" for name, about in programs().items()))
+        return
+    name, _, version = words[0].partition("@")
+    program = find_program(name)
+    theirs, ours = divide(words[1:])
+    given = program.read(theirs, version)
+    try:
+        meaning = program.resolve(given)
+    except ArithmeticError:  # divided by a 0, or beyond all floats
+        raise UsageError(f"{name}: nothing can be computed with {_odd_numbers(given)}") from None
+    tuned = any(keys.get("task") for keys in meaning.phases)
+    changed_keys = _override(meaning.phases, task_flags(ours) if tuned else ours, f"{DOOR} {name} ... --")
+    keys, missing = with_shapes(changed_keys)
+    phases = [Config.of(**of_phase) for of_phase in keys]
+    if not printing:
+        _check_files(missing, phases)
+    if find_rank()[0] == 0 and not is_started_here():
+        changed = f"; with {' '.join(ours)}" if ours else ""
+        say_error(f"{program.about.title}: {meaning.summary}{changed}")
+        for warning in dict.fromkeys([*given.warnings, *missing.values()]):
+            say_error(f"trainer: warning: {warning}")
+    if printing:
+        if find_rank()[0] == 0:
+            _print(words[0], meaning, phases)
+    elif meaning.convert is not None:
+        _convert(meaning.convert)
+    else:
+        _work(meaning, phases, arguments)
+
+
+def _override(
+    phases: Sequence[Mapping[str, Any]], arguments: Sequence[str], prog: str
+) -> list[dict[str, Any]]:
+    """The keys of each phase, where flags of ours win. Of two values each phase has its own.
+
+    Other programs' data have no manifest, so that none is expected.
+    """
+    flags = read_flags(arguments, prog)
+    if flags.pop("config", None) is not None:
+        raise SettingsError(
+            f"{prog} --config: another program's command has no file of ours; give its keys as flags"
+        )
+    numbers = [1 if len(phases) == 1 and keys.get("phase2") else number for number, keys in enumerate(phases)]
+    return [
+        steps_or_epochs({"unverified": True, **keys}, read_keys(of_phase(flags, number, number)))
+        for number, keys in zip(numbers, phases, strict=True)
+    ]
+
+
+def _check_files(missing: Iterable[str], phases: Sequence[Config]) -> None:
+    """An error for an input file that is not there, and for an output directory on another machine."""
+    for path in missing:
+        raise MissingInputError(f"{path}: is not on this machine; name a file that is")
+    for output_dir in (config.run.output_dir for config in phases):
+        if output_dir is not None and is_remote(output_dir):
+            wanted = "checkpoints are written to a directory of this machine"
+            raise SettingsError(f"{output_dir}: {wanted}; append -- --output-dir DIR")
+
+
+def _print(program: str, meaning: Meaning, phases: Sequence[Config]) -> None:
+    """Print the configuration, and what the command does instead of training."""
+    if meaning.convert is not None:
+        print_config(program, [], convert=meaning.convert)
+    elif meaning.evaluate is not None:
+        keys = phases[0].as_json()
+        changed = {name: keys[name] for name in _OF_EVALUATION}
+        print_config(program, [], world_size=keys["world_size"], evaluate=meaning.evaluate | changed)
+    else:
+        print_config(program, phases)
+
+
+def _work(meaning: Meaning, phases: Sequence[Config], arguments: Sequence[str]) -> None:
+    """Pre-train, fine-tune or evaluate. The workers that the program starts are started here."""
+    _check_device(phases[0])
+    if meaning.evaluate is None:
+        check_paths(phases)
+    else:
+        refuse_run_inputs(phases, evaluates=True)
+    if launch_workers(phases[0], "like", *arguments):
+        return
+    announce_torch()
+    if meaning.evaluate is not None:
+        from trainer.run.evaluate import evaluate
+
+        poll, until = meaning.evaluate["poll"], meaning.evaluate.get("until_step")
+        evaluate(_verified_where_listed(phases[0]), poll=poll, until_step=until)
+    elif phases[0].is_finetuning:
+        from trainer.run.finetune import finetune
+
+        finetune(phases[0])
+    else:
+        from trainer.run.pretrain import pretrain
+
+        pretrain([_verified_where_listed(config) for config in phases])
+
+
+def _verified_where_listed(config: Config) -> Config:
+    """The configuration with its data verified where a manifest lists them. Otherwise a warning says so."""
+    from bertdata.dataset.discover import find_datasets
+    from bertdata.dataset.mixture.weights import split_paths
+
+    data = None if config.data.generated_data else config.data.train_data
+    paths = [path for named in (data, config.data.eval_data) if named for path in split_paths(named)]
+    plain = [path for path in paths if any(found.manifest is None for found in find_datasets(path))]
+    if find_rank()[0] == 0:
+        for path in plain:
+            say_error(f"trainer: warning: {path}: no manifest lists its files; they are taken as they are")
+    return config.changed(unverified=bool(plain))
+
+
+def _check_device(config: Config) -> None:
+    """SettingsError, with the way around it, where the program's device is not there."""
+    name = config.run.device
+    if name == AUTO:  # a flag of ours
+        return
+    finding = look_for(name, config)
+    if not finding.there:
+        found = "; ".join(filter(None, (finding.found, finding.missing)))
+        remedy = "a device of another kind is ours to choose: append -- --device cpu"
+        raise SettingsError(f"the program runs on {name}, which is not there ({found}); {remedy}")
+
+
+def _convert(settings: Mapping[str, Any]) -> None:
+    """Convert a checkpoint. ``added`` is among the settings of the conversion that adds accumulators."""
+    if "added" in settings:
+        from trainer.checkpoints.formats.tensorflow1 import add_accumulators
+
+        say_error(add_accumulators(settings["source"], settings["target"]))
+    else:
+        from trainer.checkpoints.formats.convert import convert
+
+        say_error(convert(**settings))

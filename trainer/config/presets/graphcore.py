@@ -1,0 +1,39 @@
+"""Updates of Graphcore's programs."""
+
+import math
+from collections.abc import Mapping
+
+from trainer.config.presets.form import Preset, Schedule, ScheduleKind, Warmup, warmed_up
+
+_LEAST_RATE = 1e-7
+
+
+def polynomial_decay(rate: float, steps: int, warmup: Warmup) -> Schedule:
+    """Linear warm-up to the rate, then linear decay to 1e-7."""
+    falling = steps - warmup.updates
+    return warmed_up(rate, warmup.updates, lambda step: max(_LEAST_RATE, rate * (steps - step) / falling))
+
+
+def natural_exponential(
+    rate: float, steps: int, warmup: Warmup, *, decay_steps: int, decay_rate: float
+) -> Schedule:
+    """Decay in stairs: every decay_steps the rate is multiplied by exp(-decay_rate)."""
+
+    def stairs(step: int) -> float:
+        return rate * math.exp(-decay_rate * ((step - warmup.updates) // decay_steps))
+
+    return warmed_up(rate, warmup.updates, stairs)
+
+
+def custom(rate: float, steps: int, warmup: Warmup, *, lr_schedule_by_step: Mapping[str, float]) -> Schedule:
+    """Rates from a table {first step, as text: rate}. The other settings are ignored."""
+    table = sorted((int(step), float(value)) for step, value in lr_schedule_by_step.items())
+    return lambda step: max((since, value) for since, value in table if since <= step)[1]
+
+
+POLYNOMIAL_DECAY = ScheduleKind(formula=polynomial_decay)
+NATURAL_EXPONENTIAL, CUSTOM = ScheduleKind(formula=natural_exponential), ScheduleKind(formula=custom)
+
+LAMB = Preset(debias=False)
+
+LAMB_PYTORCH = Preset(decay_skips=("bias", "LayerNorm"), trust="weights")

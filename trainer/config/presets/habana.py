@@ -1,0 +1,18 @@
+"""Updates of Habana's TensorFlow program."""
+
+from trainer.config.presets.form import Preset, Schedule, ScheduleKind, Warmup, decay, warmed_up
+from trainer.config.presets.mlperf import OF_TENSORFLOW
+
+
+def habana_tf(rate: float, steps: int, warmup: Warmup, *, adam: bool = False) -> Schedule:
+    """Habana's schedule: with LAMB a square root that jumps after warm-up, with Adam linear without a jump.
+
+    A warm-up of more updates than steps is cut off by the end.
+    """
+    start = rate / (1 - warmup.updates / steps) if adam and warmup.updates < steps else rate
+    return warmed_up(rate, warmup.updates, decay(start, steps, 1.0 if adam else 0.5))
+
+
+HABANA_TF = ScheduleKind(formula=habana_tf, may_end_in_warmup=True, rate_of_one_worker=True)
+
+LAMB = Preset(decay_skips=OF_TENSORFLOW, schedule="habana-tf", clipping="per_micro_batch_divided")

@@ -1,0 +1,24 @@
+"""Updates of NVIDIA's pre-training."""
+
+from trainer.config.presets.form import Preset, Schedule, ScheduleKind, Warmup, decay
+
+_NO_DECAY = ("bias", "gamma", "beta", "LayerNorm")
+
+
+def nvidia_poly(rate: float, steps: int, warmup: Warmup, *, power: float = 0.5) -> Schedule:
+    """NVIDIA's schedule: progress includes the current step, and the rate jumps where warm-up ends."""
+    fraction = warmup.fraction
+    after = decay(rate, steps, power)
+
+    def rate_at(step: int) -> float:
+        progress = (step + 1) / steps
+        return rate * progress / fraction if progress < fraction else after(step + 1)
+
+    return rate_at
+
+
+NVIDIA_POLY = ScheduleKind(formula=nvidia_poly)
+
+LAMB = Preset(decay_skips=_NO_DECAY, trust="decayed", schedule="nvidia-poly", clipping="per_update")
+
+NVLAMB = Preset(decay_skips=_NO_DECAY, schedule="nvidia-poly", clipping="per_update")

@@ -1,0 +1,22 @@
+"""Updates of NVIDIA's fine-tuning, run_squad.py and run_glue.py."""
+
+from trainer.config.presets.form import Schedule, ScheduleKind, Warmup
+
+
+def nvidia_linear(rate: float, steps: int, warmup: Warmup) -> Schedule:
+    """NVIDIA's fine-tuning: linear to 0 at the last step, from the full rate where warm-up ends.
+
+    Progress x = (step + 1) / steps includes the current step: rate * x / w below the fraction w of warm-up,
+    then rate * (1 - x) / (1 - w).
+    """
+    fraction = warmup.fraction
+    falling = max(1 - fraction, 1 / steps)
+
+    def rate_at(step: int) -> float:
+        progress = (step + 1) / steps
+        return rate * (progress / fraction if progress < fraction else max(0.0, 1 - progress) / falling)
+
+    return rate_at
+
+
+NVIDIA_LINEAR = ScheduleKind(formula=nvidia_linear)

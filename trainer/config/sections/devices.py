@@ -1,0 +1,109 @@
+"""Sections of keys that have an effect on some devices only: CUDA, Gaudi, IPU, TPU. None: not given."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bertdata.config.declared import schema_of, setting, setting_of
+from bertdata.config.value_check import check_values
+from trainer.config.sections.schedule import BY_UPDATE
+from trainer.config.sections.section import Section
+
+_STRING = {"type": "string"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceSection(Section):
+    """Keys of one kind of device. Each is checked only where it is given."""
+
+    def __post_init__(self) -> None:
+        given = {name: value for name, value in self.values().items() if value is not None}
+        check_values(given, schema_of(type(self)))
+
+
+def option(help: str, choices: Sequence[str] = (), **more: Any) -> Any:
+    """A setting of some devices, which other devices do without."""
+    return setting(None, help, choices, optional=True, **more)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CudaSection(DeviceSection):
+    """Keys of NVIDIA's GPUs."""
+
+    attention: str | None = option(
+        "attention kernel: auto, flash (without padding), efficient, cudnn or math (default: auto)",
+        ("auto", "flash", "efficient", "cudnn", "math"),
+        keywords={"type": "string"},
+    )
+    cuda_graphs: bool | None = option("compile the model and run it as CUDA graphs")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HpuSection(DeviceSection):
+    """Keys of Gaudi."""
+
+    use_fused_lamb: bool | None = option("false: this trainer's LAMB instead of the vendor's")
+    use_lazy_mode: bool | None = option("older name for mode lazy")
+    mode: str | None = option(
+        "execution of operations on the card: lazy, graph or eager (default: graph)",
+        ("lazy", "graph", "eager"),
+        keywords=_STRING,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class IpuSection(DeviceSection):
+    """Keys of IPUs, with Graphcore's names."""
+
+    available_memory_proportion: float | Sequence[float] | None = option(
+        "share of an IPU's memory for matrix products: a number, or one for each IPU", least=0, most=1
+    )
+    batches_per_step: int | None = option("updates in one call (default: 1)", least=1)
+    disable_graph_outlining: bool | None = option("repeat code instead of calling it as a function")
+    device_mapping: Sequence[int] | None = option("the IPU of each stage", least=0, keywords={"minItems": 1})
+    embeddings_placement: str | None = option("same_as_hidden_layers, same_ipu or two_ipus")
+    enable_recomputation: bool | None = option(
+        "recompute activations in the backward pass instead of keeping them"
+    )
+    fp_exceptions: bool | None = option("stop at a floating-point exception")
+    hidden_layers_per_stage: int | Sequence[int] | None = option(
+        "layers of each stage of the pipeline: a number, or a list", least=1
+    )
+    loss_scaling_by_step: Mapping[str, float] | None = option(
+        "fixed loss scales by the first update that each applies to", above=0, keywords=BY_UPDATE
+    )
+    matmul_serialize_factor: int | None = option(
+        "number of parts in which to compute the product with the word embeddings", least=1
+    )
+    min_remote_tensor_size: int | None = option(
+        "size in bytes from which optimiser state is kept off the chip", least=0
+    )
+    no_outlining: bool | None = option("same as disable_graph_outlining")
+    partials_type: str | None = option(
+        "type in which matrix products are added up: float or half", ("half", "float"), keywords=_STRING
+    )
+    pipeline_schedule: str | None = option(
+        "Grouped or Sequential (default: Grouped)", ("Grouped", "Sequential"), keywords=_STRING
+    )
+    pipeline_stages: Sequence[Sequence[str]] | None = option(
+        "content of each stage: lists of emb, hid, pool, enc_out, heads"
+    )
+    reduction_type: str | None = option(
+        "reduction over the micro-batches of a worker, on every device: mean or sum (default: mean); "
+        "over workers it is the mean",
+        ("mean", "sum"),
+        keywords=_STRING,
+        everywhere=True,
+    )
+    replicated_tensor_sharding: bool | None = option("divide the optimiser's state among the replicas")
+    stochastic_rounding: bool | None = option("round stochastically in 16 bits (default: with fp16)")
+    synthetic_data: bool | None = option("generate data on the IPU; losses are then 0")
+    variable_offloading: bool | None = option("keep the optimiser's state off the chip")
+    executable_cache_dir: str | None = option("directory for compiled programs")
+
+
+@dataclass(frozen=True, kw_only=True)
+class XlaSection(DeviceSection):
+    """Keys of TPUs."""
+
+    executable_cache_dir: str | None = setting_of(IpuSection, "executable_cache_dir")

@@ -1,0 +1,82 @@
+"""Sections of the model: its file, the keys that override the file's, and those of a ModernBERT alone."""
+
+import json
+from dataclasses import Field, dataclass, fields, make_dataclass
+from typing import Any
+
+from bertdata.config.declared import schema_of, setting, setting_of
+from trainer.config.model import ModelConfig
+from trainer.config.model_file import read_model_file
+from trainer.config.model_kinds import model_kind
+from trainer.config.modernbert import ModernBertConfig
+from trainer.config.sections.section import Section
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelKeys(Section):
+    """A file that describes the model. ``MODEL_SECTION`` adds keys that override the file's."""
+
+    model_config: str | None = setting(
+        None, "bert_config.json of the model; inline keys override it", common=True
+    )
+    gelu: str | None = setting(
+        None,
+        "form of the activation gelu: exact, by the error function, or tanh, the approximation of "
+        "Google's programs (default: exact)",
+        ("exact", "tanh"),
+    )
+
+    def settings(self) -> dict[str, Any]:
+        """The keys of a ModelConfig: those of the model_config file, overridden by inline keys."""
+        settings = self.described()
+        if self.gelu == "tanh" and settings.get("hidden_act") == "gelu":
+            settings["hidden_act"] = "gelu_new"
+        return settings
+
+    def described(self) -> dict[str, Any]:
+        """The keys of a ModelConfig as they are given, with the activation's name whatever its form."""
+        settings: dict[str, Any] = {}
+        if self.model_config:
+            settings = read_model_file(self.model_config)
+        values = self.values()
+        inline = {name: values[name] for name in schema_of(ModelConfig) if values[name] is not None}
+        if "hidden_size" in inline:
+            ratio = model_kind(settings | inline).inner_ratio
+            settings["intermediate_size"] = int(ratio * inline["hidden_size"])
+        return settings | inline
+
+
+_OTHERWISE = {"vocab_size": "the dataset's", "intermediate_size": "four times hidden_size"}
+"""The usual value of a key that neither configuration nor file gives, where it is not ModelConfig's."""
+
+
+def inline_key(kind: type[ModelConfig], item: Field[Any]) -> tuple[str, Any, Any]:
+    """Name, type and declaration of the key that overrides a field of the class. None: not given."""
+    otherwise = _OTHERWISE.get(item.name, json.dumps(item.default))
+    key = setting_of(kind, item.name, default=None, help=f" (default: model_config's, else {otherwise})")
+    of_value: Any = item.type
+    return item.name, of_value | None, key
+
+
+MODEL_SECTION: type[ModelKeys] = make_dataclass(
+    "ModelSection",
+    [inline_key(ModelConfig, item) for item in fields(ModelConfig)],
+    bases=(ModelKeys,),
+    frozen=True,
+    kw_only=True,
+)
+"""The section of the model's keys: those of ModelKeys, and one for each of ModelConfig's."""
+
+
+MODERNBERT_SECTION: type[Section] = make_dataclass(
+    "ModernBertSection",
+    [
+        inline_key(ModernBertConfig, item)
+        for item in fields(ModernBertConfig)
+        if item.name not in schema_of(ModelConfig)
+    ],
+    bases=(Section,),
+    frozen=True,
+    kw_only=True,
+)
+"""The section of the keys that a ModernBERT alone has."""

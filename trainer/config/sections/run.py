@@ -1,0 +1,91 @@
+"""Sections of a run: device and output, its workers, what it starts from."""
+
+from dataclasses import dataclass
+
+from bertdata.config.declared import setting
+from trainer.config.sections.section import Section, check, shown
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSection(Section):
+    """Device and workers of a run, its output and its end."""
+
+    do_train: bool = setting(True, "false: do not train")
+    output_dir: str | None = shown(None, "directory for checkpoints and logs")
+    device: str = shown(
+        "auto",
+        "device to train on: cpu, cuda, hpu, ipu, xla, or auto: the accelerator that is there, else cpu",
+        ("auto", "cpu", "cuda", "hpu", "ipu", "xla"),
+    )
+    strategy: str = shown(
+        "auto",
+        "division of an update over the devices: replicated (the whole model on each), sharded (weights "
+        "and moments divided among them), pipelined (the layers divided into stages), or auto: "
+        "replicated where that fits, else the fastest plan",
+        ("auto", "replicated", "sharded", "pipelined"),
+    )
+    compile: bool | None = shown(
+        None,
+        "compile the model where the device can (default: in pre-training on cuda, with Triton and a C "
+        "compiler)",
+    )
+    compile_only: bool = setting(False, "compile for the device and stop")
+    deterministic: bool = setting(False, "use deterministic kernels only: slower, the same bits in every run")
+    profile: bool = setting(False, "record a profile of four updates in output_dir")
+    steps_this_run: int | None = shown(None, "stop after this many updates (default: at steps)", least=1)
+    checkpoint_every: int = shown(
+        1000, "updates between two checkpoints; 0: only at the end", least=0, by_phase=True
+    )
+    keep_checkpoints: int = shown(5, "number of checkpoints to keep", least=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkersSection(Section):
+    """Several workers of one run, and the averages of their gradients."""
+
+    dist: bool = shown(False, "start world_size workers on this machine, unless a launcher has started them")
+    world_size: int | None = shown(None, "expected number of workers (default: any)", least=1)
+    collective: str | None = setting(
+        None,
+        "communication between workers (default: the launcher's)",
+        ("single", "torch_distributed", "horovod", "poprun"),
+    )
+    allreduce_post_accumulation: bool = setting(True, "all-reduce once an update, not once a micro-batch")
+    allreduce_post_accumulation_fp16: bool = setting(False, "all-reduce in 16 bits")
+    force_weight_sync: bool = setting(False, "average the weights over the workers before each update")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        post, halves = self.allreduce_post_accumulation, self.allreduce_post_accumulation_fp16
+        check(post or not halves, "allreduce_post_accumulation_fp16 needs allreduce_post_accumulation")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartSection(Section):
+    """The weights, moments and updates that a run begins with, where it does not begin anew."""
+
+    phase2: bool = shown(False, "continue from phase 1's weights and moments; steps and schedule restart")
+    phase1_end_step: int | None = setting(
+        None, "phase 1's checkpoint to continue from (default: its last)", least=0
+    )
+    start_from_ckpt: str | None = shown(None, "checkpoint of any program to take the initial weights from")
+    start_moments: bool = setting(
+        False, "take the moments of start_from_ckpt too; updates and schedule begin at 0"
+    )
+    resume_from: str | None = shown(
+        None,
+        "checkpoint to resume from, or run, in an output_dir of one's own: a branch, with other steps say",
+    )
+    resume: bool = shown(False, "continue from the last checkpoint in output_dir")
+    resume_step: int | None = setting(None, "update to resume at (default: the last checkpoint's)", least=0)
+
+    @property
+    def continues_here(self) -> bool:
+        """True if the output directory holds the run that this one goes on with."""
+        return self.resume or self.resume_step is not None or self.phase2
+
+    @property
+    def is_continued(self) -> bool:
+        """True if a run is to begin with the weights of a checkpoint."""
+        elsewhere = self.start_from_ckpt or self.start_moments or self.resume_from
+        return self.continues_here or bool(elsewhere)

@@ -1,0 +1,29 @@
+"""The choice of the batches' form."""
+
+from trainer.data.batches import Form
+from trainer.data.budgets import find_budgets
+from trainer.data.examples import Rows
+from trainer.data.order import group_size
+from trainer.data.padded_rows import row_form
+
+
+def make_form(
+    rows: Rows,
+    *,
+    batch_size: int,
+    padded: bool = False,
+    token_budget: int | None = None,
+    micro_batches: int = 1,
+    few_widths: bool = False,
+) -> "Form":
+    """The form of a Loader's batches of these rows: flat, with budgets that suit them, or padded rows.
+
+    batch_size: rows of a micro-batch. token_budget: that of ``budgets.find_budgets``. micro_batches: of all
+    workers in an update. few_widths: padded rows from bins have at most as many widths as there are bins.
+    """
+    if padded:
+        return row_form(rows, few_widths)
+    group = group_size(micro_batches, batch_size) if rows.by_lengths else 1
+    sizes, layout = rows.sizes(), rows.layout
+    found = find_budgets(sizes, layout, batch_size, token_budget=token_budget, group=group, bins=rows.bins)
+    return Form(found)

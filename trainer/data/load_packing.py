@@ -1,0 +1,234 @@
+"""Packing at load: rows of examples that follow each other in the order, packed in windows by best fit.
+
+A window is the next ``window`` examples of an epoch; the last one of an epoch holds what is left. Its
+rows come in an order of their own, so that they are not sorted by length. So the rows are a function of
+the order of the examples and these settings; a position among them is the window's first example and the
+rows of it that are consumed.
+"""
+
+import math
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from bertdata.dataset.reader import Shard
+from bertdata.errors import DatasetError, SettingsError, ShardError
+from bertdata.examples.columns import Array
+from bertdata.records import ShardLayout
+from trainer.config.sections.data import LoadingSection
+from trainer.data.bins import RowsFromBins
+from trainer.data.budgets import ExampleSizes, sample_sizes
+from trainer.data.examples import CompactExamples, Piece, Rows
+from trainer.data.order import Dealer, FileRows, OwnRows, Position, numbers
+from trainer.data.packs import FullRows, expand
+from trainer.data.windows import Window, lengths_of
+
+ROW_LAYOUT = "load"
+"""The name, in a ShardLayout, of rows that are packed at load."""
+
+
+def make_rows(keys: LoadingSection, rows: Rows) -> Rows:
+    """The configured rows of the data and the masks of others. SettingsError where these cannot be had."""
+    if keys.bins is not None:
+        return RowsFromBins(rows.data, rows.masks, bins=keys.bins)
+    return RowsPackedAtLoad(
+        rows.data, rows.masks, window=keys.pack_window, sequences_per_row=keys.sequences_per_row
+    )
+
+
+@dataclass(frozen=True)
+class RowsPackedAtLoad(FullRows):
+    """Rows of the examples of a window. sequences_per_row: the most examples that a row may hold.
+
+    SettingsError where the dataset's rows are packed already.
+    """
+
+    window: int = 8192
+    sequences_per_row: int = 16
+
+    def __post_init__(self) -> None:
+        if self.data.layout.packing is not None:
+            raise SettingsError(
+                f"{self.data.name}: its rows are packed already (layout {self.data.layout.packing}); "
+                "pack_on_load needs a dataset of single examples"
+            )
+
+    @property
+    def layout(self) -> ShardLayout:
+        return replace(self.data.layout, packing=ROW_LAYOUT, sequences_per_row=self.sequences_per_row)
+
+    @property
+    def examples_per_row(self) -> float:
+        rows = self.rows_of(sample_sizes(self.data).lengths)
+        return len(rows) / int(rows.max() + 1)
+
+    def describe(self, update: str) -> str:
+        return f"packed at load, {self.window} examples together, at most {self.sequences_per_row} a row"
+
+    def sizes(self) -> ExampleSizes:
+        found = super().sizes()
+        rows = self.rows_of(found.lengths)
+        each = len(rows) / (rows.max() + 1)
+        tokens = np.bincount(rows, found.lengths)
+        return replace(found, lengths=tokens, deviation=found.deviation * math.sqrt(each))
+
+    def rows_of(self, lengths: Array) -> Array:
+        """The row of each of some examples of so many tokens, as windows of them would be packed."""
+        rows, before = list[Array](), 0
+        for start in range(0, len(lengths), self.window):
+            rows.append(before + self.pack(lengths[start : start + self.window]))
+            before = int(rows[-1].max()) + 1
+        return np.concatenate(rows)
+
+    def pack(self, lengths: Array) -> Array:
+        """The row of each example of a window."""
+        return pack_best_fit(lengths, self.data.layout.max_seq_length, self.sequences_per_row)
+
+    def decode(self, shard: Shard) -> CompactExamples:
+        """The shard's examples. ShardError where the lengths file is another shard's."""
+        held = super().decode(shard)
+        if self.data.has_lengths:
+            found, listed = held.lengths, np.asarray(self.data.lengths(shard))
+            if len(wrong := np.flatnonzero(found != listed)):
+                first = wrong[0]
+                tokens = f"{found[first]} tokens, but {listed[first]} in {shard.lengths_path}"
+                raise ShardError(f"{shard.path}: record {first}: {tokens}")
+        return held
+
+    def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
+        return PackedOrder(self, dealer).find(start)
+
+    def expand(self, own: OwnRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
+        assert own.row_ends is not None
+        return pieces, own.row_ends
+
+
+def pack_best_fit(lengths: Array, room: int, most: int) -> Array:
+    """The row of each example: the longest first, each to the row with the least room that holds it.
+
+    room: tokens of a row; no length is larger. most: examples of a row. Of equal lengths the earlier example
+    goes first, of rows with equal room the one that was changed last; a new row where none has room. Rows are
+    numbered as they are begun. (Best-fit decreasing, Johnson 1973.)
+    """
+    tokens = lengths.tolist()
+    rows = [0] * len(tokens)
+    sizes = list[int]()  # examples of each row
+    # The rows with so much room, the one that was changed last at the end.
+    by_room: list[list[int]] = [[] for _ in range(room + 1)]
+    rooms = list[int]()  # those that some row has, ascending
+    for example in np.argsort(-lengths.astype(np.int64), kind="stable").tolist():
+        length = tokens[example]
+        found = bisect_left(rooms, length)
+        if found < len(rooms):
+            left = rooms[found]
+            row = by_room[left].pop()
+            if not by_room[left]:
+                del rooms[found]
+        else:
+            left, row = room, len(sizes)
+            sizes.append(0)
+        rows[example] = row
+        sizes[row] += 1
+        left -= length
+        if left and sizes[row] < most:
+            if not by_room[left]:
+                insort(rooms, left)
+            by_room[left].append(row)
+    return np.array(rows, np.int64)
+
+
+class PackedWindow(Window):
+    """Some examples of one epoch of the order in packed rows.
+
+    coming: the files of the examples behind the window. bounds: 0, then the example after each row.
+    """
+
+    def __init__(self, parts: list[FileRows], coming: list[int], rows: Array, shuffle: Array) -> None:
+        """parts: the examples. rows: the row of each. shuffle: a number a row, by which rows are sorted."""
+        ranks = np.argsort(np.argsort(shuffle, kind="stable"), kind="stable")
+        super().__init__(parts, np.argsort(ranks[rows], kind="stable"))
+        self.coming = coming
+        self.bounds = np.insert(np.cumsum(np.bincount(ranks[rows], minlength=len(shuffle))), 0, 0)
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    def find_rows(self, rows: Array, ends: Array) -> list[FileRows]:
+        """The examples of the rows, file by file. targets: places such that each row ends at its end."""
+        return [part for part in self.find(*expand(self.bounds, rows, ends)) if len(part.rows)]
+
+
+Stretch = tuple[PackedWindow, Array, Array]
+"""Rows of a window, and the place of each among a worker's own."""
+
+
+class PackedOrder:
+    """Consecutive packed rows, of which row i of an update goes to micro-batch i mod their number."""
+
+    def __init__(self, rows: RowsPackedAtLoad, dealer: Dealer) -> None:
+        self._rows, self._dealer, self._order = rows, dealer, dealer.order
+        self._offsets = dealer.offsets.ravel()
+        self._window = lru_cache(maxsize=2)(self._pack)
+
+    def find(self, position: Position) -> Iterator[OwnRows]:
+        """The rows from the position on, without end. DatasetError where its window has fewer rows."""
+        if position.rows and position.rows >= len(self._window(position.epoch, position.examples)):
+            raise DatasetError(
+                f"{self._rows.data.name}: rows packed at load have no position {tuple(position)}"
+            )
+        count, update_rows = self._dealer.updates, self._dealer.update_rows
+        starts = np.arange(count) * update_rows
+        offsets, ends = np.add.outer(starts, self._offsets).ravel(), starts + update_rows
+        while True:
+            stretches, positions = self._find(position, offsets, ends)
+            sizes = np.empty(len(offsets), np.int64)
+            for window, rows, places in stretches:
+                sizes[places] = window.bounds[rows + 1] - window.bounds[rows]
+            row_ends = np.cumsum(sizes)
+            yield OwnRows(
+                parts=[
+                    part
+                    for window, rows, places in stretches
+                    for part in window.find_rows(rows, row_ends[places])
+                ],
+                row_ends=row_ends,
+                now=[part.file for window, _, _ in stretches for part in window.parts],
+                coming=stretches[-1][0].coming,
+                positions=positions,
+            )
+            position = positions[-1]
+
+    def _find(self, position: Position, offsets: Array, ends: Array) -> tuple[list[Stretch], list[Position]]:
+        """The rows at the offsets from the position, window by window, and the positions at the ends."""
+        stretches, positions, before = list[Stretch](), list[Position](), 0
+        offsets, ends = position.rows + offsets, position.rows + ends
+        start = position._replace(rows=0)
+        while before < ends[-1]:
+            window = self._window(start.epoch, start.examples)
+            after = before + len(window)
+            places = np.flatnonzero((before <= offsets) & (offsets < after))
+            stretches.append((window, offsets[places] - before, places))
+            reached = ends[(before <= ends) & (ends < after)] - before
+            positions += [start._replace(rows=rows) for rows in reached.tolist()]
+            start, before = self._order.advance(start, self._count(start.examples)), after
+        if before == ends[-1]:
+            positions.append(start)
+        return stretches, positions
+
+    def _count(self, start: int) -> int:
+        """The examples of the window that begins at that example of an epoch."""
+        return min(self._rows.window, self._order.examples - start)
+
+    def _pack(self, epoch: int, start: int) -> PackedWindow:
+        """The window that begins at an example of an epoch."""
+        position, count = Position(epoch, start), self._count(start)
+        parts = list(self._order.find(position, np.arange(count)))
+        behind = count + np.arange(self._rows.window)
+        offsets = np.concatenate([behind, behind + self._dealer.ahead])
+        rows = self._rows.pack(lengths_of(parts, count, self._dealer.lengths))
+        shuffle = numbers(int(rows.max()) + 1, self._dealer.seed, epoch, "packed rows", start)
+        coming = [part.file for part in self._order.find(position, offsets)]
+        return PackedWindow(parts, coming, rows, shuffle)

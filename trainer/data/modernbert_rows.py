@@ -1,0 +1,237 @@
+"""ModernBERT's rows: its order, packing and masks, where a micro-batch is one row of its loader.
+
+Such a row fills the first of a micro-batch's batch_size rows; the others are empty. A position counts the
+batches of the epoch, and the integers that its masks redrew: from both the stream of the masks is found at
+once. That number is rank 0's; other ranks make the masks of the epoch's earlier batches again.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bertdata.dataset.reader import OpenedDataset
+from bertdata.errors import SettingsError
+from bertdata.examples.columns import Array
+from bertdata.examples.groups import MASKS
+from bertdata.examples.objectives import find_objective
+from bertdata.loaders.modernbert.epoch import CellIds, ModernBertEpoch, PackedBatch
+from bertdata.loaders.modernbert.loader import too_few
+from bertdata.loaders.modernbert.masks import IGNORED, stream_state
+from bertdata.loaders.modernbert.settings import ModernBertSettings
+from bertdata.loaders.sequences import StoredSequences
+from bertdata.records import IDS, IDS_ENDS, ShardLayout
+from trainer.config.settings import Config
+from trainer.data.budgets import ExampleSizes
+from trainer.data.dynamic_masks import MaskingAtLoad, find_vocabulary, unmasked_source
+from trainer.data.examples import CompactExamples, GatheredExamples, Piece, empty_columns
+from trainer.data.order import Dealer, OwnRows, Position
+from trainer.data.packs import FullRows
+
+ROW_LAYOUT = "modernbert"
+"""The name of these rows in a ShardLayout."""
+
+_DEVIATIONS = 8 / 3  # of the 3 that a budget allows: more masks are never seen
+_SAMPLE = 64
+
+
+class TakenExamples(CompactExamples):
+    """Stored sequences as examples to gather from. Other columns than the ids are zeros."""
+
+    def __init__(self, sequences: StoredSequences, layout: ShardLayout) -> None:
+        self._sequences, self._layout = sequences, layout
+
+    def take(self, numbers: Array) -> dict[str, Array]:
+        longest, found = self._layout.max_seq_length, empty_columns(self._layout, len(numbers))
+        found[IDS_ENDS] = lengths = np.minimum(self._sequences.lengths[numbers], longest)
+        used = np.arange(longest) < lengths[:, np.newaxis]
+        found["ids"][used] = self._sequences.take(numbers, longest)
+        return found
+
+
+class CountingEpoch(ModernBertEpoch):
+    """An epoch that counts the integers that its masks drew anew so far."""
+
+    redrawn = 0
+
+    def draw(self, packed: PackedBatch, ids: Array) -> tuple[Array, Array]:
+        """The masked ids and the labels of a batch's ids, without those of padding."""
+        made = self.mask(packed, ids)
+        self.redrawn += made.redrawn
+        cells, labels = np.asarray(made.ids), np.asarray(made.labels)
+        tokens = np.diff(packed.token_ends, prepend=0)
+        real = np.arange(cells.shape[1]) < tokens[:, np.newaxis]
+        return cells[real], labels[real]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class ModernBertBatch(OwnRows):
+    """A worker's rows of one update. epoch: theirs, its masks at the point before this batch."""
+
+    packed: PackedBatch
+    epoch: "CountingEpoch"
+
+
+@dataclass(frozen=True, slots=True)
+class ModernBertMasks:
+    """ModernBERT's masks of the rows that are gathered."""
+
+    masked: OpenedDataset
+    counts_vary = True
+
+    def draw(
+        self, gathered: GatheredExamples, own: OwnRows, pieces: list[Piece], update: int
+    ) -> GatheredExamples:
+        """The gathered examples with masks, their ids changed in place. The position is completed."""
+        assert isinstance(own, ModernBertBatch)
+        used = np.arange(gathered.ids.shape[1]) < gathered.lengths[:, np.newaxis]
+        ids, labels = own.epoch.draw(own.packed, gathered.ids[used].astype(np.uint32))
+        gathered.ids[used] = ids
+        redrawn = own.epoch.redrawn + 1  # 0: not known
+        own.positions[0] = own.positions[0]._replace(
+            examples=redrawn if redrawn < self.masked.examples else 0
+        )
+        chosen = np.zeros(used.shape, bool)
+        chosen[used] = labels != IGNORED
+        counts = chosen.sum(axis=1, dtype=np.int32)
+        example, place = np.nonzero(chosen)
+        number = np.arange(len(place)) - np.repeat(np.cumsum(counts) - counts, counts)
+        positions, originals = np.zeros((2, *gathered.positions.shape), np.int32)
+        positions[example, number], originals[example, number] = place, labels[labels != IGNORED]
+        return replace(gathered, positions=positions, labels=originals, masks=counts, token_targets={})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModernBertRows(FullRows):
+    """Rows of ModernBERT's loader. sequences: those of ``data``.
+
+    DatasetError where an epoch does not fill a batch.
+    """
+
+    sequences: StoredSequences
+    ids: CellIds
+    mask_prob: float
+
+    @property
+    def layout(self) -> ShardLayout:
+        """Any token may be masked. A row of S ids holds no more examples than the shortest ones."""
+        longest = self.data.layout.max_seq_length
+        shortest = int(self.sequences.lengths.min())
+        return replace(
+            self.data.layout,
+            packing=ROW_LAYOUT,
+            max_predictions_per_seq=longest,
+            sequences_per_row=-(-longest // shortest),
+        )
+
+    @property
+    def _stored(self) -> StoredSequences:
+        assert self.sequences is not None
+        return self.sequences
+
+    def describe(self, update: str) -> str:
+        return f"ModernBERT's, {update} of full length"
+
+    def sizes(self) -> ExampleSizes:
+        """Those of full rows."""
+        longest, rate = self.data.layout.max_seq_length, self.mask_prob
+        deviation = _DEVIATIONS * float(np.sqrt(rate * (1 - rate) * longest))
+        return ExampleSizes(lengths=np.full(_SAMPLE, longest), masks_per_token=rate, deviation=deviation)
+
+    def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
+        size = dealer.micro_batches // dealer.workers
+        return self.find_sized(dealer, start, start.rows, lambda update: size)
+
+    def find_sized(
+        self, dealer: Dealer, start: Position, update: int, size_of: Callable[[int], int]
+    ) -> Iterator[OwnRows]:
+        """The worker's rows of updates, from that number on, that each have so many."""
+        settings, batches = self._settings(dealer), start.rows
+        sizes = [size_of(update - batches + number) for number in range(batches)]
+        epoch = self.go_to(settings, start, sizes)
+        while True:
+            packed = epoch.pack(size_of(update))
+            if packed is None:
+                if not batches:
+                    raise too_few(epoch, settings)
+                epoch, batches = CountingEpoch(self.sequences, settings, self.ids, epoch.number + 1), 0
+                continue
+            update, batches = update + 1, batches + 1
+            yield ModernBertBatch(
+                parts=[],
+                row_ends=np.repeat(packed.row_ends, settings.micro_batch_size),
+                now=[],
+                coming=[],
+                positions=[Position(epoch.number, 0, batches)],
+                packed=packed,
+                epoch=epoch,
+            )
+
+    def _settings(self, dealer: Dealer) -> ModernBertSettings:
+        """The loader's settings of a worker."""
+        return ModernBertSettings(
+            batch_size=dealer.batch_size * dealer.micro_batches // dealer.workers,
+            micro_batch_size=dealer.batch_size,
+            max_seq_len=self.data.layout.max_seq_length,
+            mask_prob=self.mask_prob,
+            order_seed=dealer.seed,
+            mask_seed=dealer.seed,
+            rank=dealer.rank,
+            world=dealer.workers,
+        )
+
+    def go_to(self, settings: ModernBertSettings, start: Position, sizes: Sequence[int]) -> CountingEpoch:
+        """The epoch of the position, behind its batches of so many rows. Packing depends on lengths alone."""
+        epoch = CountingEpoch(self.sequences, settings, self.ids, start.epoch)
+        redrawn = start.examples - 1 if settings.rank == 0 else -1
+        for rows in sizes:
+            packed = epoch.pack(rows)
+            if packed is None:
+                raise SettingsError(f"{self.data.name}: epoch {start.epoch} has no batch {start.rows}")
+            if redrawn < 0:
+                epoch.draw(packed, epoch.take(packed))
+        if redrawn >= 0:
+            cells = sum(sizes) * settings.width
+            epoch.masks.state = stream_state(settings.mask_seed + start.epoch, cells, redrawn)
+            epoch.redrawn = redrawn
+        return epoch
+
+    def expand(self, own: OwnRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
+        assert isinstance(own, ModernBertBatch)
+        assert own.row_ends is not None
+        examples, numbers = TakenExamples(self.sequences, self.layout), own.packed.numbers
+        return [(examples, numbers, np.arange(len(numbers)))], own.row_ends
+
+
+def modernbert_rows(config: Config, data: OpenedDataset) -> ModernBertRows:
+    """The rows to train on. SettingsError where the data or the configuration cannot have such rows."""
+    keys, objective = config.loading, find_objective(data.layout.objective)
+    if keys.bins or keys.pack_on_load or keys.rows:
+        raise SettingsError("masking modernbert packs its rows itself: without bins, pack_on_load and rows")
+    if data.sources:
+        raise SettingsError(
+            f"{data.name}: masking modernbert has its own order; unite them as A+B, unweighted"
+        )
+    if data.layout.packing is not None:
+        raise SettingsError(f"{data.name}: its rows are packed; masking modernbert needs single examples")
+    if others := [
+        group.name
+        for group in objective.batch_type.groups()
+        if group not in (IDS, MASKS, *objective.unlearned)
+    ]:
+        raise SettingsError(
+            f"{data.name}: masking modernbert takes ids alone, as of the objective mlm; "
+            f"those of {data.layout.objective} have {', '.join(others)}"
+        )
+    _, vocabulary = find_vocabulary(config, data, str(config.data.train_data), "modernbert")
+    return ModernBertRows(
+        data,
+        ModernBertMasks(data),
+        sequences=StoredSequences(data),
+        ids=CellIds(mask_id=vocabulary.role("mask"), padding_id=vocabulary.role("pad")),
+        mask_prob=config.masking.masked_lm_prob,
+    )
+
+
+AS_MODERNBERT = MaskingAtLoad(unmasked_source, modernbert_rows)
+"""Masks, order and packs as ModernBERT's program makes them."""

@@ -1,0 +1,187 @@
+"""Padded rows made of gathered examples: one example a row, or a pack of several."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bertdata.errors import SettingsError, ShardError
+from bertdata.examples.columns import Array
+from trainer.data.batches import Form, Prepare
+from trainer.data.examples import GatheredExamples, Rows
+from trainer.data.modernbert_rows import ROW_LAYOUT
+from trainer.data.packs import mask_slots
+from trainer.data.row_batches import RowBatch
+
+WIDTH_STEP = 8  # tokens, as matrix units and LDDL's loader have it
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RowForm(Form):
+    """Rows of S ids, for devices that need rows. One example with P masked slots each, or a pack of several.
+
+    slots: masked slots of a packed row; None: the rows are not packed. width_step: rows are padded to the
+    longest of the micro-batch, rounded up to a multiple of this; None: to S.
+    """
+
+    slots: int | None = None
+    width_step: int | None = None
+
+    def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[RowBatch]:
+        """The gathered examples, ``size`` rows to a batch. Prepared all at once."""
+        if self.width_step is not None:
+            for start in range(0, max(gathered.rows, 1), size):
+                own = gathered.cut(start, start + size)
+                yield prepare(pad_rows(_narrowed(own, self.width_step), size))
+            return
+        count = max(-(-gathered.rows // size), 1) * size
+        whole = pad_rows(gathered, count) if self.slots is None else pack_rows(gathered, count, self.slots)
+        batch = prepare(whole)
+        for start in range(0, count, size):
+            yield batch.cut(start, min(start + size, count))
+
+    def blanks(self) -> Iterator[RowBatch]:
+        return iter(())
+
+    @property
+    def sizes_vary(self) -> bool:
+        return self.width_step is not None
+
+    def describe(self) -> str:
+        if self.width_step is not None:
+            return f"rows padded to the longest of a micro-batch, to a multiple of {self.width_step} tokens"
+        return "padded rows" if self.slots is None else f"packed rows with {self.slots} masked slots"
+
+
+def row_form(rows: Rows, few_widths: bool = False) -> RowForm:
+    """The form that suits the rows.
+
+    few_widths: rows from bins have at most as many widths as there are bins, else multiples of 8.
+    """
+    if rows.layout.packing == ROW_LAYOUT:
+        raise SettingsError("masking modernbert has flat batches, which this device does not take")
+    if rows.layout.packing is not None:
+        return RowForm(slots=mask_slots(rows))
+    if rows.bins == 1:
+        return RowForm()
+    return RowForm(width_step=width_step(rows.layout.max_seq_length, rows.bins if few_widths else None))
+
+
+def width_step(longest: int, widths: int | None) -> int:
+    """The step between the widths of rows: the least multiple of 8 that makes at most so many widths."""
+    return WIDTH_STEP if widths is None else -(-longest // (widths * WIDTH_STEP)) * WIDTH_STEP
+
+
+def _narrowed(gathered: GatheredExamples, step: int) -> GatheredExamples:
+    """The same examples in windows of the longest one, rounded up to a multiple of the step. Copied."""
+    longest = int(gathered.lengths.max(initial=1))
+    width = min(-(-longest // step) * step, gathered.layout.max_seq_length)
+    layout = replace(gathered.layout, max_seq_length=width)
+    ids = np.ascontiguousarray(gathered.ids[:, :width])
+    targets = {name: values[:, :width] for name, values in gathered.token_targets.items()}
+    return replace(gathered, ids=ids, layout=layout, token_targets=targets)
+
+
+def pad_rows(gathered: GatheredExamples, count: int) -> RowBatch:
+    """A batch of ``count`` rows: the gathered examples, then missing ones (zeros with the label -1).
+
+    Behind an example stands its tokeniser's padding id. The gathered arrays are changed in place.
+    """
+    layout = gathered.layout
+    slot = np.arange(layout.max_seq_length, dtype=np.int32)
+    used = slot < gathered.lengths[:, np.newaxis]
+    second = used & (slot >= gathered.segment_lengths[:, np.newaxis])
+    masked = np.arange(layout.max_predictions_per_seq, dtype=np.int32) < gathered.masks[:, np.newaxis]
+    ids = np.multiply(gathered.ids, used, out=gathered.ids)
+    if layout.padding_id:
+        np.putmask(ids, ~used, layout.padding_id)
+    arrays = {
+        "input_ids": ids,
+        "token_type_ids": second.astype(np.int32),
+        "attention_mask": used.astype(np.int32),
+        "masked_lm_positions": np.multiply(gathered.positions, masked, out=gathered.positions),
+        "masked_lm_ids": np.multiply(gathered.labels, masked, out=gathered.labels),
+        "masked_lm_weights": masked.astype(np.float32),
+        "next_sentence_labels": gathered.pair_labels,
+    }
+    if count > len(gathered):
+        arrays = {name: _lengthen(array, count) for name, array in arrays.items()}
+        arrays["next_sentence_labels"][len(gathered) :] = -1
+    own = gathered.targets | {name: values * used for name, values in gathered.token_targets.items()}
+    targets = {name: _lengthen(values, count) for name, values in own.items()}
+    return RowBatch.of(arrays, targets)
+
+
+def _lengthen(array: Array, count: int) -> Array:
+    longer = np.zeros((count, *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+def pack_rows(gathered: GatheredExamples, count: int, slots: int) -> RowBatch:
+    """A batch of ``count`` packed rows: the gathered ones, then missing ones (zeros with the label -1).
+
+    slots: masked slots of a row. ShardError where a row holds more examples, ids or masked words than fit.
+    """
+    lengths, row_ends = gathered.lengths, gathered.row_ends
+    sizes = np.diff(row_ends, prepend=0)
+    row = np.repeat(np.arange(gathered.rows), sizes)
+    number = np.arange(len(gathered)) - (row_ends - sizes)[row]
+    tokens, masks = _sums(lengths, row_ends), _sums(gathered.masks, row_ends)
+    _check(gathered, sizes, tokens, masks, slots)
+    before = np.cumsum(lengths) - lengths
+    starts = before - (np.cumsum(tokens) - tokens)[row]  # from the start of the row
+    place = np.arange(lengths.sum()) - np.repeat(before, lengths)
+    used, masked = _used(tokens, count, gathered.layout.max_seq_length), _used(masks, count, slots)
+    own_ids = _used(lengths, len(gathered), gathered.ids.shape[1])
+    own_masks = _used(gathered.masks, len(gathered), gathered.labels.shape[1])
+    first, labels = np.zeros((2, count, gathered.layout.sequences_per_row), np.int32)
+    labels -= 1
+    first[row, number], labels[row, number] = starts, gathered.pair_labels
+    arrays = {
+        "input_ids": _spread(gathered.ids[own_ids], used),
+        "token_type_ids": _spread(place >= np.repeat(gathered.segment_lengths, lengths), used),
+        "attention_mask": _spread(np.repeat(number + 1, lengths), used),
+        "position_ids": _spread(place, used),
+        "masked_lm_positions": _spread((gathered.positions + starts[:, np.newaxis])[own_masks], masked),
+        "masked_lm_ids": _spread(gathered.labels[own_masks], masked),
+        "masked_lm_weights": masked.astype(np.float32),
+        "next_sentence_positions": first,
+        "next_sentence_labels": labels,
+    }
+    targets = {name: _spread(values[own_ids], used) for name, values in gathered.token_targets.items()}
+    for name, values in gathered.targets.items():
+        targets[name] = np.zeros((*labels.shape, *values.shape[1:]), np.int32)
+        targets[name][row, number] = values
+    return RowBatch.of(arrays, targets)
+
+
+def _check(gathered: GatheredExamples, sizes: Array, tokens: Array, masks: Array, slots: int) -> None:
+    most = {
+        "examples": (sizes, gathered.layout.sequences_per_row),
+        "ids": (tokens, gathered.layout.max_seq_length),
+        "masked words": (masks, slots),
+    }
+    for what, (found, limit) in most.items():
+        if (found > limit).any():
+            raise ShardError(f"a packed row holds {found.max()} {what}, at most {limit} fit in a row")
+
+
+def _sums(values: Array, ends: Array) -> Array:
+    """The sum of each row's values. ends: the value after each row."""
+    totals = np.insert(np.cumsum(values, dtype=np.int64), 0, 0)
+    return np.diff(totals[ends], prepend=0)
+
+
+def _used(sizes: Array, count: int, width: int) -> Array:
+    """(count, width), true at the first places of each row, as many as its size. Missing rows have none."""
+    padded = np.zeros(count, np.int64)
+    padded[: len(sizes)] = sizes
+    return np.arange(width) < padded[:, np.newaxis]
+
+
+def _spread(values: Array, used: Array) -> Array:
+    """The values one after the other in the used places of rows, zeros elsewhere."""
+    rows = np.zeros(used.shape, np.int32)
+    rows[used] = values
+    return rows

@@ -1,0 +1,224 @@
+"""Intel's Gaudi, through habana_frameworks, the PyTorch bridge of Intel's (Habana's) software.
+
+Tests compare the calls and their order with golden/devices/hpu_*.txt, through a stand-in of the package.
+"""
+
+import os
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.profiler import ProfilerActivity
+
+from bertdata.errors import SettingsError
+from trainer.config.presets.form import Preset
+from trainer.config.sections.devices import HpuSection
+from trainer.config.settings import Config
+from trainer.data.batches import Batch
+from trainer.devices.availability import Availability
+from trainer.devices.peaks import find_peak
+from trainer.devices.stepping_device import SteppingDevice
+
+VARIABLE = "PT_HPU_LAZY_MODE"
+MODES = {"graph": "0", "eager": "0", "lazy": "1"}
+"""The variable's value in each mode; the bridge reads it once, at import."""
+
+_INSTALL = "install the PyTorch packages of Intel Gaudi's software, or start in its container"
+_CARDS = "hl-smi lists the cards, HABANA_VISIBLE_MODULES those that may be used"
+_FUSED = {"optimizers": ("FusedLamb", "FusedAdamW"), "normalization": ("FusedClipNorm",)}
+
+
+class Hpu(SteppingDevice):
+    """One Gaudi card. The bridge chooses it by the worker's local rank.
+
+    mode: "graph" compiles the model by hpu_backend, "eager" runs operation by operation, "lazy" collects
+    operations until mark_step. The masked-word head's weights need not be tied to the embeddings again on
+    the card: the model passes the embeddings to the head at each call.
+    """
+
+    name = "hpu"
+    process_group = "hccl"  # Horovod supports Gaudi for TensorFlow only
+    bucket_mb = 230
+
+    def __init__(self, config: Config, local_rank: int = 0) -> None:
+        self.mode = find_mode(config.hpu)
+        if config.update.precision == "fp16":
+            raise _refusal("precision is fp16, expected bf16 or fp32: --precision bf16")
+        if self.mode == "lazy" and config.run.compile:
+            raise _refusal("mode lazy and compile contradict each other: --mode graph compiles")
+        _load(self.mode)
+        self._core = import_module("habana_frameworks.torch.core")
+        self._hpu = import_module("habana_frameworks.torch.hpu")
+        found = self._hpu.device_count() if self._hpu.is_available() else 0
+        if local_rank >= found:
+            lacks = f"worker {local_rank} has no card, habana_frameworks finds {found}"
+            raise SettingsError(f"device 'hpu' is not there: {lacks}; {_CARDS}")
+        super().__init__(config)
+        self.compiles = self.must_compile and self.mode != "lazy"
+        self._clippers: dict[float, Any] = {}
+
+    @property
+    def must_compile(self) -> bool:
+        return self.mode == "graph" or super().must_compile
+
+    def join(self) -> None:
+        import_module("habana_frameworks.torch.distributed.hccl").initialize_distributed_hpu()
+        super().join()
+
+    def seed(self, seed: int) -> None:
+        self._hpu.random.manual_seed(seed)
+        super().seed(seed)
+
+    def autocast(self, precision: str) -> AbstractContextManager[object]:
+        return torch.autocast("hpu", torch.bfloat16) if precision == "bf16" else nullcontext()
+
+    def compile(self, learner: nn.Module) -> None:
+        if self.compiles:
+            learner.compile(backend="hpu_backend")
+
+    def move(self, batch: Batch) -> Batch:
+        """All integers have 32 bits, and position ids are an input, so that the card generates no tensor."""
+        if "position_ids" not in batch.tensors():  # packed rows have their own
+            batch = batch.changed(position_ids=torch.arange(batch.most_tokens(), dtype=torch.int32))
+        return batch.map(lambda tensor: tensor.to(self.torch_device, non_blocking=True))
+
+    def optimiser(
+        self, ours: torch.optim.Optimizer, preset: Preset, groups: list[dict[str, Any]]
+    ) -> torch.optim.Optimizer:
+        """The bridge's optimiser if it has one with the preset's arithmetic, else ours.
+
+        FusedLamb clips gradients itself, once an update, and crashes on a group without parameters.
+        """
+        config = self.config
+        settings = {"lr": preset.lr, "betas": preset.betas, "eps": preset.eps}
+        settings["bias_correction"] = preset.debias or preset.kind == "adamw"
+        # Both keep the count of updates under "step", where a resumed run sets it.
+        counted = [
+            {"params": group["params"], "weight_decay": group["weight_decay"], "step": 0}
+            for group in groups
+            if group["params"]
+        ]
+        name = find_fused(preset, groups, use_lamb=config.hpu.use_fused_lamb is not False)
+        fused = _find("optimizers", name) if name else None
+        if fused is None:
+            return ours
+        if name == "FusedLamb":
+            self.clips_in_step = config.update.clipping_point == "per_update"
+            settings["max_grad_norm"] = config.update.max_grad_norm if self.clips_in_step else None
+        made: torch.optim.Optimizer = fused(counted, **settings)
+        return made
+
+    def clip_(self, gradients: Sequence[Tensor], max_norm: float | Tensor) -> Tensor:
+        fused = _find("normalization", "FusedClipNorm")
+        if fused is None or not gradients or isinstance(max_norm, Tensor):
+            return super().clip_(gradients, max_norm)
+        # FusedClipNorm takes parameters and clips their grad.
+        holders = [torch.nn.Parameter(gradient, requires_grad=False) for gradient in gradients]
+        for holder, gradient in zip(holders, gradients, strict=True):
+            holder.grad = gradient
+        if max_norm not in self._clippers:  # a clipper keeps its max_norm on the card
+            self._clippers[max_norm] = fused(holders, max_norm)
+        norm: Tensor = self._clippers[max_norm].clip_norm(holders)
+        return norm.reshape(())
+
+    def after_backward(self) -> None:
+        if self.mode == "lazy":
+            self._core.mark_step()
+
+    def find_peak(self, description: str) -> float | None:
+        return find_peak(description)
+
+    def profile_activities(self) -> list[ProfilerActivity]:
+        return [ProfilerActivity.CPU, ProfilerActivity.HPU]
+
+    def describe(self) -> str:
+        compiled = ", compiled by hpu_backend" if self.compiles else ""
+        return f"hpu: {self._hpu.get_device_name()}, {_version()}, mode {self.mode}{compiled}"
+
+
+def look_for(config: Config) -> Availability:
+    """The cards as a run of this configuration finds them. The bridge is imported in the run's mode."""
+    return examine(find_mode(config.hpu))
+
+
+def examine(mode: str | None = None) -> Availability:
+    """The cards of this machine, which are not opened, the bridge, and its fused optimisers."""
+    if find_spec("habana_frameworks") is None:
+        return Availability("hpu", False, "habana_frameworks is not installed", _INSTALL)
+    mode = mode or ("lazy" if os.environ.get(VARIABLE) == MODES["lazy"] else "graph")
+    try:
+        _load(mode)
+    except SettingsError as error:
+        return Availability("hpu", False, str(error))
+    hpu = import_module("habana_frameworks.torch.hpu")
+    if not (count := hpu.device_count() if hpu.is_available() else 0):
+        return Availability("hpu", False, f"{_version()} finds no card", _CARDS)
+    fused = [name for module, names in _FUSED.items() for name in names if _find(module, name)]
+    kernels = ", ".join(fused) or "nothing fused"
+    return Availability("hpu", True, f"{count} x Gaudi; {_version()}; mode {mode}; {kernels}", count=count)
+
+
+def find_mode(keys: HpuSection) -> str:
+    """The mode that the key mode, or Habana's older use_lazy_mode, gives. SettingsError on conflict."""
+    lazy = keys.use_lazy_mode
+    mode = keys.mode or ("lazy" if lazy else "graph")
+    if lazy is not None and lazy != (mode == "lazy"):
+        both = f"mode {mode} and use_lazy_mode {str(lazy).lower()} contradict each other"
+        raise _refusal(f"{both}; mode alone is enough")
+    return mode
+
+
+def find_fused(preset: Preset, groups: list[dict[str, Any]], use_lamb: bool = True) -> str | None:
+    """The name of the bridge's optimiser with the preset's arithmetic, if there is one.
+
+    FusedLamb uses trust ratios for weights that decay, and the ratio 0 for a weight of norm 0, which
+    then never changes: it fits where biases, zero at the start, have no ratio. FusedAdamW adds epsilon
+    before the bias correction, PyTorch's AdamW after it; with epsilon 1e-8 the losses are equal.
+    """
+    if preset.kind == "lamb" and preset.trust in ("decayed", "named") and use_lamb:
+        follows = all(group["trust"] == (group["weight_decay"] != 0) for group in groups)
+        return "FusedLamb" if follows else None
+    without_ratios = preset.kind in ("lamb", "adamw") and not any(group["trust"] for group in groups)
+    return "FusedAdamW" if without_ratios else None
+
+
+def _refusal(message: str) -> SettingsError:
+    return SettingsError(f"device 'hpu': {message}")
+
+
+def _load(mode: str) -> None:
+    """Import the bridge in that mode. SettingsError if that fails or it was imported in another mode."""
+    wanted = MODES[mode]
+    found = os.environ.get(VARIABLE)
+    remedy = f"start with {VARIABLE}={wanted}, or choose another --mode"
+    if found not in (None, wanted):
+        raise _refusal(f"{VARIABLE} is {found}, mode {mode} needs {wanted}; {remedy}")
+    os.environ[VARIABLE] = wanted
+    try:
+        import_module("habana_frameworks.torch")
+        is_lazy = import_module("habana_frameworks.torch.utils.internal").is_lazy()
+    except (ImportError, OSError, AssertionError, RuntimeError) as error:
+        # A library is missing, or torch has another version than the bridge.
+        why = (str(error) or type(error).__name__).splitlines()[0]
+        missing = f"habana_frameworks cannot be imported ({why})"
+        raise SettingsError(f"device 'hpu' is not there: {missing}; {_INSTALL}") from None
+    if is_lazy != (mode == "lazy"):  # torch with device autoload imported the bridge first
+        imported = f"habana_frameworks was already imported with {VARIABLE}={int(is_lazy)}"
+        raise _refusal(f"{imported}, mode {mode} needs {wanted}; {remedy}")
+
+
+def _find(module: str, name: str) -> Any:
+    """The class of that name in the bridge's extensions, or None where it has none."""
+    try:
+        return getattr(import_module(f"habana_frameworks.torch.hpex.{module}"), name, None)
+    except ImportError:
+        return None
+
+
+def _version() -> str:
+    version = getattr(import_module("habana_frameworks.torch"), "__version__", "of unknown version")
+    return f"habana_frameworks {version}, torch {torch.__version__}"

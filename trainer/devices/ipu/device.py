@@ -1,0 +1,161 @@
+"""Graphcore's IPUs, through PopTorch 3, in one process or in several that poprun started."""
+
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from bertdata.errors import SettingsError
+from trainer.config.settings import Config
+from trainer.devices.availability import Availability
+from trainer.devices.device import Device
+from trainer.devices.ipu.stages import (
+    IpuPipeline,
+    checkpoint_layers,
+    make_stages,
+    plan_pipeline,
+    serialize_projection,
+)
+from trainer.model.headed import BertForMaskedLM, BertForPreTraining, HeadedBert
+from trainer.model.layers import Layer
+
+_SDK = "source the Poplar SDK's enable scripts and install its PopTorch wheel"
+_NO_IPU = "see gc-info --list-devices and IPUOF_VIPU_API_PARTITION_ID"
+_LEAST_LOGIT = -1e4
+
+
+def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+    """For each row its loss in fp32, and 1.0 where the label has the largest logit, else 0.0.
+
+    In operations that PopART can differentiate. Logits are clamped: the minus infinity of the padded
+    vocabulary would give 0 * inf.
+    """
+    logits = logits.float().clamp(min=_LEAST_LOGIT)
+    losses = F.cross_entropy(logits, ids, reduction="none")
+    return losses, (logits.detach().argmax(dim=1) == ids).float()
+
+
+class Ipu(Device):
+    """The IPUs of one process: replicas of the model, each on the IPUs of its pipeline.
+
+    Tensors stay in host memory between calls.
+    """
+
+    name = "ipu"
+    strategy = "whole_updates"
+    process_group = "gloo"
+    collectives = ("single", "poprun")
+    idle = ("compile", "deterministic", "init_loss_scale", "min_loss_scale", "max_loss_scale")
+    needs_rows = True
+    compiles_always = True
+    row_losses = staticmethod(cross_entropy)
+    pipeline: IpuPipeline
+
+    def __init__(self, config: Config, local_rank: int = 0) -> None:
+        super().__init__(config)
+        if config.update.precision == "bf16":
+            remedy = "give --precision fp16 --loss-scaling 1024"
+            raise SettingsError(f"device 'ipu': precision bf16: IPUs have fp16; {remedy}")
+        if config.loading.bins:
+            raise SettingsError("device 'ipu': bins make rows of several widths, its programs take one")
+        self.torch_device = torch.device("cpu")
+        try:
+            self.poptorch = import_module("poptorch")
+        except ImportError as error:
+            raise SettingsError(f"device 'ipu' is not there: no PopTorch ({error}); {_SDK}") from None
+        if not config.run.compile_only and not self.poptorch.ipuHardwareIsAvailable():
+            raise SettingsError(f"device 'ipu' is not there: PopTorch finds no IPU; {_NO_IPU}")
+        self._popdist = _find_popdist()
+        self.replicas = self._popdist.getNumLocalReplicas() if self._popdist else config.update.replicas or 1
+        self.updates_per_call = config.ipu.batches_per_step or 1
+
+    def place(self, model: HeadedBert) -> HeadedBert:
+        """The model, still on the host, with its stages marked and in the configured precision."""
+        if type(model) not in (BertForMaskedLM, BertForPreTraining):
+            raise SettingsError(
+                "device 'ipu' pre-trains on masked words, with or without next sentence, only; train this on "
+                "another device"
+            )
+        if not isinstance(model.bert.encoder.layer[0], Layer):
+            raise SettingsError(
+                f"device 'ipu': model_type {model.config.model_type}: its stages are those of a bert or a "
+                "roberta; train it on another device"
+            )
+        poptorch, given = self.poptorch, self.config.ipu
+        self.pipeline = plan_pipeline(given, model.config.num_hidden_layers)
+        if self.config.update.precision == "fp16":
+            model.half()
+        make_stages(poptorch, self.pipeline, model)
+        if given.enable_recomputation:
+            checkpoint_layers(poptorch, model)
+        if given.matmul_serialize_factor is not None:
+            serialize_projection(poptorch, model, given.matmul_serialize_factor)
+        return model
+
+    def compile(self, learner: nn.Module) -> None:
+        """Nothing: PopTorch compiles whole programs."""
+
+    def check_updates(self, updates: int) -> None:
+        if updates % self.updates_per_call:
+            wanted = f"expected a multiple of the {self.updates_per_call} that the device makes at a time"
+            raise SettingsError(f"{updates} updates to make, {wanted}")
+
+    def check_workers(self, workers: int) -> None:
+        """SettingsError for processes that poprun did not start."""
+        if workers != (self._popdist.getNumInstances() if self._popdist else 1):
+            found = f"{workers} processes that poprun did not start"
+            raise SettingsError(f"device 'ipu': {found}; replicas need no processes, or start by poprun")
+
+    def fresh_options(self) -> Any:
+        """Options with only the number of replicas set. Those of popdist where poprun started the process."""
+        if self._popdist is None:
+            options = self.poptorch.Options()
+            options.replicationFactor(self.replicas)
+            return options
+        if (given := self._popdist.getNumIpusPerReplica()) != self.pipeline.ipus_per_replica:
+            wanted = f"give poprun --ipus-per-replica {self.pipeline.ipus_per_replica}"
+            raise SettingsError(f"device 'ipu': poprun was told {given} IPUs a replica; {wanted}")
+        return import_module("popdist.poptorch").Options(ipus_per_replica=self.pipeline.ipus_per_replica)
+
+    def to_host(self, tensor: Tensor) -> Tensor:
+        """A plain tensor in fp32. Any access to PopTorch's own tensor class reads from the IPU."""
+        return tensor.detach().as_subclass(Tensor).float()
+
+    def describe(self) -> str:
+        pipeline, version = self.pipeline, self.poptorch.__version__
+        stages = f"stages on IPUs {', '.join(map(str, pipeline.ipus))}"
+        return (
+            f"ipu: PopTorch {version}, {self.replicas} replicas of {pipeline.ipus_per_replica} IPUs, {stages}"
+        )
+
+
+def examine() -> Availability:
+    """PopTorch and the IPUs of this machine. ``count`` stays 1, because one worker drives all replicas."""
+    try:
+        poptorch = import_module("poptorch")
+    except ImportError as error:
+        return Availability("ipu", False, f"no PopTorch ({error})", _SDK)
+    if not poptorch.ipuHardwareIsAvailable():
+        return Availability("ipu", False, f"PopTorch {poptorch.__version__} finds no IPU", _NO_IPU)
+    pods = next(count for count in (64, 16, 4, 2, 1) if poptorch.ipuHardwareIsAvailable(count))
+    generation = f"of generation {poptorch.ipuHardwareVersion()}"
+    return Availability(
+        "ipu", True, f"at least {pods} IPUs {generation}; PopTorch {poptorch.__version__}; fp16"
+    )
+
+
+@cache
+def _find_popdist() -> ModuleType | None:
+    """popdist, joined once in this process, or None where poprun did not start it."""
+    try:
+        popdist = import_module("popdist")
+    except ImportError:
+        return None
+    if not popdist.isPopdistEnvSet():
+        return None
+    popdist.init()
+    return popdist

@@ -1,0 +1,126 @@
+"""Stages of the model's pipeline on the IPUs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby
+from types import ModuleType
+from typing import Any
+
+from torch import Tensor, nn
+
+from bertdata.errors import SettingsError
+from trainer.config.sections.devices import IpuSection
+from trainer.model.headed import HeadedBert
+
+_SECOND_EMBEDDINGS = "bert.embeddings.token_type_embeddings"
+_HEADS = "bert.pooler.dense"
+_WORD_HEAD = "cls.predictions"
+_NAMES = {"emb": "", "pool": _HEADS, "enc_out": _HEADS, "heads": _HEADS}
+
+
+@dataclass(frozen=True, slots=True)
+class IpuPipeline:
+    """first_modules: the first module of each stage (the first stage begins with the model itself).
+
+    ipus: the number of each stage's IPU.
+    """
+
+    first_modules: tuple[str, ...]
+    ipus: tuple[int, ...]
+
+    @property
+    def ipus_per_replica(self) -> int:
+        """IPUs of one copy of the model, a power of 2 as PopTorch requires."""
+        return 1 << max(self.ipus).bit_length()
+
+    @property
+    def least_accumulation(self) -> int:
+        """Micro-batches that fill the pipeline both ways. Adjacent stages on one IPU count as one."""
+        stages = len(list(groupby(self.ipus)))
+        return 2 * stages - 1
+
+
+def plan_pipeline(keys: IpuSection, layers: int) -> IpuPipeline:
+    """The pipeline that Graphcore's keys describe. The heads come last, on the word embeddings' IPU.
+
+    hidden_layers_per_stage is a list, or a number; with a number the remaining layers come first, beside
+    the embeddings. SettingsError where the layers do not divide.
+    """
+    if keys.pipeline_stages is not None:
+        begins = _named_stages(keys.pipeline_stages, layers)
+    else:
+        placement = keys.embeddings_placement or "same_as_hidden_layers"
+        apart = {"same_as_hidden_layers": [], "same_ipu": [""], "two_ipus": ["", _SECOND_EMBEDDINGS]}
+        if placement not in apart:
+            raise SettingsError(f"embeddings_placement is {placement!r}, expected one of {', '.join(apart)}")
+        counts = _layers_per_stage(keys.hidden_layers_per_stage or layers, layers, not apart[placement])
+        begins = apart[placement] + [_layer(first) for first in accumulate(counts[:-1], initial=0)]
+        begins = ["", *begins[1:], _HEADS]
+    on = keys.device_mapping or [*range(len(begins) - 1), 0]
+    if len(on) != len(begins) or sorted(set(on)) != list(range(max(on) + 1)):
+        wanted = f"expected the IPU, counted from 0, of each of {len(begins)} stages"
+        raise SettingsError(f"device_mapping is {on}, {wanted}")
+    return IpuPipeline(tuple(begins), tuple(on))
+
+
+def _layers_per_stage(wanted: int | Sequence[int], layers: int, with_rest: bool) -> list[int]:
+    if not isinstance(wanted, int):
+        counts = list(wanted)
+    else:
+        rest = layers % wanted
+        counts = [rest] * (rest > 0 and with_rest) + [wanted] * (layers // wanted)
+    if sum(counts) != layers or (isinstance(wanted, int) and wanted > layers):
+        raise SettingsError(f"hidden_layers_per_stage is {wanted}, which does not make up {layers} layers")
+    return counts
+
+
+def _named_stages(stages: Sequence[Sequence[str]], layers: int) -> list[str]:
+    """The first module of each stage, from lists of emb, hid (once a layer), pool, enc_out and heads."""
+    flat = [name for stage in stages for name in stage]
+    seen = 0
+    begins = list[str]()
+    for stage in stages:
+        begins.append(_layer(seen) if stage[:1] == ["hid"] else _NAMES.get("".join(stage[:1]), "?"))
+        seen += list(stage).count("hid")
+    tail = flat[1 + layers :]
+    is_whole = flat[: 1 + layers] == ["emb", *["hid"] * layers] and set(tail) == {"pool", "enc_out", "heads"}
+    if not is_whole or begins.count(_HEADS) > 1 or "?" in begins:
+        names = f"emb, {layers} times hid, and enc_out, pool and heads, those three in one stage"
+        raise SettingsError(f"pipeline_stages is {stages}, expected lists of, in order, {names}")
+    return begins
+
+
+def _layer(number: int) -> str:
+    return f"bert.encoder.layer.{number}"
+
+
+def make_stages(poptorch: ModuleType, pipeline: IpuPipeline, model: HeadedBert) -> None:
+    """Mark the beginning of each stage in the model."""
+    for number, (first, ipu) in enumerate(zip(pipeline.first_modules, pipeline.ipus, strict=True)):
+        if first == _HEADS and model.bert.pooler is None:
+            first = _WORD_HEAD
+        poptorch.BeginBlock(model.get_submodule(first), user_id=f"Stage{number}", ipu_id=ipu)
+
+
+def checkpoint_layers(poptorch: ModuleType, model: HeadedBert) -> None:
+    """Keep only each layer's output. Everything within a layer is recomputed in the backward pass."""
+
+    def keep(layer: nn.Module, inputs: Any, outputs: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
+        return tuple(poptorch.recomputationCheckpoint(*outputs)) if layer.training else outputs
+
+    for layer in model.bert.encoder.layer:
+        layer.register_forward_hook(keep)
+
+
+def serialize_projection(poptorch: ModuleType, model: Any, factor: int) -> None:
+    """Compute the product with the word embeddings in ``factor`` parts, one after another."""
+    if factor < 1 or model.config.padded_vocab_size % factor:
+        wanted = f"expected a divisor of the {model.config.padded_vocab_size} rows of the word embeddings"
+        raise SettingsError(f"matmul_serialize_factor is {factor}, {wanted}")
+    mode = poptorch.MatMulSerializationMode.OutputChannels
+
+    def project(rows: Tensor, words: Tensor, bias: Tensor) -> Tensor:
+        logits: Tensor = poptorch.serializedMatMul(rows, words.t(), mode, factor) + bias
+        return logits
+
+    model.cls.predictions.project = project

@@ -1,0 +1,154 @@
+"""TPUs, through torch_xla 2.9.
+
+Its tensors are lazy: operations are recorded as a graph; each sync compiles the graph, if it is new, and runs
+it. So shapes are fixed, and values that change from update to update (rate, counts, seed) are inputs.
+"""
+
+import importlib
+import os
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+
+from bertdata.errors import BertDataError, MissingExtraError, SettingsError
+from trainer.config.presets.form import Preset
+from trainer.config.settings import Config
+from trainer.data.batches import Batch
+from trainer.devices.availability import Availability
+from trainer.devices.stepping_device import SteppingDevice
+from trainer.model.headed import HeadedBert
+
+PROFILE_PORT = 9012
+"""The port of torch_xla's profiler under --profile."""
+
+_LEAST_RATE = 2.0**-126
+_ON_PROCESSOR = "PJRT_DEVICE=CPU runs it on the processor"
+
+
+class Xla(SteppingDevice):
+    """One TPU core, or with PJRT_DEVICE=CPU the processor in its place."""
+
+    name = "xla"
+    process_group = "xla"
+    idle = ("compile",)
+    compiles_always = True
+    updates_to_compile = 2  # the first creates the moments, so the second has graphs of its own
+    _server: object = None
+    """The profiler's server, which ends when the last reference to it goes."""
+
+    def __init__(self, config: Config, local_rank: int = 0) -> None:
+        self._xla, self._runtime = import_torch_xla()
+        super().__init__(config)
+        if config.update.precision == "fp16":
+            raise SettingsError("precision fp16: device 'xla' has bf16 and fp32")
+        self._hardware = str(self._runtime.device_type())
+        if folder := config.xla.executable_cache_dir:
+            _keep_programs(folder)
+        if "WORLD_SIZE" not in os.environ:  # with several workers, join must come before the first access
+            self._check(self._xla.device)
+
+    def join(self) -> None:
+        importlib.import_module("torch_xla.distributed.xla_backend")  # registers the backend "xla"
+        self._check(lambda: torch.distributed.init_process_group(self.process_group, init_method="xla://"))
+        joined = torch.distributed.get_world_size()
+        started = int(os.environ["WORLD_SIZE"])
+        if joined != started:
+            found = f"{started} workers share {joined} devices of {self._hardware}"
+            raise SettingsError(f"device 'xla': {found}, expected one for each; PJRT_DEVICE=CPU has but one")
+
+    def _check(self, opens: Any) -> None:
+        """SettingsError where the hardware cannot be opened."""
+        try:
+            opens()
+        except (RuntimeError, OSError) as error:
+            found = str(error).splitlines()[0]
+            raise SettingsError(
+                f"device 'xla' is not there: {self._hardware}: {found}; {_ON_PROCESSOR}"
+            ) from error
+
+    def seed(self, seed: int) -> None:
+        super().seed(seed)
+        self._xla.manual_seed(seed)
+
+    def place(self, model: HeadedBert) -> HeadedBert:
+        if self.config.run.profile:
+            from torch_xla.debug import profiler
+
+            self._server = profiler.start_server(PROFILE_PORT)
+        return super().place(model)
+
+    def compile(self, learner: nn.Module) -> None:
+        """Nothing: everything is compiled when it runs."""
+
+    def move(self, batch: Batch) -> Batch:
+        return batch.map(lambda tensor: tensor.to(self.torch_device))
+
+    def optimiser(
+        self, ours: torch.optim.Optimizer, preset: Preset, groups: list[dict[str, Any]]
+    ) -> torch.optim.Optimizer:
+        ours.register_step_pre_hook(_keep_rate_variable)
+        return ours
+
+    def after_backward(self) -> None:
+        self._xla.sync()  # one graph for each micro-batch instead of one for all
+
+    def release(self) -> None:
+        """Free the profiler's port for the next phase."""
+        self._server = None
+
+    def describe(self) -> str:
+        return f"xla: {self._hardware}, torch_xla {self._xla.__version__}"
+
+
+def look_for(config: Config) -> Availability:
+    """The hardware that torch_xla would use. "auto" does not take the processor in its place."""
+    if config.run.device != "xla" and os.environ.get("PJRT_DEVICE", "").upper() == "CPU":
+        return Availability("xla", False, "PJRT_DEVICE is CPU", "--device xla runs there")
+    return examine()
+
+
+def examine() -> Availability:
+    """The hardware that torch_xla would use, without opening it."""
+    try:
+        torch_xla, runtime = import_torch_xla()
+    except BertDataError as error:
+        message = str(error).removeprefix("device 'xla'").removeprefix(" is not there").removeprefix(": ")
+        found, _, remedy = message.partition("; ")
+        return Availability("xla", False, found, remedy)
+    kind = runtime.device_type()
+    return Availability(
+        "xla", True, f"{kind} by torch_xla {torch_xla.__version__}, torch {torch.__version__}; bf16"
+    )
+
+
+def import_torch_xla() -> tuple[ModuleType, ModuleType]:
+    """torch_xla and its runtime.
+
+    MissingExtraError where it is not installed; SettingsError where it would use the processor unasked.
+    """
+    chosen = "PJRT_DEVICE" in os.environ
+    try:
+        import torch_xla
+        from torch_xla import runtime
+    except ImportError as error:
+        remedy = "it needs an environment of its own, see docs/devices.md"
+        raise MissingExtraError(f"device 'xla': torch_xla is not installed ({error}); {remedy}") from None
+    if not chosen and runtime.device_type() == "CPU":
+        del os.environ["PJRT_DEVICE"]  # set by the import
+        raise SettingsError(f"device 'xla' is not there: torch_xla finds no TPU; {_ON_PROCESSOR}")
+    return torch_xla, runtime
+
+
+@cache
+def _keep_programs(folder: str) -> None:
+    """Keep compiled programs in the folder. Cached, because torch_xla takes the setting once a process."""
+    importlib.import_module("torch_xla.runtime").initialize_cache(folder, readonly=False)
+
+
+def _keep_rate_variable(optimiser: torch.optim.Optimizer, *_: Any) -> None:
+    """Replace a rate of 0 by 2^-126: 0 would be a constant, for which a graph of its own is compiled."""
+    for group in optimiser.param_groups:
+        group["lr"] = group["lr"] or _LEAST_RATE

@@ -1,1 +1,0 @@
-"""Packages around the core, each found by name when it is asked for (trainer.registry)."""

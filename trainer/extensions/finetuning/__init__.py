@@ -1,1 +1,0 @@
-"""Tasks learned from a pre-trained model."""

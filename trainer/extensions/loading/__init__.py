@@ -1,1 +1,0 @@
-"""Rows made when examples are loaded: length bins, packing, padded rows, masks."""

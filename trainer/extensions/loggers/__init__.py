@@ -1,1 +1,0 @@
-"""Logs of other packages: TensorBoard, Weights & Biases, MLPerf's."""

@@ -1,1 +1,0 @@
-"""Recipes of encoders after BERT: StableAdamW, the batch warm-up, counts of updates by tokens."""

@@ -1,1 +1,0 @@
-"""Division of a model over devices that cannot hold it alone."""

@@ -1,1 +1,0 @@
-"""Devices other than processors and NVIDIA's GPUs."""

@@ -1,0 +1,1 @@
+"""Logs of a run: terminal, tables, files of other services, charts."""

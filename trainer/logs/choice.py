@@ -1,0 +1,36 @@
+"""The choice of a run's logs."""
+
+import sys
+from pathlib import Path
+
+from bertdata.errors import SettingsError
+from bertdata.io import storage
+from trainer.config.settings import Config
+from trainer.logs.further_logs import make_loggers as further_loggers
+from trainer.logs.logs import Dllogger, Tables, Terminal
+from trainer.logs.progress_bar import ProgressBar
+from trainer.logs.reporter import Logger
+from trainer.tasks.task import Columns
+
+
+def make_loggers(
+    config: Config, columns: Columns, start: float, resume_step: int | None = None
+) -> list[Logger]:
+    """The configured loggers of a run that began at ``start``, seconds since 1970.
+
+    columns: those of the task. resume_step: the update that the run resumes after; later rows in the logs
+    are dropped.
+    """
+    output_dir, reports = str(config.run.output_dir), config.reports
+    if storage.is_remote(output_dir):
+        raise SettingsError(f"output_dir is {output_dir}, expected a local directory: logs are appended to")
+    storage.make_directory(output_dir)
+    folder = Path(output_dir.removeprefix("file://"))
+    wanted = further_loggers(config, folder, columns, resume_step)
+    if not reports.no_logs:
+        wanted.append(Dllogger(Path(reports.json_summary or folder / "dllogger.json"), start))
+        wanted.append(Tables(folder, columns, resume_step))
+    # The terminal last, because packages may print when they are imported; it is the first to close.
+    if sys.stderr.isatty() and not reports.no_progress_bar:
+        return [ProgressBar(columns, config.schedule.steps, resume_step or 0), *wanted]
+    return [Terminal(columns, config.schedule.steps), *wanted]

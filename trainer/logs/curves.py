@@ -1,0 +1,40 @@
+"""The picture of a run's curves, in its directory."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from bertdata.errors import MissingExtraError
+from bertdata.io.terminal import say_error
+from bertdata.report.charts.drawing import write_picture
+from trainer.logs.charts import learned_charts
+from trainer.logs.recorded_run import read_runs
+from trainer.logs.reporter import Logger, Values
+
+
+class Curves(Logger):
+    """The picture of loss and accuracy, drawn from the run's tables when all its updates are made."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def close(self, summary: Values, status: str, time: float) -> None:
+        if status != "success":
+            return  # the sender of SIGTERM, or the launcher after the loss of a worker, leaves only seconds
+        try:
+            if drawn := draw_curves(self._folder):
+                say_error(f"wrote {' and '.join(map(str, drawn))}")
+        except MissingExtraError as error:
+            say_error(f"no picture of the curves: {error}")
+
+
+def draw_curves(folder: Path) -> list[Path]:
+    """Draw curves.svg and curves.png in a run's directory, which their titles name.
+
+    Returns their paths, none where there is nothing to draw yet.
+    """
+    runs = read_runs([str(folder.resolve())])
+    charts = [replace(chart, title=f"{runs[0].name}. {chart.title}") for chart in learned_charts(runs)]
+    paths = [folder / "curves.svg", folder / "curves.png"] if charts else []
+    for path in paths:
+        write_picture(str(path), charts, asked_by="it")
+    return paths

@@ -1,0 +1,167 @@
+"""The logs of every run: lines on a terminal, NVIDIA's dllogger lines, training.csv and evaluation.csv."""
+
+import json
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from bertdata.io import storage
+from bertdata.io.terminal import in_words, say_error
+from trainer.logs.evaluation_results import EvaluationResults
+from trainer.logs.reporter import MEASURES, Logger, Values
+from trainer.tasks.task import Columns
+
+_LEAST_WAIT = 0.01
+"""The share of the time, waited for data, from which on it is shown."""
+
+_FORMS = {
+    "loss": "loss {:.4f}",
+    "shown": "{}",
+    "learning_rate": "lr {:.2e}",
+    "gradient_norm": "gradient norm {:.3f}",
+    "sequences_per_second": "{:,.1f} sequences/s",
+    "tokens_per_second": "{:,.0f} tokens/s",
+    "peak_share": "{:.0%} of peak",
+    "memory_gib": "{:.1f} GiB",
+    "data_wait_share": "waiting for data {:.0%}",
+    "left": "{} left",
+}
+"""The form of each of a row's numbers, in the order in which they are shown."""
+
+
+class Terminal(Logger):
+    """A line for each row with its numbers and the time left, one for each evaluation, and one at the end."""
+
+    def __init__(self, columns: Columns, steps: int) -> None:
+        self._steps = steps
+        self._shown = columns.shown
+
+    def row(self, row: Values, time: float) -> None:
+        self.say("  ".join([f"step {row['step']}/{self._steps}", *self.words(row).values()]))
+
+    def evaluation(self, values: Values, text: str, time: float) -> None:
+        self.say(f"step {values['step']}: evaluated {values['examples']} examples: {text}")
+
+    def close(self, summary: Values, status: str, time: float) -> None:
+        known = {name.removeprefix("training_"): value for name, value in summary.items()}
+        words = _words(known) | _words({"memory_gib": summary.get("peak_memory_gib")})
+        self.say(", ".join([f"{status} after {summary['e2e_train_time']:.1f} s", *words.values()]))
+
+    def say(self, line: str) -> None:
+        """Print the line."""
+        say_error(line)
+
+    def words(self, row: Values) -> dict[str, str]:
+        """The row's known numbers in words, by name, and "shown", the task's metric, and "left", the time."""
+        shown = f"{self._shown.replace('_', ' ')} {row[self._shown]:.4f}"
+        left = (self._steps - row["step"]) * row.get("seconds_per_update", 0.0)
+        return _words({**row, "shown": shown, "left": in_words(left) if left else None})
+
+
+def _words(values: Values) -> dict[str, str]:
+    """The known numbers in words, by name."""
+    known = {name: values[name] for name in _FORMS if values.get(name) is not None}
+    if known.get("data_wait_share", 0.0) < _LEAST_WAIT:
+        known.pop("data_wait_share", None)
+    return {name: _FORMS[name].format(value) for name, value in known.items()}
+
+
+_NAMES = {
+    "average_loss": "loss",
+    "step_loss": "step_loss",
+    "learning_rate": "learning_rate",
+    "average_training_time_step": "seconds_per_update",
+    "average_perf_per_step": "sequences_per_second",
+    **{name: name for name in MEASURES},
+}
+"""The key of a row for each of NVIDIA's names, then for ours."""
+
+
+class Dllogger(Logger):
+    """NVIDIA's dllogger lines, appended: ``DLLL`` and one JSON object."""
+
+    def __init__(self, path: Path, start: float) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("a", buffering=1, encoding="utf-8")  # flushed after each line
+        self._start = start
+
+    def row(self, row: Values, time: float) -> None:
+        data = {name: row[ours] for name, ours in _NAMES.items() if ours in row}
+        self._write([row["epoch"], row["step"]], data, time)
+
+    def evaluation(self, values: Values, text: str, time: float) -> None:
+        self._write([values["step"]], values, time)
+
+    def event(self, name: str, value: Any, time: float) -> None:
+        self._write("PARAMETER", {name: value}, time)
+
+    def describe(self, values: Values, time: float) -> None:
+        self._write("PARAMETER", values, time)
+
+    def close(self, summary: Values, status: str, time: float) -> None:
+        self._write([], summary, time)
+        self._file.close()
+
+    def _write(self, step: str | list[int], data: Values, time: float) -> None:
+        line = {
+            "timestamp": str(time),
+            "datetime": str(datetime.fromtimestamp(time)),
+            "elapsedtime": str(time - self._start),
+            "type": "LOG",
+            "step": step,
+            "data": data,
+        }
+        self._file.write(f"DLLL {json.dumps(line)}\n")
+
+
+_BEFORE_METRICS = {"step": "step", "iteration": "step", "epoch": "epoch", "lr": "learning_rate"}
+_AFTER_METRICS = {
+    "iter_time": "seconds",
+    "samples_per_sec": "sequences_per_second",
+    "total_time": "total_time",
+}
+"""The key of a row for each of Graphcore's columns of training.csv, around those of the task's metrics."""
+
+
+class Tables(Logger):
+    """Graphcore's training.csv and evaluation.csv.
+
+    training.csv has further columns of ours after Graphcore's; a value that is not known is left empty.
+    A resumed run appends to its tables. Each evaluation is written to Google's eval_results.txt too.
+    """
+
+    def __init__(self, folder: Path, columns: Columns, resume_step: int | None) -> None:
+        self._folder = folder
+        self._training = {**_BEFORE_METRICS, **columns.training, **_AFTER_METRICS}
+        self._training |= {name: name for name in MEASURES}
+        self._evaluation = ("step", "trained", "examples", *columns.evaluation)
+        _begin_table(folder / "training.csv", self._training, resume_step)
+        _begin_table(folder / "evaluation.csv", self._evaluation, resume_step)
+
+    def row(self, row: Values, time: float) -> None:
+        self._append("training.csv", [row.get(name, "") for name in self._training.values()])
+
+    def evaluation(self, values: Values, text: str, time: float) -> None:
+        EvaluationResults(self._folder).evaluation(values, text, time)
+        self._append("evaluation.csv", [values[name] for name in self._evaluation])
+
+    def _append(self, name: str, values: Iterable[Any]) -> None:
+        with (self._folder / name).open("a", encoding="utf-8") as file:
+            file.write(_line(values))
+
+
+def _begin_table(path: Path, columns: Collection[str], resume_step: int | None) -> None:
+    """Begin the table, or go on with what it holds up to the resumed step."""
+    rows: list[dict[str, str]] = []
+    if path.exists():
+        from trainer.logs.table_rows import take_up
+
+        rows = take_up(path, resume_step)
+    lines = [_line(columns), *(_line(row.get(name, "") for name in columns) for row in rows)]
+    with storage.open_output(str(path)) as file:
+        file.write("".join(lines).encode())
+
+
+def _line(values: Iterable[Any]) -> str:
+    return ",".join(map(str, values)) + "\n"

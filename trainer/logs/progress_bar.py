@@ -1,0 +1,62 @@
+"""Progress of a run on a terminal: a bar with loss and speed."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+from trainer.logs.logs import Terminal
+from trainer.logs.reporter import Values
+from trainer.tasks.task import Columns
+
+_BAR_WIDTH = 10
+_TIME_WIDTH = 8
+"""Columns of the bar's time left, h:mm:ss."""
+
+_BESIDE_THE_BAR = (
+    *("loss", "shown", "tokens_per_second", "peak_share", "sequences_per_second"),
+    *("memory_gib", "learning_rate", "gradient_norm", "data_wait_share"),
+)
+"""Names of a row's numbers, in the order of their use."""
+
+
+class ProgressBar(Terminal):
+    """A bar with the last row's numbers and the time left. Results of evaluations appear above it.
+
+    It shows as many of the numbers as the terminal has room for. done: updates that were made before.
+    """
+
+    def __init__(self, columns: Columns, steps: int, done: int) -> None:
+        super().__init__(columns, steps)
+        console = Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
+        parts = (MofNCompleteColumn(), BarColumn(_BAR_WIDTH), TimeRemainingColumn(), "{task.description}")
+        self._bar = Progress(*parts, console=console)
+        self._task = self._bar.add_task("", total=steps, completed=done)
+        self._bar.start()
+
+    def row(self, row: Values, time: float) -> None:
+        words = self.words(row)
+        pieces = [words[name] for name in _BESIDE_THE_BAR if name in words]
+        self._bar.update(self._task, completed=row["step"], description=_fitting(pieces, self._room()))
+
+    def close(self, summary: Values, status: str, time: float) -> None:
+        self._bar.stop()
+        super().close(summary, status, time)
+
+    def say(self, line: str) -> None:
+        self._bar.console.print(line)
+
+    def _room(self) -> int:
+        """The columns that are left for numbers."""
+        counts = 2 * len(str(self._steps)) + 1
+        return self._bar.console.width - counts - _BAR_WIDTH - _TIME_WIDTH - 3
+
+
+def _fitting(pieces: Sequence[str], room: int) -> str:
+    """The first pieces that fit into so many columns, at least one."""
+    shown = pieces[0]
+    for piece in pieces[1:]:
+        if len(shown) + 2 + len(piece) > room:
+            break
+        shown += f"  {piece}"
+    return shown

@@ -1,0 +1,82 @@
+"""Scalars for TensorBoard and Weights & Biases."""
+
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from bertdata.errors import SettingsError
+from trainer.config.settings import Config
+from trainer.errors import naming_extra
+from trainer.logs.reporter import Logger, Values
+
+_NO_TENSORFLOW = "tensorboard.compat.notf"
+
+
+class ScalarLogger(Logger):
+    """Base of TensorBoard and Weights & Biases: one scalar for each key, named KIND/KEY."""
+
+    def row(self, row: Values, time: float) -> None:
+        self.add("train", row, time)
+
+    def evaluation(self, values: Values, text: str, time: float) -> None:
+        self.add("eval", values, time)
+
+    def add(self, kind: str, values: Values, time: float) -> None:
+        """Write one value of each scalar. kind: "train" or "eval"."""
+
+
+class TensorBoard(ScalarLogger):
+    """Scalars in TensorBoard's event files."""
+
+    def __init__(self, folder: Path, resume_step: int | None) -> None:
+        # TensorBoard uses its own small parts of TensorFlow if this module is there; else, it imports an
+        # installed TensorFlow, which takes up to 15 s and prints lines about the processor.
+        sys.modules.setdefault(_NO_TENSORFLOW, ModuleType(_NO_TENSORFLOW))
+        with naming_extra("tensorboard", "tensorboard"):
+            from torch.utils.tensorboard import SummaryWriter
+        purge_step = None if resume_step is None else resume_step + 1
+        self._writer: Any = SummaryWriter(str(folder), purge_step=purge_step)
+
+    def add(self, kind: str, values: Values, time: float) -> None:
+        for name, value in values.items():
+            self._writer.add_scalar(f"{kind}/{name}", value, values["step"], walltime=time)
+
+    def close(self, summary: Values, status: str, time: float) -> None:
+        self._writer.close()
+
+
+class WeightsAndBiases(ScalarLogger):
+    """A run of Weights & Biases, in a group named after the output directory.
+
+    The run's id is kept in wandb_id.txt, so that a resumed run continues it, offline too.
+    """
+
+    def __init__(self, folder: Path, config: Config, *, resumes: bool) -> None:
+        with naming_extra("wandb", "wandb"):
+            import wandb
+        id_file = folder / "wandb_id.txt"
+        known = None
+        if resumes and id_file.is_file():
+            known = id_file.read_text(encoding="ascii", errors="replace").strip()
+        offline = config.loggers.wandb_offline
+        try:
+            self._run: Any = wandb.init(
+                dir=str(folder),
+                project=config.loggers.wandb_project,
+                config=config.as_json(),
+                mode="offline" if offline else "online",
+                group=str(folder),
+                settings=wandb.Settings(console="off", silent=True),
+                id=known,
+                resume="allow" if known and not offline else None,  # offline parts join when they are sent
+            )
+        except wandb.errors.Error as error:
+            raise SettingsError(f"wandb: {error}; --wandb-offline needs neither key nor network") from None
+        id_file.write_text(f"{self._run.id}\n", encoding="ascii")
+
+    def add(self, kind: str, values: Values, time: float) -> None:
+        self._run.log({f"{kind}/{name}": value for name, value in values.items()}, step=values["step"])
+
+    def close(self, summary: Values, status: str, time: float) -> None:
+        self._run.finish(exit_code=1 if status == "aborted" else 0)

@@ -1,0 +1,138 @@
+"""The names that a user types, each with the object that it stands for, imported when it is asked for.
+
+Your own object is named ``package.module:NAME``, for every kind. Nothing else in the trainer is found by a
+string.
+"""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+from bertdata.errors import SettingsError
+
+GLUE = ("mrpc", "cola", "sst-2", "sts-b", "qqp", "mnli", "mnli-mm", "qnli", "rte", "wnli")
+
+FINE_TUNED = {
+    "squad": "trainer.tasks.squad.data:SquadData",
+    **dict.fromkeys((*GLUE, "classification"), "trainer.tasks.classification.data:TableData"),
+}
+"""The tasks that start from a pre-trained model: for each the part of it that needs no torch."""
+
+_DRAWN = "trainer.data.dynamic_masks:DRAWN_BY_RATE"
+_PRESETS = "trainer.config.presets"
+
+TABLE: Mapping[str, Mapping[str, str]] = {
+    "command": {
+        "pretrain": "trainer.commands.pretrain:run",
+        "finetune": "trainer.commands.finetune:run",
+        "evaluate": "trainer.commands.evaluate:run",
+        "predict": "trainer.commands.predict:run",
+        "features": "trainer.commands.features:run",
+        "score": "trainer.commands.score:run",
+        "split": "trainer.commands.split:run",
+        "report": "trainer.commands.report:run",
+        "convert": "trainer.commands.convert:run",
+        "like": "trainer.commands.like:run",
+        "doctor": "trainer.commands.doctor:run",
+    },
+    "model settings": {  # --model-type
+        "bert": "trainer.config.model:ModelConfig",
+        "roberta": "trainer.config.roberta:RobertaConfig",
+        "modernbert": "trainer.config.modernbert:ModernBertConfig",
+    },
+    "encoder": {  # the model of these settings
+        "bert": "trainer.model.bert:Bert",
+        "roberta": "trainer.model.bert:Bert",
+        "modernbert": "trainer.model.modernbert:ModernBert",
+    },
+    "device": {
+        "cpu": "trainer.devices.cpu:Cpu",
+        "cuda": "trainer.devices.cuda:Cuda",
+        "hpu": "trainer.devices.hpu:Hpu",
+        "ipu": "trainer.devices.ipu.device:Ipu",
+        "xla": "trainer.devices.xla:Xla",
+    },
+    "collective": {
+        "single": "trainer.workers.collective:Collective",
+        "torch_distributed": "trainer.workers.torch_distributed:TorchDistributed",
+        "horovod": "trainer.workers.horovod:Horovod",
+        "poprun": "trainer.workers.poprun:Poprun",
+    },
+    "strategy": {
+        "replicated": "trainer.update.strategy:Strategy",
+        "sharded": "trainer.splitting.split_strategy:Sharded",
+        "pipelined": "trainer.splitting.pipelined:Pipelined",
+        "whole_updates": "trainer.update.ipu_programs:IpuTraining",
+    },
+    "preset": {  # --optimiser
+        "lamb-mlperf": f"{_PRESETS}.mlperf:LAMB",
+        "lamb-nvidia": f"{_PRESETS}.nvidia:LAMB",
+        "lamb-nvlamb": f"{_PRESETS}.nvidia:NVLAMB",
+        "lamb-habana-tf": f"{_PRESETS}.habana:LAMB",
+        "lamb-graphcore": f"{_PRESETS}.graphcore:LAMB",
+        "lamb-graphcore-pytorch": f"{_PRESETS}.graphcore:LAMB_PYTORCH",
+        "adamw-bert": f"{_PRESETS}.mlperf:ADAMW_BERT",
+        "adamw": f"{_PRESETS}.pytorch:ADAMW",
+        "stableadamw": f"{_PRESETS}.modernbert:STABLE_ADAMW",
+        "stableadamw-modernbert": f"{_PRESETS}.modernbert:STABLE_ADAMW_MODERNBERT",
+        "momentum": f"{_PRESETS}.pytorch:MOMENTUM",
+        "sgd": f"{_PRESETS}.pytorch:SGD",
+    },
+    "schedule": {  # --lr-schedule
+        "mlperf": f"{_PRESETS}.mlperf:MLPERF",
+        "nvidia-poly": f"{_PRESETS}.nvidia:NVIDIA_POLY",
+        "nvidia-linear": f"{_PRESETS}.nvidia_finetuning:NVIDIA_LINEAR",
+        "habana-tf": f"{_PRESETS}.habana:HABANA_TF",
+        "polynomial_decay": f"{_PRESETS}.graphcore:POLYNOMIAL_DECAY",
+        "natural_exponential": f"{_PRESETS}.graphcore:NATURAL_EXPONENTIAL",
+        "trapezoidal": f"{_PRESETS}.modernbert:TRAPEZOIDAL",
+        "custom": f"{_PRESETS}.graphcore:CUSTOM",
+    },
+    "masking": {
+        "dynamic": _DRAWN,
+        "fairseq": _DRAWN,
+        "fairseq-0.12": _DRAWN,
+        "modernbert": "trainer.data.modernbert_rows:AS_MODERNBERT",
+    },
+    "task": {
+        "pretraining": "trainer.tasks.pretraining:Pretraining",
+        "masked_words": "trainer.tasks.pretraining:MaskedWords",
+        "span_boundaries": "trainer.tasks.span_boundaries:SpanBoundaries",
+        "squad": "trainer.tasks.squad.task:Squad",
+        **dict.fromkeys((*GLUE, "classification"), "trainer.tasks.classification.task:Classification"),
+    },
+    "data of the task": FINE_TUNED,
+}
+"""MODULE:ATTRIBUTE by kind and name."""
+
+
+def names(kind: str) -> tuple[str, ...]:
+    """Return the names of a kind."""
+    return tuple(TABLE[kind])
+
+
+def is_name(kind: str, name: str) -> bool:
+    """Return True for a name of the kind."""
+    return name in TABLE[kind]
+
+
+def check_name(kind: str, name: str) -> None:
+    """SettingsError for an unknown name, with the nearest known one. A name of one's own has a colon."""
+    if name in TABLE[kind] or ":" in name:
+        return
+    nearest = get_close_matches(name, TABLE[kind], n=1)
+    hint = f"; the nearest known is {nearest[0]}" if nearest else ""
+    raise SettingsError(f"{kind} {name!r}: no such {kind}; known are {', '.join(TABLE[kind])}{hint}")
+
+
+def find(kind: str, name: str) -> Any:
+    """Return the object of that name, imported now. SettingsError for an unknown name."""
+    check_name(kind, name)
+    module, _, attribute = TABLE[kind].get(name, name).partition(":")
+    if name in TABLE[kind]:
+        return getattr(import_module(module), attribute)
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise SettingsError(f"{kind} {name!r}: {error}") from None

@@ -1,0 +1,170 @@
+"""Graphcore's run_pretraining.py: one phase of pre-training on IPUs, by a JSON file and flags."""
+
+import math
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from bertdata.cli.common.program_flags import Given
+from bertdata.errors import UsageError
+from trainer.programs.flag_tables import phase_keys
+from trainer.programs.graphcore import pretraining_flags as flags
+from trainer.programs.graphcore import values
+from trainer.programs.program import Meaning, Program
+
+_SOURCE = "graphcore/examples 553b90b5"
+_GENERATED = 10_000_000  # examples that the program counts in generated data
+_NO_DATA = "Neither generated-data nor train-file was passed, set at least one of them to run the code."
+
+
+class _Pretraining(Program):
+    """The program, with its README's flags that it refuses itself."""
+
+    def read(self, arguments: Sequence[str], version: str = "") -> Given:
+        given = super().read(arguments, version)
+        words = {word.partition("=")[0] for word in arguments}
+        for word, meant in flags.PRINTED.items():
+            if word in words:
+                given.warn(f"{word}: the README prints it, but the program refuses it; taken as {meant}")
+        for flag, value in pairwise(" ".join(arguments).replace("=", " ").split(" ")):
+            if flag.removeprefix("--") in flags.ANY_WORD and value.lower() in ("false", "0", "no", "none"):
+                given.warn(f"{flag} {value}: the program takes any word as true")
+        return given
+
+
+def resolve(given: Given) -> Meaning:
+    """The phase that the command line and its file ask for."""
+    opts = values.layered(given, _SOURCE, flags.FILE_KEYS, flags.IDLE_FILE_KEYS)
+    if not opts["batch_size"]:
+        raise UsageError(f"{opts['config']}: batch_size is missing; give --batch-size")
+    if opts["pipeline_depth"] <= 1:
+        said = "Single-stage pipeline not supported by BERT pretraining."
+        raise UsageError(f"{said} pipeline_depth is {opts['pipeline_depth']}, expected 2 or more")
+    keys = phase_keys(opts) | values.usual(opts, opts["batches_per_step"])
+    # A string is never equal to 32 in the program, so that "precision": "32" in a file is 16.
+    keys |= {
+        "output_dir": opts["checkpoint_path"],
+        "precision": "fp32" if opts["precision"] == 32 else "fp16",
+    }
+    keys |= _model(opts) | _optimiser(opts) | _schedule(opts) | _data(opts) | _start(opts)
+    if opts["compile_only"]:
+        opts.warn("--compile-only: on IPUs give a directory too: -- --executable-cache-dir DIR")
+    summed = ", gradients of micro-batches added up" if opts["reduction_type"] == "sum" else ""
+    return Meaning(what=f"one phase{summed}", phases=[keys])
+
+
+def _model(opts: Given) -> dict[str, Any]:
+    """Keys of the model: the program has no bias of the word logits."""
+    if opts["hidden_act"] != "gelu":
+        if opts["use_cls_layer"]:
+            found = f"hidden_act is {opts['hidden_act']!r} before the word logits"
+            raise UsageError(f"{found} and gelu in the encoder: this trainer has one for both")
+        opts.warn(f"hidden_act {opts['hidden_act']}: the program's encoder has gelu whatever it says")
+    return {
+        "intermediate_size": 4 * opts["hidden_size"],
+        "use_prediction_bias": False,
+    }
+
+
+def _optimiser(opts: Given) -> dict[str, Any]:
+    name = str(opts["optimiser"]).lower()
+    if name not in ("lamb", "adamw"):
+        return values.without_moments(opts, name)
+    moments = {
+        "beta1": opts["optimiser_beta1"],
+        "beta2": opts["optimiser_beta2"],
+        "optimiser_epsilon": opts["optimiser_epsilon"],
+    }
+    if name == "adamw":  # the program gives it no weight_decay: its own is 0.01
+        return {"optimiser": "adamw-bert", "weight_decay": 0.01, "clipping": "none", **moments}
+    if opts["weight_decay"] is None:
+        raise UsageError(f"{opts['config']}: weight_decay is missing, which lamb needs and no flag gives")
+    return {
+        "optimiser": "lamb-graphcore",
+        "weight_decay": opts["weight_decay"],
+        "use_debiasing": opts["use_debiasing"],
+        "clipping": "per_update" if opts["use_nvlamb"] else "none",
+        "max_grad_norm": 1.0,
+        **moments,
+    }
+
+
+def _schedule(opts: Given) -> dict[str, Any]:
+    """Keys of the length and of the learning rate: the program's steps as updates."""
+    each, name = opts["batches_per_step"], opts["lr_schedule"]
+    if each > 1 and name != "custom":
+        opts.warn(f"a step has {each} updates: on other devices than IPUs the rate changes within it")
+    keys, updates = dict[str, Any](), _updates(opts)
+    if updates is None:
+        keys["num_train_epochs"] = opts["epochs"] / opts["duplication_factor"]
+        opts.warn("updates of epochs are counted in the data and rounded up; the program rounds down")
+    else:
+        keys["steps"] = updates
+    rate = opts["base_learning_rate"]
+    warmup = 0 if name == "custom" else values.warmup_of(opts["warmup"], each)
+    if updates is not None and isinstance(warmup, int) and warmup >= updates:
+        found = f"{updates} updates end within the warm-up of {warmup}"
+        rate, warmup = values.capped(rate, warmup, updates)
+        opts.warn(f"{found}: the rate goes up to {rate:g}")
+    keys |= {"base_learning_rate": rate, "warmup": warmup}
+    if name == "custom":
+        table = opts["lr_schedule_by_step"] or {}
+        keys["lr_schedule_by_step"] = {str(int(step) * each): value for step, value in table.items()}
+    if name == "natural_exponential":
+        stairs = opts["decay_steps"]
+        keys |= {"decay_steps": stairs and stairs * each, "decay_rate": opts["decay_rate"]}
+    return keys
+
+
+def _updates(opts: Given) -> int | None:
+    """The number of updates, or None where only the data tell how many an epoch has."""
+    each: int = opts["batches_per_step"]
+    if opts["steps"]:
+        return int(opts["steps"]) * each
+    if not opts["generated_data"]:
+        return None
+    examples = each * opts["batch_size"] * opts["pipeline_depth"] * opts["replicas"]
+    steps: int = max(1, math.ceil(opts["epochs"] * (_GENERATED // examples)))
+    return steps * each
+
+
+def _data(opts: Given) -> dict[str, Any]:
+    if opts["generated_data"] and opts["train_file"]:
+        opts.warn("generated-data flag passed: train_file is left out")
+    if opts["train_file"] and not opts["generated_data"]:
+        return {"train_data": "+".join(name for name in opts["train_file"].split(",") if name)}
+    if not opts["generated_data"]:
+        opts.warn(_NO_DATA)
+    return {"train_data": None}
+
+
+def _start(opts: Given) -> dict[str, Any]:
+    """Keys of the checkpoint that the training starts from, or goes on from."""
+    if opts["restore_path"] and opts["start_from_ckpt"]:
+        raise UsageError("--restore_path continues a run, --start-from-ckpt begins one: give one of them")
+    if opts["start_from_ckpt"]:
+        return {"start_moments": opts["restore_optimiser_from_ckpt"]}
+    if not opts["restore_path"]:
+        return {}
+    keys: dict[str, Any] = {"resume": True}
+    folder = opts["restore_path"]  # the newest checkpoint there, or one of a directory by its step
+    if one := re.fullmatch(r"(.*)/ckpt[^/]*-([0-9]+)", folder):
+        folder = one[1]
+        keys["resume_step"] = int(one[2]) * opts["batches_per_step"]
+    own = opts["checkpoint_path"]
+    if own is None or not _is_within(folder, own):
+        opts.warn(f"the run in {folder} goes on, and writes its checkpoints there")
+        keys["output_dir"] = folder
+    if not opts["restore_optimiser_from_ckpt"]:
+        opts.warn("a run goes on with its moments, also without --restore-optimiser-from-ckpt")
+    return keys
+
+
+def _is_within(path: str, folder: str) -> bool:
+    """True if the path is the folder or below it."""
+    path, folder = (name.removeprefix("./").rstrip("/") for name in (path, folder))
+    return path == folder or path.startswith(f"{folder}/")
+
+
+PROGRAM = _Pretraining("graphcore/run_pretraining.py", {"": flags.TABLE}, resolve)

@@ -1,0 +1,100 @@
+"""Graphcore's run_squad.py: fine-tuning on SQuAD, predictions and their score, by a JSON file and flags."""
+
+from typing import Any
+
+from bertdata.cli.common.program_flags import Given
+from bertdata.errors import UsageError
+from trainer.programs.flag_tables import phase_keys
+from trainer.programs.graphcore import values
+from trainer.programs.graphcore.squad_flags import TABLE
+from trainer.programs.program import Meaning, Program
+
+_SOURCE = "graphcore/examples 09b7c672"
+
+
+def resolve(given: Given) -> Meaning:
+    """The fine-tuning, the predictions or both, that the command line and its file ask for."""
+    opts = values.layered(given, _SOURCE)
+    for name in ("micro_batch_size", "gradient_accumulation_count"):
+        if not opts[name]:
+            raise UsageError(f"{opts['config']}: {name} is missing; give --{name.replace('_', '-')}")
+    if opts["groupbert"]:
+        raise UsageError("groupbert: this trainer has no GroupBERT")
+    if not (opts["do_training"] or opts["do_predict"]):
+        raise UsageError("nothing to do: give --do-training, --do-predict or both")
+    if opts["do_training"] and not (opts["num_train_steps"] or opts["epochs"]):
+        raise UsageError(
+            "One between epochs and num_train_step must be set: give --epochs or --num-train-steps"
+        )
+    keys = phase_keys(opts) | values.usual(opts, opts["device_iterations"]) | _optimiser(opts)
+    keys |= {"task": "squad", "eval_every": 0}
+    keys |= _updates(opts) if opts["do_training"] else {}
+    keys |= _places(opts)
+    if opts["reduction_type"] == "sum":  # over the replicas too: they are micro-batches of one
+        keys |= {"accumulation": opts["gradient_accumulation_count"] * opts["replicas"], "replicas": 1}
+    predictions = "" if opts["do_training"] else f", predictions for {opts['predict_file']}"
+    return Meaning(what=f"SQuAD{predictions}", phases=[keys])
+
+
+def _optimiser(opts: Given) -> dict[str, Any]:
+    name = str(opts["optimizer"]).lower().removeprefix("mp")
+    if name not in ("adamw", "lamb"):
+        return values.without_moments(opts, name)
+    keys: dict[str, Any] = {
+        "beta1": opts["beta1"],
+        "beta2": opts["beta2"],
+        "optimiser_epsilon": opts["epsilon"],
+        "weight_decay": opts["weight_decay_rate"],
+        "use_debiasing": opts["use_debiasing"],
+    }
+    if name == "adamw":
+        # The norm that the program clips to is that of the replicas' mean, multiplied by their number.
+        clipping = {"clipping": "per_update", "max_grad_norm": float(opts["replicas"])}
+        return keys | clipping | {"optimiser": "adamw-bert"}
+    opts.warn("lamb: the program has no trust ratio for the weights of norms, here they have one")
+    clips = opts["use_nvlamb"] or opts["use_mpclip"]
+    norm = 1.0 if opts["use_nvlamb"] else float(opts["replicas"])
+    return keys | {
+        "optimiser": "lamb-graphcore-pytorch",
+        "decay_skips": ["bias"],
+        "clipping": "per_update" if clips else "none",
+        "max_grad_norm": norm,
+    }
+
+
+def _updates(opts: Given) -> dict[str, Any]:
+    """Keys of the number of updates and of the learning rate."""
+    if opts["lr_schedule"] != "polynomial_decay" or opts["lr_power"] not in (1, [1]):
+        found = f"lr_schedule {opts['lr_schedule']}, lr_power {opts['lr_power']}"
+        raise UsageError(f"{found}: of run_squad.py polynomial_decay with lr_power 1 is offered, in the file")
+    rate, warmup = opts["base_learning_rate"], values.warmup_of(opts["warmup"], 1)
+    keys: dict[str, Any] = {"lr_schedule": "polynomial_decay"}
+    if opts["num_train_steps"]:
+        keys["steps"] = opts["num_train_steps"] * opts["device_iterations"]
+        rate, warmup = values.capped(rate, warmup, keys["steps"])
+    else:
+        keys["num_train_epochs"] = float(opts["epochs"])
+    return keys | {"base_learning_rate": rate, "warmup": warmup}
+
+
+def _places(opts: Given) -> dict[str, Any]:
+    """Keys of files and directories: checkpoints and predictions have one directory here."""
+    trains = opts["do_training"]
+    keys: dict[str, Any] = {
+        "start_from_ckpt": opts["init_checkpoint"] or None,
+        "output_dir": opts["save_path"] if trains else opts["output_dir"] or opts["save_path"],
+        "task_eval_file": opts["predict_file"],
+        "task_predict_file": opts["predict_file"],
+        "do_eval": bool(opts["do_predict"] and opts["do_evaluation"]),
+    }
+    if trains and opts["do_predict"] and opts["output_dir"] not in (None, opts["save_path"]):
+        opts.warn(f"predictions go beside the checkpoints, to {opts['save_path']}, not to output_dir")
+    if opts["do_evaluation"] and not opts["do_predict"]:
+        opts.warn("--do-evaluation: the program scores nothing without --do-predict")
+    if opts["restore_dir"]:
+        opts.warn(f"the run in {opts['restore_dir']} goes on, and writes its checkpoints there")
+        keys |= {"resume": True, "output_dir": opts["restore_dir"]}
+    return keys
+
+
+PROGRAM = Program("graphcore/run_squad.py", {"": TABLE}, resolve)

@@ -1,0 +1,136 @@
+"""Habana's demo_bert.py: both phases of pre-training one after the other, or fine-tuning, on Gaudi."""
+
+from typing import Any
+
+from bertdata.cli.common.program_flags import Given
+from bertdata.errors import UsageError
+from bertdata.io import storage
+from trainer.checkpoints.formats.hub_cache import SIZES
+from trainer.programs.constants import BERT_LARGE, HDF5_DATA, NVLAMB, TRANSFORMERS_ADAMW, micro_batch
+from trainer.programs.flag_tables import phase_keys
+from trainer.programs.habana.demo_bert_flags import FIRST, LATER
+from trainer.programs.habana.run_pretraining import packed
+from trainer.programs.nvidia.run_pretraining import continued, started
+from trainer.programs.program import Meaning, Program
+
+_MOST_PREDICTIONS = (20, 80)
+_DATA = f"/software/data/pytorch/bert_pretraining/{HDF5_DATA}"
+_USUAL_DATA = [_DATA.format(length, most) for length, most in zip((128, 512), _MOST_PREDICTIONS, strict=True)]
+_SHARED_BY_VERSION = ("1.1.0", "1.4.1")
+"""Versions whose train_batch_size is that of all cards."""
+
+
+def resolve(given: Given) -> Meaning:
+    """The phases, or the fine-tuning, that the command line asks for."""
+    if given["model_name_or_path"] not in SIZES:
+        name = given["model_name_or_path"]
+        raise UsageError(
+            f"{PROGRAM.name}: {name} is no BERT; this trainer has base and large of --model_name_or_path"
+        )
+    return _pretraining(given) if given.command == "pretraining" else _finetuning(given)
+
+
+def _common(given: Given, cards: int) -> dict[str, Any]:
+    device = "hpu" if given["device"] == "hpu" else "cpu"
+    on_one_host = given.values.get("process_per_node") or cards
+    if cards > on_one_host:
+        given.warn(f"world_size {cards}: start {on_one_host} workers on each host, by mpirun or torchrun")
+    return {
+        "device": device,
+        "device_options": {"mode": _mode(given)} if device == "hpu" else {},
+        "world_size": cards,
+        "dist": 1 < cards <= on_one_host,
+    }
+
+
+def _mode(given: Given) -> str:
+    """The mode of the card, as far as the version has it: from 1.0.0 on there is no graph mode."""
+    mode: str = given["mode"] or ("lazy" if given["model_name_or_path"] == "large" else "eager")
+    if mode == "graph" and given.version:
+        is_lazy = given.version == "1.4.1" and given.command == "pretraining"
+        return "lazy" if is_lazy else "eager"
+    return mode
+
+
+def _pretraining(given: Given) -> Meaning:
+    numbers = [given["phase"] - 1] if given["phase"] else [0, 1]
+    phases = [_phase(given, number) for number in numbers]
+    until, steps = given["steps_this_run"][0], given["max_steps"][0]
+    if len(phases) == 2 and 0 <= until < steps:
+        given.warn(f"phase 1 stops at update {until} of {steps}, so phase 2 does not begin")
+    return Meaning(what="both phases" if len(phases) == 2 else f"phase {given['phase']}", phases=phases)
+
+
+def _phase(given: Given, number: int) -> dict[str, Any]:
+    """The keys of a phase, counted from 0."""
+    shape = {"model_config": given["config_file"]} if given["config_file"] else BERT_LARGE
+    keys = shape | NVLAMB | {"gelu": "exact"} | _common(given, given["world_size"])
+    keys |= phase_keys(given, number)
+    keys |= {
+        "train_data": (given["data_dir"] or _USUAL_DATA)[number],
+        "max_predictions_per_seq": _MOST_PREDICTIONS[number],
+        "output_dir": storage.join(given["output_dir"], "results/checkpoints"),
+        "json_summary": storage.join(given["output_dir"], "results/dllogger.json"),
+        "log_every": 1,
+    }
+    update: int = given["train_batch_size"][number]
+    if given.version in _SHARED_BY_VERSION:
+        update //= given["world_size"]
+    count = update // given["batch_size"][number] if given["accumulate_gradients"] else 1
+    keys |= {"batch_size": micro_batch(update, count), "accumulation": count}
+    if given.values.get("enable_packed_data_mode"):
+        keys |= packed(given, count, given["avg_seq_per_pack"][number])
+    until = given["steps_this_run"][number]
+    start = given["init_checkpoint"] and given["init_checkpoint"][number]
+    if start and start != "None":
+        return keys | started(start=start, phase2=number == 1, until=until)
+    if number == 1 or given.values.get("resume_from_checkpoint"):
+        end = given["max_steps"][0] if number == 1 else None
+        return keys | continued(keys["output_dir"], phase1_end_step=end, until=until)
+    return keys | started(until=until)
+
+
+def _finetuning(given: Given) -> Meaning:
+    cards = 8 if given["dist"] and given["world_size"] == 1 else given["world_size"]
+    task, steps = given["task_name"], given["max_steps"] or 0
+    keys = TRANSFORMERS_ADAMW | _common(given, cards) | phase_keys(given) | _files(given)
+    keys |= {
+        "start_from_ckpt": SIZES[given["model_name_or_path"]],
+        "gelu": "exact",
+        "accumulation": 1,
+        "checkpoint_every": given["save_steps"] or 500,
+        "eval_every": 0,
+        "output_dir": storage.join(given["output_dir"], task),
+        "lower_case": True,
+    }
+    if steps > 0:  # the program makes one update more, whose rate is 0
+        keys |= {"steps": steps, "num_train_epochs": None}
+    is_lazy = _mode(given) == "lazy" and given["device"] == "hpu"
+    if task == "mrpc" and not given.version and is_lazy:
+        given.warn("MRPC in lazy mode: the original stops here, as its run_glue.py has no --use_lazy_mode")
+    if steps <= 0 and task == "squad" and not given.version:
+        given.warn("the original drops the last partial batch of an epoch, here the next epoch fills it")
+    if given.values.get("model_type", "bert") != "bert":
+        given.warn(f"model_type {given['model_type']}: the model trained here is BERT")
+    return Meaning(what=task, phases=[keys])
+
+
+def _files(given: Given) -> dict[str, Any]:
+    """The task's files. From 1.0.0 on the program downloads a data set by its name."""
+    task = given["task_name"]
+    if given.version:
+        if task == "squad" and given["dataset_name"] != "squad":
+            found = given["dataset_name"]
+            raise UsageError(
+                f"{PROGRAM.name}: task squad reads the data set {found!r}; give --dataset_name squad"
+            )
+        given.warn("the program downloads its data; give their directory here: -- --data-dir DIR")
+        return {}
+    names = ("train.tsv", "dev.tsv") if task == "mrpc" else (given["train_file"], given["predict_file"])
+    return {
+        "task_train_file": storage.join(given["data_dir"], names[0]),
+        "task_eval_file": storage.join(given["data_dir"], names[1]),
+    }
+
+
+PROGRAM = Program("habana/demo_bert.py", FIRST, resolve, versions=LATER)

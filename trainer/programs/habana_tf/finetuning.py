@@ -1,0 +1,75 @@
+"""Fine-tuning by Habana's demo_bert.py for TensorFlow: SQuAD and MRPC."""
+
+import os
+from typing import Any
+
+from bertdata.cli.common.program_flags import Given
+from bertdata.errors import UsageError
+from bertdata.io import storage
+from trainer.programs.constants import TENSORFLOW
+from trainer.programs.habana_tf.pretraining import SIZES, find_workers, numbers_of
+from trainer.programs.program import Meaning
+
+_FIXED: dict[str, Any] = TENSORFLOW | {
+    "optimiser": "adamw-bert",
+    "clipping": "per_update",
+    "lr_schedule": "mlperf",
+    "power": 1.0,
+    "warmup": 0.1,
+    "accumulation": 1,
+    "eval_batch_size": 8,
+    "checkpoint_every": 1000,
+    "do_eval": True,
+    "lower_case": True,
+}
+"""Keys that no flag changes. The rate is not multiplied by the workers."""
+
+_BATCH_SIZES = {("mrpc", "bf16"): 64, ("mrpc", "fp32"): 32, ("squad", "bf16"): 24, ("squad", "fp32"): 10}
+_LENGTHS = {"mrpc": 128, "squad": 384}
+_EPOCHS = {"mrpc": 3.0, "squad": 2.0}
+_SHELL_RATES = {"mrpc": 2e-5, "squad": 3e-5}
+_FILES = {"mrpc": ("train.tsv", "dev.tsv"), "squad": ("train-v1.1.json", "dev-v1.1.json")}
+
+
+def finetuning(given: Given) -> Meaning:
+    """The task, with an evaluation at the end."""
+    _, workers = find_workers(given)
+    task, precision = given["test_set"], given["data_type"]
+    if task not in _FILES:
+        raise UsageError(f"Incorrect test set passed to -t option: {task}; fine-tuning takes mrpc or squad")
+    data = _find_data(given, task)
+    variant = given["model_variant"]
+    layers, width, heads = SIZES[variant]
+    unpacked = f"{'wwm_' * (variant == 'large')}uncased_L-{layers}_H-{width}_A-{heads}"
+    weights = given["checkpoint_folder"] or given["bert_config_dir"] or unpacked
+    folder = "mrpc_output" if task == "mrpc" else f"squad_{variant}"
+    keys = _FIXED | workers | {
+        "precision": precision,
+        "task": task,
+        "task_dir": data,
+        "task_train_file": storage.join(data, _FILES[task][0]),
+        "task_eval_file": storage.join(data, _FILES[task][1]),
+        "start_from_ckpt": storage.join(weights, "bert_model.ckpt"),
+        "num_train_epochs": given["epochs"] or _EPOCHS[task],
+        "batch_size": numbers_of(given, "batch_size", [_BATCH_SIZES[task, precision]])[0],
+        "max_seq_length": numbers_of(given, "max_seq_length", [_LENGTHS[task]])[0],
+        "base_learning_rate": _SHELL_RATES[task] if given.version else given["learning_rate"],
+        "keep_checkpoints": 1 if task == "squad" else 5,
+        "output_dir": given["output_dir"] or os.path.expanduser(f"~/tmp/{folder}/"),
+    }  # fmt: skip
+    if task == "squad":
+        keys["doc_stride"] = 128
+    given.warn(
+        "the program makes the updates of its questions or pairs, this trainer those of their features"
+    )
+    return Meaning(what=task, phases=[keys])
+
+
+def _find_data(given: Given, task: str) -> str:
+    """The directory of the task's files. MRPC may be one below the given directory."""
+    if given.version:  # SQuAD lies beside the script
+        return "tensorflow_datasets/bert/MRPC" if task == "mrpc" else "."
+    folder: str = given["dataset_path"]
+    below = storage.join(folder, "MRPC")
+    inside = task == "mrpc" and not storage.exists(storage.join(folder, "train.tsv"))
+    return below if inside and storage.exists(storage.join(below, "train.tsv")) else folder

@@ -1,0 +1,171 @@
+"""Pre-training by Habana's demo_bert.py for TensorFlow: bookswiki in two phases, or overfit."""
+
+import math
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from bertdata.cli.common.program_flags import Given
+from bertdata.errors import UsageError
+from bertdata.io import storage
+from trainer.programs.constants import TENSORFLOW_LAMB, bert_shape
+from trainer.programs.program import Meaning
+from trainer.workers.launchers import find_rank
+
+SIZES = {
+    "tiny": (2, 128, 2),
+    "mini": (4, 256, 4),
+    "small": (4, 512, 8),
+    "medium": (8, 512, 8),
+    "base": (12, 768, 12),
+    "large": (24, 1024, 16),
+}
+"""Layers, width and attention heads of Google's published models by variant."""
+
+_UPDATES = (65536, 32768)
+_RATES = (7.5e-4, 5e-4)
+"""Of one worker of eight, for updates of the full size."""
+
+
+def pretraining(given: Given) -> Meaning:
+    """The phases that the command line asks for."""
+    counted, workers = find_workers(given)
+    test_set = given["test_set"]
+    if test_set not in ("bookswiki", "overfit"):
+        raise UsageError(f"test_set {test_set} is fine-tuned; pre-training takes bookswiki or overfit")
+    if test_set == "overfit":
+        phases = [_overfit(given, counted, workers)]
+    else:
+        phases = _bookswiki(given, counted, workers)
+        if given["no_steps_accumulation"] == 1:
+            given.warn("no_steps_accumulation 1: the program accumulates all the same")
+    return Meaning(what=test_set if len(phases) == 1 else f"{test_set}, both phases", phases=phases)
+
+
+def find_workers(given: Given) -> tuple[int, dict[str, Any]]:
+    """(workers that batches and rate are divided by, keys of those that are started).
+
+    They are those of one host times the hosts of MULTI_HLS_IPS, or with Kubernetes those of mpirun.
+    """
+    each, horovod = given["use_horovod"] or 1, given["use_horovod"] is not None
+    if given["use_horovod"] is not None and given["use_horovod"] < 1:
+        raise UsageError(f"--use_horovod is {given['use_horovod']}, expected 1 worker or more")
+    hosts = len([host for host in os.environ.get("MULTI_HLS_IPS", "").split(",") if host.strip()])
+    if given["kubernetes_run"]:
+        counted, started, local = each, find_rank()[1] if horovod else 1, False
+        if started > counted:
+            given.warn(f"the program divides the update by {counted}, not by the {started} workers of mpirun")
+    else:
+        counted = started = each * (max(1, hosts) if horovod else 1)
+        local = hosts <= 1
+        if horovod and hosts > 1:
+            given.warn(f"start {each} workers on each of {hosts} hosts, by mpirun or torchrun")
+    return counted, {"device": "hpu", "world_size": started, "dist": local and started > 1}
+
+
+def _common(given: Given, workers: dict[str, Any]) -> dict[str, Any]:
+    keys = TENSORFLOW_LAMB | workers | {"precision": given["data_type"]}
+    if given["bert_config_dir"]:
+        keys["model_config"] = storage.join(given["bert_config_dir"], "bert_config.json")
+    else:
+        keys |= bert_shape(*SIZES[given["model_variant"]])
+    # The shell script's workers average the weights before each update, unless that is switched off.
+    if given.version and given["use_horovod"]:
+        keys["force_weight_sync"] = os.environ.get("FORCE_WEIGHT_SYNC", "true").lower() in ("1", "true")
+    return keys
+
+
+def _bookswiki(given: Given, counted: int, workers: dict[str, Any]) -> list[dict[str, Any]]:
+    """Both phases, or one of them where Kubernetes runs several workers."""
+    phases = [_phase(given, counted, workers, number) for number in (0, 1)]
+    if given["fast_perf_only"] != 1:
+        first, second = (keys["batch_size"] * keys["accumulation"] for keys in phases)
+        phases[1]["steps"] = max(1, phases[1]["steps"] * first // second)
+    last = f"model.ckpt-{phases[0]['steps']}"
+    phases[1]["start_from_ckpt"] = storage.join(phases[0]["output_dir"], last)  # weights only
+    if given["kubernetes_run"] and given["use_horovod"]:
+        return phases[1:] if given["run_phase2"] else phases[:1]
+    return phases
+
+
+def _phase(given: Given, counted: int, workers: dict[str, Any], number: int) -> dict[str, Any]:
+    """The keys of a phase, counted from 0. Phase 2's steps are still those of updates of phase 1's size."""
+    size = numbers_of(given, "batch_size", (64 if given["data_type"] == "bf16" else 32, 8))[number]
+    length = numbers_of(given, "max_seq_length", (128, 512))[number]
+    is_fast = given["fast_perf_only"] == 1 and given["no_steps_accumulation"] != 1
+    update = ((1600, 200) if is_fast else _UPDATES)[number]
+    steps = numbers_of(given, "iters", (7038, 782))[number]
+    warmup = numbers_of(given, "warmup", (2000, 200))[number]
+    count = int(update / counted / size)  # a remainder is dropped, as by the program
+    if count < 1:
+        raise UsageError(
+            f"an update of {update} examples / {counted} workers / batch_size {size} leaves none"
+        )
+    root = given["dataset_path"]
+    if given.version:
+        prefix = os.environ.get("INPUT_FILES_PREFIX", "/software/data/tf/data/bert/")
+        root = storage.join(prefix, "books_wiki_en_corpus/tfrecord")
+    folder = given["output_dir"] or os.path.expanduser("~/tmp/pretraining")
+    output = storage.join(folder, f"phase_{number + 1}")
+    keys = _common(given, workers) | {
+        "train_data": storage.join(root, f"seq_len_{length}/books_wiki_en_corpus/training"),
+        "max_seq_length": length,
+        "max_predictions_per_seq": (20, 80)[number],
+        "steps": steps,
+        "warmup": warmup,
+        "batch_size": size,
+        "accumulation": count,
+        "allreduce_post_accumulation": True,
+        "base_learning_rate": _RATES[number] * (8 / counted) * (update / _UPDATES[number]),
+        "checkpoint_every": given["save_ckpt_steps"],
+        "log_every": 10,
+        "output_dir": output,
+        "json_summary": storage.join(output, "bert_dllog.json"),
+    }
+    if count == 1 and workers["world_size"] > 1:
+        keys["clipping"] = "per_update"
+    return keys
+
+
+def numbers_of(given: Given, name: str, usual: Sequence[int]) -> Sequence[int]:
+    """The value of each phase: A,B of demo_bert.py, A B of the shell script. Phase 2's may be left out."""
+    value = given[name]
+    if value is None:
+        return usual
+    words = value.split(",") if isinstance(value, str) else value
+    try:
+        found = [int(word) for word in words]
+    except ValueError:
+        raise UsageError(f"--{name} {value}: expected a number, or two with a comma between them") from None
+    return [*found, *usual[len(found) :]]
+
+
+def _overfit(given: Given, counted: int, workers: dict[str, Any]) -> dict[str, Any]:
+    """A few updates on a small file, then an evaluation on the same."""
+    size = numbers_of(given, "batch_size", [32])[0]
+    length = numbers_of(given, "max_seq_length", [128])[0]
+    data, starts, folder = given["dataset_path"], given["init_checkpoint_path"], given["output_dir"]
+    if given.version:
+        data = os.path.expanduser("~/tmp/bert-pretraining-overfit-dataset")
+        starts = "/software/data/bert_checkpoints"
+        folder = folder or os.path.expanduser("~/tmp/bert-pretraining-overfit-output")
+    return _common(given, workers) | {
+        "train_data": data,
+        "eval_data": data,
+        "eval_batch_size": 8,
+        "eval_examples": 800,
+        "max_seq_length": length,
+        "max_predictions_per_seq": {128: 20, 512: 80}.get(length, math.floor(0.15 * length)),
+        "steps": numbers_of(given, "iters", [200])[0],
+        "warmup": numbers_of(given, "warmup", [10])[0],
+        "batch_size": size,
+        "accumulation": 1,
+        "clipping": "per_update" if workers["world_size"] > 1 else TENSORFLOW_LAMB["clipping"],
+        # Horovod multiplies a rate that has been multiplied already.
+        "base_learning_rate": 6e-3 * size * counted / 65536,
+        "checkpoint_every": 1000,
+        "log_every": 10,
+        "output_dir": folder,
+        "json_summary": storage.join(folder, "bert_dllog.json"),
+        "start_from_ckpt": storage.join(starts, f"{given['model_variant']}/model.ckpt-0"),
+    }

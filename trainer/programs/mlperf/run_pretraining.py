@@ -1,0 +1,209 @@
+"""MLPerf's run_pretraining.py: training and evaluation beside it or after it, on GPUs and TPUs."""
+
+import os
+import re
+from typing import Any
+
+from bertdata.cli.common.absl_flags import boolean, integer
+from bertdata.cli.common.program_flags import ABSL_APP, Flag, Given
+from bertdata.errors import UsageError
+from bertdata.io import storage
+from trainer.programs.constants import MOMENTS
+from trainer.programs.flag_tables import own_flags, phase_keys, rows_of
+from trainer.programs.google import COMMON, LOGGED_STEPS, of_core
+from trainer.programs.machine import KEEP_ALL, find_named_step, has_checkpoints, is_here
+from trainer.programs.program import Meaning, Program, require_flags, require_work
+
+_TABLE = [
+    *rows_of(COMMON, "bert_config_file init_checkpoint do_train learning_rate num_tpu_cores "
+             "iterations_per_loop tpu_name tpu_zone gcp_project master"),
+    Flag("--input_file", meaning="TFRecord files, patterns separated by commas: the data to train on, or "
+         "with --do_eval --nodo_train those to evaluate on; required"),
+    Flag("--output_dir", key="output_dir", meaning="directory of checkpoints and results; required"),
+    *own_flags(integer, "--max_seq_length=128 --max_predictions_per_seq=20"),
+    Flag("--do_eval", boolean, False, "evaluate, after training or without it"),
+    Flag("--train_batch_size", integer, 32, "examples of a micro-step over all GPUs or cores"),
+    Flag("--eval_batch_size", integer, 8, "examples of an evaluation step over all GPUs or cores"),
+    Flag("--optimizer", default="adamw", values=("adamw", "lamb"), meaning="optimiser"),
+    Flag("--poly_power", float, 1.0, "power of the rate's decay", key="power"),
+    Flag("--num_train_steps", integer, 100000, "micro-steps; evaluation: the last to wait for"),
+    Flag("--num_warmup_steps", integer, 10000, "micro-steps of warm-up"),
+    Flag("--start_warmup_step", integer, 0, "micro-step at which warm-up starts; may be negative"),
+    Flag("--save_checkpoints_steps", integer, 1000, "micro-steps between two checkpoints"),
+    Flag("--max_eval_steps", integer, 100, "evaluation steps, each of one replica's batch"),
+    Flag("--use_tpu", boolean, False, "train on TPU cores"),
+    Flag("--num_gpus", integer, 0, "GPUs of this machine; 0: the processor"),
+    Flag("--steps_per_update", integer, 1, "micro-steps of an update"),
+    Flag("--keep_checkpoint_max", integer, 5, "newest checkpoints that are kept"),
+    Flag("--lamb_weight_decay_rate", float, 0.01, "LAMB: weight decay", key="weight_decay"),
+    Flag("--lamb_beta_1", float, 0.9, "LAMB: decay rate of the first moment", key="beta1"),
+    Flag("--lamb_beta_2", float, 0.999, "LAMB: decay rate of the second moment", key="beta2"),
+    Flag("--log_epsilon", float, -6.0, "LAMB: epsilon as a power of ten"),
+    Flag("--clip_by_global_norm_after_gradient_allreduce", boolean, False,
+         "LAMB: clip once an update after the reduction, not each replica's micro-batches"),
+]  # fmt: skip
+
+_OF_LAMB = ("lamb_weight_decay_rate", "lamb_beta_1", "lamb_beta_2", "log_epsilon")
+
+
+def resolve(given: Given) -> Meaning:
+    """The training or the evaluation that the command line asks for."""
+    require_flags(given, "input_file", "bert_config_file", "output_dir")
+    require_work(given, "do_train", "do_eval")
+    return _training(given) if given["do_train"] else _evaluation(given)
+
+
+def _training(given: Given) -> Meaning:
+    machine = _machine_keys(given)
+    micro_steps = max(1, given["steps_per_update"])
+    size = _of_replica(given, "train_batch_size", machine["world_size"])
+    keys = machine | phase_keys(given) | _optimiser(given, machine["world_size"])
+    keys |= {
+        "train_data": given["input_file"],
+        "batch_size": size,
+        "accumulation": micro_steps,
+        "start_from_ckpt": given["init_checkpoint"] or None,
+        "start_moments": False,
+        "resume": has_checkpoints(given["output_dir"]),
+        "max_grad_norm": 1.0,
+        "lr_schedule": "mlperf",
+        "keep_checkpoints": given["keep_checkpoint_max"] or KEEP_ALL,
+        "log_every": max(1, LOGGED_STEPS // micro_steps),
+    }
+    keys |= _steps(given, micro_steps)
+    if given["do_eval"]:
+        keys |= _evaluated(given, machine["world_size"]) | {"eval_every": 0}
+        given.warn("do_eval with do_train: input_file is trained on and then evaluated on")
+    if keys["resume"]:
+        given.warn(f"{given['output_dir']}: has checkpoints, so that the run continues from the newest")
+    return Meaning(what="training", phases=[keys])
+
+
+def _optimiser(given: Given, replicas: int) -> dict[str, Any]:
+    """The optimiser's keys. AdamW's are fixed, and clipping after the reduction is LAMB's only."""
+    clips_once = given["clip_by_global_norm_after_gradient_allreduce"]
+    if given["optimizer"] == "adamw":
+        if idle := [name for name in _OF_LAMB if name in given]:
+            given.warn(f"adamw does not read {', '.join(idle)}")
+        if clips_once:
+            given.warn("adamw with clip_by_global_norm_after_gradient_allreduce: nothing is clipped")
+        return MOMENTS | {
+            "optimiser": "adamw-bert",
+            "clipping": "none" if clips_once else "per_micro_batch",
+        }
+    if clips_once and replicas > 1:
+        given.warn("the program clips the sum of the replicas' gradients to 1, this trainer their mean")
+    return {
+        "optimiser": "lamb-mlperf",
+        "optimiser_epsilon": 10.0 ** given["log_epsilon"],
+        "clipping": "per_update" if clips_once else "per_micro_batch",
+    }
+
+
+def _steps(given: Given, micro_steps: int) -> dict[str, Any]:
+    """The numbers of micro-steps as numbers of updates."""
+    names = ("num_train_steps", "num_warmup_steps", "start_warmup_step", "save_checkpoints_steps")
+    if odd := [name for name in names if given[name] % micro_steps]:
+        given.warn(f"no multiple of steps_per_update ({micro_steps}), and rounded: {', '.join(odd)}")
+    steps = max(1, given["num_train_steps"] // micro_steps)
+    warmup, start, save = (round(given[name] / micro_steps) for name in names[1:])
+    keys = {"steps": steps, "warmup": warmup, "start_warmup_step": start, "checkpoint_every": max(1, save)}
+    if steps <= warmup and steps - start <= warmup:  # a schedule must be longer than its warm-up
+        given.warn(f"the run of {steps} updates ends within its warm-up of {warmup}")
+        keys |= {"steps": warmup + 1, "steps_this_run": steps}
+    return keys
+
+
+def _evaluation(given: Given) -> Meaning:
+    """The evaluation that the command line asks for."""
+    machine = _machine_keys(given)
+    evaluated = _evaluated(given, machine["world_size"])
+    micro_steps = max(1, given["steps_per_update"])
+    until = given["num_train_steps"] // micro_steps
+    named = find_named_step(given["output_dir"])
+    start = given["init_checkpoint"] or None
+    settings: dict[str, Any] = {
+        "do_train": False,
+        "train_data": None,
+        "eval_batch_size": given["eval_batch_size"],
+        "metrics": ["masked_lm_accuracy", "masked_lm_loss", "next_sentence_accuracy", "next_sentence_loss"],
+        "results": "eval_results.txt in output_dir",
+    }
+    if given["use_tpu"]:
+        settings["eval_batch_size_per_core"] = evaluated["eval_batch_size"]
+    keys = machine | phase_keys(given) | evaluated | {"steps": max(1, until)}
+    if named is None:
+        keys["start_from_ckpt"] = start
+        which = f"the newest in output_dir, and each newer one, until one of step >= {until} was evaluated"
+        which += "; init_checkpoint, as step 0, only while there is none" if start else ""
+        settings |= {"checkpoint": which, "poll": True, "until_step": until, "start_from_ckpt": start}
+        given.warn(
+            "the program evaluates the newest checkpoint again while there is no newer one; this trainer "
+            f"waits for a newer one, until that of step {until} or a later one was evaluated"
+        )
+        what = f"checkpoints as they appear, until step {until:,}"
+    else:
+        step = named // micro_steps
+        keys |= _named_checkpoint(given["output_dir"], named, step, start)
+        which = f"that of step {step} in output_dir, once: the file checkpoint there names it"
+        settings |= {"checkpoint": which, "poll": False, "resume_step": step}
+        what = f"the checkpoint of step {step:,}"
+    sizes = f"{machine['world_size']} x {keys['eval_batch_size']:,} in a step"
+    what = f"evaluation of {what}, {keys['eval_examples']:,} examples, {sizes}, {machine['device']}"
+    return Meaning(what=what, phases=[keys], evaluate=settings)
+
+
+def _evaluated(given: Given, count: int) -> dict[str, Any]:
+    """The keys of an evaluation. Each replica reads its own batches, and all read the same records."""
+    size = _of_replica(given, "eval_batch_size", count)
+    most = max(1, given["max_eval_steps"] * size)
+    return {"eval_data": given["input_file"], "eval_batch_size": size, "eval_examples": most}
+
+
+def _named_checkpoint(output_dir: str, named: int, step: int, start: str | None) -> dict[str, Any]:
+    """The keys that choose the checkpoint that TensorFlow's state file names.
+
+    It is TensorFlow's own where its files are there. At step 0, where this trainer saves none, it is
+    init_checkpoint.
+    """
+    theirs = storage.join(output_dir, f"model.ckpt-{named}")
+    if is_here(f"{theirs}.index"):
+        return {"start_from_ckpt": theirs}
+    if step == 0 and start is not None:
+        return {"start_from_ckpt": start}
+    return {"resume_step": step}
+
+
+def _machine_keys(given: Given) -> dict[str, Any]:
+    """The keys of device and workers: one worker for each GPU or core."""
+    if given["num_gpus"] < 0:
+        raise UsageError("`num_gpus` can not be negative.")
+    if given["use_tpu"] and given["num_tpu_cores"] < 1:
+        raise UsageError(f"num_tpu_cores is {given['num_tpu_cores']}, expected 1 or more")
+    device = "xla" if given["use_tpu"] else "cuda" if given["num_gpus"] else "cpu"
+    count = given["num_tpu_cores"] if given["use_tpu"] else max(1, given["num_gpus"])
+    compiles = re.search(r"--tf_xla_auto_jit=[12]\b", os.environ.get("TF_XLA_FLAGS", ""))
+    return {
+        "device": device,
+        "world_size": count,
+        "dist": count > 1,
+        "precision": "fp32",
+        "compile": compiles is not None,
+        "gelu": "tanh",
+    }
+
+
+def _of_replica(given: Given, name: str, count: int) -> int:
+    """The part of a total batch that one of ``count`` replicas has."""
+    total: int = given[name]
+    if total < 1:
+        raise UsageError(f"{name} is {total}, expected 1 or more")
+    if total % count and not given["use_tpu"]:
+        raise UsageError(
+            "When running with multiple GPUs, batch size must be a multiple of the number of available GPUs. "
+            f"Found {count} GPUs with a batch size of {total}; try --{name}={total - total % count} instead."
+        )
+    return of_core(given, name, count)
+
+
+PROGRAM = Program("mlperf/run_pretraining.py", {"": _TABLE}, resolve, syntax=ABSL_APP)

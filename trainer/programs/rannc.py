@@ -1,0 +1,166 @@
+"""RaNNC's run_pretraining_rannc.sh: both phases of a model that is divided among the GPUs of a machine.
+
+The script takes its settings from environment variables. It runs NVIDIA's run_pretraining.py, changed to
+apex FusedAdam and a division of the model; the GELU of its modeling.py is the exact one.
+
+Three keys of its models, after Megatron-LM:
+
+- ``megatron_residual_connection``: attention and feed-forward part read layer-normed input, and the
+  residual is taken before the norm. No parameter is added: each norm keeps its name and is applied
+  where its output is read next, so that the norm of the embeddings feeds the first attention, and
+  the norm of the last layer is the final one. RaNNC's model has no final norm.
+- ``scale_query_key``: query and key are each multiplied by (size d of a head)^-1/4, instead of their
+  product by d^-1/2; equal but for rounding, and without overflow in 16 bits. RaNNC divides each by
+  sqrt(n sqrt(d)), n being the layer's number from 1, and multiplies the scores by n: q k / (n sqrt(d))
+  times n is the same q k / sqrt(d).
+- ``deep_weight_init``: the weights of the two projections that end in the residual start with the
+  standard deviation ``initializer_range / sqrt(2 * num_hidden_layers)``.
+"""
+
+import os
+from typing import Any
+
+from bertdata.cli.common.program_flags import Given
+from bertdata.config.value_check import read_object
+from bertdata.errors import UsageError
+from bertdata.io import storage
+from trainer.programs.constants import HDF5_DATA, NVLAMB, bert_shape, micro_batch
+from trainer.programs.program import Meaning, Program
+
+_PUBLISHED_SHAPE: dict[str, Any] = bert_shape(96, 2048, 32) | {
+    "megatron_residual_connection": True,
+    "scale_query_key": True,
+    "deep_weight_init": True,
+}
+"""The file my_bert_config.json that README prints, of 4.9 billion parameters."""
+
+_SIZES = ((128, 20), (512, 80))
+"""Ids and masked ids of an example, of each phase."""
+
+_PLACES = {"CODEDIR": ".", "BERT_PREP_WORKING_DIR": "data/prep"}
+"""Directories in which README runs the script; its own defaults are places on the authors' machine."""
+
+_VARIABLES: dict[str, Any] = {
+    **_PLACES,
+    "NP": 8,
+    "TRAIN_STEPS_P1": 1000000,
+    "TRAIN_STEPS_P2": 100000,
+    "BATCH_SIZE_PROC_P1": 8,
+    "BATCH_SIZE_PROC_P2": 4,
+    "ACC_STEPS_P1": 1,
+    "ACC_STEPS_P2": 1,
+    "LR": 1e-4,
+    "PREC": "fp16",
+    "PHASE1_ONLY": "0",
+    "PHASE2_ONLY": "0",
+    "MIN_PIPELINE": 1,
+    "MAX_PIPELINE": 32,
+    "MEM_MARGIN": 0.1,
+    "SAVE_DEPLOYMENT": "true",
+    "LOAD_DEPLOYMENT": "false",
+    "BERT_CONFIG": "bert_config.json",
+}
+"""The script's variables with their defaults, whose types are those of the values."""
+
+_RESIDUALS = {
+    True: "with megatron_residual_connection the original has no norm after the last layer; here it has one",
+    False: "without megatron_residual_connection the original adds the residual of the feed-forward part "
+    "after the norm; here it is before it, as in BERT",
+}
+"""Differences of the original's modeling.py, by megatron_residual_connection."""
+
+
+def resolve(given: Given) -> Meaning:
+    """The phases that the environment asks for."""
+    settings = {name: _variable(name, default) for name, default in _VARIABLES.items()}
+    if settings["PREC"] not in ("fp16", "fp32"):
+        raise UsageError(f"Unknown <precision> argument: PREC is {settings['PREC']!r}, expected fp16 or fp32")
+    only = [settings[f"PHASE{number}_ONLY"] != "0" for number in (1, 2)]
+    if all(only):
+        raise UsageError("PHASE1_ONLY and PHASE2_ONLY: the script skips both phases")
+    for name, place in _PLACES.items():
+        if not os.environ.get(name):
+            given.warn(
+                f"{name} is not set; taken as {place}, as in the directory that README runs the script in"
+            )
+    numbers = [1] if only[0] else [2] if only[1] else [1, 2]
+    shape = _shape(settings["BERT_CONFIG"], given)
+    phases = [shape | _phase(settings, number, alone=only[1]) for number in numbers]
+    return Meaning(what=f"{len(phases)} of 2 phases", phases=phases)
+
+
+def _variable(name: str, default: Any) -> Any:
+    """The variable's value. An empty one counts as unset, as in the script."""
+    text = os.environ.get(name)
+    try:
+        return type(default)(text) if text else default
+    except ValueError:
+        expected = "an integer" if isinstance(default, int) else "a number"
+        raise UsageError(f"{name} is {text!r}, expected {expected}") from None
+
+
+def _shape(path: str, given: Given) -> dict[str, Any]:
+    """The model's keys. Without the file, those of the published one."""
+    if storage.exists(path):
+        given.warn(_RESIDUALS[read_object(path).get("megatron_residual_connection") is True])
+    elif storage.base_name(path) == "my_bert_config.json":
+        missing = f"{path}: no such file; taken as the one that README prints, of 4.9 billion parameters"
+        given.warn(missing, _RESIDUALS[True])
+        return _PUBLISHED_SHAPE
+    return {"model_config": path}
+
+
+def _phase(settings: dict[str, Any], number: int, *, alone: bool) -> dict[str, Any]:
+    """The keys of a phase. alone: phase 2 without phase 1, which starts with new weights."""
+    length, masks = _SIZES[number - 1]
+    workers, count = settings["NP"], settings[f"ACC_STEPS_P{number}"]
+    results = storage.join(settings["CODEDIR"], "results")
+    both = "_".join(
+        f"P{one}BS{settings[f'BATCH_SIZE_PROC_P{one}']}_P{one}ACC{settings[f'ACC_STEPS_P{one}']}_"
+        f"P{one}STEPS{settings[f'TRAIN_STEPS_P{one}']}"
+        for one in (1, 2)
+    )
+    name = f"rannc_NP{workers}_{both}_PREC{settings['PREC']}"
+    keys: dict[str, Any] = {
+        "train_data": storage.join(settings["BERT_PREP_WORKING_DIR"], f"{HDF5_DATA}/".format(length, masks)),
+        "max_seq_length": length,
+        "max_predictions_per_seq": masks,
+        "steps": settings[f"TRAIN_STEPS_P{number}"],
+        "batch_size": micro_batch(settings[f"BATCH_SIZE_PROC_P{number}"], count),
+        "accumulation": count,
+        "world_size": workers,
+        "dist": workers > 1,
+        "output_dir": storage.join(results, f"{name}/checkpoints"),
+        "json_summary": storage.join(results, "dllogger.json"),
+        "precision": settings["PREC"],
+        "base_learning_rate": settings["LR"],
+        "memory_margin": settings["MEM_MARGIN"],
+        "min_micro_batches": settings["MIN_PIPELINE"],
+        "max_micro_batches": settings["MAX_PIPELINE"],
+    }
+    if number == 2 and not alone:
+        keys |= {"phase2": True, "phase1_end_step": settings["TRAIN_STEPS_P1"]}
+    for variable, key in (("SAVE_DEPLOYMENT", "save_plan"), ("LOAD_DEPLOYMENT", "plan")):
+        # DEPLOYMENT_FILE where the variable is "true", else the variable's own
+        file = settings[variable] if settings[variable] != "true" else os.environ.get("DEPLOYMENT_FILE")
+        if file and file != "false":
+            keys[key] = file
+    return _FIXED | keys
+
+
+_FIXED: dict[str, Any] = NVLAMB | {
+    "device": "cuda",
+    "strategy": "auto",
+    "gelu": "exact",
+    "optimiser": "adamw",
+    "optimiser_epsilon": 1e-8,
+    "warmup": 0.01,
+    "init_loss_scale": float(2**20),
+    "checkpoint_every": 10000,
+    "log_every": 10,
+    "seed": 42,
+}
+"""The keys that no variable changes."""
+
+
+PROGRAM = Program("rannc/run_pretraining_rannc.sh", {"": []}, resolve)

@@ -1,0 +1,214 @@
+"""Facts about runs as tables: what was trained on what, by which settings, with which results."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+from bertdata.dataset.discover import FoundDataset, find_datasets
+from bertdata.dataset.mixture.opening import open_weighted
+from bertdata.dataset.mixture.weights import split_paths
+from bertdata.dataset.shared_shards import shared_shards
+from bertdata.errors import BertDataError
+from bertdata.records import DEFAULT_OBJECTIVE
+from bertdata.report.charts.values import DataTable, Value
+from bertdata.report.page.blocks import PathStep
+from bertdata.report.sections.provenance import text_counts
+from trainer.config.settings import Config
+from trainer.logs.charts import guess_column
+from trainer.logs.recorded_run import RecordedRun, columns_of
+
+_PAGE_ROWS = 25
+_SETTINGS_BESIDE = ("output_dir", "resume", "resume_step", "steps_this_run", "no_progress_bar")
+"""Settings that say nothing about what is trained."""
+
+
+def facts_table(runs: Sequence[RecordedRun]) -> DataTable:
+    """The task, data, device and progress of each run. A fact that no run tells is left out."""
+    facts = [_facts(run) for run in runs]
+    rows = [(label, *(one[label] for one in facts)) for label in facts[0]]
+    told = tuple(row for row in rows if any(row[1:]))
+    return DataTable("What was trained", ("fact", *(run.name for run in runs)), told, wide=True)
+
+
+def _facts(run: RecordedRun) -> dict[str, str]:
+    """Each fact about the run by its label, empty where the run does not tell it."""
+    config, log = run.config, run.log
+    start = log.starts[-1] if log.starts else {}
+    rate, optimiser = config.get("base_learning_rate"), config.get("optimiser")
+    has_update = optimiser and isinstance(rate, float)
+    first_to_last = "from the first line of its log to the last"
+    return {
+        "directory": run.path,
+        "task": _task(run),
+        "model": _model(run),
+        "weights": _told(start.get("weights")),
+        "training data": _told(config.get("train_data")),
+        "evaluation data": _told(config.get("eval_data")),
+        "evaluation and guess": _told(log.events.get("evaluation")),
+        "updates made": _progress(run),
+        "an update": _told(start.get("updates")),
+        "micro-batches": _told(start.get("micro_batches")),
+        "optimiser": f"{optimiser}, learning rate {rate:g} at most" if has_update else "",
+        "precision": _told(config.get("precision")),
+        "device": _told(start.get("device")),
+        "workers": _told(start.get("workers")),
+        "began": "; ".join(_told(one.get("start_point")) for one in log.starts),
+        "time": "" if log.seconds is None else f"{log.seconds:,.0f} s {first_to_last}",
+        "versions": ", ".join(run.state.get("versions", ())),
+    }
+
+
+def _told(value: Any) -> str:
+    """A value of a run's log or settings, empty for None."""
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def settings_table(runs: Sequence[RecordedRun], *, changed: bool) -> DataTable:
+    """The settings, a row each. changed: only those that differ from the defaults, or between the runs."""
+    usual = Config.of().as_json()
+    rows: list[tuple[Value, ...]] = []
+    for name in dict.fromkeys(name for run in runs for name in run.config):
+        found = [run.config.get(name) for run in runs]
+        is_usual = all(value == usual.get(name) for value in found)
+        if not changed or not (is_usual or name in _SETTINGS_BESIDE):
+            rows.append((f"--{name.replace('_', '-')}", *(_setting(value) for value in found)))
+    caption = "Settings that are not the defaults" if changed else "All settings"
+    columns = ("setting", *(run.name for run in runs))
+    pages = 0 if changed else _PAGE_ROWS
+    return DataTable(caption, columns, tuple(rows), page_rows=pages, wide=len(runs) > 1)
+
+
+def evaluations_table(runs: Sequence[RecordedRun]) -> DataTable | None:
+    """Every evaluation, a row each. None where there is none."""
+    columns = _beside_guesses([name for name in columns_of(runs, "evaluations") if name != "step"])
+    rows: list[tuple[Value, ...]] = []
+    for phase in (phase for run in runs for phase in run.phases):
+        for row in phase.evaluations:
+            update = int(row["step"]) + phase.offset
+            label = f"{phase.label()}: {update:,}" if phase.label() else update
+            rows.append((label, *(_whole(row.get(column)) for column in columns)))
+    if not rows:
+        return None
+    first = "update" if not isinstance(rows[0][0], str) else "run and update"
+    heads = tuple(_UNITS.get(column, column.replace("_", " ")) for column in columns)
+    return DataTable("Evaluations", (first, *heads), tuple(rows), page_rows=_PAGE_ROWS, wide=True)
+
+
+def _beside_guesses(columns: Sequence[str]) -> list[str]:
+    """The columns, each before what a guess reaches there."""
+    results = {guess_column(column): column for column in columns}  # two may have one guess
+    own = [column for column in columns if column not in results]
+    after = {column: guess for guess, column in results.items() if guess in columns}
+    return [name for column in own for name in (column, after.get(column)) if name is not None]
+
+
+_UNITS = {
+    "trained": "examples trained on",
+    "examples": "examples evaluated",
+    "most_frequent_accuracy": "guess masked lm accuracy",
+}
+
+
+def data_steps(run: RecordedRun) -> tuple[PathStep, ...]:
+    """The datasets that the run learned from by their manifests, the run, those it was evaluated on."""
+    done = (("task", _task(run)), ("updates", f"{run.updates:,}"), ("model", _model(run)))
+    return (
+        *_dataset_steps("Trained on", run.config.get("train_data")),
+        PathStep(f"Run {run.path}", _known(*done)),
+        *_dataset_steps("Evaluated on", run.config.get("eval_data")),
+    )
+
+
+def _dataset_steps(kind: str, given: object) -> Iterator[PathStep]:
+    """A step of each dataset at the paths of a setting, or one that says that they are not at hand."""
+    for path in _paths(given):
+        try:
+            yield from [_dataset_step(kind, found) for found in find_datasets(path)]
+        except BertDataError:
+            yield PathStep(f"{kind} {path}", (("now", "not at hand"),))
+
+
+def _dataset_step(kind: str, found: FoundDataset) -> PathStep:
+    title = f"{kind} {found.path}"
+    if found.manifest is None:
+        return PathStep(title, (("files", f"{len(found.shards):,}"), ("manifest", "none")))
+    manifest, settings = found.manifest, found.manifest.plan.settings
+    examples, tokens = (sum(getattr(one, name) for one in manifest.shards) for name in ("examples", "tokens"))
+    length = settings.by_name.get("max_seq_length")
+    fill = tokens / (examples * length) if length and examples else 0
+    return PathStep(
+        title,
+        _known(
+            ("objective", manifest.plan.objective or DEFAULT_OBJECTIVE),
+            ("shards", f"{len(manifest.shards):,}"),
+            ("examples", f"{examples:,}"),
+            ("tokens", f"{tokens:,}"),
+            ("longest", f"{length:,} tokens" if length else ""),
+            ("vocabulary", f"md5 {settings.vocabulary['md5']}"),
+            ("fill", f"{fill:.1%} of the positions of rows of one example" if length else ""),
+        ),
+    )
+
+
+def data_notes(run: RecordedRun) -> Iterator[str]:
+    """Yield how many evaluation texts the run was trained on: by the parts, and by the shards."""
+    training, held_out = run.config.get("train_data"), run.config.get("eval_data")
+    with suppress(BertDataError):  # moved or gone, which the steps of the data say
+        for path in _paths(training):
+            for found in find_datasets(path):
+                yield from (f"{found.path}: {told}" for told in text_counts(found))
+    if isinstance(training, str) and isinstance(held_out, str):
+        with suppress(BertDataError):
+            unverified = bool(run.config.get("unverified"))
+            trained = open_weighted(training, unverified=unverified, split="training")
+            evaluated = open_weighted(held_out, unverified=unverified, split="test")
+            shared = shared_shards(trained, evaluated)
+            yield f"evaluation files in training: {shared} of {len(evaluated.shards)}"
+
+
+def _known(*facts: tuple[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value) for name, value in facts if value)
+
+
+def _paths(given: object) -> list[str]:
+    """The paths of a setting. One of the command line that cannot be read is told as it is."""
+    if not isinstance(given, str):
+        return []
+    with suppress(BertDataError):
+        return list(split_paths(given))
+    return [given]
+
+
+def _task(run: RecordedRun) -> str:
+    return str(run.state.get("task") or run.config.get("task") or "")
+
+
+def _model(run: RecordedRun) -> str:
+    model = run.state.get("model", {})
+    if not {"num_hidden_layers", "hidden_size", "num_attention_heads"} <= model.keys():
+        return ""
+    return (
+        f"{model['num_hidden_layers']} layers of {model['hidden_size']:,}, "
+        f"{model['num_attention_heads']} heads, {model.get('vocab_size', 0):,} tokens"
+    )
+
+
+def _progress(run: RecordedRun) -> str:
+    steps = run.config.get("steps")
+    status = run.log.events.get("run_stop")
+    last = run.phases[-1]
+    planned = f"{run.updates - last.offset:,} of {steps:,}" if isinstance(steps, int) else f"{run.updates:,}"
+    phases = f" in {last.name}, {run.updates:,} in all" if last.offset else ""
+    ended = f": {status}" if isinstance(status, str) else ": not ended" if run.log.starts else ""
+    return f"{planned}{phases}{ended}"
+
+
+def _setting(value: Any) -> Value:
+    if value is None:
+        return None
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _whole(value: float | None) -> Value:
+    return int(value) if value is not None and value.is_integer() and abs(value) >= 1 else value

@@ -1,0 +1,91 @@
+"""The sections of a page on one run, or on several over each other."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from bertdata.io import storage
+from bertdata.report.charts.line_chart import LineChart
+from bertdata.report.charts.values import DataTable
+from bertdata.report.page.blocks import ChartBlock, PageContent, Prose, StepsBlock
+from bertdata.report.page.page import ReportPage, ReportSection
+from trainer.logs.charts import OPTIMISER, SPEED, charts_of, learned_charts
+from trainer.logs.recorded_run import RecordedRun
+from trainer.report.facts import data_notes, data_steps, evaluations_table, facts_table, settings_table
+from trainer.report.split_plan import draw_file
+
+_KEPT_PLAN = "plan.json"
+_GUESS_NOTE = (
+    "Dashed: what a guess that reads nothing reaches, on the evaluation set where there is one: always the "
+    "most frequent label, or, for a loss, each label by its share of the training set."
+)
+
+
+def make_page(runs: Sequence[RecordedRun]) -> ReportPage:
+    """The page. Its title has the names of the runs."""
+    title = f"{'Runs' if len(runs) > 1 else 'Run'}: {', '.join(run.name for run in runs)}"
+    sections = [
+        ReportSection("What was trained", (facts_table(runs), *_drawn_data(runs), *_data_notes(runs))),
+        ReportSection("Loss and accuracy", _blocks(learned_charts(runs)), _GUESS_NOTE),
+        ReportSection("Evaluations", tuple(filter(None, [evaluations_table(runs)]))),
+        ReportSection("Optimiser", _blocks(charts_of(OPTIMISER, runs))),
+        ReportSection("Speed", _blocks(charts_of(SPEED, runs))),
+        ReportSection("Division of the model", tuple(_plans(runs))),
+        ReportSection("Settings", tuple(_settings(runs))),
+    ]
+    return ReportPage(
+        title=title,
+        sections=[section for section in sections if section.blocks],
+        faults=[fault for run in runs for fault in _faults(run)],
+    )
+
+
+def _blocks(charts: Sequence[LineChart]) -> tuple[PageContent, ...]:
+    return tuple(map(ChartBlock, charts))
+
+
+def _drawn_data(runs: Sequence[RecordedRun]) -> list[PageContent]:
+    """The data of each run as a path through it."""
+    found = [(run.name, data_steps(run)) for run in runs]
+    return [StepsBlock(f"Data of {name}", steps) for name, steps in found if len(steps) > 1]
+
+
+def _data_notes(runs: Sequence[RecordedRun]) -> Iterator[Prose]:
+    """Yield what is known of each run's data to evaluate on, beside those to train on."""
+    for run in runs:
+        if notes := list(data_notes(run)):
+            yield Prose(*notes)
+
+
+def _settings(runs: Sequence[RecordedRun]) -> list[DataTable]:
+    """The changed settings and all of them, where a run tells any."""
+    tables = [settings_table(runs, changed=changed) for changed in (True, False)]
+    return [table for table in tables if table.rows]
+
+
+def _plans(runs: Sequence[RecordedRun]) -> Iterator[PageContent]:
+    """The plan of each run that is divided over devices, and was kept."""
+    for run in runs:
+        paths = [storage.join(run.path, _KEPT_PLAN), run.config.get("plan"), run.config.get("save_plan")]
+        path = next((path for path in paths if isinstance(path, str) and storage.exists(path)), None)
+        if path is not None:
+            yield draw_file(path, run.name)
+        elif (strategy := run.config.get("strategy")) in ("pipelined", "sharded"):
+            yield Prose(f"{run.name}: divided by {strategy}, but its plan was not kept.")
+
+
+def _faults(run: RecordedRun) -> list[str]:
+    """An ending that was no success, and numbers that are not finite."""
+    faults = []
+    if run.log.events.get("run_stop") == "aborted":
+        faults.append(f"{run.path}: ended as aborted after update {run.updates:,}")
+    bad = [
+        (int(row["step"]) + phase.offset, name)
+        for phase in run.phases
+        for row in (*phase.training, *phase.evaluations)
+        for name, value in row.items()
+        if not math.isfinite(value)
+    ]
+    if bad:
+        update, name = bad[0]
+        faults.append(f"{run.path}: {len(bad)} numbers are not finite, first {name} of update {update:,}")
+    return faults

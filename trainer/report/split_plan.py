@@ -1,0 +1,50 @@
+"""A plan as a block of a page: the picture of its schedule, and its stages as a table."""
+
+import re
+
+from bertdata.report.charts.values import DataTable
+from bertdata.report.page.blocks import DrawingBlock
+from trainer.splitting.plan.plan import Plan, read_plan
+from trainer.splitting.show.picture import draw_schedule
+from trainer.splitting.show.table import devices_of, layers_of
+
+_SIZE = re.compile(r" width='\d+' height='\d+' role='img'")
+_PAPER = re.compile(r"(<rect width='\d+' height='\d+' fill=)'white'/>")
+_INK = {"#000": "ink", "#333": "ink", "#555": "faint", "#888": "faint", "#999": "faint", "#ececec": "grid"}
+"""The page's colour for each of the picture's that is no pass."""
+
+
+def draw_file(path: str, run: str) -> DrawingBlock:
+    """The block of the plan in a file. SettingsError as from ``read_plan``."""
+    plan = read_plan(path)
+    title = f"Plan of {run}: {plan.strategy}"
+    described = (
+        f"One update of {plan.examples:,} sequences, stages {len(plan.stages)}, copies {plan.copies}: "
+        f"{plan.seconds * 1e3:,.4g} ms by forecast; {plan.bubble:.1%} of the time of the passes is idle."
+    )
+    return DrawingBlock(title, described, _in_page(draw_schedule(plan)), _stages(plan, title))
+
+
+def _in_page(svg: str) -> str:
+    """The picture as wide as the page, in the page's light or dark colours."""
+    svg = _SIZE.sub(" class='chart wide'", svg, count=1)
+    svg = _PAPER.sub(r"\1'var(--paper)'/>", svg, count=1)
+    for colour, name in _INK.items():
+        svg = re.sub(rf"='{colour}'", f"='var(--{name})'", svg)
+    return svg
+
+
+def _stages(plan: Plan, title: str) -> DataTable:
+    columns = ("stage", "layers", "devices", "forward (ms)", "backward (ms)", "memory (GiB)")
+    rows = [
+        (
+            number,
+            layers_of(stage),
+            devices_of(plan, number),
+            stage.forward * 1e3,
+            stage.backward * 1e3,
+            stage.memory.total / 2**30,
+        )
+        for number, stage in enumerate(plan.stages)
+    ]
+    return DataTable(title, columns, tuple(rows))

@@ -1,0 +1,93 @@
+"""Evaluation as the command line says: of pre-training, or of the task that a run was fine-tuned on."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bertdata.io import storage
+from trainer.config.settings import Config
+from trainer.config.task_config import fine_tuned_keys, make_task_config
+from trainer.config.task_names import task_flags
+from trainer.plugins import FINE_TUNED
+
+if TYPE_CHECKING:
+    from trainer.update.worker import Runtime
+
+from pathlib import Path
+
+from trainer.checkpoints.checkpoint import find_checkpoints
+from trainer.checkpoints.formats.hub_cache import find_pretrained
+from trainer.checkpoints.reading import choose_checkpoint, read_state
+from trainer.checkpoints.source import find_own
+from trainer.config.flags import make_config
+from trainer.errors import CheckpointError
+from trainer.run.evaluate import evaluate_checkpoints
+from trainer.run.runtime import connect
+from trainer.tasks.task_files import find_files, same_file_warnings
+from trainer.update.worker import Runtime
+
+
+def evaluate_run(arguments: Sequence[str], prog: str, *, poll: bool, timeout: float) -> None:
+    """Evaluate as the command line says. A fine-tuned run's task and settings are its checkpoint's."""
+    given = make_config(task_flags(arguments), prog)
+    given.require("output_dir")
+    runtime = connect(given)
+    trained = runtime.on_rank_0(lambda: trained_keys(given))
+    if given.is_finetuning or trained.get("task") in FINE_TUNED:
+        evaluate_fine_tuned(runtime, trained, arguments, prog, poll=poll, timeout=timeout)
+    else:
+        runtime = runtime.changed(make_config(arguments, prog))
+        runtime.on_rank_0(lambda: runtime.config.require("eval_data"))
+        runtime.name_idle_keys()
+        evaluate_checkpoints(runtime, poll=poll, timeout=timeout)
+    runtime.workers.close()
+
+
+def trained_keys(config: Config) -> dict[str, Any]:
+    """The configuration in the checkpoint that would be evaluated first, or none where it has none."""
+    path = _first_checkpoint(config)
+    if path is None:
+        return {}
+    try:
+        return read_state(path).config
+    except CheckpointError:
+        if path.exists():
+            raise
+        return trained_keys(config)  # removed meanwhile, because there is a newer one
+
+
+def _first_checkpoint(config: Config) -> Path | None:
+    """The checkpoint of this trainer that would be evaluated first, or None where there is none yet."""
+    run, start = config.run, config.start
+    if start.start_from_ckpt is not None:
+        path = start.start_from_ckpt
+        if (own := find_own(path)) is not None or storage.exists(path):
+            return own
+        return find_own(find_pretrained(path))
+    if run.output_dir is None or not find_checkpoints(run.output_dir):
+        return None
+    return choose_checkpoint(run.output_dir, start.resume_step)
+
+
+def evaluate_fine_tuned(
+    runtime: "Runtime",
+    trained: Mapping[str, Any],
+    arguments: Sequence[str],
+    prog: str,
+    *,
+    poll: bool,
+    timeout: float,
+) -> None:
+    """Evaluate by the task. trained: the checkpoint's configuration, which the given keys override."""
+    from trainer.run.finetune import run_task
+
+    known = runtime.on_rank_0(lambda: fine_tuned_keys(runtime.config, trained))
+    runtime = runtime.changed(make_task_config(arguments, prog, known).changed(do_train=False))
+    runtime.name_idle_keys()
+    runtime.on_rank_0(lambda: _tell_trained_file(runtime, trained.get("task_train_file")))
+    run_task(runtime, poll=poll, timeout=timeout)
+
+
+def _tell_trained_file(runtime: Runtime, train_file: str | None) -> None:
+    """Log a warning where the file to evaluate on is the one that the run was trained on."""
+    for warning in same_file_warnings(find_files(runtime.config)._replace(train=train_file)):
+        runtime.log(f"warning: {warning}")

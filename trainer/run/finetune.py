@@ -1,0 +1,177 @@
+"""Fine-tuning: features are made once, then the loop of pre-training learns the task from them."""
+
+import math
+from contextlib import ExitStack
+from typing import Any
+
+from bertdata.errors import MissingInputError, SettingsError
+from bertdata.io import storage
+from bertdata.tokens.files import VocabularyFile
+from trainer.checkpoints.checkpoint import find_checkpoints
+from trainer.checkpoints.formats.hub_cache import find_pretrained
+from trainer.checkpoints.reading import choose_checkpoint
+from trainer.checkpoints.source import is_checkpoint, open_checkpoint
+from trainer.checkpoints.tokenizer import find_tokenizer
+from trainer.config.model import ModelConfig
+from trainer.config.model_kinds import read_model_config
+from trainer.config.settings import Config
+from trainer.data.rows import find_rows
+from trainer.run.evaluate import evaluate_checkpoints
+from trainer.run.evaluation import Evaluation
+from trainer.run.phase import train_phase
+from trainer.run.placing import place_model
+from trainer.run.plan_updates import plan_updates
+from trainer.run.pretrain import lock_outputs
+from trainer.run.runtime import begin, make_model
+from trainer.run.strategies import find_inference
+from trainer.run.weights import give_weights
+from trainer.tasks.fine_tuned import find_data
+from trainer.tasks.fine_tuning import FineTuning
+from trainer.tasks.task_files import (
+    find_files,
+    make_features,
+    names_looked_for,
+    same_file_warnings,
+)
+from trainer.update.worker import Runtime
+
+
+def finetune(config: Config) -> None:
+    """Train the configured task from a checkpoint, evaluate it, and predict.
+
+    The output directory has all that a run of pre-training has, the task's predictions and, in
+    ``features/``, the datasets that training and evaluation read.
+    """
+    if not config.is_finetuning:
+        raise SettingsError("task is missing: give --task squad, or a classification by its name")
+    config.require("output_dir")
+    runtime = begin(config)
+    with ExitStack() as locks:
+        runtime.on_rank_0(lambda: lock_outputs([config], locks))
+        if not config.run.do_train:
+            runtime.log("do_train is false: nothing is trained")
+        run_task(runtime)
+    runtime.workers.close()
+
+
+def run_task(runtime: Runtime, *, poll: bool = False, timeout: float = math.inf) -> None:
+    """Train with evaluations, and predict at the end. Without do_train evaluate and predict.
+
+    poll, timeout: of the checkpoints to evaluate, as ``evaluate`` takes them. Features, metrics and
+    predictions are written to output_dir.
+    """
+    model, keys, predicted = runtime.on_rank_0(lambda: _prepare(runtime))
+    runtime = runtime.changed(runtime.config.changed(**keys))
+    config, shape = runtime.config, read_model_config(model)
+    if config.run.do_train:
+        data = runtime.task.open(config, str(config.data.train_data), shape.vocab_size)
+        find_rows(config, data)  # fails before the model is divided
+        if not train_phase(runtime, data, shape).is_over:
+            return
+    elif config.data.eval_data is not None:
+        evaluate_checkpoints(runtime, poll=poll, timeout=timeout)
+    if predicted is not None:
+        _predict(runtime, shape, predicted)
+
+
+def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | None]:
+    """Model shape, changed keys of the configuration, features to predict. Found on rank 0.
+
+    The shape is the checkpoint's but for the keys that are configured.
+    """
+    config, given = runtime.config, runtime.config.finetuning
+    source = _source(config)
+    keys: dict[str, Any] = {}
+    if config.start.start_from_ckpt is not None and source != config.run.output_dir:
+        keys["start_from_ckpt"] = source
+    checkpoint = open_checkpoint(source, model_config=config.model.model_config, with_moments=False)
+    shape = checkpoint.expect_config()
+    vocab = config.masking.vocab
+    found = find_tokenizer(checkpoint, shape, vocab, None, given.lower_case)
+    if found is None:
+        raise MissingInputError(f"{source}: its vocabulary is not at hand; give --vocab")
+    lower_case = found.lower_case if isinstance(found, VocabularyFile) else None
+    length, longest = find_data(config.task).feature_length(config), shape.max_position_embeddings
+    if length > longest:
+        raise SettingsError(
+            f"max_seq_length is {length}, the model has max_position_embeddings {longest}; "
+            f"give --max-seq-length {longest} or less"
+        )
+    files = find_files(config)
+    if files.evaluation is None and given.do_eval and given.task_dir is not None:
+        runtime.log(f"{given.task_dir}: holds no {names_looked_for(given, 1)}: nothing is evaluated")
+    if config.run.do_train:
+        for warning in same_file_warnings(files):
+            runtime.log(f"warning: {warning}")
+    labels = find_data(config.task).check_files(given, files.train, files.evaluation)
+    keys |= {"vocab": found.path, "lower_case": lower_case, "labels": labels}
+    config = config.changed(**keys)
+    if files.train is not None and config.run.do_train:
+        made = make_features(config, files.train, training=True, labelled=True, tell=runtime.log)
+        keys["train_data"] = made.directory
+        planned = plan_updates(runtime, runtime.task.open(config, made.directory))
+        keys |= _schedule(config, made.examples, planned.examples)
+    if files.evaluation is not None:
+        made = make_features(config, files.evaluation, training=False, labelled=True, tell=runtime.log)
+        keys |= {"eval_data": made.directory, "task_eval_file": files.evaluation}
+    predicted = None
+    if given.do_predict and files.prediction is not None:
+        made = make_features(config, files.prediction, training=False, labelled=False, tell=runtime.log)
+        predicted = made.directory
+        keys["task_predict_file"] = files.prediction
+    model_keys = config.model_settings
+    if config.model.values()["hidden_act"] is None and config.model.gelu is None:
+        model_keys.pop("hidden_act", None)  # a file's gives GELU's form, else the checkpoint does
+    return {**shape.as_json(), **model_keys}, keys, predicted
+
+
+def _source(config: Config) -> str:
+    """The checkpoint that tells model and tokeniser: the given one, or the run's own newest."""
+    run, start = config.run, config.start
+    there = bool(find_checkpoints(str(run.output_dir)))
+    if start.start_from_ckpt is not None:
+        resumes = there and (start.resume or start.resume_step is not None)
+        if resumes and not is_checkpoint(start.start_from_ckpt):
+            return str(run.output_dir)  # the run goes on without the model that it began with
+        return find_pretrained(start.start_from_ckpt)
+    if there:
+        return str(run.output_dir)
+    raise SettingsError("start_from_ckpt is missing: fine-tuning starts from a pre-trained model")
+
+
+def _schedule(config: Config, examples: int, update_examples: int) -> dict[str, Any]:
+    """The number of updates of the epochs asked for. Sets eval_every to an epoch where it is not given.
+
+    SettingsError where the warm-up is longer.
+    """
+    epochs = config.schedule.num_train_epochs
+    if epochs is None:
+        return {}
+    steps = max(1, math.ceil(examples * epochs / update_examples))
+    config.find_warmup(steps)
+    keys: dict[str, Any] = {"steps": steps}
+    if config.evaluation.eval_every is None:
+        keys["eval_every"] = max(1, round(examples / update_examples))
+    return keys
+
+
+def _predict(runtime: Runtime, shape: ModelConfig, features: str) -> None:
+    """Write the predictions of the file without answers, by the newest checkpoint or the given one.
+
+    features: the dataset made of the file. They are in the folder ``predict`` of output_dir.
+    """
+    config = runtime.config
+    output_dir, start = str(config.run.output_dir), config.start
+    path = start.start_from_ckpt
+    if path is None or config.run.do_train:
+        path = runtime.on_rank_0(lambda: str(choose_checkpoint(output_dir, start.resume_step)))
+    data = runtime.task.open(config, features, shape.vocab_size)
+    runtime = place_model(runtime, shape, data.layout.max_seq_length)
+    model = make_model(runtime, shape)
+    inference = find_inference(runtime.worker(model))
+    give_weights(runtime, model, inference, path)
+    folder = storage.join(output_dir, "predict")
+    assert isinstance(runtime.task, FineTuning)
+    prediction = Evaluation(runtime, data, runtime.task.prediction(data), folder)
+    prediction.measure(inference, step=0, trained=0)
+    runtime.log(f"predictions by {path}: {folder}")

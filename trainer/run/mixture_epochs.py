@@ -1,0 +1,45 @@
+"""The epochs of a mixture's sources, told in the log."""
+
+from collections.abc import Callable
+
+from bertdata.dataset.reader import OpenedDataset
+from trainer.checkpoints.checkpoint import State
+from trainer.data.mixture import MixedOrder
+from trainer.data.order import Position
+
+
+def tell_epochs(
+    data: OpenedDataset,
+    state: State,
+    log: Callable[[str], None],
+    *,
+    start: int,
+    last: int,
+    examples: int,
+    examples_per_row: float,
+) -> None:
+    """Log the epochs of each source before a state's next update, and those to come when a run starts.
+
+    start, last: the first and the last update of the run. examples: those of an update. Packed at load, the
+    examples of a window that has begun count by the average of a row.
+    """
+    order = MixedOrder(data.file_rows, sources=data.sources, seed=0, open_files=1)
+    position = Position(*state.position)
+    ahead = round(position.rows * examples_per_row)
+    place = position.epoch * order.examples + position.examples + ahead
+    names = [source.name for source in data.sources]
+    now = dict(zip(names, order.epochs(place), strict=True))
+    if state.step == start:
+        is_packed = data.layout.packing is not None
+        each = examples / (examples_per_row if is_packed else 1.0)
+        end = order.epochs(place + round((last - state.step) * each))
+        parts = sum(source.weight for source in data.sources)
+        shares = [f"{source.name} {source.weight / parts:.2%}" for source in data.sources]
+        log(f"mixture of {', '.join(shares)} of the {'packed rows' if is_packed else 'examples'}")
+        log(f"by update {last}: {_in_words(dict(zip(names, end, strict=True)))}")
+    if state.step:
+        log(f"after update {state.step}: {_in_words(now)}")
+
+
+def _in_words(epochs: dict[str, float]) -> str:
+    return ", ".join(f"{name} {number:.2f} epochs" for name, number in epochs.items())

@@ -1,0 +1,34 @@
+"""The model over several workers: whole on each where that surely fits, else divided by a plan."""
+
+from dataclasses import replace
+
+from bertdata.errors import SettingsError
+from trainer.config.model import ModelConfig
+from trainer.devices.device import Device
+from trainer.splitting.memory import fits_whole
+from trainer.splitting.placing import place_by_plan
+from trainer.update.worker import Runtime, whole
+
+
+def place_model(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtime:
+    """Return the runtime with this worker's place, and with the plan's micro-batches where there is a plan.
+
+    sequence_length: most tokens of an example. SettingsError where the model cannot be split as configured.
+    """
+    config, device, workers = runtime.config, runtime.device, runtime.workers
+    asked = config.run.strategy
+    check_strategy(asked, device)
+    needs_plan = config.split.plan is not None or asked in ("sharded", "pipelined")
+    if not needs_plan and asked == "auto" and workers.size > 1:
+        needs_plan = not fits_whole(config, device, workers, runtime.empty_model(shape).count_weights())
+    if not needs_plan:
+        return replace(runtime, division=whole(workers))
+    return place_by_plan(runtime, shape, sequence_length)
+
+
+def check_strategy(asked: str, device: Device) -> None:
+    """SettingsError where the device cannot train with the configured strategy."""
+    own = device.strategy
+    if own != "replicated" and asked not in ("auto", own):
+        found = f"device {device.name!r} has a strategy of its own ({own})"
+        raise SettingsError(f"strategy is {asked}, but {found}; leave --strategy out")

@@ -1,0 +1,24 @@
+"""The choice of a strategy: how an update goes over the devices."""
+
+from trainer.devices.device import Device
+from trainer.plugins import find
+from trainer.update.inference import Inference
+from trainer.update.strategy import Strategy
+from trainer.update.worker import Division, Worker
+
+
+def find_strategy(worker: Worker) -> Strategy:
+    """Return the strategy that trains the worker's part of the model."""
+    return strategy_class(worker.device, worker.division)(worker)
+
+
+def strategy_class(device: Device, division: Division) -> type[Strategy]:
+    """The class of a division's strategy, which is the device's own where the model is not split."""
+    kind: type[Strategy] = find("strategy", division.strategy or device.strategy)
+    return kind
+
+
+def find_inference(worker: Worker, strategy: Strategy | None = None) -> Inference:
+    """The evaluation of the worker's model, on its device. strategy: that of its training, or None."""
+    kind = strategy_class(worker.device, worker.division)
+    return (kind.inference or Inference)(worker, strategy)

@@ -1,0 +1,81 @@
+"""The piece of a model that a worker has by a plan: the layers of one stage, under the names of the whole."""
+
+from copy import deepcopy
+from dataclasses import dataclass
+
+from torch import nn
+
+from trainer.devices.device import Device
+from trainer.model.headed import HeadedBert
+from trainer.splitting.held import Held
+from trainer.splitting.plan.plan import Plan
+from trainer.splitting.sharding import Absent, copies_mesh, shard_
+from trainer.update.averaging import sum_type
+from trainer.update.worker import Division
+from trainer.workers.collective import Collective
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlannedDivision(Division):
+    """The division of a plan: worker ``rank`` has copy ``rank % copies`` of stage ``rank // copies``."""
+
+    plan: Plan
+
+
+def by_plan(workers: Collective, plan: Plan) -> PlannedDivision:
+    """The division of a plan for so many workers."""
+    stage, copy = divmod(workers.rank, plan.copies)
+    return PlannedDivision(
+        copy=copy,
+        copies=plan.copies,
+        stage=stage,
+        stages=len(plan.stages),
+        strategy=plan.strategy,
+        recomputes=plan.stages[stage].recomputes,
+        plan=plan,
+    )
+
+
+def build_piece(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
+    """This worker's piece on the device, with first weights, of a model on the meta device.
+
+    The weights are drawn one after the other and have the bits that they have in one process.
+    """
+    assert isinstance(division, PlannedDivision)
+    whole, stage = deepcopy(model), division.plan.stages[division.stage]
+    keep_layers(model, stage.layers)
+    if any(one.sharded for one in division.plan.stages):
+        mesh = copies_mesh(device, workers, division)
+        if stage.sharded:
+            shard_(model, mesh, device.config.update.precision, sum_type(device.config))
+    model.to_empty(device=device.torch_device)
+    parts = {part.name: part for part in Held(model, division).weight_parts()}
+    for name, values in whole.first_weights():
+        if name in parts:
+            parts[name].fill(values)
+    model.bert.recomputes = stage.recomputes
+    return device.place(model)
+
+
+def keep_layers(model: HeadedBert, layers: range) -> None:
+    """Keep only these layers in the model. The others have no weights any more.
+
+    With layer 0 stay the embeddings; with the last layer the pooler and the heads, and the word embeddings
+    too if the heads use them. Names of weights stay as they are.
+    """
+    bert = model.bert
+    count = len(bert.encoder.layer)
+    is_first, is_last = layers.start == 0, layers.stop == count
+    for number in set(range(count)) - set(layers):
+        bert.encoder.layer[number] = Absent()
+    if not is_first:
+        kept = "word_embeddings" if is_last and model.ties_words else None
+        _take_out(bert.embeddings, *(name for name, _ in bert.embeddings.named_children() if name != kept))
+    if not is_last:
+        _take_out(bert, "pooler")
+        _take_out(model, *(name for name, _ in model.named_children() if name != "bert"))
+
+
+def _take_out(module: nn.Module, *names: str) -> None:
+    for name in names:
+        setattr(module, name, Absent())

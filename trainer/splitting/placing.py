@@ -1,0 +1,197 @@
+"""The division of the model among the workers of a run."""
+
+from dataclasses import replace
+from functools import partial
+
+from bertdata.errors import SettingsError
+from bertdata.io import storage
+from trainer.config.model import ModelConfig
+from trainer.config.sections.section import check
+from trainer.config.settings import Config
+from trainer.devices.device import HOST, Device
+from trainer.splitting.memory import device_memory
+from trainer.splitting.pieces import by_plan
+from trainer.splitting.plan.bandwidth import measure_bandwidth, measure_sharding
+from trainer.splitting.plan.costs import Costs
+from trainer.splitting.plan.fit import (
+    accepts,
+    can_shard,
+    can_split,
+    check_fits,
+    check_sharding,
+    check_split,
+)
+from trainer.splitting.plan.parts import head_of
+from trainer.splitting.plan.plan import KEPT_PLAN, Plan, parse_plan, read_plan, write_plan
+from trainer.splitting.plan.planner import make_plan
+from trainer.splitting.plan.profile import attention_of, profiled_costs, return_memory
+from trainer.splitting.plan.rates import SHEETS, USUAL, DeviceRate, sheet_rate
+from trainer.splitting.plan.request import PlanRequest, configured_examples, meshes_of
+from trainer.splitting.show.table import plan_lines
+from trainer.update.averaging import sum_type
+from trainer.update.worker import Runtime, whole
+
+_PROCESSOR = DeviceRate(flops=5e10, bytes=1e10, name="a core of a processor")
+_ALONE = 1e9  # bandwidth of one worker, which no plan depends on
+
+
+def place_by_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtime:
+    """The runtime with this worker's place, and with the plan's micro-batches where there is a plan.
+
+    sequence_length: most tokens of an example. SettingsError where the model cannot be split as configured.
+    """
+    config, device, workers = runtime.config, runtime.device, runtime.workers
+    plan = find_plan(runtime, shape, sequence_length)
+    if plan is None:
+        return replace(runtime, division=whole(workers))
+    return_memory(device)
+    if plan.strategy != "replicated":
+        check_split(plan.strategy, device, workers)
+        device.compiles = False
+    elif plan.stages[0].recomputes and not device.must_compile:
+        device.compiles = False
+    return replace(
+        runtime, config=_with_update_of(plan, config, workers.size), division=by_plan(workers, plan)
+    )
+
+
+def find_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan | None:
+    """The plan of the file, else a new one. None: each worker has the whole model."""
+    config, device, workers = runtime.config, runtime.device, runtime.workers
+    strategy, path = config.run.strategy, config.split.plan
+    if path is not None:
+        plan = parse_plan(runtime.on_rank_0(lambda: read_plan(path).as_json()), path)
+        _check_plan(plan, path, runtime, shape, sequence_length)
+        return plan
+    if strategy in ("sharded", "pipelined"):
+        check_split(strategy, device, workers)
+        enough = strategy == "sharded" or workers.size > 1
+        check(enough, "strategy pipelined needs two workers or more, found 1")
+        return plan_run(runtime, shape, sequence_length)
+    if strategy == "auto" and workers.size > 1 and can_split(device, workers):
+        return plan_run(runtime, shape, sequence_length)
+    return None
+
+
+def _check_plan(plan: Plan, path: str, runtime: Runtime, shape: ModelConfig, sequence_length: int) -> None:
+    """SettingsError where a file's plan is not for this run."""
+    asked, update = runtime.config.run.strategy, runtime.config.update
+    check(
+        asked in ("auto", plan.strategy),
+        f"{path}: is a plan for strategy {plan.strategy}, strategy is {asked}",
+    )
+    check_fits(
+        plan,
+        model=shape,
+        devices=runtime.workers.size,
+        sequence_length=sequence_length,
+        precision=update.precision,
+        optimiser=update.optimiser,
+        where=path,
+        head=head_of(runtime.task.name),
+    )
+    check(
+        plan.stages[0].sharded == plan.stages[-1].sharded,
+        f"{path}: of the first and the last stage one is sharded; expected both or neither, because both "
+        "may have the word embeddings",
+    )
+    if any(stage.sharded for stage in plan.stages):
+        check_sharding()
+
+
+def _with_update_of(plan: Plan, config: Config, devices: int) -> Config:
+    """The configuration with the plan's micro-batches.
+
+    The examples of an update stay as they are configured for so many devices that have the whole model,
+    as does a batch size that is given; if nothing is given, both are the plan's.
+    """
+    update = config.update
+    given = (update.batch_size, update.accumulation, update.global_batch_size, update.replicas)
+    examples = configured_examples(config, devices) if any(given) else plan.examples
+    size = update.batch_size or plan.batch_size
+    return config.changed(batch_size=size, accumulation=None, global_batch_size=examples, replicas=None)
+
+
+def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan | None:
+    """The plan of the configured strategy, the same on all workers. None: replicated, as without a plan.
+
+    It is logged, and written to save_plan and into output_dir. SettingsError where the model fits the devices
+    in no way.
+    """
+    split, device, workers = runtime.config.split, runtime.device, runtime.workers
+    make = partial(_request, runtime, shape, sequence_length, device_memory(runtime.config, device, workers))
+    runtime.on_rank_0(lambda: make() is not None)  # a SettingsError ends all workers
+    request = make()
+    if runtime.on_rank_0(lambda: runtime.config.run.strategy == "auto" and fits_as_configured(request)):
+        return None
+    if split.bandwidth is None and workers.size > 1:
+        request = with_bandwidths(request, runtime)
+    costs = None
+    if split.profile_layers and runtime.on_rank_0(lambda: accepts(lambda: meshes_of(request))):
+        runtime.log(f"timing the model's layers on device {device.name}")
+        costs = profiled_costs(request, device, workers)
+    found = runtime.on_rank_0(lambda: _plan(runtime, request, costs))
+    return None if found is None else parse_plan(found, "the plan")
+
+
+def _request(runtime: Runtime, shape: ModelConfig, sequence_length: int, memory: int) -> PlanRequest:
+    """The request of the configuration."""
+    config, device = runtime.config, runtime.device
+    return PlanRequest(
+        config=config,
+        model=shape,
+        sequence_length=sequence_length,
+        examples=configured_examples(config, runtime.workers.size),
+        devices=runtime.workers.size,
+        memory=memory,
+        bandwidth=config.split.bytes_per_second or _ALONE,
+        rate=find_rate(device),
+        head=runtime.task.name,
+        attention=attention_of(device),
+        may_shard=can_shard(),
+    )
+
+
+def with_bandwidths(request: PlanRequest, runtime: Runtime) -> PlanRequest:
+    """The request with the bandwidths that all workers, two or more, measure together."""
+    device, workers, sums = runtime.device, runtime.workers, sum_type(runtime.config)
+    bandwidth = measure_bandwidth(device, workers, sums)
+    sharding = measure_sharding(device, workers, sums) if request.may_shard else None
+    return replace(request, bandwidth=bandwidth, sharding=sharding)
+
+
+def _plan(runtime: Runtime, request: PlanRequest, costs: Costs | None) -> dict[str, object] | None:
+    """The plan as JSON, made on one worker."""
+    run, split = runtime.config.run, runtime.config.split
+    try:
+        plan = make_plan(request, costs)
+    except SettingsError as error:
+        if run.strategy != "auto" or split.device_memory is not None:
+            raise
+        runtime.log(f"warning: {error}; each device has the whole model nevertheless")
+        return None
+    computed = f"computed for {request.rate.name}"
+    source = f"layers measured on device {runtime.device.name}" if costs else computed
+    for line in filter(None, plan_lines(plan, request.memory, split.memory_margin, source)):
+        runtime.log(line)
+    if split.save_plan:
+        write_plan(split.save_plan, plan)
+    if run.output_dir is not None:
+        storage.make_directory(run.output_dir)
+        write_plan(storage.join(run.output_dir, KEPT_PLAN), plan)
+    return plan.as_json()
+
+
+def fits_as_configured(request: PlanRequest) -> bool:
+    """True if each device holds the whole model with the configured micro-batches, and keeps activations."""
+    whole = request.changed(strategy="replicated", recompute="never")
+    return request.split.recompute != "always" and accepts(lambda: make_plan(whole))
+
+
+def find_rate(device: Device) -> DeviceRate:
+    """The rate of a device, by its name."""
+    if device.torch_device.type == HOST.type:
+        return _PROCESSOR
+    described = device.describe().lower()
+    name = next((name for name in SHEETS if name in described), USUAL)
+    return sheet_rate(name, device.config.update.precision)

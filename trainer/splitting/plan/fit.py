@@ -1,0 +1,142 @@
+"""Checks that device, workers and settings fit a model that is split, and that a plan fits its run."""
+
+from collections.abc import Callable
+from functools import partial
+from inspect import signature
+
+import torch
+
+from bertdata.errors import SettingsError
+from trainer.config.model import ModelConfig
+from trainer.config.model_kinds import read_model_config
+from trainer.config.sections.section import check
+from trainer.devices.device import Device
+from trainer.splitting.plan.costs import optimiser_costs
+from trainer.splitting.plan.plan import Plan
+from trainer.workers.collective import Collective
+from trainer.workers.workers import LAUNCHERS
+
+FREE = (
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "initializer_range",
+    "deep_weight_init",
+    "model_type",
+    "pad_token_id",
+)
+"""Settings of a model that no plan depends on."""
+
+_MAKER = "python -m trainer split"
+
+
+def check_split(strategy: str, device: Device, workers: Collective) -> None:
+    """SettingsError where the strategy, sharded or pipelined, cannot train on the device with the workers."""
+    update = device.config.update
+    takes_parts = not device.own_step and not device.compiles_always and device.strategy == "replicated"
+    check(takes_parts, f"strategy is {strategy}, but device {device.name!r} takes whole models only")
+    check(
+        workers.name == "torch_distributed",
+        f"strategy {strategy} needs torch.distributed: start the workers with "
+        f"{LAUNCHERS['torch_distributed']}; found {workers.name}",
+    )
+    check(not device.must_compile, f"strategy {strategy} compiles no model: leave out --compile")
+    check(
+        not update.clips_micro_batches,
+        f"strategy {strategy} clips whole updates: clipping is {update.clipping_point}; "
+        "give --clipping per_update or none",
+    )
+    check(
+        device.config.workers.allreduce_post_accumulation,
+        f"strategy {strategy} averages gradients in its own way: leave out allreduce_post_accumulation",
+    )
+    if strategy == "sharded":
+        check_sharding()
+    if strategy == "pipelined":
+        check_pipelining()
+
+
+def can_split(device: Device, workers: Collective) -> bool:
+    """True if ``check_split`` has nothing against either strategy."""
+    strategies = ("sharded", "pipelined")
+    return all(accepts(partial(check_split, strategy, device, workers)) for strategy in strategies)
+
+
+def accepts(work: Callable[[], object]) -> bool:
+    """True if the work raises no SettingsError."""
+    try:
+        work()
+    except SettingsError:
+        return False
+    return True
+
+
+def check_sharding() -> None:
+    """SettingsError where this PyTorch cannot divide weights among processes."""
+    check(can_shard(), f"strategy sharded needs torch 2.6 or later, found {torch.__version__}")
+
+
+def can_shard() -> bool:
+    """True if this PyTorch can divide weights among processes."""
+    return torch.distributed.is_available() and _has_fully_shard()
+
+
+def _has_fully_shard() -> bool:
+    from torch.distributed import fsdp
+
+    return hasattr(fsdp, "fully_shard")
+
+
+def check_pipelining() -> None:
+    """SettingsError where this PyTorch cannot pass micro-batches from stage to stage."""
+    can = torch.distributed.is_available() and _has_pipelining()
+    check(can, f"strategy pipelined needs a newer torch than {torch.__version__}; 2.13 will do")
+
+
+def _has_pipelining() -> bool:
+    try:
+        from torch.distributed.pipelining import ScheduleGPipe
+    except ImportError:
+        return False
+    scales = "scale_grads" in signature(ScheduleGPipe).parameters
+    return scales and "return_outputs" in signature(ScheduleGPipe.step).parameters
+
+
+def check_fits(
+    plan: Plan,
+    *,
+    model: ModelConfig,
+    devices: int,
+    sequence_length: int,
+    precision: str,
+    optimiser: str,
+    where: str,
+    head: str | None = None,
+) -> None:
+    """SettingsError names the first difference between the plan's run and this one.
+
+    sequence_length: the longest of the run, which may be shorter than the plan's. optimiser: may be another
+    with moments of the same size. where: the plan's file. head: as of a plan; None: any.
+    """
+
+    def fits(holds: bool, planned: str) -> None:
+        check(holds, f"{where}: is a plan for {planned}; make a plan for this run with {_MAKER}")
+
+    known = read_model_config(plan.model, where).as_json()
+    for name, wanted in model.as_json().items():
+        found = f"its {name} is {known[name]}, this run's {wanted}"
+        fits(name in FREE or known[name] == wanted, f"another model: {found}")
+    is_same = None in (head, plan.head) or head == plan.head
+    fits(is_same, f"another task: its head is {plan.head}, this run's {head}")
+    parts = f"{len(plan.stages)} (stages) * {plan.copies} (copies)"
+    fits(plan.devices == devices, f"{plan.devices} devices = {parts}, found {devices}")
+    fits(
+        sequence_length <= plan.sequence_length,
+        f"sequences of {plan.sequence_length} ids, this run's have up to {sequence_length}",
+    )
+    fits(precision == plan.precision, f"precision {plan.precision}, this run's is {precision}")
+    has, needs = (optimiser_costs(name).moments for name in (plan.optimiser, optimiser))
+    fits(
+        has == needs,
+        f"optimiser {plan.optimiser}, whose moments take {has} bytes a weight; "
+        f"those of {optimiser}, this run's, take {needs}",
+    )

@@ -1,0 +1,143 @@
+"""Footprints: operations and memory of the model's parts, counted on the real modules without their data.
+
+Tensors are PyTorch's fake ones, which have shapes and no contents, so that a layer of any size is counted
+in a fraction of a second.
+"""
+
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from trainer.config.model import ModelConfig
+from trainer.devices.counting import HOST, flop_counter, host_autocast
+from trainer.devices.device import HALVES
+from trainer.model.modernbert import RotaryAttention
+from trainer.splitting.plan.parts import ModelPart, Shape, make_part, part_names
+
+
+class PassWork(NamedTuple):
+    """A pass: operations, and bytes read and written."""
+
+    flops: int
+    moved: int
+
+
+class Footprint(NamedTuple):
+    """Work and memory, in bytes, of a part of the model on one micro-batch.
+
+    parameters: the part's own values. tied: values of the word embeddings, where the part reads those of
+    the embeddings. kept: from the forward to the backward pass, with what is handed over to the next part
+    (handed). working: at the busiest moment of both passes on top of kept, new gradients of weights
+    included, sums of gradients not. cast: copies of the weights in 16 bits, which kept has too.
+    """
+
+    parameters: int
+    tied: int
+    kept: int
+    handed: int
+    working: int
+    cast: int
+    forward: PassWork
+    backward: PassWork
+
+
+@cache
+def measure_footprints(
+    config: ModelConfig, shape: Shape, precision: str, head: str
+) -> Mapping[str, Footprint]:
+    """The footprint of each part (``part_names``) for micro-batches of that shape."""
+    if shape.attention == "fused":  # the host has a fused kernel too, but without dropout
+        config = replace(config, attention_probs_dropout_prob=0.0)
+    with FakeTensorMode(), HOST:
+        parts = {name: make_part(name, config, shape, head) for name in part_names(config)}
+        if shape.attention == "fused":
+            for module in (one for part in parts.values() for one in part.modules()):
+                if isinstance(module, RotaryAttention):  # a kernel keeps as much for a window as without
+                    module.reach = None
+        return {name: measure_part(part, shape, precision) for name, part in parts.items()}
+
+
+def measure_part(part: ModelPart, shape: Shape, precision: str) -> Footprint:
+    """The footprint of one part, whose tensors may be fake or real."""
+    for weight in part.parameters():  # as in all micro-batches but an update's first
+        weight.grad = torch.zeros_like(weight)
+    dtype = HALVES.get(precision, torch.float32)
+    given = tuple(tensor.requires_grad_() for tensor in part.given(dtype))
+    live = LiveBytes(byte_masks=shape.attention == "fused")
+    with live, flop_counter(part.seen) as forward, host_autocast(dtype):
+        handed = part(*given)
+    kept, moved = live.now, live.moved
+    with live, flop_counter(part.seen) as backward:
+        torch.autograd.backward(handed, [torch.ones_like(one) for one in handed])
+    tied = 0 if part.words is None else part.words.numel()
+    linear = [weight for one in part.modules() if isinstance(one, nn.Linear) for weight in one.parameters()]
+    cast = sum(weight.numel() for weight in linear) + tied  # values that autocast copies
+    return Footprint(
+        parameters=sum(weight.numel() for weight in part.parameters()) - tied,
+        tied=tied,
+        kept=kept,
+        handed=sum(one.numel() * one.element_size() for one in handed),
+        working=live.peak - kept,
+        cast=2 * cast if dtype != torch.float32 else 0,
+        forward=PassWork(forward.get_total_flops(), moved),
+        backward=PassWork(backward.get_total_flops(), live.moved - moved),
+    )
+
+
+class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Within this mode: bytes of the tensors that it saw made and that are still there, real or fake.
+
+    now, peak: bytes, and their maximum; peak may be set. moved: bytes that operations read and wrote. The
+    temporary memory of a kernel is not seen. byte_masks: dropout keeps a byte an element, as accelerators'
+    kernels do, instead of a factor.
+    """
+
+    def __init__(self, byte_masks: bool = False) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.now = self.peak = self.moved = 0
+        self._byte_masks = byte_masks
+        self._sizes: dict[int, int] = {}
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        results = function(*args, **(kwargs or {}))
+        read = [one for one in tree_leaves((args, kwargs)) if isinstance(one, Tensor)]
+        made = [one for one in tree_leaves(results) if isinstance(one, Tensor)]
+        older = {tensor.untyped_storage()._cdata for tensor in read}
+        new = [one for one in made if one.untyped_storage()._cdata not in older]
+        for tensor in new:
+            self._add(tensor)
+        if new or function._schema.is_mutable:
+            self.moved += sum(tensor.numel() * tensor.element_size() for tensor in (*read, *made))
+        if self._byte_masks and function is torch.ops.aten.bernoulli_.float:
+            self._resize(made[0], made[0].numel())
+        return results
+
+    def _add(self, tensor: Tensor) -> None:
+        """Count the tensor's storage, once."""
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if key in self._sizes:
+            return
+        self._sizes[key] = storage.nbytes()
+        self.now += storage.nbytes()
+        self.peak = max(self.peak, self.now)
+        weakref.finalize(storage, self._drop, key)
+
+    def _resize(self, tensor: Tensor, size: int) -> None:
+        key = tensor.untyped_storage()._cdata
+        if key in self._sizes:
+            self.now += size - self._sizes[key]
+            self._sizes[key] = size
+
+    def _drop(self, key: int) -> None:
+        self.now -= self._sizes.pop(key)

@@ -1,0 +1,201 @@
+"""The parts of the model that a plan divides: embeddings, a layer, pooler and heads, each to be run alone."""
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from trainer.config.model import ModelConfig
+from trainer.config.model_kinds import read_model_config
+from trainer.config.modernbert import ModernBertConfig
+from trainer.data.batches import FlatAttention, Sequences
+from trainer.devices.counting import host_attention
+from trainer.devices.window_blocks import scored_pairs
+from trainer.model.headed import BertForMaskedLM, Logits, Predictions
+from trainer.model.layers import Dense
+from trainer.plugins import find
+from trainer.splitting.plan.plan import BOTH, SMALL, WORDS, Plan
+from trainer.splitting.plan.request import PlanRequest
+from trainer.tasks.choice import task_class
+from trainer.tasks.pretraining import pretraining_loss
+
+Tensors = tuple[Tensor, ...]
+"""The tensors that a part hands over: (tokens, hidden) rows, and their normed form if norms come first."""
+
+LAYER, LOCAL = "layer", "local layer"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shape:
+    """The shape of a micro-batch, and its attention: as of PlanRequest.
+
+    flat_attention: that of flat sequences.
+    """
+
+    rows: int
+    length: int
+    masked: int  # slots of a row
+    attention: str
+    flat_attention: FlatAttention = host_attention
+
+
+def shape_of(request: PlanRequest, rows: int, flat_attention: FlatAttention = host_attention) -> Shape:
+    """The shape of micro-batches of so many rows."""
+    return Shape(
+        rows=rows,
+        length=request.sequence_length,
+        masked=request.masked_slots,
+        attention=request.attention,
+        flat_attention=flat_attention,
+    )
+
+
+class ModelPart(nn.Module):
+    """A part of the model with its input. ``forward`` takes what the part before hands over.
+
+    takes: so many tensors. seen: tokens of which a token has a score, on average. words: the word embeddings
+    where the part reads those of the embeddings.
+    """
+
+    takes = 1
+
+    def __init__(self, config: ModelConfig, shape: Shape) -> None:
+        super().__init__()
+        self._size = (shape.rows * shape.length, config.hidden_size)
+        self.seen: float = shape.length
+        self.words: nn.Parameter | None = None
+
+    def given(self, dtype: torch.dtype) -> Tensors:
+        """Tensors in place of the output of the part before, of the type that products have."""
+        return tuple(torch.randn(self._size, dtype=dtype) for _ in range(self.takes))
+
+
+class EmbeddingsPart(ModelPart):
+    """The embeddings with their norm and dropout."""
+
+    takes = 0
+
+    def __init__(self, config: ModelConfig, shape: Shape) -> None:
+        super().__init__(config, shape)
+        self.embeddings: Any = find("encoder", config.model_type).embeddings_class(config)
+        self._config = config
+        tokens = torch.arange(shape.rows * shape.length, dtype=torch.int32)
+        self._words = tokens % config.vocab_size  # as good as all different: repeated rows are in a cache
+        self._positions, self._types = tokens % shape.length, torch.zeros_like(tokens)
+
+    def forward(self, *given: Tensor) -> Tensors:
+        if isinstance(self._config, ModernBertConfig):
+            rows = self.embeddings(self._words)
+            return rows, rows
+        rows = self.embeddings(self._words, self._types, self._positions)
+        dropout = self._config.hidden_dropout_prob
+        if self._config.megatron_residual_connection:
+            rows = F.dropout(rows, dropout, self.training)
+            return rows, self.embeddings.LayerNorm(rows)
+        return (F.dropout(self.embeddings.LayerNorm(rows), dropout, self.training),)
+
+
+class LayerPart(ModelPart):
+    """One layer of the encoder. It takes two tensors where norms come first."""
+
+    def __init__(self, config: ModelConfig, shape: Shape, number: int) -> None:
+        super().__init__(config, shape)
+        self.layer: Any = find("encoder", config.model_type).new_layer(config, number)
+        self.takes = 2 if config.megatron_residual_connection else 1
+        self._sequences: Any = _sequences(shape)
+        if isinstance(config, ModernBertConfig):
+            from trainer.model.modernbert import RotarySequences
+
+            positions = torch.arange(shape.length).repeat(shape.rows)
+            self._sequences = RotarySequences.of(self._sequences, positions, config)
+            if not config.is_global(number):
+                self.seen = scored_pairs([0, shape.length], config.reach) / shape.length
+
+    def forward(self, *given: Tensor) -> Tensors:
+        rows, normed = self.layer(given[0], given[-1], self._sequences)
+        return (rows, normed) if self.takes == 2 else (normed,)
+
+
+def _sequences(shape: Shape) -> Sequences:
+    """Sequences of the shape's length, and their attention."""
+    if shape.attention == "flat":
+        ends = torch.arange(shape.rows + 1, dtype=torch.int32) * shape.length
+        return Sequences(ends, shape.length, shape.flat_attention)
+    from trainer.data.row_batches import PaddedSequences
+
+    return PaddedSequences(torch.ones(shape.rows, shape.length, dtype=torch.int32))
+
+
+class HeadsPart(ModelPart):
+    """Everything above the encoder with its loss. head: that of a plan.
+
+    A small layer has two outputs a token, in place of the head of a task.
+    """
+
+    def __init__(self, config: ModelConfig, shape: Shape, head: str) -> None:
+        super().__init__(config, shape)
+        width, first = config.hidden_size, torch.arange(shape.rows) * shape.length
+        self.pooler: Any = None if head == WORDS else Dense(width, width)
+        self.small: Any = None if head == WORDS else nn.Linear(width, 2)
+        if head != SMALL:
+            self.predictions = Predictions(config)
+            self.words = nn.Parameter(torch.zeros(config.padded_vocab_size, width))
+        self._first, self._masked = first, (first[:, None] + torch.arange(shape.masked)).reshape(-1)
+        # The batch, of which the loss reads nothing else.
+        self._batch: Any = SimpleNamespace(
+            masked_lm_ids=torch.zeros(len(self._masked), dtype=torch.int64),
+            masked_lm_weights=torch.ones(len(self._masked)),
+            next_sentence_labels=torch.zeros(shape.rows, dtype=torch.int32),
+        )
+
+    def forward(self, *given: Tensor) -> Tensors:
+        normed, pooled = given[-1], None
+        if self.words is None:
+            return (self.small(normed).float().logsumexp(-1).mean(),)
+        if self.pooler is not None:
+            pooled = torch.tanh(self.pooler.dense(normed.index_select(0, self._first)))
+        of_words = self.predictions(normed.index_select(0, self._masked), self.words)
+        logits = Logits(of_words, None if pooled is None else self.small(pooled))
+        return (pretraining_loss(logits, self._batch).loss,)
+
+
+def make_part(name: str, config: ModelConfig, shape: Shape, head: str) -> ModelPart:
+    """The part of that name of ``part_names``, on torch's default device. head: the name of a task."""
+    if name == "embeddings":
+        return EmbeddingsPart(config, shape)
+    if name in (layers := layer_names(config)):
+        return LayerPart(config, shape, layers.index(name))
+    return HeadsPart(config, shape, head_of(head))
+
+
+def layer_names(config: ModelConfig) -> tuple[str, ...]:
+    """The name of each layer's part. Those of one name cost the same."""
+    if not isinstance(config, ModernBertConfig):
+        return (LAYER,) * config.num_hidden_layers
+    return tuple(LAYER if config.is_global(number) else LOCAL for number in range(config.num_hidden_layers))
+
+
+def part_names(config: ModelConfig) -> tuple[str, ...]:
+    """The names of the model's parts, from the embeddings on. Each name of layers stands there once."""
+    return ("embeddings", *dict.fromkeys(layer_names(config)), "heads")
+
+
+def head_of(task: str) -> str:
+    """The head of the task's models, as a plan has it."""
+    model = task_class(task).model_class
+    if not issubclass(model, BertForMaskedLM):
+        return SMALL
+    return BOTH if model.pairs else WORDS
+
+
+def count_weights(plan: Plan) -> int:
+    """Trained values of the plan's model, those of its head and of the vocabulary's padding included."""
+    config = read_model_config(plan.model)
+    shape = Shape(rows=1, length=1, masked=1, attention="fused")
+    with torch.device("meta"):
+        layers = [LayerPart(config, shape, number) for number in range(config.num_hidden_layers)]
+        parts = [EmbeddingsPart(config, shape), *layers, HeadsPart(config, shape, plan.head or BOTH)]
+    return sum(one.numel() for part in parts for one in part.parameters() if one is not part.words)

@@ -1,0 +1,183 @@
+"""Planning: from a request to the fastest plan that fits into the devices' memory."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from operator import itemgetter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertdata.errors import SettingsError
+from trainer.splitting.plan.costs import Costs, analytic_costs, optimiser_costs
+from trainer.splitting.plan.parts import head_of
+from trainer.splitting.plan.plan import Memory, Plan, StagePlan
+from trainer.splitting.plan.rates import ShardingRate
+from trainer.splitting.plan.request import Mesh, PlanRequest, meshes_of
+from trainer.splitting.plan.search import FAR, Choice, LayerDivision, Search, least_maximum
+from trainer.splitting.plan.stages import (
+    RECOMPUTES,
+    SHARDED,
+    Intervals,
+    Real,
+    StageMemory,
+    Whole,
+    stage_times,
+)
+
+NANOSECOND = 1e-9
+_LARGEST = 2.0**40
+"""Upper limit of times in units of the search: those of longer models are counted in longer units."""
+
+
+def make_plan(request: PlanRequest, costs: Costs | None = None) -> Plan:
+    """The fastest plan. Of equally fast ones, that with the fewest stages, then the fewest micro-batches.
+
+    Pipelines with sharded stages count only where no other plan fits. costs: of the request's parts,
+    measured; None: counted, with times by the request's rate. SettingsError where no plan fits: by how much,
+    and what would.
+    """
+    planner = Planner(replace(request, may_shard_stages=False), costs)
+    plan = planner.fastest_plan()
+    if plan is None and request.may_shard_stages:
+        planner = Planner(request, planner.costs)
+        plan = planner.fastest_plan()
+    if plan is None:
+        raise SettingsError(_why_none_fits(planner))
+    return plan
+
+
+class Planner:
+    """The tables of one request, made when they are asked for."""
+
+    def __init__(self, request: PlanRequest, costs: Costs | None = None) -> None:
+        self.request = request
+        self.meshes = meshes_of(request)
+        self.costs = costs or analytic_costs(request)
+        seconds = 8 * self.costs(max(mesh.rows for mesh in self.meshes)).seconds
+        self._unit = NANOSECOND * max(1.0, seconds / NANOSECOND / _LARGEST)
+        self._tables = cache(self._make_tables)
+
+    def fastest_plan(self) -> Plan | None:
+        """The fastest plan that fits, or None."""
+        best: tuple[Mesh, LayerDivision] | None = None
+        below = FAR
+        for mesh in self.meshes:
+            if (found := self._fastest(mesh, below)) is not None:
+                best, below = (mesh, found), found.passes(mesh.micro_batches) + found.end
+        return None if best is None else self._plan(*best)
+
+    def _fastest(self, mesh: Mesh, below: int) -> LayerDivision | None:
+        """The fastest division on the mesh that fits and is below the bound, in units."""
+        passes = self.costs(mesh.rows).seconds / self._unit * (1 + (mesh.micro_batches - 1) / mesh.stages)
+        if passes - mesh.stages * mesh.micro_batches >= below:  # rounding of a stage's time is less
+            return None
+        times, _ = self._tables(mesh.rows, mesh.copies)
+        search = Search(
+            self._units(times["forward"] + times["backward"] + times["transfer"]),
+            self._units(times["all_reduce"] + times["step"]),
+            [peaks <= self.request.usable_memory for peaks in self._allowed_peaks(mesh)],
+            mesh.micro_batches,
+        )
+        return search.best(below)
+
+    def _plan(self, mesh: Mesh, division: LayerDivision) -> Plan:
+        """The record of a division on the mesh."""
+        request = self.request
+        return Plan(
+            model=request.model.as_json(),
+            sequence_length=request.sequence_length,
+            precision=request.update.precision,
+            optimiser=request.update.optimiser,
+            copies=mesh.copies,
+            batch_size=mesh.rows,
+            micro_batches=mesh.micro_batches,
+            head=head_of(request.head),
+            stages=tuple(
+                self._stage(mesh, choice, mesh.stages - number)
+                for number, choice in enumerate(division.choices)
+            ),
+        )
+
+    def _stage(self, mesh: Mesh, choice: Choice, left: int) -> StagePlan:
+        times, memory = self._tables(mesh.rows, mesh.copies)
+        parts = memory.parts(mesh.in_flight(left), mesh.micro_batches)
+        return StagePlan(
+            first=choice.first,
+            last=choice.last,
+            recomputes=bool(RECOMPUTES[choice.kind]),
+            sharded=bool(SHARDED[choice.kind]),
+            memory=Memory(**{name: int(part[choice]) for name, part in parts.items()}),
+            **{name: float(one[choice]) for name, one in times.items()},
+        )
+
+    def least_memory(self) -> tuple[int, Mesh]:
+        """Bytes that each device must have free for any plan, and the mesh of the plan that needs no more."""
+        found = ((least_maximum(self._allowed_peaks(mesh)), mesh) for mesh in self.meshes)
+        return min(((needed, mesh) for needed, mesh in found if needed is not None), key=itemgetter(0))
+
+    def _allowed_peaks(self, mesh: Mesh) -> list[Whole]:
+        """The most bytes of each stage from the last one on, or FAR where the request excludes it."""
+        _, memory = self._tables(mesh.rows, mesh.copies)
+        peaks = list[Whole]()
+        for left in range(1, mesh.stages + 1):
+            parts = memory.parts(mesh.in_flight(left), mesh.micro_batches)
+            peaks.append(np.where(self._allowed(mesh, left), sum(parts.values()), FAR))
+        return peaks
+
+    def _allowed(self, mesh: Mesh, left: int) -> NDArray[np.bool_]:
+        """The kinds and layers that the request allows, without regard to memory.
+
+        left: the stage's number from the end (the last: 1).
+        """
+        recompute, size = self.request.split.recompute, self.request.model.num_hidden_layers + 1
+        kinds = np.where(RECOMPUTES, recompute != "never", recompute != "always")
+        is_end = left in (1, mesh.stages)
+        kinds = kinds & ((mesh.shards_ends == SHARDED) if is_end else (mesh.shards_middle | ~SHARDED))
+        return kinds & np.triu(np.ones((size, size), dtype=np.bool_), 1)
+
+    def _make_tables(self, rows: int, copies: int) -> tuple[Mapping[str, Real], StageMemory]:
+        request, intervals = self.request, Intervals(self.costs(rows))
+        is_whole = request.devices == copies
+        clips = is_whole and request.update.clips_micro_batches
+        in_buckets = is_whole and copies > 1 and not clips
+        memory = StageMemory(intervals, copies, optimiser_costs(request.update.optimiser), in_buckets, clips)
+        sharding = request.sharding or ShardingRate(request.bandwidth, request.bandwidth)
+        return stage_times(intervals, copies, request.bandwidth, sharding), memory
+
+    def _units(self, seconds: Real) -> Whole:
+        return np.rint(seconds / self._unit).astype(np.int64)
+
+
+def _why_none_fits(planner: Planner) -> str:
+    """By how much the plan that needs the least memory exceeds the devices', and what would fit."""
+    request, margin = planner.request, planner.request.split.memory_margin
+    needed, mesh = planner.least_memory()
+    usable = request.usable_memory
+    enough = math.ceil(needed / (1 - margin) / 1e7) * 1e7  # in full hundredths of a GB, which are printed
+    more = _devices_that_fit(planner)
+    return (
+        f"plan: a device needs at least {_gb(needed)} (stages: {mesh.stages}, copies: {mesh.copies}, "
+        f"micro-batches: {mesh.micro_batches}, rows of each: {mesh.rows}), {_gb(needed - usable)} more "
+        f"than the {_gb(usable)} that memory_margin {margin:g} leaves of {_gb(request.memory)}; it would "
+        f"fit into {_gb(enough)} a device" + (f", or on {more} devices of this memory" if more else "")
+    )
+
+
+def _devices_that_fit(planner: Planner) -> int | None:
+    """The least of 2, 4, ... 64 times the devices for which a plan fits, or None if there is none."""
+    free = planner.request.changed(stages=None, copies=None)
+    for power in range(1, 7):
+        request = replace(free, devices=free.devices << power)
+        try:
+            other = Planner(request, planner.costs)
+        except SettingsError:
+            continue
+        if other.least_memory()[0] <= request.usable_memory:
+            return request.devices
+    return None
+
+
+def _gb(size: float) -> str:
+    return f"{size / 1e9:,.2f} GB"

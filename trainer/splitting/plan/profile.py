@@ -1,0 +1,224 @@
+"""Profiles: times of the model's parts, measured on the devices of a run in updates made as there."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from bertdata.io.freed_memory import keep_less_freed_memory
+from trainer.devices.device import HOST, Device
+from trainer.splitting.plan.costs import Costs, PassTimes, Seconds, costs_between, on_line
+from trainer.splitting.plan.parts import (
+    ModelPart,
+    Tensors,
+    layer_names,
+    make_part,
+    part_names,
+    shape_of,
+)
+from trainer.splitting.plan.request import PlanRequest, meshes_of
+from trainer.update.make_step import make_step
+from trainer.update.strategy import UpdateNumber, part_seeds
+from trainer.workers.collective import Collective
+
+MOST_TOKENS = 8192
+"""Tokens of the largest micro-batch that is run; times of larger ones lie on the line through two."""
+
+_LARGE = 1 << 20
+"""Bytes of tensors that have memory of their own; otherwise glibc keeps up to half as much again."""
+
+REPETITIONS = 5
+"""Updates that count, after one that does not; the least of each time is taken: other work adds to it."""
+
+LAYERS = 4
+"""Most layers of a kind that are run: so many weights do not stay in a processor's cache until used again."""
+
+Clock = Callable[[], float]
+"""Seconds since some moment."""
+
+
+class Profile(NamedTuple):
+    """Times of an update with one micro-batch.
+
+    passes: of a part of each name. step: of clipping and the optimiser, seconds for one value.
+    """
+
+    passes: Seconds
+    step: float
+
+
+def profiled_costs(
+    request: PlanRequest, device: Device, workers: Collective, clock: Clock = time.perf_counter
+) -> Costs:
+    """The costs of the request's parts with times measured on the device, in some seconds.
+
+    All workers call this together, because those of one machine share caches and memory, and have the same
+    costs: those of the slowest one, for which an update waits. Updates are made on micro-batches of two
+    sizes: of those that a plan may have the smallest and the largest, with at most MOST_TOKENS tokens.
+    """
+    rows = sorted({mesh.rows for mesh in meshes_of(request)})
+    runnable = [size for size in rows if size * request.sequence_length <= MOST_TOKENS] or rows[:1]
+    least, most = runnable[0], runnable[-1]
+    return_memory(device)  # as models that are split have it, which costs processors time
+    workers.barrier()
+    low = high = measure_updates(request, device, least, clock)
+    if most > least:
+        high = measure_updates(request, device, most, clock)
+    gathered = workers.gather([low._asdict(), high._asdict()])
+    low, high = max(
+        ([*map(_from_json, pair)] for pair in gathered), key=lambda pair: _total(pair[1], request)
+    )
+    known = {least: low.passes, most: high.passes}
+    return costs_between(request, partial(on_line, known), high.step)
+
+
+def return_memory(device: Device) -> None:
+    """Make this process return freed memory to the system. Memory of accelerators is unaffected."""
+    if device.torch_device.type == HOST.type:
+        keep_less_freed_memory(_LARGE)
+
+
+def attention_of(device: Device) -> str:
+    """The kind of the device's attention: as of PlanRequest."""
+    if device.torch_device.type != HOST.type:
+        return "fused"
+    return "scores" if device.config.loading.rows or device.needs_rows else "flat"
+
+
+def measure_updates(request: PlanRequest, device: Device, rows: int, clock: Clock) -> Profile:
+    """The least times of some updates on micro-batches of so many rows.
+
+    Where a plan may recompute, so do as many updates, in turn with the others.
+    """
+    updates = TimedUpdates(request, device, rows, clock)
+    updates.run()  # makes moments, and loads kernels
+    plain, recomputed = [], []
+    for _ in range(REPETITIONS):
+        plain.append(updates.run())
+        if request.split.recompute != "never":
+            recomputed.append(updates.run(recomputes=True))
+    passes = {name: _least_times(plain, name) for name in part_names(request.model)}
+    for name in layer_names(request.model) if recomputed else ():
+        more = sum(_least_times(recomputed, name)) - sum(_least_times(plain, name))
+        passes[name] = passes[name]._replace(recompute=max(0.0, more))
+    return Profile(passes, step=min(one.step for one in plain))
+
+
+def _least_times(updates: Sequence[Profile], name: str) -> PassTimes:
+    """The least seconds of the passes of a part of that name."""
+    return PassTimes(*map(min, zip(*(one.passes[name] for one in updates), strict=True)))
+
+
+def _total(profile: Profile, request: PlanRequest) -> float:
+    """Seconds of the passes through the model."""
+    passes = [profile.passes[name] for name in ("embeddings", *layer_names(request.model), "heads")]
+    return sum(times.forward + times.backward for times in passes)
+
+
+def _from_json(values: dict[str, Any]) -> Profile:
+    return Profile({name: PassTimes(*times) for name, times in values["passes"].items()}, values["step"])
+
+
+class TimedUpdates:
+    """Updates of embeddings, at most LAYERS layers and heads, on a micro-batch of so many rows.
+
+    As in a run, each part seeds its dropout, all forward passes are done when the backward pass begins,
+    gradients are added to those that are there, and the configured clipping and optimiser change all weights.
+    """
+
+    def __init__(self, request: PlanRequest, device: Device, rows: int, clock: Clock) -> None:
+        self._device, self._clock, self._precision = device, clock, request.update.precision
+        self._parts = _make_parts(request, device, rows)
+        self._layers = set(layer_names(request.model))
+        model = nn.ModuleList(part for parts in self._parts.values() for part in parts)
+        self._count = len(model)
+        self.weights: list[Tensor] = list(model.parameters())
+        for weight in self.weights:
+            weight.grad = torch.zeros_like(weight)
+        self._step = make_step(device.config, device, model.named_parameters())
+        self._number = 0
+        self._last = 0.0
+
+    def run(self, *, recomputes: bool = False) -> Profile:
+        """Make one update at rate 0. recomputes: layers keep only their input between their passes."""
+        self._last = self._clock()
+        given, handed = dict[str, Tensors](), dict[str, Tensors]()
+        forward = self._forward(given, handed, recomputes)
+        backward = self._backward(given, handed)
+        gradients = [weight.grad for weight in self.weights if weight.grad is not None]
+        self._number += 1
+        self._step.take(gradients, 0.0, self._number)
+        step = self._lap(self.weights[-1]) / sum(weight.numel() for weight in self.weights)
+        return Profile({name: PassTimes(forward[name], backward[name]) for name in self._parts}, step)
+
+    def _forward(
+        self, given: dict[str, Tensors], handed: dict[str, Tensors], recomputes: bool
+    ) -> dict[str, float]:
+        """The seconds of a part of each name, all of which have a graph of their own from given to handed."""
+        at = UpdateNumber(0, self._number, self._number)
+        seeds = iter(part_seeds(self._device.config.data.seed, at, 0, self._count))
+        seconds, tensors = dict[str, float](), Tensors()
+        for name in self._parts:
+            given[name] = tensors = tuple(one.detach().requires_grad_() for one in tensors)
+            is_kept = not (recomputes and name in self._layers)
+            run = _run if is_kept else partial(checkpoint, _run, use_reentrant=False)
+            with self._device.autocast(self._precision):
+                for part in self._parts[name]:
+                    tensors = run(part, self._device, next(seeds), tensors)
+            handed[name] = tensors
+            seconds[name] = self._lap(tensors[-1]) / len(self._parts[name])
+        return seconds
+
+    def _backward(self, given: dict[str, Tensors], handed: dict[str, Tensors]) -> dict[str, float]:
+        """The seconds of a part of each name. Drops the tensors that are no longer needed."""
+        seconds = dict[str, float]()
+        (loss,) = handed[next(reversed(self._parts))]
+        gradients: list[Tensor | None] = [self._step.scale.scale(torch.ones_like(loss))]
+        for name in reversed(self._parts):
+            pairs = zip(handed.pop(name), gradients, strict=True)
+            used = [pair for pair in pairs if pair[1] is not None]
+            torch.autograd.backward([tensor for tensor, _ in used], [gradient for _, gradient in used])
+            gradients = [one.grad for one in given.pop(name)]
+            made = next(self._parts[name][0].parameters()).grad
+            assert made is not None
+            seconds[name] = self._lap(made) / len(self._parts[name])
+        self._device.after_backward()
+        return seconds
+
+    def _lap(self, tensor: Tensor) -> float:
+        """The seconds since the last lap, when the device has done all work up to the tensor."""
+        self._device.to_host(tensor.reshape(-1)[:1])
+        before, self._last = self._last, self._clock()
+        return self._last - before
+
+
+def _run(part: ModelPart, device: Device, seed: int, given: Tensors) -> Tensors:
+    device.seed(seed)
+    computed: tuple[Tensor, ...] = part(*given)
+    return computed
+
+
+def _make_parts(request: PlanRequest, device: Device, rows: int) -> dict[str, list[ModelPart]]:
+    """The parts of each name on the device, with first weights. The heads use the word embeddings."""
+    shape = shape_of(request, rows, device.attention)
+    counts = Counter(layer_names(request.model))
+    with torch.device(device.torch_device):
+        made: dict[str, list[Any]] = {
+            name: [
+                make_part(name, request.model, shape, request.head)
+                for _ in range(min(LAYERS, counts.get(name, 1)))
+            ]
+            for name in part_names(request.model)
+        }
+    for part in (one for parts in made.values() for one in parts):
+        for module in part.modules():
+            if isinstance(module, nn.Linear | nn.Embedding):
+                nn.init.normal_(module.weight, std=request.model.initializer_range)
+    if made["heads"][0].words is not None:
+        made["heads"][0].words = made["embeddings"][0].embeddings.word_embeddings.weight
+    return made

@@ -1,0 +1,219 @@
+"""The picture of a plan's timeline as SVG: a row a stage, a box a pass, the time from left to right."""
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from xml.sax.saxutils import escape
+
+from trainer.splitting.plan.plan import Plan
+from trainer.splitting.plan.timeline import (
+    ALL_REDUCE,
+    BACKWARD,
+    FORWARD,
+    RECEIVE,
+    SEND,
+    STEP,
+    Event,
+    idle_fraction,
+    simulate,
+)
+from trainer.splitting.show.table import devices_of, four_digits, layers_of
+
+_COLOURS = {
+    FORWARD: ("#4a7fb5", "#6c9bc9"),
+    BACKWARD: ("#d9822b", "#e6a15c"),
+    SEND: ("#5b5b5b", "#5b5b5b"),
+    RECEIVE: ("#5b5b5b", "#5b5b5b"),
+    ALL_REDUCE: ("#8657a6", "#8657a6"),
+    STEP: ("#3d8b63", "#3d8b63"),
+}
+"""Colours of even and of odd micro-batches, so that neighbours can be told apart without a number."""
+
+_IDLE = "#ececec"
+_LEGEND = (
+    *((FORWARD, "forward"), (BACKWARD, "backward"), (SEND, "transfer")),
+    *((ALL_REDUCE, "all-reduce of the gradients"), (STEP, "optimiser's step"), (None, "idle")),
+)
+_FONT = "font-family='Helvetica, Arial, sans-serif'"
+_LEFT, _RIGHT, _TOP, _ROW, _BAR = 116, 30, 92, 44, 34  # pixels
+_LEAST, _MOST = 1000, 2000  # pixels of the time axis
+_PIXELS = 36  # of a micro-batch's passes, where they fit into _MOST
+_GAP = 124
+_TICK = 90  # pixels between two ticks at least
+
+
+class Axis:
+    """The time of a plan's events from left to right, in which passes are wide enough to be told apart.
+
+    spans: of time; there is a gap between two of them. left_out: micro-batches between the spans.
+    """
+
+    def __init__(self, plan: Plan, events: Sequence[Event]) -> None:
+        last = max(event.end for event in events)
+        self.spans: tuple[tuple[float, float], ...] = ((0.0, last),)
+        keep = len(plan.stages) + 6  # the pipeline fills, or drains, and some micro-batches more
+        left_out = plan.micro_batches - 2 * keep
+        self.left_out = left_out if left_out >= 8 else 0
+        if self.left_out:
+            ends = {one.micro_batch: one.end for one in events if (one.stage, one.kind) == (0, BACKWARD)}
+            self.spans = ((0.0, ends[keep - 1]), (ends[plan.micro_batches - keep - 1], last))
+        shown = plan.micro_batches - self.left_out + len(plan.stages)
+        pixels = min(max(_LEAST, _PIXELS * shown), _MOST)
+        self._scale = pixels / sum(end - start for start, end in self.spans)  # pixels of a second
+
+    @property
+    def right(self) -> int:
+        return math.ceil(self.place(self.spans[-1][1]))
+
+    def place(self, seconds: float) -> float:
+        """The pixel of a time within the spans."""
+        x = float(_LEFT)
+        for start, end in self.spans:
+            if seconds <= end:
+                return x + (seconds - start) * self._scale
+            x += (end - start) * self._scale + _GAP
+        raise ValueError(f"{seconds} s is after the end of the axis")
+
+    def shown(self, start: float, end: float) -> Iterator[tuple[float, float]]:
+        """The parts of a time that lie within the spans."""
+        for first, last in self.spans:
+            if max(start, first) < min(end, last):
+                yield max(start, first), min(end, last)
+
+    def ticks(self) -> Iterator[float]:
+        """Round times (1, 2 or 5 times a power of ten) within the spans."""
+        least = _TICK / self._scale
+        power = 10.0 ** math.floor(math.log10(least))
+        step = next(factor for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9)) * power
+        for start, end in self.spans:
+            for number in range(math.ceil(start / step), math.floor(end / step) + 1):
+                yield round(number * step, 12)
+
+
+def draw_schedule(plan: Plan) -> str:
+    """The SVG document. The same plan gives the same bytes.
+
+    Boxes have the number of their micro-batch, from 1, where it is legible, and times as tooltips. Of many
+    micro-batches those in the middle, which are all alike, are left out.
+    """
+    events = simulate(plan)
+    axis = Axis(plan, events)
+    width, height = axis.right + _RIGHT, _TOP + _ROW * len(plan.stages) + 46
+    parts = [
+        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' width='{width}' "
+        f"height='{height}' role='img' {_FONT} font-size='12'>",
+        f"<title>{escape(_title(plan))}</title>",
+        f"<rect width='{width}' height='{height}' fill='white'/>",
+        _text(16, 26, _title(plan), size=16, bold=True),
+        _text(16, 46, _subtitle(plan, events), colour="#555"),
+        *_legend({event.kind for event in events}),
+        *_rows(plan, axis),
+        *_ticks(axis, _TOP + _ROW * len(plan.stages)),
+        *(box for event in events for box in _boxes(event, axis)),
+        *_gap(axis, len(plan.stages)),
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _title(plan: Plan) -> str:
+    stages = f"{len(plan.stages)} stage{'s' * (len(plan.stages) > 1)}"
+    copies = f"{plan.copies} {'copy' if plan.copies == 1 else 'copies'}"
+    batches = f"{plan.micro_batches:,} micro-batch{'es' * (plan.micro_batches > 1)}"
+    return f"One update: {stages} x {copies}, {batches} of {plan.batch_size:,} sequences"
+
+
+def _subtitle(plan: Plan, events: Sequence[Event]) -> str:
+    end = max(event.end for event in events)
+    idle = f"{idle_fraction(events, len(plan.stages)):.1%} of the time of the passes is idle"
+    return (
+        f"{plan.examples:,} sequences of {plan.sequence_length} ids in {four_digits(end * 1e3)} ms; {idle}; "
+        f"{plan.precision}, times are forecast"
+    )
+
+
+def _legend(kinds: Collection[str]) -> Iterator[str]:
+    x = _LEFT
+    for kind, name in _LEGEND:
+        if kind in (*kinds, None):
+            colour = _COLOURS[kind][0] if kind else _IDLE
+            yield f"<rect x='{x}' y='62' width='14' height='14' fill='{colour}'/>"
+            yield _text(x + 19, 73, name)
+            x += 37 + 6 * len(name)
+
+
+def _rows(plan: Plan, axis: Axis) -> Iterator[str]:
+    """The label of each stage and the background of its row, which is what is seen of idle time."""
+    for number, stage in enumerate(plan.stages):
+        y = _TOP + _ROW * number
+        layers = f"layer{'s' * (len(stage.layers) > 1)} {layers_of(stage)}"
+        devices = f"device{'s' * (plan.copies > 1)} {devices_of(plan, number)}"
+        yield _text(16, y + 11, f"stage {number}", bold=True)
+        yield _text(16, y + 22.5, layers, size=10, colour="#555")
+        yield _text(16, y + 33, devices, size=10, colour="#555")
+        for start, end in axis.spans:
+            x, right = axis.place(start), axis.place(end)
+            yield f"<rect x='{x:.2f}' y='{y}' width='{right - x:.2f}' height='{_BAR}' fill='{_IDLE}'/>"
+
+
+def _boxes(event: Event, axis: Axis) -> Iterator[str]:
+    """The boxes of an event, one in each span of the axis that shows a part of it."""
+    y = _TOP + _ROW * event.stage
+    number = event.micro_batch
+    colour = _COLOURS[event.kind][(number or 0) % 2]
+    for start, end in axis.shown(event.start, event.end):
+        x, width = axis.place(start), axis.place(end) - axis.place(start)
+        line = " stroke='white' stroke-width='0.6'" if width > 3 else ""
+        yield (
+            f"<rect x='{x:.2f}' y='{y}' width='{width:.2f}' height='{_BAR}' fill='{colour}'{line}>"
+            f"<title>{escape(_tooltip(event))}</title></rect>"
+        )
+        label = "" if number is None or event.kind in (SEND, RECEIVE) else str(number + 1)
+        size = min(12.0, (width - 1) / (0.62 * len(label))) if label else 0
+        if size >= 6:
+            middle = x + width / 2
+            yield _text(middle, y + _BAR / 2 + size * 0.36, label, size=size, colour="white", middle=True)
+
+
+def _tooltip(event: Event) -> str:
+    of = "" if event.micro_batch is None else f" of micro-batch {event.micro_batch + 1}"
+    times = f"{event.start * 1e3:,.2f} to {event.end * 1e3:,.2f} ms"
+    return f"stage {event.stage}, {event.kind}{of}: {times}, {event.seconds * 1e3:,.2f} ms"
+
+
+def _ticks(axis: Axis, y: float) -> Iterator[str]:
+    for start, end in axis.spans:
+        x, right = axis.place(start), axis.place(end)
+        yield f"<line x1='{x:.2f}' y1='{y}' x2='{right:.2f}' y2='{y}' stroke='#888'/>"
+    for seconds in axis.ticks():
+        x = axis.place(seconds)
+        yield f"<line x1='{x:.2f}' y1='{_TOP}' x2='{x:.2f}' y2='{y}' stroke='#999' stroke-opacity='0.35'/>"
+        yield f"<line x1='{x:.2f}' y1='{y}' x2='{x:.2f}' y2='{y + 5}' stroke='#888'/>"
+        yield _text(x, y + 18, f"{seconds * 1e3:,.10g}", size=11, colour="#333", middle=True)
+    middle = (_LEFT + axis.right) / 2
+    yield _text(middle, y + 36, "ms from the start of the update", colour="#333", middle=True)
+
+
+def _gap(axis: Axis, stages: int) -> Iterator[str]:
+    """The words where micro-batches are left out."""
+    if axis.left_out:
+        x = (axis.place(axis.spans[0][1]) + axis.place(axis.spans[1][0])) / 2
+        y = _TOP + (_ROW * (stages - 1) + _BAR) / 2
+        words = (f"{axis.left_out:,} micro-batches", "as on both sides,", "left out")
+        for line, part in enumerate(words, -1):
+            yield _text(x, y + 4 + 13 * line, part, size=11, colour="#333", middle=True)
+
+
+def _text(
+    x: float,
+    y: float,
+    words: str,
+    *,
+    size: float = 12,
+    colour: str = "#000",
+    bold: bool = False,
+    middle: bool = False,
+) -> str:
+    more = " text-anchor='middle'" * middle + ' font-weight="bold"' * bold
+    return (
+        f"<text x='{x:.2f}' y='{y:.2f}' font-size='{size:.4g}' fill='{colour}'{more}>{escape(words)}</text>"
+    )

@@ -1,0 +1,125 @@
+"""A plan as lines of text: a table with a row for each stage, then what follows for an update."""
+
+from collections.abc import Iterator, Sequence
+
+from trainer.config.model_kinds import read_model_config
+from trainer.splitting.plan.plan import Plan, StagePlan
+
+_BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+
+
+def plan_lines(plan: Plan, memory: int | None, margin: float, source: str) -> list[str]:
+    """The whole text. memory: bytes of a device, of which the share ``margin`` is to stay free.
+
+    source: where the times come from.
+    """
+    rows = list(_rows(plan, memory, margin, source))
+    width = max(len(label) for label, _ in rows)
+    summary = [f"{label:<{width}}  {value}" for label, value in rows]
+    return [_heading(plan), "", *_table(plan), "", *summary]
+
+
+def _heading(plan: Plan) -> str:
+    from trainer.splitting.plan.parts import count_weights  # imports torch
+
+    model = read_model_config(plan.model)
+    return (
+        f"{count_weights(plan):,} parameters ({model.num_hidden_layers} layers, "
+        f"hidden size {model.hidden_size}), {plan.devices} device{'s' * (plan.devices > 1)}: {plan.strategy}"
+    )
+
+
+_HEADS = {
+    "recomputes": ("recom-", "putes"),
+    "all_reduce": ("all-", "reduce"),
+    "gradients": ("gradi-", "ents"),
+    "activations": ("activa-", "tions"),
+}
+"""Names of columns that take two lines."""
+
+_Column = tuple[str, str, list[str]]
+
+
+def _table(plan: Plan) -> list[str]:
+    """Headings and a line for each stage, aligned at the right."""
+    columns = list(_columns(plan))
+    cells = [(*_HEADS.get(name, ("", name)), unit, *values) for name, unit, values in columns]
+    widths = [max(map(len, column)) for column in cells]
+    rows = zip(*cells, strict=True)
+    lines = ("  ".join(map(str.rjust, row, widths)) for row in rows)
+    return [line.rstrip() for line in lines]
+
+
+def _columns(plan: Plan) -> Iterator[_Column]:
+    stages = plan.stages
+    yield "stage", "", [str(number) for number in range(len(stages))]
+    yield "layers", "", [layers_of(stage) for stage in stages]
+    yield "copies", "", [str(plan.copies) for _ in stages]
+    yield "devices", "", [devices_of(plan, number) for number in range(len(stages))]
+    for name in ("recomputes", "sharded"):
+        if name == "recomputes" or any(stage.sharded for stage in stages):
+            yield name, "", ["yes" if getattr(stage, name) else "no" for stage in stages]
+    for name in ("forward", "backward", "transfer", "all_reduce", "step"):
+        yield name, "ms", _numbers([getattr(stage, name) * 1e3 for stage in stages])
+    size, unit = _byte_unit(max(stage.memory.total for stage in stages))
+    for name in ("weights", "gradients", "moments", "activations", "total"):
+        yield name, unit, _numbers([getattr(stage.memory, name) / size for stage in stages])
+
+
+def _numbers(values: Sequence[float]) -> list[str]:
+    """The values with as many decimals as leave the largest three or four digits."""
+    largest = max(values)
+    decimals = next((count for limit, count in ((1000, 0), (10, 1), (1, 2)) if largest >= limit), 3)
+    return [f"{value:,.{decimals}f}" for value in values]
+
+
+def _rows(plan: Plan, memory: int | None, margin: float, source: str) -> Iterator[tuple[str, str]]:
+    """Label and text of each line below the table. Arguments as for ``plan_lines``."""
+    yield "devices", f"{plan.devices} = {len(plan.stages)} (stages) x {plan.copies} (copies)"
+    yield (
+        "an update",
+        f"{plan.examples:,} sequences of {plan.sequence_length} ids = {plan.copies} (copies) x "
+        f"{plan.micro_batches:,} (micro-batches) x {plan.batch_size:,}",
+    )
+    yield "update by", f"{plan.optimiser}, products in {plan.precision}"
+    yield "memory", _fullest_device(plan, memory, margin)
+    yield "bubble", f"{plan.bubble:.1%} of the time of the passes is spent waiting"
+    rate = plan.examples / plan.seconds
+    yield "forecast", f"{four_digits(rate)} sequences/s, {four_digits(rate * plan.sequence_length)} tokens/s"
+    time = f"{four_digits(plan.seconds)} s" if plan.seconds >= 1 else f"{four_digits(plan.seconds * 1e3)} ms"
+    yield "", f"{time} an update; {source}"
+
+
+def _fullest_device(plan: Plan, memory: int | None, margin: float) -> str:
+    """The memory of the fullest device against the limit."""
+    most = plan.stages[plan.fullest].memory.total
+    size, unit = _byte_unit(most)
+    needed, where = f"{most / size:,.4g} {unit}", f"on the fullest device (stage {plan.fullest})"
+    if memory is None:
+        return f"{needed} {where}"
+    limit, there = (f"{number / size:,.4g} {unit}" for number in (memory * (1 - margin), memory))
+    return f"{needed} of {limit} {where}; {there} less a margin of {margin * 100:.4g}%"
+
+
+def _byte_unit(number: float) -> tuple[float, str]:
+    """The unit of bytes in which the number is 1 or more."""
+    return next(((size, unit) for size, unit in _BYTES if number >= size), _BYTES[-1])
+
+
+def layers_of(stage: StagePlan) -> str:
+    """The stage's layers, counted from 0: "4", "4-7"."""
+    return _from_to(stage.layers)
+
+
+def devices_of(plan: Plan, stage: int) -> str:
+    """The devices that have a copy of the stage, by rank: "4", "4-5"."""
+    return _from_to(range(stage * plan.copies, (stage + 1) * plan.copies))
+
+
+def four_digits(value: float) -> str:
+    """The value with four digits, or all before the point: "0.05375", "12,345"."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+
+
+def _from_to(numbers: range) -> str:
+    return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"

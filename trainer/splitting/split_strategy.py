@@ -1,0 +1,111 @@
+"""Training and evaluation of a model that no worker has as a whole."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from trainer.data.batches import Batch
+from trainer.splitting.held import Held, WeightPart
+from trainer.splitting.pieces import build_piece
+from trainer.splitting.sharding import gather_no_more
+from trainer.tasks.task import Outcome
+from trainer.update.inference import Inference
+from trainer.update.make_step import make_step
+from trainer.update.optimiser import Optimiser
+from trainer.update.strategy import Learner, Strategy, UpdateNumber
+from trainer.update.worker import Worker
+
+
+class SplitInference(Inference):
+    """Evaluation of a model that no worker has as a whole: the workers measure each batch together."""
+
+    exchanges = True
+
+    @contextmanager
+    def evaluating(self) -> Iterator[Callable[[Batch], Outcome]]:
+        model, workers = self._worker.model, self._worker.workers
+
+        def together(batch: Batch) -> Outcome:
+            with workers.naming_lost_workers():
+                return self._measure(batch)
+
+        model.eval()
+        with torch.no_grad():
+            yield together
+        model.train()
+        gather_no_more(model)
+
+    def _measure(self, batch: Batch) -> Outcome:
+        outcome: Outcome = self._worker.device.forward(self._learner, batch)
+        return outcome
+
+    def weight_parts(self) -> Sequence[WeightPart]:
+        """The weights that this worker holds, in the order of the model."""
+        return Held(self._worker.model, self._worker.division).weight_parts()
+
+
+class SplitStrategy(Strategy):
+    """Training of a model that no worker has as a whole. The optimiser changes what the worker holds."""
+
+    build = staticmethod(build_piece)
+    exchanges_each = True
+
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
+        self.held = Held(worker.model, worker.division)
+        self.step = make_step(worker.config, worker.device, self.held.parameters.items())
+        self.optimiser.norms, self.optimiser.sizes = self.held.norms, self.held.sizes
+
+    def weight_parts(self) -> Sequence[WeightPart]:
+        """The weights that this worker holds, in the order of the model."""
+        return self.held.weight_parts()
+
+    def moment_parts(self) -> Sequence[WeightPart]:
+        """The optimiser's tensors that this worker holds, zeros before the first update."""
+        return self.held.moment_parts(self.optimiser)
+
+    @property
+    def optimiser(self) -> Optimiser:
+        """Our own optimiser: a device with another one takes whole models only."""
+        assert isinstance(self.step.optimiser, Optimiser)
+        return self.step.optimiser
+
+    def set_applied(self, applied: int) -> None:
+        """Set the count of updates that changed the weights, of the phase and of the optimiser."""
+        self.step.applied = applied
+        for group in self.optimiser.param_groups:
+            group["step"] = applied
+
+    def moments(self) -> dict[str, Tensor]:
+        raise AssertionError("no worker has all moments of a split model")
+
+    def load_moments(self, moments: dict[str, Tensor], applied: int) -> None:
+        raise AssertionError("no worker has all moments of a split model")
+
+
+class Sharded(SplitStrategy):
+    """Updates by PyTorch's autograd on a model divided by FSDP2.
+
+    Each micro-batch's gradients are averaged over the workers while its backward pass runs, and added up in
+    the rows: no worker ever has the gradients of the whole model.
+    """
+
+    inference = SplitInference
+
+    def __init__(self, worker: Worker) -> None:
+        super().__init__(worker)
+        self.learner = Learner(worker)
+
+    def update(
+        self, updates: Sequence[Sequence[Batch]], learning_rate: float, first: UpdateNumber
+    ) -> list[Tensor]:
+        (batches,) = updates
+        try:
+            with self.worker.workers.naming_lost_workers():
+                values = self._accumulate(batches, first)
+                self.step.take(self.held.take_gradients(), learning_rate, first.step + 1)
+        finally:
+            self.held.drop_gradients()
+        return [values]

@@ -1,0 +1,248 @@
+"""Weights and moments of a split model: each worker reads and writes the rows that it holds, and no others.
+
+A checkpoint has a file of weights and one of moments for each worker; tensors are whole in them,
+whoever writes their rows, so that any other split, or none, can go on from them.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from bertdata.errors import BertDataError, SettingsError, StorageError
+from bertdata.io.file_check import file_md5
+from trainer.checkpoints.checkpoint import (
+    MOMENTS,
+    WEIGHTS,
+    CheckpointWriter,
+    State,
+    checkpoint_path,
+    open_checkpoint_directory,
+    prune,
+    write_state,
+)
+from trainer.checkpoints.filling import match_moments, match_weights
+from trainer.checkpoints.opening import open_start
+from trainer.checkpoints.reading import check_file, tensor_files
+from trainer.checkpoints.safetensors_files import (
+    INDEX,
+    Place,
+    create_empty,
+    index_text,
+    layout_of,
+    read_places,
+    read_rows,
+    write_rows,
+)
+from trainer.checkpoints.source import open_checkpoint
+from trainer.checkpoints.stored import Checkpoint, Stored
+from trainer.config.model import ModelConfig
+from trainer.errors import CheckpointError
+from trainer.splitting.held import WeightPart
+from trainer.splitting.split_strategy import SplitInference, SplitStrategy
+from trainer.update.worker import Runtime
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+class SplitTensors:
+    """Tensors of a model that no worker has as a whole."""
+
+    def __init__(self, runtime: Runtime, shape: ModelConfig, strategy: SplitStrategy) -> None:
+        self._runtime, self._shape, self._strategy = runtime, shape, strategy
+
+    def read_weights(self, path: str) -> None:
+        together(self._runtime, path, lambda: self._read_foreign(path))
+
+    def _read_foreign(self, path: str) -> None:
+        """Fill this worker's parts from a checkpoint of any origin."""
+        with_moments = self._runtime.config.start.start_moments
+        checkpoint = open_start(self._runtime, self._shape, path)
+        fill_parts(self._runtime, self._shape, self._strategy.weight_parts(), checkpoint)
+        if with_moments:
+            own = self._runtime.empty_model(self._shape).state_dict()
+            moments = match_moments(own, self._shape, checkpoint)
+            if not moments:
+                raise CheckpointError(f"{path}: holds no moments of an optimiser; leave out start_moments")
+            _fill(self._strategy.moment_parts(), moments)
+            self._strategy.set_applied(checkpoint.updates or 0)
+
+    def read(self, path: Path, saved: State, applied: int) -> None:
+        parts = {WEIGHTS: self._strategy.weight_parts(), MOMENTS: self._strategy.moment_parts()}
+        files = [file for name, some in parts.items() if some for file in tensor_files(saved, name) or [name]]
+        workers = self._runtime.workers
+        mine = files[workers.rank :: workers.size]
+        every = [part for some in parts.values() for part in some]
+        together(self._runtime, path, lambda: [check_file(path, saved, file) for file in mine])
+        together(self._runtime, path, lambda: self._read_parts(path, files, every))
+        self._strategy.set_applied(applied)
+
+    def broadcast(self) -> None:
+        """Nothing: all that hold a weight drew or read the same."""
+
+    def are_finite(self) -> bool:
+        parts = self._strategy.weight_parts()
+        found = all(bool(part.rows.detach().norm().isfinite()) for part in parts if part.rows.numel())
+        return all(self._runtime.workers.gather(found))
+
+    def save(self, state: State, writer: CheckpointWriter) -> None:
+        """Save at once: a copy in memory, to be written later, would take as much as the model again."""
+        runtime, output_dir = self._runtime, str(self._runtime.config.run.output_dir)
+        path = checkpoint_path(output_dir, state)
+        parts = {WEIGHTS: self._strategy.weight_parts(), MOMENTS: self._strategy.moment_parts()}
+        files = {name: self._divide(name, one) for name, one in parts.items()}
+        every = {file: shapes for one in files.values() for file, shapes in one.items()}
+        mine = sorted(every)[runtime.workers.rank :: runtime.workers.size]
+        every_worker = partial(together, runtime, path)
+        with ExitStack() as stack:
+            folder = Path(every_worker(lambda: self._begin(stack, path, every))[0])
+            every_worker(lambda: self._write(folder, every, parts.values()))
+            sums = every_worker(lambda: {file: file_md5(str(folder / file)) for file in mine})
+            md5s = {file: md5 for some in sums for file, md5 in some.items()}
+            every_worker(lambda: self._end(stack, folder, replace(state, files=md5s), files))
+        if runtime.workers.rank == 0:
+            prune(output_dir, state, runtime.config.run.keep_checkpoints)
+
+    def _begin(self, stack: ExitStack, path: Path, files: Mapping[str, Shapes]) -> str | None:
+        """On rank 0 the directory that grows, with the files, whose values are still to be written."""
+        if self._runtime.workers.rank:
+            return None
+        growing = stack.enter_context(open_checkpoint_directory(path))
+        for file, shapes in files.items():
+            create_empty(str(growing / file), shapes)
+        return str(growing)
+
+    def _end(
+        self, stack: ExitStack, folder: Path, state: State, files: Mapping[str, Mapping[str, Shapes]]
+    ) -> None:
+        """Write the indexes and the state, on rank 0. The directory is then renamed."""
+        if self._runtime.workers.rank:
+            return
+        md5s = dict(state.files)
+        for name, one in files.items():
+            if one:
+                index = folder / f"{name}{INDEX}"
+                index.write_text(index_text(one), encoding="utf-8")
+                md5s[index.name] = file_md5(str(index))
+        write_state(folder, replace(state, files=md5s))
+        stack.close()
+
+    def _divide(self, name: str, parts: Sequence[WeightPart]) -> dict[str, Shapes]:
+        """The files of the weights or moments, with the shapes of their tensors: as many as workers.
+
+        The tensors of a stage are dealt to files of near equal size, one for each of its copies.
+        """
+        division, workers = self._runtime.division, self._runtime.workers
+        mine = [[part.name, list(part.shape)] for part in parts if part.writes]
+        gathered = workers.gather(mine)
+        stem, _, ending = name.partition(".")
+        files: dict[str, Shapes] = {}
+        for stage in range(division.stages):
+            of_stage = gathered[stage * division.copies : (stage + 1) * division.copies]
+            shapes = {part: tuple(shape) for one in of_stage for part, shape in one}
+            for number, some in enumerate(_dealt(shapes, division.copies), 1 + stage * division.copies):
+                if some:
+                    files[f"{stem}-{number:05d}-of-{workers.size:05d}.{ending}"] = some
+        return files
+
+    def _write(
+        self, folder: Path, files: Mapping[str, Shapes], parts: Iterable[Sequence[WeightPart]]
+    ) -> None:
+        """Write this worker's rows into the files, which are there already."""
+        if not folder.is_dir():
+            found = f"rank {self._runtime.workers.rank} does not see it"
+            raise SettingsError(f"{folder}: {found}; workers of a split model need one output_dir for all")
+        own = {part.name: part for some in parts for part in some if part.writes}
+        for file, shapes in files.items():
+            if written := [own[name] for name in shapes if name in own]:
+                places = layout_of(shapes)[1]
+                with open(folder / file, "r+b") as opened:
+                    for part in written:
+                        rows = self._runtime.device.to_host(part.rows)
+                        write_rows(opened.fileno(), places[part.name], part.start, rows)
+
+    def _read_parts(self, folder: Path, files: Sequence[str], parts: Sequence[WeightPart]) -> None:
+        """Read the parts' rows from a checkpoint's files. CheckpointError where a tensor does not fit."""
+        with ExitStack() as stack:
+            where = dict[str, tuple[IO[bytes], Place]]()
+            for file in files:
+                opened: IO[bytes] = stack.enter_context(open(folder / file, "rb"))
+                places = read_places(str(folder / file))
+                where |= {name: (opened, place) for name, place in places.items()}
+            for part in parts:
+                if part.name not in where:
+                    raise CheckpointError(f"{folder}: lacks {part.name}")
+                opened, place = where[part.name]
+                if place.shape != part.shape:
+                    found = f"has shape {list(place.shape)}, expected {list(part.shape)}"
+                    raise CheckpointError(f"{opened.name}: {part.name} {found}")
+                host = self._runtime.device.to_host(part.rows)  # itself, where it is in host memory
+                read_rows(opened.fileno(), place, part.start, host)
+                part.rows.copy_(host)
+
+
+def read_split_weights(
+    runtime: Runtime, shape: ModelConfig, inference: SplitInference, path: str, read: Callable[..., Any]
+) -> bool:
+    """Fill every worker's parts of a model to be evaluated. DataError where its task's head is missing.
+
+    read: calls a function, and gives None for a checkpoint that is gone; False where a worker got that.
+    """
+
+    def fill() -> bool:
+        checkpoint = open_checkpoint(path, with_moments=False)
+        missing = fill_parts(runtime, shape, inference.weight_parts(), checkpoint)
+        runtime.task.check_head(missing, path)
+        return True
+
+    return None not in together(runtime, path, partial(read, fill))
+
+
+def fill_parts(
+    runtime: Runtime, shape: ModelConfig, parts: Sequence[WeightPart], checkpoint: Checkpoint
+) -> list[str]:
+    """Fill a worker's parts of the weights from any checkpoint. Returns the names that it lacks."""
+    weights, missing = match_weights(runtime.empty_model(shape).state_dict(), shape, checkpoint)
+    _fill(parts, weights)
+    return missing
+
+
+def together(runtime: Runtime, path: str | Path, work: Callable[[], Any]) -> list[Any]:
+    """Every worker's result of its work on a checkpoint, by rank. An error of one ends all.
+
+    path: of the checkpoint, which is named where the system's error names no file.
+    """
+    result, failure = None, None
+    try:
+        result = work()
+    except BertDataError as error:
+        failure = error
+    except OSError as error:
+        where, reason = error.filename or path, error.strerror or error
+        failure = StorageError(f"{where}: rank {runtime.workers.rank}: {reason}")
+    gathered = runtime.workers.gather([failure and str(failure), result])
+    messages = [message for message, _ in gathered if message is not None]
+    if messages:
+        runtime.stop_all(failure or CheckpointError(messages[0]))
+    return [value for _, value in gathered]
+
+
+def _dealt(shapes: Shapes, count: int) -> list[Shapes]:
+    """The tensors in order, in ``count`` groups of near equal size."""
+    sizes = {name: math.prod(shape) for name, shape in shapes.items()}
+    total, seen = max(1, sum(sizes.values())), 0
+    groups: list[dict[str, tuple[int, ...]]] = [{} for _ in range(count)]
+    for name, size in sizes.items():
+        groups[min(count - 1, (seen + size // 2) * count // total)][name] = shapes[name]
+        seen += size
+    return list(groups)
+
+
+def _fill(parts: Sequence[WeightPart], stored: Stored) -> None:
+    """Copy rows of the stored tensors into the parts that there are tensors for."""
+    for part in parts:
+        if part.name in stored and part.rows.numel():
+            part.fill(stored[part.name].read())

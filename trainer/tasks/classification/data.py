@@ -1,0 +1,107 @@
+"""Files of a classification: their names, their features and their scores."""
+
+from argparse import Namespace
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from bertdata.errors import SettingsError
+from trainer.config.sections.finetuning import FinetuningSection
+from trainer.tasks.classification.features import pair_examples, settings_of
+from trainer.tasks.classification.metrics import Guess, read_predictions, score_labels
+from trainer.tasks.classification.presets import (
+    TASKS,
+    ClassificationSettings,
+    ClassificationTask,
+    TableColumns,
+)
+from trainer.tasks.classification.reading import (
+    label_ids,
+    read_pairs,
+    with_labels,
+)
+from trainer.tasks.data_file import DataFile, read_file
+from trainer.tasks.names import find_name
+from trainer.tasks.task_data import FileNames, FineTuningData, Making, Scores
+
+
+class TableData(FineTuningData):
+    """Tables of texts or pairs of texts with labels or scores. Their labels are checked as they are read."""
+
+    settings = ClassificationSettings
+    refused = (
+        *("doc_stride", "max_query_length", "shuffled", "version_2_with_negative"),
+        *("na_prob_file", "na_prob_thresh"),
+    )
+
+    def usual_names(self, given: FinetuningSection) -> list[FileNames]:
+        task = TASKS[given.task]
+        return [task.files, *task.other_files]
+
+    def check_files(
+        self, given: FinetuningSection, train: str | None, evaluation: str | None
+    ) -> list[str] | None:
+        task = chosen_task(given)
+        if task.labels is None and not task.regression:
+            if train is None:
+                raise SettingsError(
+                    f"task {task.name}: its labels are not known without a training file; give --labels"
+                )
+            task = with_labels(task, read_pairs(read_file(train), task))
+        return None if task.labels is None else list(task.labels)
+
+    def configured(self, given: FinetuningSection, length: int, *, training: bool, labelled: bool) -> Making:
+        task = chosen_task(given)
+        sizes = ClassificationSettings(lower_case=given.lower_case is not False, max_seq_length=length)
+        return settings_of(task, sizes, labelled=labelled), partial(pair_examples, task)
+
+    def asked_for(self, given: Namespace, source: DataFile, settings: ClassificationSettings) -> Making:
+        """A task without labels takes those of the table, sorted."""
+        task, labelled = _task_of_flags(given), not given.no_labels
+        if labelled:
+            task = with_labels(task, read_pairs(source, task))
+        else:
+            task = replace(task, labels=task.labels or ())
+        return settings_of(task, settings, labelled=labelled), partial(pair_examples, task)
+
+    def score(self, given: Namespace) -> Scores:
+        task = _task_of_flags(given)
+        found = read_pairs(read_file(given.data), task)
+        task = with_labels(task, found)
+        gold = label_ids(found.pairs, task)
+        predicted = read_predictions(read_file(given.predictions), task, len(gold))
+        guess = Guess.of_labels(task, gold)
+        guessed = ", ".join(f"{name} {value:.4f}" for name, value in guess.scores(np.asarray(gold)).items())
+        metrics = score_labels(task.metrics, predicted, gold)
+        return Scores(metrics, found.warnings(), f"always {guess.name} scores {guessed}")
+
+
+def chosen_task(given: FinetuningSection) -> ClassificationTask:
+    """The named task with the columns and labels that are given."""
+    task = TASKS[given.task]
+    columns = TableColumns(
+        first=given.first_column or task.columns.first,
+        second=given.second_column or task.columns.second,
+        label=given.label_column or task.columns.label,
+    )
+    test = None if columns != task.columns else task.test
+    task = replace(task, columns=columns, test=test, quoting=given.quoting)
+    if given.regression:
+        return replace(task, labels=None, regression=True, metrics="correlation")
+    return task if given.labels is None else replace(task, labels=tuple(given.labels), regression=False)
+
+
+def _task_of_flags(given: Namespace) -> ClassificationTask:
+    """The task that the flags of ``features`` and ``score`` name."""
+    keys = FinetuningSection(
+        task=find_name(given.task),
+        first_column=given.text_column,
+        second_column=given.second_text_column,
+        label_column=given.label_column,
+        labels=given.labels and given.labels.split(","),
+        regression=given.scores,
+        quoting=given.quoting,
+    )
+    task = chosen_task(keys)
+    return replace(task, heading=False, test=None) if given.no_heading else task

@@ -1,0 +1,123 @@
+"""Features of texts and pairs: ``[CLS] first [SEP]`` or ``[CLS] first [SEP] second [SEP]``.
+
+Between the texts of a pair stand as many separators as the tokeniser has there. As text for audits, and as a
+dataset of the toolkit.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bertdata.examples.classification.batch import (
+    LabelledBatch,
+    LabelledExample,
+    ScoredBatch,
+    ScoredExample,
+    split_score,
+)
+from bertdata.records import Example
+from bertdata.tokens.tokenizer import Tokenizer
+from trainer.tasks.classification.presets import ClassificationSettings, ClassificationTask
+from trainer.tasks.classification.reading import TextPair, label_ids, read_pairs
+from trainer.tasks.data_file import DataFile
+from trainer.tasks.feature_set import MadeExamples, padded_columns
+
+Ids = list[int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairFeature:
+    """An example's ids without padding. The first ``first_length`` are segment 0. label: number or score."""
+
+    ids: Ids
+    first_length: int
+    label: int | float
+
+
+def make_features(
+    pairs: Sequence[TextPair],
+    labels: Sequence[int | float],
+    tokenizer: Tokenizer,
+    max_seq_length: int,
+) -> list[PairFeature]:
+    """The features of all examples, in order. labels: as from label_ids."""
+    firsts = tokenizer.encode_each([pair.first for pair in pairs]).lists()
+    seconds = tokenizer.encode_each([pair.second or "" for pair in pairs]).lists()
+    cls, sep = tokenizer.vocabulary.role("cls"), tokenizer.vocabulary.role("sep")
+    between = [sep] * tokenizer.vocabulary.pair_separators
+    features = []
+    for pair, first, second, label in zip(pairs, firsts, seconds, labels, strict=True):
+        if pair.second is None:
+            ids = [cls, *first[: max_seq_length - 2], sep]
+            features.append(PairFeature(ids, len(ids), label))
+            continue
+        first, second = shorten_pair(first, second, max_seq_length - 2 - len(between))
+        ids = [cls, *first, *between, *second, sep]
+        features.append(PairFeature(ids, 1 + len(first) + len(between), label))
+    return features
+
+
+def shorten_pair(first: Ids, second: Ids, limit: int) -> tuple[Ids, Ids]:
+    """Both shortened at their ends to ``limit`` ids together, one id at a time from the longer.
+
+    The second one loses an id where they are equally long.
+    """
+    first_length, second_length = len(first), len(second)
+    while first_length + second_length > limit:
+        if first_length > second_length:
+            first_length -= 1
+        else:
+            second_length -= 1
+    return first[:first_length], second[:second_length]
+
+
+def feature_values(feature: PairFeature, length: int, padding_id: int = 0) -> dict[str, Any]:
+    """The feature's fields under the names of the originals, padded to ``length`` ids."""
+    columns = padded_columns(feature.ids, feature.first_length, length, padding_id)
+    return {**columns, "label_id": feature.label}
+
+
+def settings_of(
+    task: ClassificationTask, given: ClassificationSettings, *, labelled: bool
+) -> ClassificationSettings:
+    """The given settings with those of the task, whose labels must be known (``with_labels``)."""
+    columns = task.columns if labelled or task.test is None else task.test
+    return replace(
+        given,
+        objective="regression" if task.regression else "classification",
+        task=task.name,
+        first_column=columns.first,
+        second_column=columns.second or "",
+        label_column=columns.label if labelled else "",
+        labels=task.labels or (),
+        quoting=task.quoting or "",
+    )
+
+
+def pair_examples(
+    task: ClassificationTask,
+    source: DataFile,
+    tokenizer: Tokenizer,
+    settings: ClassificationSettings,
+) -> MadeExamples:
+    """The examples of the table's features, in its order. settings: as settings_of returns them."""
+    found = read_pairs(source, task, labelled=bool(settings.label_column))
+    features = make_features(found.pairs, label_ids(found.pairs, task), tokenizer, settings.max_seq_length)
+    padding_id = tokenizer.vocabulary.padding_id
+    return MadeExamples(
+        examples=[_example(one, scored=task.regression) for one in features],
+        batch_type=ScoredBatch if task.regression else LabelledBatch,
+        documents=len(features),
+        sentences=len(features) * (2 if settings.second_column else 1),
+        warnings=found.warnings(),
+        values=(feature_values(one, settings.max_seq_length, padding_id) for one in features),
+        count=f"{len(features)} features",
+    )
+
+
+def _example(feature: PairFeature, *, scored: bool) -> Example:
+    ids, first_length = feature.ids, feature.first_length
+    if not scored:
+        return LabelledExample(ids=ids, first_length=first_length, label=int(feature.label))
+    high, low = split_score(feature.label)
+    return ScoredExample(ids=ids, first_length=first_length, score_high=high, score_low=low)

@@ -1,0 +1,190 @@
+"""Metrics of GLUE's tasks, each from 0 or -1 to 1, of predictions in a file, and of a guess."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from bertdata.dataset.label_counts import Frequencies, quoted
+from bertdata.dataset.reader import OpenedDataset
+from bertdata.errors import InputError
+from bertdata.examples.columns import Array
+from trainer.tasks.classification.presets import ClassificationTask
+from trainer.tasks.data_file import DataFile
+
+Labels = Sequence[int | float] | Array
+Metric = Callable[[Array, Array], dict[str, float]]
+
+
+def score_labels(metrics: str, predicted: Labels, gold: Labels) -> dict[str, float]:
+    """The metrics of that name in METRICS. Both arguments hold label numbers, or scores, in one order."""
+    assert len(predicted) == len(gold) > 0, f"{len(predicted)} predictions for {len(gold)} labels"
+    measure, _ = METRICS[metrics]
+    return measure(np.asarray(predicted), np.asarray(gold))
+
+
+def accuracy(predicted: Array, gold: Array) -> dict[str, float]:
+    """acc: the share of labels that are right."""
+    return {"acc": float((predicted == gold).mean())}
+
+
+def accuracy_and_f1(predicted: Array, gold: Array) -> dict[str, float]:
+    """acc, f1 of label 1, and their mean acc_and_f1."""
+    acc = accuracy(predicted, gold)["acc"]
+    right = int(((predicted == 1) & (gold == 1)).sum())
+    found = int((predicted == 1).sum()) + int((gold == 1).sum())
+    f1 = 2 * right / found if found else 0.0
+    return {"acc": acc, "f1": f1, "acc_and_f1": (acc + f1) / 2}
+
+
+def matthews(predicted: Array, gold: Array) -> dict[str, float]:
+    """mcc: Matthews' correlation of two labels, 0.0 where either side has only one."""
+    return {"mcc": _correlation((predicted == 1).astype(float), (gold == 1).astype(float))}
+
+
+def correlation(predicted: Array, gold: Array) -> dict[str, float]:
+    """Pearson's and Spearman's correlation and their mean, 0.0 where one side is constant."""
+    pearson = _correlation(predicted, gold)
+    spearman = _correlation(_ranks(predicted), _ranks(gold))
+    return {"pearson": pearson, "spearmanr": spearman, "corr": (pearson + spearman) / 2}
+
+
+def _correlation(a: Array, b: Array) -> float:
+    a, b = a - a.mean(dtype=np.float64), b - b.mean(dtype=np.float64)
+    norm = float(np.sqrt((a * a).sum() * (b * b).sum()))
+    return float((a * b).sum()) / norm if norm else 0.0
+
+
+def _ranks(values: Array) -> Array:
+    """The rank of each value. Equal values have the mean of their ranks."""
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    means: Array = last - (counts - 1) / 2
+    return means[places]
+
+
+METRICS: dict[str, tuple[Metric, tuple[str, ...]]] = {
+    "accuracy": (accuracy, ("acc",)),
+    "accuracy_and_f1": (accuracy_and_f1, ("acc", "f1", "acc_and_f1")),
+    "matthews": (matthews, ("mcc",)),
+    "correlation": (correlation, ("pearson", "spearmanr", "corr")),
+}
+"""The function of a task's metrics by their name, and what it gives."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Guess:
+    """The guess that looks at no text: always the most frequent label, or always the mean score.
+
+    counts, mean: of the labels or the scores of a table to learn from. Of a task with labels mean is None, of
+    one with scores counts are empty.
+    """
+
+    task: ClassificationTask
+    counts: Sequence[int] = ()
+    mean: float | None = None
+
+    @classmethod
+    def of_labels(cls, task: ClassificationTask, labels: Labels) -> Self:
+        """The guess by these label numbers, or scores."""
+        found = np.asarray(labels)
+        if task.regression:
+            return cls(task=task, mean=float(found.mean()))
+        return cls(task=task, counts=np.bincount(found, minlength=len(task.labels or ())).tolist())
+
+    def as_json(self) -> dict[str, Any]:
+        """The other arguments beside task."""
+        return {"counts": self.counts, "mean": self.mean}
+
+    @property
+    def name(self) -> str:
+        """The guessed label in quotes, or the score."""
+        if self.mean is not None:
+            return f"{self.mean:.3f}"
+        label = Frequencies(self.counts).most_frequent
+        return quoted(self.task.labels[label] if self.task.labels else str(label))
+
+    @property
+    def told(self) -> str:
+        """The guess in words, for a log."""
+        if self.mean is not None:
+            return f"the mean score is {self.name}"
+        return f"{self.name} is the label of {Frequencies(self.counts).share:.1%}"
+
+    def scores(self, gold: Array) -> dict[str, float]:
+        """The task's metrics where every example is given the guess."""
+        guess = Frequencies(self.counts).most_frequent if self.mean is None else self.mean
+        return score_labels(self.task.metrics, np.full_like(gold, guess), gold)
+
+    def loss(self, gold: Array) -> float:
+        """The mean loss where each label has its share as probability, or each score is the mean."""
+        if self.mean is not None:
+            return float(((gold - self.mean) ** 2).mean())
+        return float(Frequencies(self.counts).losses()[gold.astype(int)].mean())
+
+
+def count_labels(task: ClassificationTask, data: OpenedDataset) -> Guess:
+    """The guess by the labels, or scores, of a dataset of features."""
+    found = np.concatenate([_labels(batch, task) for shard in data.shards for batch in data.batches(shard)])
+    return Guess.of_labels(task, found)
+
+
+def _labels(batch: Any, task: ClassificationTask) -> Array:
+    """The label numbers of a batch, or its scores, whose bits come as two halves."""
+    if not task.regression:
+        return np.asarray(batch.label_ids, np.int64)
+    bits = np.asarray(batch.score_highs, np.uint32) << 16 | np.asarray(batch.score_lows, np.uint32)
+    return bits.view(np.float32).astype(np.float64)
+
+
+_HEADING = "index\tprediction"
+
+
+def predictions_text(predicted: Sequence[int | float], task: ClassificationTask) -> str:
+    """A table of tab-separated columns: number and prediction of each example, labels by name."""
+    names = task.labels
+    lines = [_HEADING]
+    for number, value in enumerate(predicted):
+        lines.append(f"{number}\t{names[int(value)] if names else f'{value:.3f}'}")
+    return "\n".join(lines) + "\n"
+
+
+def read_predictions(file: DataFile, task: ClassificationTask, count: int) -> list[int | float]:
+    """The predicted label numbers, or scores, of ``count`` examples in order.
+
+    Three forms: a heading ``index prediction`` and such rows (run_glue.py); one label or score a line; a
+    probability for each label a line (run_classifier.py), of which the largest counts. InputError names the
+    line.
+    """
+    name, lines = file.path, file.text("predictions, one a line").splitlines()
+    indexed = bool(lines) and lines[0] == _HEADING
+    rows = [(f"{name}: line {n}", line.split("\t")) for n, line in enumerate(lines, 1) if line][indexed:]
+    if len(rows) != count:
+        raise InputError(f"{name}: holds {len(rows)} predictions, expected {count}, one for each example")
+    for number, (where, row) in enumerate(rows if indexed else []):
+        if (index := row.pop(0)) != str(number):
+            raise InputError(f"{where}: has the index {index!r}, expected {number}")
+    return [_prediction(row, where, task.labels or ()) for where, row in rows]
+
+
+def _prediction(row: list[str], where: str, labels: Sequence[str]) -> int | float:
+    """The number of a row's label. Where there are no labels, its score."""
+    if len(row) == len(labels) > 1:
+        probabilities = [_number(value, where) for value in row]
+        return probabilities.index(max(probabilities))
+    if len(row) != 1:
+        raise InputError(f"{where}: has {len(row)} predictions, expected 1")
+    (found,) = row
+    if not labels:
+        return _number(found, where)
+    if found not in labels:
+        raise InputError(f"{where}: predicts {found!r}, expected one of {', '.join(labels)}")
+    return labels.index(found)
+
+
+def _number(text: str, where: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{where}: holds {text!r}, expected a number") from None

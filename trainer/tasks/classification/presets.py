@@ -1,0 +1,123 @@
+"""Classification tasks by name (columns, labels and metrics of GLUE's), and settings of their features."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bertdata.config.declared import setting
+from bertdata.config.settings import ExampleSettings
+from trainer.tasks.task_data import FileNames
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableColumns:
+    """Names of the columns (or their numbers from 0): first text, second text if any, label."""
+
+    first: str
+    second: str | None = None
+    label: str = "label"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClassificationTask:
+    """A task over texts or pairs of texts.
+
+    labels: in the order of their ids; None: those that the training file has, sorted. regression: the label
+    is a score. metrics: a name of ``metrics.METRICS``. heading: the table begins with the columns' names.
+    test: columns of files without labels, where they are others; these have a heading. quoting: how double
+    quotes are read, None as the kind of file has it. skips_short: rows with
+    too few columns are left out (QQP has some). files: names of the training, development and test tables;
+    other_files: those of other distributions of the same data. is_known: False for a table of one's own.
+    """
+
+    name: str
+    columns: TableColumns
+    labels: tuple[str, ...] | None = None
+    regression: bool = False
+    metrics: str = "accuracy"
+    heading: bool = True
+    test: TableColumns | None = None
+    skips_short: bool = False
+    quoting: str | None = None
+    files: FileNames = ("train.tsv", "dev.tsv", "test.tsv")
+    other_files: tuple[FileNames, ...] = ()
+    is_known: bool = True
+
+
+_BINARY = ("0", "1")
+_SENTENCES = TableColumns(first="sentence1", second="sentence2")
+_ENTAILMENT = ("entailment", "not_entailment")
+_MNLI = ClassificationTask(
+    name="mnli",
+    columns=TableColumns(first="sentence1", second="sentence2", label="gold_label"),
+    labels=("contradiction", "entailment", "neutral"),
+    files=("train.tsv", "dev_matched.tsv", "test_matched.tsv"),
+)
+
+TASKS = {
+    task.name: task
+    for task in (
+        ClassificationTask(
+            name="mrpc",
+            columns=TableColumns(first="3", second="4", label="0"),
+            labels=_BINARY,
+            metrics="accuracy_and_f1",
+            other_files=(("msr_paraphrase_train.txt", "msr_paraphrase_test.txt", "msr_paraphrase_test.txt"),),
+        ),
+        ClassificationTask(
+            name="cola",
+            columns=TableColumns(first="3", label="1"),
+            labels=_BINARY,
+            metrics="matthews",
+            heading=False,
+            test=TableColumns(first="sentence"),
+        ),
+        ClassificationTask(name="sst-2", columns=TableColumns(first="sentence"), labels=_BINARY),
+        ClassificationTask(
+            name="sts-b",
+            columns=TableColumns(first="sentence1", second="sentence2", label="score"),
+            regression=True,
+            metrics="correlation",
+        ),
+        ClassificationTask(
+            name="qqp",
+            columns=TableColumns(first="question1", second="question2", label="is_duplicate"),
+            labels=_BINARY,
+            metrics="accuracy_and_f1",
+            skips_short=True,
+        ),
+        _MNLI,
+        replace(_MNLI, name="mnli-mm", files=("train.tsv", "dev_mismatched.tsv", "test_mismatched.tsv")),
+        ClassificationTask(
+            name="qnli", columns=TableColumns(first="question", second="sentence"), labels=_ENTAILMENT
+        ),
+        ClassificationTask(name="rte", columns=_SENTENCES, labels=_ENTAILMENT),
+        ClassificationTask(name="wnli", columns=_SENTENCES, labels=_BINARY),
+        ClassificationTask(name="classification", columns=TableColumns(first="text"), is_known=False),
+    )
+}
+"""GLUE's tasks, and ``classification`` for a table of one's own."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClassificationSettings(ExampleSettings):
+    """Everything, besides file and vocabulary, that decides the features of a table.
+
+    labels: in the order of their ids, empty for scores.
+    """
+
+    objective: str = setting("classification", "objective of the examples")
+    dialect: str = setting("google", "whose habits to follow: google or nvidia", ("google", "nvidia"))
+    max_seq_length: int = setting(128, "ids in a feature, special tokens included")
+    task: str = setting("classification", "the task, by name")
+    first_column: str = setting("text", "the column of the first text")
+    second_column: str = setting("", "the column of the second text; empty: there is none")
+    label_column: str = setting("label", "the column of the label; empty: labels are not read")
+    labels: tuple[str, ...] = setting((), "the labels in the order of their ids; empty for scores")
+    quoting: str = setting("", "csv or none, how double quotes are read; empty: as the file's kind has it")
+
+    def as_json(self) -> dict[str, Any]:
+        """The settings by name, quoting only where it was chosen."""
+        found = ExampleSettings.as_json(self)
+        if not self.quoting:
+            del found["quoting"]
+        return found

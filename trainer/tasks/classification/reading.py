@@ -1,0 +1,187 @@
+"""Texts and pairs of texts with their labels, from a table: TSV, CSV, or JSON lines."""
+
+import io
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bertdata.errors import InputError
+from bertdata.io.file_kind import HEAD_BYTES
+from bertdata.sources.delimited import RowReader, find_delimiting
+from trainer.tasks.classification.presets import ClassificationTask, TableColumns
+from trainer.tasks.data_file import DataFile, parse_json
+
+Row = Mapping[str, str]
+"""The values of a row by column: by the heading's names and, of TSV and CSV, by numbers from 0 too."""
+
+
+def read_rows(
+    file: DataFile, *, heading: bool = True, quoting: str | None = None
+) -> Iterator[tuple[str, Row]]:
+    """Each row of a table with its place (``FILE: line N``). By its name's ending it is CSV, JSON or TSV.
+
+    heading: the first row of TSV and CSV names the columns. quoting: as of sources; None: csv for CSV, none
+    for TSV. A byte-order mark is dropped, an empty line is no row. Values are texts; one of JSON that is none
+    is written as JSON. InputError names line, what was found and what was expected.
+    """
+    name, text = file.path, file.text("a table in UTF-8")
+    if name.endswith((".jsonl", ".json")):
+        return _objects(text, name)
+    is_csv = name.endswith(".csv")
+    return _named_rows(_rows(text, name, is_csv, quoting), name, heading, strict=is_csv)
+
+
+def _rows(text: str, name: str, is_csv: bool, quoting: str | None) -> Iterator[tuple[int, list[str]]]:
+    """Line number and values of each row."""
+    data = text.encode()
+    delimiting = find_delimiting(data[:HEAD_BYTES], name, "csv" if is_csv else "tsv", quoting=quoting)
+    for row in RowReader(io.BytesIO(data), delimiting, len(data) + 1):
+        if row.fault:
+            raise InputError(f"{name}: line {row.line}: {row.fault}")
+        yield row.line, row.fields
+
+
+def _named_rows(
+    rows: Iterator[tuple[int, list[str]]], name: str, heading: bool, *, strict: bool
+) -> Iterator[tuple[str, Row]]:
+    """Each row by column. strict: refuse a row longer than the heading, which GLUE's readers accept."""
+    columns = next(rows, (0, []))[1] if heading else []
+    if len(set(columns)) < len(columns):
+        twice = next(column for column in columns if columns.count(column) > 1)
+        raise InputError(f"{name}: line 1: names the column {twice!r} twice")
+    for number, row in rows:
+        if strict and len(row) > len(columns) > 0:
+            raise InputError(
+                f"{name}: line {number}: has {len(row)} values, expected at most {len(columns)}, as the "
+                "heading has columns"
+            )
+        yield (
+            f"{name}: line {number}",
+            {str(place): value for place, value in enumerate(row)} | dict(zip(columns, row, strict=False)),
+        )
+
+
+def _objects(text: str, name: str) -> Iterator[tuple[str, Row]]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        where = f"{name}: line {number}"
+        value = parse_json(line, where, "one object a line", any_number=True)
+        if not isinstance(value, dict):
+            raise InputError(f"{where}: is {line.strip()!r:.40}, expected a JSON object")
+        there = {key: item for key, item in value.items() if not _is_nothing(item)}
+        yield where, {key: one if isinstance(one, str) else json.dumps(one) for key, one in there.items()}
+
+
+def _is_nothing(value: Any) -> bool:
+    """True for null, and for NaN, which pandas writes in its place."""
+    return value is None or value != value
+
+
+@dataclass(frozen=True, slots=True)
+class TextPair:
+    """One or two texts with their label. label: as in the table, or None where it is not read."""
+
+    first: str
+    second: str | None
+    label: str | None
+    where: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pairs:
+    """The examples of a table in its order. skipped: rows left out because they lack columns."""
+
+    name: str
+    pairs: list[TextPair]
+    skipped: list[str]
+
+    def warnings(self) -> list[str]:
+        """A warning about rows that are left out."""
+        if not self.skipped:
+            return []
+        return [
+            f"{self.skipped[0]}: lacks columns, and so do {len(self.skipped) - 1} other rows; they are left "
+            "out"
+        ]
+
+
+def read_pairs(file: DataFile, task: ClassificationTask, *, labelled: bool = True) -> Pairs:
+    """The examples of a table, whose kind is that of the name's ending.
+
+    labelled: False for a table without labels, or whose labels are not to be read. InputError names a row
+    that lacks a column.
+    """
+    columns, heading = task.columns, task.heading
+    if not labelled and task.test is not None:
+        columns, heading = task.test, True
+    pairs: list[TextPair] = []
+    skipped: list[str] = []
+    for where, row in read_rows(file, heading=heading, quoting=task.quoting):
+        missing = _missing(columns, row, labelled)
+        if missing is None:
+            second = None if columns.second is None else row[columns.second]
+            label = row[columns.label] if labelled else None
+            pairs.append(TextPair(row[columns.first], second, label, where))
+        elif task.skips_short and pairs:
+            skipped.append(where)
+        else:
+            hint = "" if pairs else f"; --{missing}-column names another"
+            name_of_it = getattr(columns, missing)
+            raise InputError(f"{where}: lacks the column {name_of_it}; it has {_listed(row)}{hint}")
+    if not pairs:
+        raise InputError(f"{file.path}: holds no examples")
+    return Pairs(name=file.path, pairs=pairs, skipped=skipped)
+
+
+def _missing(columns: TableColumns, row: Row, labelled: bool) -> str | None:
+    """The first column that the row lacks: first, second or label."""
+    wanted = {"first": columns.first, "second": columns.second, "label": columns.label if labelled else None}
+    return next((kind for kind, name in wanted.items() if name is not None and name not in row), None)
+
+
+def _listed(row: Row) -> str:
+    """The row's columns in words."""
+    named = [name for name in row if not name.isdecimal()]
+    return ", ".join(named) if named else f"{len(row)} columns, numbered from 0"
+
+
+def with_labels(task: ClassificationTask, training: Pairs) -> ClassificationTask:
+    """The task with its labels: those of the training examples, sorted, where it has none of its own."""
+    if task.labels is not None or task.regression:
+        return task
+    found = sorted({pair.label for pair in training.pairs if pair.label is not None})
+    if len(found) < 2:
+        raise InputError(
+            f"{training.name}: has the labels {', '.join(map(repr, found)) or 'none'}, expected two or more"
+        )
+    return replace(task, labels=tuple(found))
+
+
+def label_ids(pairs: list[TextPair], task: ClassificationTask) -> list[int] | list[float]:
+    """The number of each example's label, or its score, or 0 where the label was not read.
+
+    InputError for a label that is not the task's, or a score that is no number.
+    """
+    if task.regression:
+        return [0.0 if pair.label is None else _score(pair.label, pair.where) for pair in pairs]
+    assert task.labels is not None, task.name
+    numbers = {label: number for number, label in enumerate(task.labels)}
+    for pair in pairs:
+        if pair.label is not None and pair.label not in numbers:
+            raise InputError(
+                f"{pair.where}: has the label {pair.label!r}, expected one of {', '.join(task.labels)}"
+            )
+    return [0 if pair.label is None else numbers[pair.label] for pair in pairs]
+
+
+def _score(text: str, where: str) -> float:
+    try:
+        score = float(text)
+    except ValueError:
+        score = math.nan
+    if not math.isfinite(score):
+        raise InputError(f"{where}: has the score {text!r}, expected a number")
+    return score

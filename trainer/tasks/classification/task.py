@@ -1,0 +1,204 @@
+"""Classification of texts and pairs, or a score for each: loss, metrics, predictions of a file or a text."""
+
+import json
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from bertdata.dataset.reader import OpenedDataset
+from bertdata.errors import SettingsError, UsageError
+from bertdata.examples.columns import Array
+from bertdata.io.terminal import printable_json, say
+from trainer.config.model import ModelConfig
+from trainer.config.settings import Config
+from trainer.data.batches import Batch
+from trainer.data.single import single_sequence
+from trainer.model.headed import HeadedBert
+from trainer.tasks.classification.data import TableData, chosen_task
+from trainer.tasks.classification.features import make_features
+from trainer.tasks.classification.metrics import (
+    METRICS,
+    Guess,
+    count_labels,
+    predictions_text,
+    score_labels,
+)
+from trainer.tasks.classification.presets import ClassificationTask
+from trainer.tasks.classification.reading import TextPair
+from trainer.tasks.evaluation import MetricTotals, TaskEvaluation
+from trainer.tasks.fine_tuning import FineTuning, is_there, outcome_of, target_of
+from trainer.tasks.heads import classifier_of
+from trainer.tasks.prediction import Trained, refuse
+from trainer.tasks.task import Columns, Outcome
+
+PREDICTIONS = "predictions.tsv"
+
+
+class Classification(FineTuning):
+    """Cross entropy of the label, or the squared error of a score."""
+
+    head = "classifier."
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)
+        self.task = chosen_task(self.keys)
+        self.name = self.task.name
+        self.objective = "regression" if self.task.regression else "classification"
+        _, scores = METRICS[self.task.metrics]
+        self.metrics = ("score_loss",) if self.task.regression else ("label_loss", "label_accuracy")
+        self.columns = Columns(
+            training={name.replace("accuracy", "acc"): name for name in self.metrics},
+            evaluation=(
+                *("loss", *self.metrics, *scores),
+                *(f"guess_{name}" for name in (self.metrics[0], *scores)),
+            ),
+            shown=self.metrics[-1],
+            target=scores[-1],
+        )
+
+    def new_model(self, shape: ModelConfig) -> HeadedBert:
+        """The model. SettingsError where the labels are not known yet."""
+        if self.task.regression:
+            return classifier_of(shape, 1)
+        if self.task.labels is None:
+            raise SettingsError(f"task {self.name}: its labels are not known; give --labels")
+        return classifier_of(shape, len(self.task.labels))
+
+    def outcome(self, model: Any, batch: Batch) -> Outcome:
+        logits, weights = model(batch).float(), is_there(batch)
+        outputs = None if model.training else logits
+        if self.task.regression:
+            return outcome_of(weights, (logits[:, 0] - scores_of(batch)) ** 2, outputs=outputs)
+        labels = target_of(batch, "label_ids").long()
+        losses = F.cross_entropy(logits, labels, reduction="none")
+        return outcome_of(weights, losses, (logits.argmax(1) == labels).float(), outputs=outputs)
+
+    def survey(self, data: OpenedDataset) -> dict[str, Any]:
+        """The counts of the labels, or the mean score."""
+        return count_labels(self.task, data).as_json()
+
+    def evaluation(
+        self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
+    ) -> "ClassificationEvaluation":
+        guess = Guess(task=self.task, **survey)
+        return ClassificationEvaluation(self.task, data, guess, "training" if training else "evaluation")
+
+    def prediction(self, data: OpenedDataset) -> "ClassificationEvaluation":
+        return ClassificationEvaluation(self.task, data)
+
+    @classmethod
+    def print_prediction(cls, given: Namespace, opened: Trained) -> None:
+        """Print the label, or the score."""
+        refuse(given, ("num", "context"))
+        say(_label_line(given, opened))
+
+
+def scores_of(batch: Batch) -> Tensor:
+    """(examples,) float32: the scores, whose bits come as two halves."""
+    return (target_of(batch, "score_highs") << 16 | target_of(batch, "score_lows")).view(torch.float32)
+
+
+class ClassificationEvaluation(TaskEvaluation):
+    """The task's official metrics beside those of a guess, and its predictions in a file."""
+
+    def __init__(
+        self, task: ClassificationTask, data: OpenedDataset, guess: Guess | None = None, source: str = ""
+    ) -> None:
+        """guess: None for a table without labels, which has predictions only. source: the set guessed by."""
+        self._task = task
+        self._guess = guess
+        self._kept: list[list[float]] = []
+        _, self._names = METRICS[task.metrics]
+        self._predicted: Array = np.zeros(0)
+        self.note = f"predicting {data.examples} examples of {data.name}"
+        if guess:
+            told = f"; in the {source} set {guess.told}"
+            self.note = f"evaluating on {data.examples} examples of {data.name}{told}"
+
+    def begin(self) -> None:
+        self._kept = []
+
+    def add(self, batch: Batch, outputs: Tensor) -> None:
+        there = is_there(batch).bool()
+        gold = scores_of(batch) if self._task.regression else target_of(batch, "label_ids")
+        guessed = outputs[:, 0] if self._task.regression else outputs.argmax(1)
+        self._kept += torch.stack([guessed[there].double(), gold[there].double()], 1).tolist()
+
+    def kept(self) -> list[list[float]]:
+        return self._kept
+
+    def results(self, totals: MetricTotals, kept: Sequence[Any]) -> dict[str, float]:
+        found: Array = np.array([row for worker in kept for row in worker]).reshape(-1, 2)
+        means = {name: total / max(weight, 1e-5) for name, (total, weight) in totals.items()}
+        kind: type[Any] = float if self._task.regression else int
+        self._predicted = found[:, 0].astype(kind)
+        first = next(iter(means))
+        if self._guess is None:
+            return {"loss": means[first], **means}
+        gold = found[:, 1].astype(kind)
+        scores = score_labels(self._task.metrics, self._predicted, gold)
+        guessed = {first: self._guess.loss(gold), **self._guess.scores(gold)}
+        found_of_guess = {f"guess_{name}": value for name, value in guessed.items()}
+        return {"loss": means[first], **means, **scores, **found_of_guess}
+
+    def describe(self, results: Mapping[str, float]) -> str:
+        if self._guess is None:
+            return f"loss {results['loss']:.4f}"
+        measured = ", ".join(f"{name} {results[name]:.4f}" for name in (*self._names, "loss"))
+        guessed = ", ".join(f"{name} {results[f'guess_{name}']:.4f}" for name in self._names)
+        return f"{measured} (always {self._guess.name}: {guessed})"
+
+    def files(self) -> Mapping[str, str]:
+        return {PREDICTIONS: predictions_text(self._predicted.tolist(), self._task)}
+
+
+def _label_line(given: Namespace, opened: Trained) -> str:
+    """The label of a text or of a pair of texts, and its probability, or the score with three digits.
+
+    given: the task may be the run's own or another; its labels, in the order of their ids, are the run's or
+    the task's unless they are given; json: the probabilities of all labels too. UsageError for one text where
+    the task compares two, and the other way round.
+    """
+    config = opened.config.changed(task=given.task)
+    if given.labels:
+        config = config.changed(labels=given.labels.split(","))
+    learned = Classification(config)
+    is_known = opened.config.is_finetuning or learned.task.is_known
+    pair = _as_pair(given.text, learned.task, is_known=is_known)
+    model = learned.new_model(opened.shape).eval()
+    opened.fill(model, learned.head, f"has no head for labels; fine-tune it with --task {given.task}")
+    length = min(TableData.feature_length(config), opened.shape.max_position_embeddings)
+    (feature,) = make_features([pair], [0], opened.tokenizer, length)
+    with torch.no_grad():
+        logits = model(single_sequence(feature.ids, first_length=feature.first_length))[0].float()
+    if learned.task.regression:
+        score = float(logits[0])
+        return json.dumps({"score": score}) if given.json else f"{score:.3f}"
+    labels, probabilities = learned.task.labels or (), logits.softmax(0).tolist()
+    best = max(range(len(labels)), key=probabilities.__getitem__)
+    if not given.json:
+        return f"{labels[best]} {probabilities[best]:.1%}"
+    found = {
+        "label": labels[best],
+        "probability": probabilities[best],
+        "probabilities": dict(zip(labels, probabilities, strict=True)),
+    }
+    return printable_json(found)
+
+
+def _as_pair(texts: Sequence[str], task: ClassificationTask, *, is_known: bool) -> TextPair:
+    """The texts as an example of the task. is_known: the task says how many texts it takes."""
+    count = 1 if task.columns.second is None else 2
+    if not is_known and len(texts) in (1, 2):
+        count = len(texts)
+    if len(texts) < count:
+        raise UsageError(f"the task {task.name} is about pairs of texts: give a second one")
+    if len(texts) > count:
+        wanted = "one text" if count == 1 else "two texts"
+        raise UsageError(f"the task {task.name} takes {wanted}, found {len(texts)}; put each into quotes")
+    return TextPair(texts[0], texts[1] if count == 2 else None, None, "the text")

@@ -1,0 +1,57 @@
+"""What the command predict asks a task for: the opened model, and the words of the command line."""
+
+from argparse import Namespace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bertdata.errors import DataError, UsageError
+from bertdata.records import Vocabulary
+from bertdata.tokens.tokenizer import Tokenizer
+from trainer.config.model import ModelConfig
+from trainer.config.settings import Config
+
+if TYPE_CHECKING:
+    from trainer.model.headed import HeadedBert
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trained:
+    """A checkpoint, its tensors not read yet, and the tokeniser that its model was trained with.
+
+    source: the path that was given. fill_from: fills a model from the checkpoint and returns the names of
+    the weights that the checkpoint lacks. lower_case: of a vocabulary; None: a tokenizer.json says itself
+    how text is read. config: the task that a run of this trainer has learned, with the settings of its
+    features; the rest are defaults.
+    """
+
+    source: str
+    fill_from: "Callable[[HeadedBert], list[str]]"
+    shape: ModelConfig
+    tokenizer: Tokenizer
+    lower_case: bool | None
+    config: Config
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self.tokenizer.vocabulary
+
+    def fill(self, model: "HeadedBert", head: str, missing: str) -> None:
+        """Fill the model from the checkpoint. DataError that says ``missing`` where that lacks the head."""
+        if any(name.startswith(head) for name in self.fill_from(model)):
+            raise DataError(f"{self.source}: {missing}")
+
+
+def single_text(given: Namespace) -> str:
+    """The text of a task that takes only one."""
+    if len(given.text) > 1:
+        raise UsageError(f"the task {given.task} takes one text, found {len(given.text)}; put it into quotes")
+    text: str = given.text[0]
+    return text
+
+
+def refuse(given: Namespace, names: Iterable[str]) -> None:
+    """UsageError for a flag that the task does not have."""
+    for name in names:
+        if getattr(given, name, None) not in (None, False):
+            raise UsageError(f"--{name.replace('_', '-')}: the task {given.task} has no such setting")

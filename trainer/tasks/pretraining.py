@@ -1,0 +1,150 @@
+"""Pre-training: masked words alone (Liu et al. 2019), or with next sentence (Devlin et al. 2018)."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import torch
+from torch import Tensor
+
+from bertdata.dataset.reader import OpenedDataset
+from bertdata.errors import DataError
+from trainer.config.settings import Config
+from trainer.data.batches import Batch
+from trainer.model.bert import PAIR_HEAD, WORD_HEAD
+from trainer.model.headed import BertForMaskedLM, BertForPreTraining, HeadedBert, Logits
+from trainer.tasks.task import Columns, Outcome, RowLosses, Task
+
+if TYPE_CHECKING:
+    from trainer.tasks.evaluation import PretrainingEvaluation
+
+
+def columns_of(metrics: tuple[str, ...], second: str = "") -> Columns:
+    """The columns of masked words, and of a second loss where one is learned beside theirs.
+
+    metrics: loss and accuracy of each. second: the beginning of its names in an evaluation's results.
+    """
+    own = (f"{second}_accuracy", f"{second}_loss") if second else ()
+    return Columns(
+        training={name.replace("accuracy", "acc"): name for name in (*metrics[::2], *metrics[1::2])},
+        evaluation=(
+            *("loss", "masked_lm_accuracy", "masked_lm_loss", *own),
+            *("most_frequent_accuracy", "guess_masked_lm_loss", *(f"guess_{name}" for name in own)),
+        ),
+        shown="mlm_accuracy",
+        target="masked_lm_accuracy",
+    )
+
+
+class MaskedWords(Task):
+    """Weighted mean of the masked-word losses.
+
+    row_losses: a device's implementation in place of cross_entropy.
+    """
+
+    name = "masked_words"
+    model_class: type[HeadedBert] = BertForMaskedLM
+    metrics: tuple[str, ...] = ("mlm_loss", "mlm_accuracy")
+    columns = columns_of(metrics)
+
+    def __init__(self, row_losses: RowLosses | None = None) -> None:
+        self._row_losses = row_losses or cross_entropy
+
+    @classmethod
+    def configured(cls, config: Config, row_losses: RowLosses | None) -> Self:
+        return cls(row_losses)
+
+    def outcome(self, model: Any, batch: Batch) -> Outcome:
+        return pretraining_loss(model(batch), batch, self._row_losses)
+
+    def survey(self, data: OpenedDataset) -> dict[str, Any]:
+        from bertdata.dataset.label_counts import survey_labels
+
+        return survey_labels(data).as_json()
+
+    def evaluation(
+        self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
+    ) -> "PretrainingEvaluation":
+        from trainer.tasks.evaluation import PretrainingEvaluation
+
+        return PretrainingEvaluation(data, survey, "training" if training else "evaluation")
+
+
+class Pretraining(MaskedWords):
+    """Weighted mean of the masked-word losses, plus mean of the next-sentence losses."""
+
+    name = "pretraining"
+    model_class = BertForPreTraining
+    metrics = ("mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy")
+    columns = columns_of(metrics, "next_sentence")
+
+    def check_head(self, missing: Sequence[str], path: str) -> None:
+        """DataError for weights that were trained on masked words alone, but not for an encoder."""
+        has_words = not any(name.startswith(WORD_HEAD) for name in missing)
+        if has_words and any(name.startswith(PAIR_HEAD) for name in missing):
+            raise DataError(
+                f"{path}: has no next-sentence head, since it was trained on masked words alone; "
+                "expected data without next sentences, as of the objective mlm"
+            )
+
+
+def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+    """For each row -log softmax(logits)[id], and 1.0 where id has the largest logit, else 0.0, in fp32."""
+    losses, best = _RowCrossEntropy.apply(logits, ids)  # type: ignore[no-untyped-call]
+    return losses, (best == ids).float()
+
+
+class _RowCrossEntropy(torch.autograd.Function):
+    """Cross entropy that keeps the softmax and no other copy of the logits. PyTorch's keeps two more.
+
+    Stable: with m the row's maximum and p the softmax, log p[id] = logits[id] - m + log max(p), and
+    max(p) is at least 1 / (length of the row).
+    """
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+        best_logit, best = logits.max(dim=1)
+        softmax = torch.softmax(logits, dim=1, dtype=torch.float32)
+        top = softmax.gather(1, best[:, None]).squeeze(1)
+        losses = best_logit.float() - logits.gather(1, ids[:, None]).squeeze(1).float() - top.log()
+        ctx.save_for_backward(softmax, ids)
+        ctx.dtype = logits.dtype
+        ctx.mark_non_differentiable(best)
+        return losses, best
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        softmax, ids = ctx.saved_tensors
+        by_row = gradients[0][:, None]
+        result = softmax * by_row
+        result.scatter_add_(1, ids[:, None], -by_row)
+        return result.to(ctx.dtype), None
+
+
+def pretraining_loss(logits: Logits, batch: Batch, row_losses: RowLosses = cross_entropy) -> Outcome:
+    """The loss and the sums of Pretraining.metrics, or of MaskedWords' where the model has no other head.
+
+    A sequence with a negative label (a padding row) is left out of both. Without any masked word, or any
+    sequence, that part of the loss is 0.
+    """
+    loss, sums = words_loss(logits, batch, row_losses)
+    if logits.next_sentence is not None:
+        labels = batch.next_sentence_labels.reshape(-1).long()
+        pairs = row_losses(logits.next_sentence, labels.clamp(min=0))
+        of_pairs, pairs_sums = mean_and_sums(*pairs, labels >= 0)
+        loss, sums = loss + of_pairs, [*sums, *pairs_sums]
+    return Outcome(loss, torch.stack(sums))
+
+
+def words_loss(logits: Logits, batch: Batch, row_losses: RowLosses) -> tuple[Tensor, list[Tensor]]:
+    """The loss and the sums of MaskedWords.metrics. Without any masked word the loss is 0."""
+    losses = row_losses(logits.masked_lm, batch.masked_lm_ids.reshape(-1).long())
+    return mean_and_sums(*losses, batch.masked_lm_weights.reshape(-1))
+
+
+def mean_and_sums(losses: Tensor, right: Tensor, weights: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """The weighted mean loss with gradients, then sum and weight of losses, then of right guesses."""
+    weights = weights.float()
+    loss_sum = (losses * weights).sum()
+    weight = weights.sum()
+    mean = loss_sum / weight.clamp(min=1e-5)
+    return mean, [loss_sum.detach(), weight, (right * weights).sum(), weight]

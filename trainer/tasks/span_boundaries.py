@@ -1,0 +1,173 @@
+"""SpanBERT's task and model: masked words, and a span's words from its boundaries (Joshi et al. 2020)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from bertdata.dataset.reader import OpenedDataset
+from trainer.config.model import ModelConfig
+from trainer.data.batches import Batch
+from trainer.model.headed import BertForMaskedLM, Logits
+from trainer.model.layers import ACTIVATIONS, Carried, NormedDense
+from trainer.tasks.evaluation import MetricTotals, PretrainingEvaluation, sums_of_guess
+from trainer.tasks.pretraining import MaskedWords, columns_of, mean_and_sums, words_loss
+from trainer.tasks.task import Outcome
+
+PLACES = 15
+"""Ids of a span that are predicted from its boundaries: the first ones, as in SpanBERT's program."""
+PLACE_SIZE = 200
+"""Size of the embedding of an id's place in its span, as in that program."""
+
+
+class SpanSlots(NamedTuple):
+    """For each masked slot (M,): the rows of its span's boundaries, its place in the span from 0 on.
+
+    weights: 1.0 for a slot whose span has boundaries and which is one of its first PLACES; else 0.0, and the
+    other values mean nothing.
+    """
+
+    lefts: Tensor
+    rights: Tensor
+    places: Tensor
+    weights: Tensor
+
+
+def span_slots(batch: Batch) -> SpanSlots:
+    """The span of each masked slot, by the boundaries among the batch's targets.
+
+    Shapes depend on the batch's alone. The boundaries of each sequence ascend, and rows of sequences follow
+    one another, so that a slot's span is the last one that begins at or before its row.
+    """
+    tokens, slots = batch.input_ids.numel(), batch.masked().long()
+    in_use = batch.masked_lm_weights.reshape(-1) > 0
+    lefts, rights = _boundary_rows(batch, tokens)
+    numbers = torch.arange(1, len(lefts) + 1, device=lefts.device)
+    begun = torch.zeros(tokens + 1, dtype=torch.long, device=lefts.device).scatter(0, lefts, numbers)
+    begun[tokens] = 0  # what is not used was put there
+    span = begun[:tokens].cummax(0).values.index_select(0, slots)
+    lefts, rights = (rows.index_select(0, (span - 1).clamp(min=0)) for rows in (lefts, rights))
+    is_inside = in_use & (span > 0) & (slots <= rights)
+    is_masked = torch.zeros(tokens + 1, dtype=torch.long, device=lefts.device)
+    is_masked.scatter_(0, slots.where(in_use, torch.full_like(slots, tokens)), 1)
+    places = slots - lefts - 1 + is_masked.index_select(0, lefts.clamp(max=tokens - 1))
+    last = tokens - 1
+    return SpanSlots(
+        lefts=lefts.clamp(max=last),
+        rights=rights.clamp(max=last),
+        places=places.clamp(0, PLACES - 1),
+        weights=(is_inside & (places < PLACES)).float(),
+    )
+
+
+def _boundary_rows(batch: Batch, tokens: int) -> tuple[Tensor, Tensor]:
+    """The rows of the left and right boundaries of all slots of spans: ``tokens`` for unused ones."""
+    starts, counts = batch.starts().long(), batch.targets["span_ends"].reshape(-1)
+    found = []
+    for name in ("left_boundaries", "right_boundaries"):
+        places = batch.targets[name].long().reshape(len(counts), -1)
+        is_used = torch.arange(places.shape[1], device=places.device) < counts[:, None]
+        found.append((starts[:, None] + places).where(is_used, torch.full_like(places, tokens)).reshape(-1))
+    return found[0], found[1]
+
+
+class BoundaryHead(nn.Module):
+    """Two layers on the vectors at a span's boundaries and the place of an id in it.
+
+    Their output goes to the output layer of masked words, whose weights are the word embeddings.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.places = nn.Embedding(PLACES, PLACE_SIZE)
+        self.first = NormedDense(2 * config.hidden_size + PLACE_SIZE, config)
+        self.second = NormedDense(config.hidden_size, config)
+        self.activation = ACTIVATIONS[config.hidden_act]
+
+    def forward(self, rows: Tensor, slots: SpanSlots) -> Tensor:
+        """(M, hidden) vectors of the masked slots. rows: the encoder's vectors of all tokens."""
+        of_places = self.places(slots.places)
+        ends = [rows.index_select(0, slots.lefts), rows.index_select(0, slots.rights)]
+        found = torch.cat([*ends, of_places.to(rows.dtype)], -1)
+        for layer in (self.first, self.second):
+            found = layer.LayerNorm(self.activation(layer.dense(found)))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class SpanLogits(Logits):
+    """The output of both heads. M: masked slots. V: the padded vocabulary."""
+
+    boundary: Tensor  # (M, V)
+    boundary_weights: Tensor  # (M,) float32
+
+
+class BertForSpanBoundaries(BertForMaskedLM):
+    """The encoder with the heads of masked words and of boundaries, and random weights."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self.boundary = BoundaryHead(config)
+        self.draw_weights()
+
+    def forward(self, batch: Batch, carried: Carried | None = None) -> SpanLogits:
+        """Logits of all masked slots, used or not, by both heads."""
+        rows = self.bert.encode(batch, carried).normed
+        slots = span_slots(batch)
+        words = self.bert.embeddings.word_embeddings.weight
+        return SpanLogits(
+            masked_lm=self.guess_words(batch, rows),
+            next_sentence=None,
+            boundary=self.cls.predictions.logits(self.boundary(rows, slots), words),
+            boundary_weights=slots.weights,
+        )
+
+
+class SpanBoundaries(MaskedWords):
+    """Weighted mean of the masked-word losses, plus that of the same words guessed from the boundaries."""
+
+    name = "span_boundaries"
+    model_class = BertForSpanBoundaries
+    metrics = ("mlm_loss", "mlm_accuracy", "boundary_loss", "boundary_accuracy")
+    columns = columns_of(metrics, "boundary")
+
+    def outcome(self, model: Any, batch: Batch) -> Outcome:
+        logits = model(batch)
+        of_words, sums = words_loss(logits, batch, self._row_losses)
+        losses = self._row_losses(logits.boundary, batch.masked_lm_ids.reshape(-1).long())
+        of_boundaries, more = mean_and_sums(*losses, logits.boundary_weights)
+        return Outcome(of_words + of_boundaries, torch.stack([*sums, *more]))
+
+    def evaluation(
+        self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
+    ) -> "SpanBoundaryEvaluation":
+        return SpanBoundaryEvaluation(data, survey, "training" if training else "evaluation")
+
+
+class SpanBoundaryEvaluation(PretrainingEvaluation):
+    """Accuracy and loss of masked words, and of spans' words from the boundaries, beside those of guesses."""
+
+    def __init__(self, data: OpenedDataset, survey: Mapping[str, Any], source: str) -> None:
+        super().__init__(data, survey, source)
+        self.metrics = (*self.metrics, "guess_boundary_accuracy", "guess_boundary_loss")
+
+    def host_sums(self, batch: Batch) -> Tensor:
+        ids, weights = batch.masked_lm_ids.reshape(-1), span_slots(batch).weights
+        of_boundaries = sums_of_guess(ids, weights, self._labels.words, self._word_losses)
+        return torch.cat([super().host_sums(batch), torch.stack(of_boundaries)])
+
+    def results(self, totals: MetricTotals, kept: Sequence[Any]) -> dict[str, float]:
+        found = super().results(totals, kept)
+        for name, (total, weight) in totals.items():
+            if "boundary" in name:
+                found[name] = total / max(weight, 1e-5)
+        return found | {"loss": found["loss"] + found["boundary_loss"]}
+
+    def describe(self, results: Mapping[str, float]) -> str:
+        of_boundaries = (
+            "boundary_accuracy {boundary_accuracy:.5f} (always {word}: {guess_boundary_accuracy:.5f}), "
+            "boundary_loss {boundary_loss:.4f} (by frequency: {guess_boundary_loss:.4f})"
+        ).format(word=self._labels.word, **results)
+        return f"{super().describe(results)}, {of_boundaries}"

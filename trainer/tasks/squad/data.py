@@ -1,0 +1,121 @@
+"""Files of SQuAD: their names, their features and their scores."""
+
+import math
+from argparse import Namespace
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from bertdata.errors import InputError, UsageError
+from trainer.config.sections.finetuning import FinetuningSection
+from trainer.tasks.data_file import DataFile, parse_json, read_file
+from trainer.tasks.squad.features import SquadSettings, squad_examples
+from trainer.tasks.squad.metrics import (
+    score_answers,
+    score_answers_or_none,
+    score_no_answers,
+)
+from trainer.tasks.squad.reading import Question, read_squad
+from trainer.tasks.task_data import TABLE_FLAGS, FileNames, FineTuningData, Making, Scores
+
+
+class SquadData(FineTuningData):
+    """SQuAD's JSON, of version 1.1 or 2.0."""
+
+    settings = SquadSettings
+    feature_flags = ("training", "version_2_with_negative", "doc_stride", "max_query_length")
+    refused = (*TABLE_FLAGS, "no_labels")
+
+    def usual_names(self, given: FinetuningSection) -> list[FileNames]:
+        version = "v2.0" if given.version_2_with_negative else "v1.1"
+        return [(f"train-{version}.json", f"dev-{version}.json", f"dev-{version}.json")]
+
+    def check_files(self, given: FinetuningSection, train: str | None, evaluation: str | None) -> None:
+        """Each question needs an answer by the rules of SQuAD 1.1, and none by those of 2.0."""
+        if evaluation is None or given.version_2_with_negative:
+            return
+        if without := [one.id for one in read_squad(read_file(evaluation)).questions if not one.golds]:
+            raise InputError(
+                f"{evaluation}: question {without[0]}: has no answers, expected 1 or more to evaluate on; "
+                "--version-2-with-negative scores questions without any, --no-do-eval leaves evaluation out"
+            )
+
+    def configured(self, given: FinetuningSection, length: int, *, training: bool, labelled: bool) -> Making:
+        return squad_settings(given, length, training=training), squad_examples
+
+    def asked_for(self, given: Namespace, source: DataFile, settings: SquadSettings) -> Making:
+        return settings, partial(squad_examples, shuffle=given.shuffled)
+
+    def score(self, given: Namespace) -> Scores:
+        """By the rules of version 2.0 where they are asked for, and where a question has no answer."""
+        if given.na_prob_thresh is not None and given.na_prob_file is None:
+            raise UsageError("--na-prob-thresh goes with --na-prob-file")
+        path, predictions = given.data, given.predictions
+        questions, texts = read_squad(read_file(path)).questions, _read_texts(predictions)
+        if not any(question.golds for question in questions):
+            raise InputError(f"{path}: gives no question an answer, so nothing can be compared with it")
+        without = [one.id for one in questions if one.id not in texts]
+        warnings = []
+        if without:
+            warnings.append(f"{predictions}: has no answer to {len(without)} questions, as {without[0]}")
+        unknown = sorted(texts.keys() - {one.id for one in questions})
+        if unknown:
+            warnings.append(
+                f"{predictions}: answers {len(unknown)} questions that {path} has not, as {unknown[0]}"
+            )
+        if len(unknown) == len(texts):
+            raise InputError(f"{predictions}: answers no question of {path}")
+        numbers = None
+        if given.na_prob_file is not None:
+            numbers = _read_numbers(given.na_prob_file, [one.id for one in questions if one.id in texts])
+        elif not given.version_2_with_negative and all(question.golds for question in questions):
+            return Scores(score_answers(questions, texts), warnings)
+        threshold = 1.0 if given.na_prob_thresh is None else given.na_prob_thresh
+        metrics = score_answers_or_none(questions, texts, numbers, threshold)
+        return Scores(metrics, warnings, _guess_words(questions))
+
+
+def squad_settings(given: FinetuningSection, length: int, *, training: bool) -> SquadSettings:
+    """The settings of the features, of so many ids, that the configuration asks for."""
+    return SquadSettings(
+        max_seq_length=length,
+        lower_case=given.lower_case is not False,
+        doc_stride=given.doc_stride,
+        max_query_length=given.max_query_length,
+        training=training,
+        version_2_with_negative=given.version_2_with_negative,
+    )
+
+
+def _guess_words(questions: Sequence[Question]) -> str:
+    """The scores of answering nothing, as SQuAD 2.0 allows, in words."""
+    found = score_no_answers(questions)
+    return f"always no answer scores exact {found['exact']:.2f}, f1 {found['f1']:.2f}"
+
+
+def _read_numbers(path: str, questions: Sequence[str]) -> dict[str, float]:
+    """The number of each question by its id, in the file's order. The file must have all these questions."""
+    value = _read_object(path, "a number by each question's id")
+    for name, number in value.items():
+        if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+            raise InputError(f"{path}: question {name}: holds {number!r:.60}, expected a number")
+    missing = [one for one in questions if one not in value]
+    if missing:
+        raise InputError(f"{path}: has no number for {len(missing)} predicted questions, as {missing[0]}")
+    return value
+
+
+def _read_texts(path: str) -> dict[str, str]:
+    """The answer of each question by its id."""
+    value = _read_object(path, "an answer by each question's id")
+    for name, text in value.items():
+        if not isinstance(text, str):
+            raise InputError(f"{path}: question {name}: the answer is {text!r:.60}, expected a text")
+    return value
+
+
+def _read_object(path: str, expected: str) -> dict[str, Any]:
+    value: Any = parse_json(read_file(path).text(f"JSON in UTF-8 with {expected}"), path, expected)
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: is no JSON object, expected {expected}")
+    return value

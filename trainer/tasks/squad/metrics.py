@@ -1,0 +1,136 @@
+"""The official metrics of SQuAD 1.1 and 2.0: exact match and F1, in per cent."""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+
+from trainer.tasks.squad.reading import Question
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+@lru_cache(maxsize=1 << 16)
+def normalize(text: str) -> str:
+    """Lower case, without ASCII punctuation, then without articles, white space joined."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def exact(prediction: str, gold: str) -> float:
+    """1.0 where both are the same when normalised."""
+    return float(normalize(prediction) == normalize(gold))
+
+
+def f1(prediction: str, gold: str) -> float:
+    """F1 of the two multisets of words."""
+    found, wanted = normalize(prediction).split(), normalize(gold).split()
+    same = sum((Counter(found) & Counter(wanted)).values())
+    if same == 0:
+        return 0.0
+    precision, recall = same / len(found), same / len(wanted)
+    return 2 * precision * recall / (precision + recall)
+
+
+def score_answers(questions: Sequence[Question], predictions: Mapping[str, str]) -> dict[str, float]:
+    """exact_match and f1 over all questions (version 1.1). A question without a prediction scores 0.
+
+    Each counts its best over the gold answers; there must be one at least.
+    """
+    totals = {"exact_match": 0.0, "f1": 0.0}
+    for question in questions:
+        if question.id in predictions:
+            found = predictions[question.id]
+            totals["exact_match"] += max(exact(found, gold) for gold in question.golds)
+            totals["f1"] += max(f1(found, gold) for gold in question.golds)
+    return {name: 100.0 * total / len(questions) for name, total in totals.items()}
+
+
+def score_answers_or_none(
+    questions: Sequence[Question],
+    predictions: Mapping[str, str],
+    no_answer: Mapping[str, float] | None = None,
+    threshold: float = 1.0,
+) -> dict[str, float]:
+    """exact, f1 and total over the questions with a prediction (version 2.0), then of both kinds apart.
+
+    Gold answers that are empty when normalised do not count; a question without any other has the one
+    answer "". no_answer: for each of these questions the probability that it has no answer, or another
+    number that grows with it. One with more than the threshold counts as answered by "", and with
+    best_exact and best_f1 the best thresholds are told.
+    """
+    answered = {one.id: bool(one.golds) for one in questions if one.id in predictions}
+    scores = _raw_scores(questions, predictions, answered)
+    best: dict[str, float] = {}
+    if no_answer is not None:
+        without = sum(not one.golds for one in questions)
+        for name, raw in scores.items():
+            found = best_threshold(predictions, raw, no_answer, answered, without)
+            best |= {f"best_{name}": found[0], f"best_{name}_thresh": found[1]}
+            scores[name] = {
+                one: float(not answered[one]) if no_answer[one] > threshold else score
+                for one, score in raw.items()
+            }
+    return _by_kind(scores, answered) | best
+
+
+def score_no_answers(questions: Sequence[Question]) -> dict[str, float]:
+    """The scores by the rules of version 2.0 where every question is said to have no answer."""
+    return score_answers_or_none(questions, {question.id: "" for question in questions})
+
+
+def _raw_scores(
+    questions: Sequence[Question], predictions: Mapping[str, str], answered: Mapping[str, bool]
+) -> dict[str, dict[str, float]]:
+    """exact and f1 of each question with a prediction, as the answers stand."""
+    golds = {one.id: [g for g in one.golds if normalize(g)] or [""] for one in questions}
+    measures: dict[str, Callable[[str, str], float]] = {"exact": exact, "f1": _f1_or_none}
+    return {
+        name: {one: max(measure(predictions[one], gold) for gold in golds[one]) for one in answered}
+        for name, measure in measures.items()
+    }
+
+
+def best_threshold(
+    predictions: Mapping[str, str],
+    scores: Mapping[str, float],
+    no_answer: Mapping[str, float],
+    answered: Mapping[str, bool],
+    without: int,
+) -> tuple[float, float]:
+    """The best score in per cent that a threshold on no_answer gives, and the lowest such threshold.
+
+    answered: of each question with a score, whether it has an answer. without: questions of the file that
+    have none. Below every number all questions count as answered by "", which the search starts from.
+    """
+    score = best = float(without)
+    threshold = 0.0
+    for one in sorted(no_answer, key=no_answer.__getitem__):
+        if one not in scores:
+            continue
+        if answered[one]:
+            score += scores[one]
+        elif predictions[one]:
+            score -= 1
+        if score > best:
+            best, threshold = score, no_answer[one]
+    return 100.0 * best / len(scores), threshold
+
+
+def _by_kind(scores: Mapping[str, Mapping[str, float]], answered: Mapping[str, bool]) -> dict[str, float]:
+    """The means of all questions, of those with an answer and of those without, in per cent."""
+    result: dict[str, float] = {}
+    for prefix, wanted in (("", None), ("HasAns_", True), ("NoAns_", False)):
+        chosen = [one for one, has in answered.items() if wanted is None or has is wanted]
+        if chosen or not prefix:
+            for name, found in scores.items():
+                result[prefix + name] = 100.0 * sum(found[one] for one in chosen) / max(1, len(chosen))
+            result[f"{prefix}total"] = len(chosen)
+    return result
+
+
+def _f1_or_none(prediction: str, gold: str) -> float:
+    """The F1 of two texts' words. Where one has no words: 1.0 if neither has, else 0.0."""
+    found, wanted = normalize(prediction), normalize(gold)
+    return f1(prediction, gold) if found and wanted else float(found == wanted)

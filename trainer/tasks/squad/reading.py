@@ -1,0 +1,245 @@
+"""Questions of a file in SQuAD's JSON, versions 1.1 and 2.0: nested as the official one, or flat.
+
+Nested: ``{"data": [{"paragraphs": [{"context": ..., "qas": [entry, ...]}, ...]}, ...]}``. Flat, as run_qa.py
+reads it: ``{"data": [entry, ...]}``, or one entry a line; each has its context, and its answers as two lists.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from bertdata.errors import InputError
+from bertdata.io.json_text import parse_json_text
+from trainer.tasks.data_file import DataFile, parse_json
+
+_WORD = re.compile("[^ \t\r\n\u202f]+")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Context:
+    """A context split at blank, tab, CR, LF and U+202F (narrow no-break space), at nothing else.
+
+    starts: the place of each word's first character in the text.
+    """
+
+    text: str
+    words: list[str]
+    starts: list[int]
+
+    def word_at(self, place: int) -> int:
+        """The word that holds the character, or the last one before it, or -1 before the first word."""
+        return bisect_right(self.starts, place) - 1
+
+
+def split_context(text: str) -> Context:
+    """The words of a text, as run_squad.py splits it."""
+    found = list(_WORD.finditer(text))
+    return Context(text, [match[0] for match in found], [match.start() for match in found])
+
+
+SHOWN_WARNINGS = 3
+"""Answers that cannot be found are warned of one by one up to this many; then they are only counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer of the data: its text, and the words of the context that hold it, first and last."""
+
+    text: str
+    first_word: int
+    last_word: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Question:
+    """A question with its context.
+
+    answer: to learn from; None when predicting, and where there is none (is_impossible). golds: the texts of
+    all answers that the file gives, for the metrics.
+    """
+
+    id: str
+    text: str
+    context: Context
+    answer: Answer | None = None
+    is_impossible: bool = False
+    golds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Questions:
+    """The questions of a file in its order. skipped: ids of those whose answer is not in their context.
+
+    contexts: their number.
+    """
+
+    name: str
+    questions: list[Question]
+    skipped: list[str]
+    contexts: int
+
+    def warnings(self) -> list[str]:
+        """Warnings about questions that are left out, the first few one by one."""
+        shown = [
+            f"{self.name}: question {name}: its answer is not in the words of its context; left out"
+            for name in self.skipped[:SHOWN_WARNINGS]
+        ]
+        if len(self.skipped) > SHOWN_WARNINGS:
+            shown.append(f"{self.name}: {len(self.skipped)} questions are left out for that reason")
+        return shown
+
+
+def read_squad(file: DataFile, *, training: bool = False, negatives: bool = False) -> Questions:
+    """The questions of SQuAD's JSON.
+
+    training: each question needs exactly one answer; it is left out, and noted as skipped, where the answer's
+    text is not found in the words that its place points to. negatives (version 2.0): a question may be
+    marked as impossible; when predicting, and without negatives, the mark is not looked at. InputError names
+    file, question, what was found and what was expected.
+    """
+    name, questions = file.path, list[Question]()
+    skipped: list[str] = []
+    contexts: set[Context] = set()
+    seen: set[str] = set()
+    split = cache(split_context)
+    for place, context, entry in _read_entries(file):
+        flat = context is None
+        identity: str = _member(entry, "id", str, place if flat else f"{name}: question {len(seen)}")
+        where = f"{place}: question {identity}"
+        if identity in seen:
+            raise InputError(f"{where}: occurs twice, expected an id of its own")
+        seen.add(identity)
+        text = _member(entry, "question", str, where)
+        context = context or split(_member(entry, "context", str, where))
+        contexts.add(context)
+        answers = _answers(entry, where, flat=flat)
+        marked = flat and not answers
+        if "is_impossible" in entry:
+            marked = _member(entry, "is_impossible", bool, where)
+        impossible = training and negatives and marked
+        answer = None
+        if training and not impossible:
+            answer = _find_answer(answers, context, where, marked=marked)
+            if answer is None:
+                skipped.append(identity)
+                continue
+        question = Question(
+            id=identity,
+            text=text,
+            context=context,
+            answer=answer,
+            is_impossible=impossible,
+            golds=tuple(gold for gold, _ in answers),
+        )
+        questions.append(question)
+    if not questions and not skipped:
+        raise InputError(f"{name}: holds no questions")
+    return Questions(name=name, questions=questions, skipped=skipped, contexts=len(contexts))
+
+
+def _answers(entry: Any, where: str, *, flat: bool) -> list[tuple[str, int]]:
+    """Text and place of each answer. A file to predict on may have none."""
+    if "answers" not in entry:
+        return []
+    found = _member(entry, "answers", dict if flat else list, where)
+    if flat:
+        where = f"{where}: answers"
+        texts, starts = _member(found, "text", list, where), _member(found, "answer_start", list, where)
+        if len(texts) != len(starts):
+            lengths = f"'text' has {len(texts)} values and 'answer_start' {len(starts)}"
+            raise InputError(f"{where}: {lengths}, expected equally many")
+        pairs = zip(texts, starts, strict=True)
+        found = [{"text": text, "answer_start": start} for text, start in pairs]
+    return [(_member(one, "text", str, where), _member(one, "answer_start", int, where)) for one in found]
+
+
+def _find_answer(
+    answers: list[tuple[str, int]], context: Context, where: str, *, marked: bool
+) -> Answer | None:
+    """The only answer's words by its place, or None where these lack its text (blanks ignored).
+
+    marked: as impossible. InputError where there is another number of answers.
+    """
+    if len(answers) != 1:
+        hint = "; --version-2-with-negative reads impossible questions" if marked else ""
+        raise InputError(f"{where}: has {len(answers)} answers, expected exactly 1 for training{hint}")
+    ((text, start),) = answers
+    stop = start + len(text)
+    if not text or start < 0 or stop > len(context.text):
+        return None
+    first, last = context.word_at(start), context.word_at(stop - 1)
+    if " ".join(text.split()) not in " ".join(context.words[first : last + 1]):
+        return None
+    return Answer(text, first, last)
+
+
+_FORMS = "SQuAD's form: nested, flat, or one question a line"
+
+Entry = tuple[str, Context | None, Any]
+"""The place of a question in its file, its paragraph's context (flat: None, it has its own), its JSON."""
+
+
+def _read_entries(file: DataFile) -> Iterator[Entry]:
+    """The entries of SQuAD's JSON. The first one decides which form the file has.
+
+    Their members are not checked yet. InputError names file or line, what was found and what was expected.
+    """
+    name, text = file.path, file.text("SQuAD's JSON in UTF-8")
+    if not text.strip():
+        raise InputError(f"{name}: is not JSON: it is empty; expected {_FORMS}")
+    line, _, others = text.strip().partition("\n")
+    first = None
+    with suppress(ValueError):
+        first = parse_json_text(line)
+    if isinstance(first, dict) and "data" not in first and (others or _is_flat(first)):
+        return _lines(text, name)
+    value = parse_json(text, name, _FORMS) if others or first is None else first
+    entries = _member(value, "data", list, name)
+    if entries and _is_flat(entries[0]):
+        return ((f"{name}: data {number}", None, entry) for number, entry in enumerate(entries))
+    return _nested(entries, name)
+
+
+def _is_flat(value: Any) -> bool:
+    """True for an entry that has its own context, at least by its members."""
+    return (
+        isinstance(value, dict) and "paragraphs" not in value and bool({"context", "question"} & set(value))
+    )
+
+
+def _lines(text: str, name: str) -> Iterator[Entry]:
+    """The entries of a file with one on each line."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            where = f"{name}: line {number}"
+            yield where, None, parse_json(line, where, "one question a line")
+
+
+def _nested(articles: list[Any], name: str) -> Iterator[Entry]:
+    """The entries of all paragraphs, whose place is the file: their ids tell the rest."""
+    for number, article in enumerate(articles):
+        where = f"{name}: data {number}"
+        for place, paragraph in enumerate(_member(article, "paragraphs", list, where)):
+            at = f"{where}: paragraph {place}"
+            context = split_context(_member(paragraph, "context", str, at))
+            for entry in _member(paragraph, "qas", list, at):
+                yield name, context, entry
+
+
+_KINDS = {list: "a list", str: "a text", int: "an integer", bool: "true or false", dict: "a JSON object"}
+
+
+def _member(value: Any, key: str, kind: type[Any], where: str) -> Any:
+    """The member of a JSON object. InputError where it is missing or of another type."""
+    if not isinstance(value, dict):
+        raise InputError(f"{where}: is no JSON object, expected one with {key!r} (SQuAD's form)")
+    if key not in value:
+        raise InputError(f"{where}: lacks {key!r}, expected {_KINDS[kind]} (SQuAD's form)")
+    found = value[key]
+    if type(found) is not kind:
+        raise InputError(f"{where}: {key!r} is {found!r:.60}, expected {_KINDS[kind]}")
+    return found

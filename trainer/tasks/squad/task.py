@@ -1,0 +1,217 @@
+"""Finding answers in a context (SQuAD): loss, metrics, predictions of a file and of one question."""
+
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bertdata.dataset.reader import OpenedDataset
+from bertdata.errors import InputError, MissingInputError, UsageError
+from bertdata.io import storage
+from bertdata.io.terminal import printable_json, say, say_error
+from bertdata.records import Vocabulary
+from trainer.config.model import ModelConfig
+from trainer.config.settings import Config
+from trainer.data.batches import Batch
+from trainer.data.single import single_sequence
+from trainer.model.headed import HeadedBert
+from trainer.tasks.data_file import read_file
+from trainer.tasks.evaluation import MetricTotals, TaskEvaluation
+from trainer.tasks.fine_tuning import (
+    FineTuning,
+    configured_tokenizer,
+    is_there,
+    outcome_of,
+    target_of,
+)
+from trainer.tasks.heads import answerer_of, sequence_rows
+from trainer.tasks.prediction import Trained, refuse, single_text
+from trainer.tasks.squad.answers import (
+    Prediction,
+    best_logits,
+    predict_answers,
+    prediction_files,
+)
+from trainer.tasks.squad.data import SquadData, squad_settings
+from trainer.tasks.squad.features import make_features
+from trainer.tasks.squad.metrics import (
+    score_answers,
+    score_answers_or_none,
+    score_no_answers,
+)
+from trainer.tasks.squad.reading import Question, read_squad, split_context
+from trainer.tasks.task import Columns, Outcome
+
+_THE_TEXT = "the text"
+
+
+class Squad(FineTuning):
+    """Cross entropy of the answer's first and of its last token over the tokens of the sequence, halved.
+
+    The original's is over padding too, which flat batches do not have.
+    """
+
+    name = "squad"
+    objective = "squad"
+    metrics = ("answer_loss", "answer_accuracy")
+    head = "qa_outputs."
+    columns = Columns(
+        training={"answer_loss": "answer_loss", "answer_acc": "answer_accuracy"},
+        evaluation=("exact_match", "f1"),
+        shown="answer_accuracy",
+        target="f1",
+        whole=100.0,
+    )
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)
+        if self.keys.version_2_with_negative:
+            names = self.columns.evaluation
+            of_guess = (f"guess_{name}" for name in names)
+            self.columns = replace(self.columns, evaluation=(*names, *of_guess))
+
+    def new_model(self, shape: ModelConfig) -> HeadedBert:
+        return answerer_of(shape)
+
+    def outcome(self, model: Any, batch: Batch) -> Outcome:
+        logits = sequence_logits(model(batch).float(), batch)
+        logs = logits.log_softmax(1)
+        places = torch.stack([target_of(batch, "answer_starts"), target_of(batch, "answer_ends")], 1).long()
+        losses = -logs.gather(1, places[:, None]).squeeze(1).mean(1)
+        right = (logits.argmax(1) == places).all(1).float()
+        return outcome_of(is_there(batch), losses, right, outputs=None if model.training else logits)
+
+    def evaluation(
+        self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
+    ) -> "SquadEvaluation":
+        return SquadEvaluation(self._config, str(self.keys.task_eval_file), data)
+
+    def prediction(self, data: OpenedDataset) -> "SquadEvaluation":
+        return SquadEvaluation(self._config, str(self.keys.task_predict_file), data, scored=False)
+
+    @classmethod
+    def print_prediction(cls, given: Namespace, opened: Trained) -> None:
+        """Print the answer, or an empty line and a message where the text holds none."""
+        refuse(given, ("num", "labels"))
+        question = single_text(given)
+        if given.context is None:
+            raise UsageError(
+                f"{given.model}: the task squad answers from a text: give it, or its file, by --context"
+            )
+        name, context = _find_context(given.context)
+        if name == _THE_TEXT:
+            say_error("trainer: --context names no file: it is taken as the text itself")
+        line = _answer_line(given, opened, question, name, context)
+        say(line)
+        if not line:
+            say_error(f"trainer: {name}: holds no answer to the question")
+
+
+def sequence_logits(logits: Tensor, batch: Batch) -> Tensor:
+    """(sequences, longest, 2) logits of each sequence, -inf behind its end, from (tokens, 2) of the batch.
+
+    A missing sequence has one position, because an empty softmax would not be finite.
+    """
+    used, found = sequence_rows(logits, batch)
+    first = torch.arange(used.shape[1], device=used.device) == 0
+    return found.masked_fill(~(used | first)[:, :, None], -torch.inf)
+
+
+class SquadEvaluation(TaskEvaluation):
+    """Exact match and F1 of a file's questions, and its predictions in files.
+
+    Of version 2.0 those of never answering stand beside them. A guess for version 1.1 would have to read the
+    text. There is no loss: a question has several answers, and windows of its text that hold none of them.
+    Of each feature only the best positions are kept, and position 0: that is all that answers need.
+    """
+
+    def __init__(self, config: Config, path: str, data: OpenedDataset, *, scored: bool = True) -> None:
+        """scored: False for a file without answers, which has predictions only."""
+        self._settings = config.finetuning
+        tokenizer = configured_tokenizer(config)
+        settings = squad_settings(self._settings, data.layout.max_seq_length, training=False)
+        self._vocabulary: Vocabulary = tokenizer.vocabulary
+        self._questions = read_squad(read_file(path), negatives=settings.version_2_with_negative).questions
+        self._features = make_features(self._questions, tokenizer, settings)
+        self._scored = scored
+        self._best: list[list[list[float]]] = []
+        self._predictions: dict[str, Prediction] = {}
+        verb = "evaluating on" if scored else "predicting"
+        self.note = f"{verb} {len(self._questions)} questions of {path}, {data.examples} features"
+
+    def begin(self) -> None:
+        self._best = []
+
+    def add(self, batch: Batch, outputs: Tensor) -> None:
+        there = is_there(batch).bool()
+        self._best += best_logits(outputs[there].numpy(), self._settings.n_best_size).tolist()
+
+    def kept(self) -> list[list[list[float]]]:
+        return self._best
+
+    def results(self, totals: MetricTotals, kept: Sequence[Any]) -> dict[str, float]:
+        rows = [row for worker in kept for row in worker]
+        features, best = self._features[: len(rows)], np.array(rows, np.float64)
+        self._predictions = predict_answers(self._questions, features, best, self._vocabulary, self._settings)
+        if not self._scored:
+            return {"exact_match": 0.0, "f1": 0.0}
+        answers = {name: one.answer for name, one in self._predictions.items()}
+        if self._settings.version_2_with_negative:
+            found = score_answers_or_none(self._questions, answers)
+            guess = score_no_answers(self._questions)
+            of_guess = {"guess_exact_match": guess["exact"], "guess_f1": guess["f1"]}
+            return {"exact_match": found["exact"], "f1": found["f1"], **of_guess}
+        return score_answers(self._questions, answers)
+
+    def describe(self, results: Mapping[str, float]) -> str:
+        line = "exact_match {exact_match:.2f}, f1 {f1:.2f}"
+        if "guess_f1" in results:
+            line += " (always no answer: exact_match {guess_exact_match:.2f}, f1 {guess_f1:.2f})"
+        return line.format(**results)
+
+    def files(self) -> Mapping[str, str]:
+        return prediction_files(self._predictions, negatives=self._settings.version_2_with_negative)
+
+
+def _find_context(given: str) -> tuple[str, str]:
+    """The name and text of a file of UTF-8, or the given text itself where it is no file's name.
+
+    MissingInputError for one word that names no file: a misspelt name must not be answered from.
+    """
+    if storage.exists(given):
+        return given, read_file(given).text("a text in UTF-8")
+    if len(given.split()) > 1:
+        return _THE_TEXT, given
+    raise MissingInputError(f"{given}: no such file; a text is taken as it is where it has several words")
+
+
+def _answer_line(given: Namespace, opened: Trained, question: str, name: str, context: str) -> str:
+    """The answer in one line, by the run's own settings. As JSON it has its probability among the best.
+
+    It is empty where the run allows questions without an answer (SQuAD 2.0) and finds none.
+    """
+    model = answerer_of(opened.shape).eval()
+    opened.fill(model, "qa_outputs.", "has no head for answers; fine-tune it with --task squad")
+    config = opened.config.changed(task=given.task, lower_case=opened.lower_case)
+    length = min(SquadData.feature_length(config), opened.shape.max_position_embeddings)
+    questions = [Question(id="question", text=question, context=split_context(context))]
+    keys = config.finetuning
+    settings = squad_settings(keys, length, training=False)
+    features = make_features(questions, opened.tokenizer, settings)
+    if not features:
+        raise InputError(f"{name}: holds no words")
+    logits = np.full((len(features), length, 2), np.finfo(np.float32).min, np.float32)
+    with torch.no_grad():
+        for row, feature in enumerate(features):
+            ids = feature.ids(opened.vocabulary)
+            logits[row, : len(ids)] = model(single_sequence(ids, first_length=feature.document)).numpy()
+    best = best_logits(logits, keys.n_best_size)
+    found = predict_answers(questions, features, best, opened.vocabulary, keys)["question"]
+    if not given.json:
+        return found.answer
+    probability = next(probability for scored, probability in found.n_best if scored.text == found.answer)
+    return printable_json({"answer": found.answer, "probability": probability})

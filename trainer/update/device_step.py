@@ -1,0 +1,52 @@
+"""The end of an update by a device's own optimiser, or by ours in plain operations, called step by step."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trainer.config.presets.form import Preset
+from trainer.config.settings import Config
+from trainer.devices.stepping_device import SteppingDevice
+from trainer.update.optimisers import build_optimiser
+from trainer.update.step import LossScale, WeightStep
+
+
+class DeviceStep(WeightStep):
+    """Clipping by the device, then the optimiser's ``step``. No update is skipped."""
+
+    _made = 0
+
+    def __init__(
+        self, config: Config, device: SteppingDevice, preset: Preset, groups: list[dict[str, Any]]
+    ) -> None:
+        self.scale = LossScale()
+        ours = build_optimiser(preset, groups)
+        ours.fuses = False
+        self.optimiser = device.optimiser(ours, preset, groups)
+        self._device, self.own_clip = device, device.clip_
+        clips = config.update.clipping_point == "per_update" and not device.clips_in_step
+        self._max_norm = config.update.max_grad_norm if clips else None
+
+    def take(self, gradients: list[Tensor], rate: float, number: int) -> None:
+        if self._max_norm is not None:
+            self.gradient_norm = self._device.clip_(gradients, self._max_norm)
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        self.optimiser.step()
+        self._made += 1
+        self._device.after_step()
+
+    @property
+    def applied(self) -> int:
+        return self._made
+
+    @applied.setter
+    def applied(self, count: int) -> None:
+        self._made = count
+        for group in self.optimiser.param_groups:
+            if "step" in group:  # our LAMB counts once a group, PyTorch's AdamW once a tensor
+                group["step"] = count
+            elif "betas" in group:
+                for weight in group["params"]:
+                    self.optimiser.state[weight]["step"] = torch.tensor(float(count))

@@ -1,0 +1,239 @@
+"""PopTorch's programs: one makes whole updates on the IPUs, the other evaluates."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from trainer.config.settings import Config
+from trainer.data.batches import Batch
+from trainer.devices.ipu.device import Ipu
+from trainer.devices.ipu.options import (
+    check_training,
+    loss_scale,
+    make_optimiser,
+    shared_options,
+    training_options,
+)
+from trainer.errors import CheckpointError
+from trainer.tasks.task import Outcome
+from trainer.update.adaptive_scale import AdaptiveScale
+from trainer.update.inference import Inference
+from trainer.update.optimiser import configured_preset, group_parameters
+from trainer.update.step import WeightStep
+from trainer.update.strategy import Strategy, UpdateNumber, loss_and_sums
+from trainer.update.worker import Worker
+
+_STEP = "Step"
+
+
+class ModelWithLoss(nn.Module):
+    """The model as PopTorch needs it: from a batch's tensors to the loss, in fp32, and its sums.
+
+    In evaluation only the sums are returned. batch: one whose tensors are replaced by the given ones. A loss
+    that is added up is so over the replicas too, over which this trainer averages.
+    """
+
+    batch: Batch
+
+    def __init__(self, poptorch: ModuleType, worker: Worker) -> None:
+        super().__init__()
+        self.model = worker.model
+        self._task = worker.task
+        there = worker.workers.size * worker.device.replicas
+        update = worker.config.update
+        is_sum = worker.config.ipu.reduction_type == "sum"
+        self._divisor = (update.replicas or there) if is_sum else 1
+        self._identity_loss = poptorch.identity_loss
+
+    def forward(self, *tensors: Tensor) -> Any:
+        batch = self.batch.changed(**dict(zip(self.batch.tensors(), tensors, strict=True)))
+        outcome = self._task.outcome(self.model, batch)
+        sums = loss_and_sums(outcome)
+        if not self.training:
+            return sums
+        loss = outcome.loss / self._divisor if self._divisor > 1 else outcome.loss
+        return self._identity_loss(loss, reduction="none"), sums
+
+
+class IpuStep(WeightStep):
+    """The end of an update within the program: the optimiser's settings, and the count of updates."""
+
+    applied = 0
+
+    def __init__(self, config: Config, optimiser: Any) -> None:
+        self.optimiser = optimiser
+        fixed = loss_scale(config, 0)  # for the checkpoint only: PopTorch's optimisers scale the loss
+        self.scale = AdaptiveScale(fixed, fixed, fixed)
+
+    def take(self, gradients: list[Tensor], rate: float, number: int) -> None:
+        raise AssertionError("the program ends its updates itself")
+
+
+class IpuPrograms(Strategy, Inference):
+    """Both programs of a worker's model, which take turns on the same IPUs.
+
+    The training program is compiled at the first update, when the model has the weights that the run starts
+    from. Between updates weights and moments are on the IPUs.
+    """
+
+    def __init__(self, worker: Worker) -> None:
+        assert isinstance(worker.device, Ipu)
+        self.worker = worker
+        self._device, self._poptorch = worker.device, worker.device.poptorch
+        self._module = ModelWithLoss(self._poptorch, worker)
+        self._width = 2 * (1 + len(worker.task.metrics))  # the number of sums
+        self._names = {name for name, _ in worker.model.named_parameters()}
+        self._training: Any = None
+        self._inference: Any = None
+        self._moments: dict[str, Tensor] = {}
+
+    def update(
+        self, updates: Sequence[Sequence[Batch]], learning_rate: float, first: UpdateNumber
+    ) -> list[Tensor]:
+        config, optimiser = self.worker.config, self.step.optimiser
+        for group in optimiser.param_groups:
+            group["lr"] = learning_rate
+        if self._training is None:
+            self.compile(updates, first)
+        optimiser.loss_scaling = loss_scale(config, first.step)
+        self._training.setOptimizer(optimiser)
+        _, values = self._training(*self._joined(updates))
+        if config.ipu.synthetic_data:
+            values = torch.zeros_like(values)  # the IPU then sends no results back
+        self.step.applied += len(updates)
+        return [self._added_up(rows) for rows in values.reshape(len(updates), -1)]
+
+    def compile(self, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
+        # Depends on the updates made, so that a resumed run does not repeat the dropout of the first.
+        seed = self.worker.config.data.seed + first.total
+        options = training_options(
+            self._device, accumulation=len(updates[0]) // self._device.replicas, seed=seed
+        )
+        executor = self._poptorch.trainingModel(self._module, options, optimizer=self.step.optimiser)
+        executor.compile(*self._joined(updates))
+        self._training = executor
+        if self._moments:
+            self._restore()
+
+    def _joined(self, updates: Sequence[Sequence[Batch]]) -> list[Tensor]:
+        """The tensors of all micro-batches, concatenated by update, by accumulation and by replica."""
+        batches = [batch for update in updates for batch in update]
+        self._module.batch = batches[0]
+        columns = zip(*(batch.tensors().values() for batch in batches), strict=True)
+        return [torch.cat(column) for column in columns]
+
+    def _restore(self) -> None:
+        """Fill PopTorch's state from the checkpoint. PopTorch names its tensors when it compiles."""
+        optimiser, moments = self.step.optimiser, self._moments
+        state = optimiser.state_dict()
+        targets = self._moments_of(state)
+        if foreign := sorted(moments.keys() ^ targets.keys()):
+            whose = f"checkpoint and PopTorch's {type(optimiser).__name__} differ in {foreign[0]}"
+            raise CheckpointError(f"{whose}; continue with the checkpoint's optimiser, or --start-from-ckpt")
+        for key, target in targets.items():
+            target.copy_(moments[key])
+        for key, target in state["ipu_state"].items():
+            if key.partition("___")[0] == _STEP:
+                target.fill_(self.step.applied)
+        optimiser.load_state_dict(state)
+
+    def _moments_of(self, state: dict[str, Any]) -> dict[str, Tensor]:
+        """The moments among PopTorch's tensors, as KIND/NAME.
+
+        PopTorch's name is "Accl1___", the names of wrapping modules, our name.
+        """
+        is_adaptive = "betas" in self.step.optimiser.defaults
+        kinds = {"Accl1": "exp_avg", "Accl2": "exp_avg_sq"} if is_adaptive else {"Accl1": "momentum_buffer"}
+        found = {}
+        for key, value in state["ipu_state"].items():
+            kind, _, name = key.partition("___")
+            while name not in self._names and name:
+                name = name.partition(".")[2]
+            if kind in kinds:
+                found[f"{kinds[kind]}/{name}"] = value
+        return found
+
+    def fetch(self) -> None:
+        if self._training is not None:
+            self._training.copyWeightsToHost()
+
+    def moments(self) -> dict[str, Tensor]:
+        if self._training is None:
+            return self._moments
+        return self._moments_of(self.step.optimiser.state_dict())
+
+    def load_moments(self, moments: dict[str, Tensor], applied: int) -> None:
+        self._moments, self.step.applied = moments, applied
+
+    def check_accumulation(self, accumulation: int) -> None:
+        check_training(self._device, accumulation)
+
+    @contextmanager
+    def evaluating(self) -> Iterator[Callable[[Batch], Outcome]]:
+        self._module.eval()
+        with self._training_off_the_ipus():
+            if self._inference is not None:
+                self._inference.attachToDevice()
+            yield self._measure
+            if self._inference is not None:
+                self._inference.detachFromDevice()
+        self._module.train()
+
+    @contextmanager
+    def _training_off_the_ipus(self) -> Iterator[None]:
+        """Detach the training program. Weights and moments are then on the host."""
+        if self._training is not None:
+            self._training.detachFromDevice()
+        yield
+        if self._training is not None:
+            self._training.attachToDevice()
+
+    def _measure(self, batch: Batch) -> Outcome:
+        """The sums of a batch over all replicas, padded with rows of weight 0 to a multiple of them."""
+        self._module.batch = batch
+        tensors = batch.tensors()
+        if missing := -len(batch) % self._device.replicas:
+            padding = {name: one.new_zeros(missing, *one.shape[1:]) for name, one in tensors.items()}
+            tensors = {name: torch.cat([one, padding[name]]) for name, one in tensors.items()}
+            tensors["next_sentence_labels"][-missing:] = -1
+        if self._inference is None:
+            options = self._device.fresh_options()
+            shared_options(self._device, options, "ShardedExecution")  # stages take turns
+            self._inference = self._poptorch.inferenceModel(self._module, options)
+            self._inference.compile(*tensors.values())
+        sums = self._added_up(self._inference(*tensors.values()))
+        return Outcome(sums[0], sums[2:])
+
+    def _added_up(self, values: Tensor) -> Tensor:
+        """One row of sums from one for each micro-batch."""
+        return values.reshape(-1, self._width).float().sum(0)
+
+    def release(self) -> None:
+        for program in (self._training, self._inference):
+            if program is not None:
+                program.destroy()
+
+
+def find_inference(worker: Worker, strategy: Strategy | None = None) -> Inference:
+    """The programs of the training where there is one, else programs that only evaluate."""
+    assert strategy is None or isinstance(strategy, IpuPrograms)
+    return strategy or IpuPrograms(worker)
+
+
+class IpuTraining(IpuPrograms):
+    """The programs of a training. SettingsError for settings that PopTorch cannot train with."""
+
+    inference = staticmethod(find_inference)
+
+    def __init__(self, worker: Worker) -> None:
+        super().__init__(worker)
+        _, accumulation = worker.config.update.micro_batches(worker.workers.size * self._device.replicas)
+        self.check_accumulation(accumulation)
+        self._device.check_workers(worker.workers.size)
+        preset = configured_preset(worker.config)
+        groups = group_parameters(preset, worker.model.named_parameters())
+        self.step = IpuStep(worker.config, make_optimiser(self._poptorch, worker.config, preset, groups))

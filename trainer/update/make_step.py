@@ -1,0 +1,29 @@
+"""The choice of an update's end, by device and precision."""
+
+from collections.abc import Iterable
+
+from torch import nn
+
+from trainer.config.settings import Config
+from trainer.devices.device import Device
+from trainer.devices.stepping_device import SteppingDevice
+from trainer.update.device_step import DeviceStep
+from trainer.update.optimiser import configured_preset, group_parameters
+from trainer.update.optimisers import build_optimiser
+from trainer.update.skipping import SkippingStep
+from trainer.update.step import WeightStep
+
+
+def make_step(
+    config: Config, device: Device, named_parameters: Iterable[tuple[str, nn.Parameter]]
+) -> WeightStep:
+    """The end of the device's updates of these weights, by the configured optimiser."""
+    preset = configured_preset(config)
+    groups = group_parameters(preset, named_parameters)
+    if isinstance(device, SteppingDevice):
+        return DeviceStep(config, device, preset, groups)
+    optimiser = build_optimiser(preset, groups)
+    optimiser.fuses, optimiser.chunk = device.fused_step, device.step_chunk
+    if config.update.precision == "fp32":
+        return WeightStep(config, device, optimiser)
+    return SkippingStep(config, device, optimiser)

@@ -1,0 +1,269 @@
+"""The optimisers with their formulas: each step in plain operations, and in PyTorch's fused kernels.
+
+The plain form is for devices without fused kernels and for compilers, which join its operations.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trainer.config.presets.form import Preset
+from trainer.update.optimiser import GroupSettings, Norms, Numbers, Optimiser, Tensors
+
+_NO_CORRECTION = 1e30
+"""A number of steps so large that the bias corrections are 1."""
+
+
+class Lamb(Optimiser):
+    """Per tensor w, with bias-corrected averages m of the gradient and v of its square (if debias):
+
+        u = m / (sqrt(v) + eps) + weight_decay * w
+        w = w - lr * trust * u,  trust = |w| / |u|, 1 if either norm is 0 or the group has none
+
+    Parameter groups may set weight_decay and trust. Separate query, key and value parameters have a
+    ratio each, as Graphcore gives one to each part of a fused parameter. The state is fp32.
+    """
+
+    moments = "exp_avg", "exp_avg_sq"
+
+    @staticmethod
+    def rule(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
+        """Make the step in plain operations."""
+        (beta1, beta2), (means, squares) = settings.betas, tensors.moments
+        correction1, root = corrections(numbers.applied, settings)
+        g = divided(tensors.gradients, numbers.divisor)
+        m = torch._foreach_lerp(means, g, 1 - beta1)
+        v = torch._foreach_addcmul(torch._foreach_mul(squares, beta2), g, g, 1 - beta2)
+        u = torch._foreach_mul(torch._foreach_sqrt(v), 1 / root)
+        u = torch._foreach_div(m, torch._foreach_add(u, settings.eps))
+        u = torch._foreach_mul(u, 1 / correction1)
+        if settings.weight_decay:
+            u = torch._foreach_add(u, tensors.weights, alpha=settings.weight_decay)
+        if settings.trust:
+            u = torch._foreach_mul(u, list(trust_ratios(tensors.weights, u, settings.norms).unbind()))
+        changed = torch._foreach_sub(tensors.weights, torch._foreach_mul(u, numbers.rate))
+        overwrite(tensors.weights, changed, numbers.skip)
+        overwrite(means, m, numbers.skip)
+        overwrite(squares, v, numbers.skip)
+
+    @staticmethod
+    def fused(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
+        """A step by PyTorch's fused AdamW, which reads and writes each tensor once.
+
+        With trust ratios it changes zeros by a rate of -1, which gives m / (sqrt(v) + eps).
+        """
+        rate = numbers.rate
+        assert isinstance(rate, Tensor)
+        if not settings.trust:
+            fused_adamw(tensors.weights, tensors, numbers, settings, rate, settings.weight_decay)
+            return
+        sizes = [weight.numel() for weight in tensors.weights]
+        flat = torch.zeros(sum(sizes), device=rate.device)
+        parts = zip(torch.split(flat, sizes), tensors.weights, strict=True)
+        u = [part.view_as(weight) for part, weight in parts]
+        fused_adamw(u, tensors, numbers, settings, torch.full_like(rate, -1.0), 0.0)
+        if settings.weight_decay:
+            torch._foreach_add_(u, tensors.weights, alpha=settings.weight_decay)
+        # A rate of 0 leaves every bit of a weight: the product is a zero of the other sign, and u is +0.0
+        # where the weight is a zero.
+        rates = trust_ratios(tensors.weights, u, settings.norms) * -(
+            rate if numbers.skip is None else rate * (1 - numbers.skip)
+        )
+        for weight, change, factor in zip(tensors.weights, u, rates.unbind(), strict=True):
+            weight.addcmul_(change, factor)  # lists with 0-dim tensors would run tensor by tensor too
+
+
+def trust_ratios(weights: Sequence[Tensor], changes: Sequence[Tensor], norms: Norms) -> Tensor:
+    """The norm of each weight over that of its change, 1 if either is 0."""
+    w_norms, u_norms = norms.each(weights), norms.each(changes)
+    return torch.where((w_norms > 0) & (u_norms > 0), w_norms / u_norms, 1.0)
+
+
+def fused_adamw(
+    targets: list[Tensor],
+    tensors: Tensors,
+    numbers: Numbers,
+    settings: GroupSettings,
+    rate: Tensor,
+    decay: float,
+) -> None:
+    """Change the targets by PyTorch's AdamW, unless the step is skipped."""
+    count, (means, squares) = numbers.applied, tensors.moments
+    assert isinstance(count, Tensor)
+    if not settings.debias:
+        count = torch.full_like(count, _NO_CORRECTION)
+    torch._fused_adamw_(
+        targets,
+        tensors.gradients,
+        means,
+        squares,
+        [],
+        [count] * len(targets),
+        lr=rate,
+        beta1=settings.betas[0],
+        beta2=settings.betas[1],
+        weight_decay=decay,
+        eps=settings.eps,
+        amsgrad=False,
+        maximize=False,
+        grad_scale=numbers.divisor,
+        found_inf=numbers.skip,
+    )
+
+
+class Sgd(Optimiser):
+    """Per tensor w with gradient g, and an average b that starts at 0:
+
+    b = momentum * b + g + weight_decay * w
+    w = w - lr * b
+    """
+
+    @property
+    def moments(self) -> tuple[str, ...]:
+        return ("momentum_buffer",) if self.preset.momentum else ()
+
+    @staticmethod
+    def rule(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
+        """Make the step in plain operations."""
+        b = divided(tensors.gradients, numbers.divisor)
+        if settings.weight_decay:
+            b = list(torch._foreach_add(b, tensors.weights, alpha=settings.weight_decay))
+        if settings.momentum:
+            (buffers,) = tensors.moments
+            b = list(torch._foreach_add(torch._foreach_mul(buffers, settings.momentum), b))
+            overwrite(buffers, b, numbers.skip)
+        changed = torch._foreach_sub(tensors.weights, torch._foreach_mul(b, numbers.rate))
+        overwrite(tensors.weights, changed, numbers.skip)
+
+    @staticmethod
+    def fused(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
+        """A step by PyTorch's fused kernel."""
+        assert isinstance(numbers.rate, Tensor)
+        torch._fused_sgd_(
+            tensors.weights,
+            tensors.gradients,
+            *(tensors.moments or ([],)),
+            weight_decay=settings.weight_decay,
+            momentum=settings.momentum,
+            lr=numbers.rate,
+            dampening=0.0,
+            nesterov=False,
+            maximize=False,
+            is_first_step=False,
+            grad_scale=numbers.divisor,
+            found_inf=numbers.skip,
+        )
+
+
+class StableAdamW(Optimiser):
+    """Per tensor w, with bias-corrected averages m of the gradient g and v of its square:
+
+        r = rate / max(1, root mean square of g / max(sqrt(v), eps))
+        w = w * (1 - r * weight_decay) - r * m / (sqrt(v) + eps)
+
+    With a preset that decays_by_share, r times the decay is divided by the preset's rate. The moments are
+    AdamW's, fp32. torch-optimi, and ModernBERT's program after it, keep corrected averages: the same numbers
+    but for rounding.
+    """
+
+    moments = "exp_avg", "exp_avg_sq"
+
+    def settings(self, group: dict[str, Any]) -> GroupSettings:
+        """The group's settings, with the decay of a rate of 1."""
+        given = super().settings(group)
+        peak = self.preset.lr if self.preset.decays_by_share else 1.0
+        return given._replace(weight_decay=given.weight_decay / peak)
+
+    @staticmethod
+    def rule(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
+        """Make the step in plain operations."""
+        (beta1, beta2), (means, squares) = settings.betas, tensors.moments
+        correction, root = corrections(numbers.applied, settings)
+        g = divided(tensors.gradients, numbers.divisor)
+        m = torch._foreach_lerp(means, g, 1 - beta1)
+        v = torch._foreach_addcmul(torch._foreach_mul(squares, beta2), g, g, 1 - beta2)
+        roots = list(torch._foreach_mul(torch._foreach_sqrt(v), 1 / root))
+        u = torch._foreach_div(torch._foreach_mul(m, 1 / correction), torch._foreach_add(roots, settings.eps))
+        rates = list(stable_rates(numbers.rate, tensors, g, roots, settings).unbind())
+        changed = list(torch._foreach_mul(u, rates))
+        if settings.weight_decay:
+            decays = torch._foreach_mul(tensors.weights, torch._foreach_mul(rates, settings.weight_decay))
+            changed = list(torch._foreach_add(changed, decays))
+        overwrite(tensors.weights, torch._foreach_sub(tensors.weights, changed), numbers.skip)
+        overwrite(means, m, numbers.skip)
+        overwrite(squares, v, numbers.skip)
+
+    @staticmethod
+    def fused(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
+        """A step by PyTorch's fused AdamW, which changes zeros by a rate of -1: m / (sqrt(v) + eps)."""
+        rate, skip = numbers.rate, numbers.skip
+        assert isinstance(rate, Tensor)
+        if numbers.divisor is not None:
+            torch._foreach_mul_(tensors.gradients, 1 / numbers.divisor)
+        sizes = [weight.numel() for weight in tensors.weights]
+        flat = torch.zeros(sum(sizes), device=rate.device)
+        parts = zip(torch.split(flat, sizes), tensors.weights, strict=True)
+        u = [part.view_as(weight) for part, weight in parts]
+        fused_adamw(u, tensors, numbers._replace(divisor=None), settings, torch.full_like(rate, -1.0), 0.0)
+        roots = torch._foreach_sqrt(tensors.moments[1])
+        torch._foreach_mul_(roots, 1 / corrections(numbers.applied, settings)[1])
+        rates = stable_rates(rate, tensors, tensors.gradients, list(roots), settings)
+        if skip is not None:
+            rates = torch.where(skip > 0, 0.0, rates)  # leaves every bit of a weight
+        for weight, change, factor in zip(tensors.weights, u, rates.unbind(), strict=True):
+            if settings.weight_decay:
+                weight.mul_(1 - factor * settings.weight_decay)
+            weight.addcmul_(change, -factor)
+
+
+def stable_rates(
+    rate: Tensor | float,
+    tensors: Tensors,
+    gradients: list[Tensor],
+    roots: list[Tensor],
+    settings: GroupSettings,
+) -> Tensor:
+    """(n,): the rate of each weight. roots: of the corrected averages of squares, changed here."""
+    torch._foreach_clamp_min_(roots, settings.eps)
+    surprises = torch._foreach_div(gradients, roots)
+    sizes = [settings.norms.size(weight) for weight in tensors.weights]
+    torch._foreach_mul_(surprises, [max(1, size) ** -0.5 for size in sizes])
+    return rate / settings.norms.each(list(surprises)).clamp(min=1.0)
+
+
+def corrections(count: Tensor | float, settings: GroupSettings) -> tuple[Tensor | float, Tensor | float]:
+    """1 - beta1 ** count, the mean's bias correction, and the root of the square's, without cancellation."""
+    if not settings.debias:
+        return 1.0, 1.0
+    log1, log2 = (math.log(beta) if beta else -math.inf for beta in settings.betas)
+    if isinstance(count, Tensor):
+        return -torch.expm1(count * log1), torch.sqrt(-torch.expm1(count * log2))
+    return -math.expm1(count * log1), math.sqrt(-math.expm1(count * log2))
+
+
+def overwrite(old: list[Tensor], new: Iterable[Tensor], skip: Tensor | None) -> None:
+    """Copy the new values over the old ones, unless the step is skipped."""
+    for before, after in zip(old, new, strict=True):
+        before.copy_(after if skip is None else torch.where(skip > 0, before, after))
+
+
+def divided(gradients: list[Tensor], divisor: Tensor | None) -> list[Tensor]:
+    """The gradients divided by a 0-dim tensor."""
+    return gradients if divisor is None else list(torch._foreach_mul(gradients, 1 / divisor))
+
+
+OPTIMISERS: dict[str, type[Optimiser]] = {
+    "lamb": Lamb,
+    "adamw": Lamb,  # PyTorch's AdamW: no group has trust ratios
+    "sgd": Sgd,
+    "stableadamw": StableAdamW,
+}
+"""The class of each kind that a preset names."""
+
+
+def build_optimiser(preset: Preset, groups: list[dict[str, Any]]) -> Optimiser:
+    """The preset's optimiser over the groups."""
+    return OPTIMISERS[preset.kind](groups, preset)

@@ -1,0 +1,136 @@
+"""A worker: its configuration, device, collective, place and task, without its model and with it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any, NoReturn
+
+import torch
+
+from bertdata.dataset.reader import OpenedDataset
+from bertdata.errors import BertDataError
+from bertdata.io.terminal import say_error
+from trainer.config.idle import idle_keys
+from trainer.config.model import ModelConfig
+from trainer.config.settings import Config
+from trainer.devices.device import Device
+from trainer.devices.opening import on_device
+from trainer.errors import ReportedError
+from trainer.model.headed import HeadedBert
+from trainer.tasks.choice import find_task, task_of
+from trainer.tasks.task import Task
+from trainer.workers.collective import Collective
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Division:
+    """This worker's copy of the model, and its stage of that copy, each out of so many.
+
+    Copies are given different examples; the stages of a copy the same ones. strategy: that of a plan; None:
+    there is no plan, and each worker has the whole model. recomputes: this worker's layers compute their
+    activations again in the backward pass.
+    """
+
+    copy: int
+    copies: int
+    stage: int = 0
+    stages: int = 1
+    strategy: str | None = None
+    recomputes: bool = False
+
+    @property
+    def is_split(self) -> bool:
+        """True if no worker has the whole model."""
+        return self.strategy not in (None, "replicated")
+
+    @property
+    def is_last_stage(self) -> bool:
+        """True if this worker has the heads, and with them the results."""
+        return self.stage == self.stages - 1
+
+
+def whole(workers: Collective) -> Division:
+    """The division of a model that each worker has as a whole."""
+    return Division(copy=workers.rank, copies=workers.size)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Worker:
+    """Everything that one worker makes an update with. The model is on the device."""
+
+    config: Config
+    device: Device
+    workers: Collective
+    division: Division
+    task: Task
+    model: HeadedBert
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Runtime:
+    """One worker: its configuration, its device, the collective of all workers, its place, the task."""
+
+    config: Config
+    device: Device
+    workers: Collective
+    division: Division
+    task: Task
+
+    @property
+    def copies(self) -> int:
+        """Copies of the model over all workers. Each computes its own micro-batches."""
+        return self.division.copies * self.device.replicas
+
+    def worker(self, model: HeadedBert) -> Worker:
+        """Everything that an update of the model is made with."""
+        return Worker(**{item.name: getattr(self, item.name) for item in fields(self)}, model=model)
+
+    def empty_model(self, shape: ModelConfig) -> HeadedBert:
+        """The whole model without values, on the meta device."""
+        with torch.device("meta"):
+            return self.task.new_model(shape)
+
+    @property
+    def has_rows(self) -> bool:
+        """True if batches are rows, as the device or the configuration says. False: they are flat."""
+        return bool(self.config.loading.rows or self.device.needs_rows)
+
+    def name_idle_keys(self) -> None:
+        """Log the given keys that have no effect here, if there are any."""
+        config, idle_here = self.config, [*self.device.idle]
+        if self.has_rows:
+            idle_here.append("token_budget")
+        if idle := idle_keys(config, config.run.device, idle_here):
+            self.log(f"accepted, without effect on device {config.run.device}: {', '.join(idle)}")
+
+    def changed(self, config: Config, *data: OpenedDataset) -> "Runtime":
+        """The runtime with another configuration and its task, or that of pre-training on the data."""
+        config = on_device(config, self.device.name)
+        name = task_of(data) if data else config.task
+        return replace(self, config=config, task=find_task(name, config, self.device.row_losses))
+
+    def log(self, message: str) -> None:
+        """One line on standard error, from rank 0."""
+        if self.workers.rank == 0:
+            say_error(f"trainer: {message}")
+
+    def on_rank_0(self, work: Callable[[], Any]) -> Any:
+        """The result of the work, done on rank 0 alone and sent as JSON. An error of it ends all workers."""
+        result, failure = None, None
+        if self.workers.rank == 0:
+            try:
+                result = work()
+            except BertDataError as error:
+                failure = error
+        failed, result = self.workers.broadcast_object([failure is not None, result])
+        if failed:
+            self.stop_all(failure)
+        return result
+
+    def stop_all(self, error: BertDataError | None) -> NoReturn:
+        """End all workers, each of which must call this. Rank 0 prints the error, which only it needs."""
+        if error and self.workers.size == 1:
+            raise error
+        status = self.workers.broadcast_object(error and error.exit_status)
+        self.log(f"error: {error}")
+        self.workers.barrier()  # once one worker has ended, the launcher ends the others
+        raise ReportedError(status)

@@ -1,0 +1,25 @@
+"""The choice of the collective."""
+
+from typing import Any
+
+from trainer.devices.device import Device
+from trainer.plugins import find
+from trainer.workers.collective import Collective
+from trainer.workers.job_launchers import refuse_unknown_launchers
+from trainer.workers.launchers import find_launcher, is_in_job
+
+
+def find_collective(name: str | None, device: Device) -> Collective:
+    """The collective of that name. None: that of the launcher that started this process.
+
+    SettingsError for a launcher that is not known, because each process would train alone.
+    """
+    if name is None:
+        name = find_launcher()
+        if name == "single" and is_in_job():
+            refuse_unknown_launchers()
+    kind: Any = find("collective", name)
+    if name != "single":
+        kind.check(device)
+    collective: Collective = kind(device)
+    return collective

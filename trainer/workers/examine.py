@@ -1,0 +1,57 @@
+"""The launchers of this machine, for doctor. Works without torch."""
+
+import shutil
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+
+from trainer.devices.availability import Availability
+from trainer.devices.choice import without_torch
+
+
+def examine_launchers() -> list[Availability]:
+    """One finding for each launcher."""
+    return [_torchrun(), _horovodrun(), _poprun()]
+
+
+def _torchrun() -> Availability:
+    if find_spec("torch") is None:
+        return without_torch("torchrun")
+    import torch
+    import torch.distributed as dist
+
+    built = {"gloo": "is_gloo_available", "NCCL": "is_nccl_available", "MPI": "is_mpi_available"}
+    has = [name for name, test in built.items() if dist.is_available() and getattr(dist, test, bool)()]
+    found = f"torch {torch.__version__}: {', '.join(has) or 'no backend'}; also --dist --world-size N"
+    return Availability("torchrun", bool(has), found, "" if has else "install a build of torch that has gloo")
+
+
+def _horovodrun() -> Availability:
+    if find_spec("torch") is None:
+        return without_torch("horovodrun")
+    if find_spec("horovod") is None:
+        return Availability("horovodrun", False, "Horovod is not installed", "make horovod builds it")
+    import torch
+
+    build = f"Horovod {find_version('horovod')}"
+    remedy = "make horovod builds one that fits"
+    try:
+        import horovod.torch as hvd
+    except ImportError:
+        return Availability("horovodrun", False, f"{build} does not fit torch {torch.__version__}", remedy)
+    built = {"gloo": hvd.gloo_built(), "NCCL": hvd.nccl_built(), "MPI": hvd.mpi_built()}
+    has = ", ".join(name for name, there in built.items() if there)
+    return Availability("horovodrun", True, f"{build}: {has}; fits torch {torch.__version__}")
+
+
+def _poprun() -> Availability:
+    if shutil.which("poprun") and find_spec("popdist"):
+        return Availability("poprun", True, f"popdist {find_version('popdist')}")
+    return Availability("poprun", False, "not installed", "for IPUs only: part of Graphcore's Poplar SDK")
+
+
+def find_version(package: str) -> str:
+    """The installed version of a package that can be imported."""
+    try:
+        return version(package)
+    except PackageNotFoundError:  # on the path, but not installed
+        return "of unknown version"

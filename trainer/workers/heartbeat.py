@@ -1,0 +1,167 @@
+"""Detection of the worker that was lost, by heartbeats.
+
+The libraries only report that a connection broke, or wait without end. So each worker keeps a connection to
+rank 0, and both sides send a heartbeat now and then. When a process ends, the system closes its connection;
+when it hangs, its heartbeats stop. Rank 0 sends the others the lost worker's rank; each of them detects the
+loss of rank 0. A worker whose main thread is blocked in a library is ended by its heartbeat thread, and one
+that hangs on this machine by the worker that detects it: launchers would wait for it first.
+"""
+
+import os
+import secrets
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from bertdata.io.terminal import say_error
+from trainer.errors import WorkerLost
+from trainer.workers.stopping import PREFIX, StopAgreement
+
+TIMEOUT_SECONDS = 60.0
+"""Seconds without a heartbeat after which a worker counts as lost."""
+
+_NEWS_SECONDS = 3.0  # wait, after a library failed, to hear which worker is lost: horovodrun kills after 5
+_RAISE_SECONDS = 2.0  # for the main thread to raise WorkerLost
+_END_SECONDS = 10.0  # for the main thread to end after that
+
+
+class Heartbeat:
+    """This worker's heartbeats, in threads of their own.
+
+    stopping: the agreement to stop, whose messages use the same connections.
+    """
+
+    def __init__(self, rank: int, size: int) -> None:
+        self.stopping = StopAgreement(rank, size, self._send)
+        self._rank, self._size = rank, size
+        self._connections: dict[int, socket.socket] = {}
+        self._processes: dict[int, int] = {}  # handles of the workers that share this kernel
+        self._message = ""
+        self._lock = threading.Lock()
+        self._known = threading.Event()
+        self._raised = threading.Event()
+
+    def start(self, address: str, broadcast: Callable[[Any], Any]) -> None:
+        """Connect to rank 0 and start the threads.
+
+        address: rank 0's (ignored on other ranks). broadcast: sends rank 0's value to all workers.
+        """
+        try:
+            with socket.create_server(("", 0), backlog=self._size) as listener:
+                listener.settimeout(TIMEOUT_SECONDS)
+                # The password keeps out other programs that connect to the port by chance.
+                port, password = listener.getsockname()[1], secrets.token_hex(8)
+                server, password, process = broadcast([(address, port), password, _own_process()])
+                if self._rank > 0:
+                    self._connections[0] = socket.create_connection(server, TIMEOUT_SECONDS)
+                    self._send_bytes(f"{password} {self._rank} {_own_process()}".encode())
+                    self._note_process(0, process)
+                while self._rank == 0 and len(self._connections) < self._size - 1:
+                    connection = listener.accept()[0]
+                    connection.settimeout(TIMEOUT_SECONDS)
+                    received = connection.recv(256).strip(b".")  # a heartbeat may follow at once
+                    found, number, *process = [*received.decode(errors="replace").split(" "), ""]
+                    if found == password:
+                        self._connections[int(number)] = connection
+                        self._note_process(int(number), process[0])
+        except OSError as error:
+            raise WorkerLost(f"the workers could not connect: {error}") from error
+        for rank, connection in self._connections.items():
+            # A forked child must not keep the connection open after the worker has ended.
+            os.register_at_fork(after_in_child=connection.close)
+            threading.Thread(target=self._receive, args=[rank, connection], daemon=True).start()
+        threading.Thread(target=self._send_heartbeats, daemon=True).start()
+        self.stopping.start()
+
+    @contextmanager
+    def naming_lost_workers(self) -> Iterator[None]:
+        """Raise WorkerLost in place of the library's error, if a lost worker is the reason."""
+        try:
+            yield
+        except RuntimeError as error:
+            if not self._known.wait(_NEWS_SECONDS):
+                raise
+            # The launcher will send SIGTERM to the remaining workers; it must not hide the exit status.
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            self._raised.set()
+            raise WorkerLost(self._message) from error
+
+    def _note_process(self, rank: int, process: str) -> None:
+        """Keep a handle of that process if it runs on this kernel. A handle never means a later process."""
+        kernel, _, number = process.rpartition("/")
+        with suppress(OSError, AttributeError):  # it has ended already, or the system has no such handles
+            if process and kernel == _own_process().rpartition("/")[0]:
+                self._processes[rank] = os.pidfd_open(int(number))
+
+    def _kill(self, rank: int) -> None:
+        if rank in self._processes:
+            with suppress(OSError):
+                signal.pidfd_send_signal(self._processes[rank], signal.SIGKILL)
+
+    def close(self) -> None:
+        """Announce that this process ends as planned."""
+        self._send("bye")
+
+    def _send(self, message: str) -> None:
+        self._send_bytes(f"{message}\n".encode())
+
+    def _send_bytes(self, text: bytes) -> None:
+        for connection in self._connections.values():
+            with suppress(OSError):  # a broken connection is reported by the thread that receives
+                connection.sendall(text)
+
+    def _send_heartbeats(self) -> None:
+        while True:
+            self._send_bytes(b".")
+            time.sleep(TIMEOUT_SECONDS / 12)
+
+    def _receive(self, rank: int, connection: socket.socket) -> None:
+        """Receive from a worker until it says goodbye, ends, sends nothing, or reports a lost worker."""
+        why = "its process ended"
+        text = ""
+        try:
+            while received := connection.recv(4096):
+                *messages, text = (text + received.decode()).split("\n")
+                text = text.lstrip(".")
+                for message in (line.lstrip(".") for line in messages):
+                    if message == "bye":
+                        return
+                    if not message.startswith(PREFIX):
+                        return self._report(message)
+                    self.stopping.receive(message)
+        except TimeoutError:
+            why = f"no heartbeat for {TIMEOUT_SECONDS:g} s"
+            self._kill(rank)
+        except OSError:
+            pass  # the process ended with data unread
+        lost = f"worker {rank} of {self._size} was lost: {why}"
+        self._report(f"{lost}; training stops, --resume continues from the last checkpoint")
+
+    def _report(self, message: str) -> None:
+        """Send the message to the others, then end this process unless its main thread does."""
+        with self._lock:
+            if self._message:
+                return  # the first report is the cause, later ones follow from it
+            self._message = message
+        self._send(message)
+        self._known.set()
+        self.stopping.abandon()
+        if self._raised.wait(_RAISE_SECONDS):
+            time.sleep(_END_SECONDS)
+        else:
+            say_error(f"trainer: error: {message}")
+        os._exit(WorkerLost.exit_status)
+
+
+def _own_process() -> str:
+    """Kernel, process namespace and number of this process, or empty where the system does not tell."""
+    try:
+        kernel = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{kernel}/{os.readlink('/proc/self/ns/pid')}/{os.getpid()}"
+    except OSError:
+        return ""

@@ -1,0 +1,38 @@
+"""The collective for workers that horovodrun started."""
+
+import os
+import socket
+from collections.abc import Callable
+
+import torch
+
+from bertdata.errors import MissingExtraError
+from trainer.devices.device import Device
+from trainer.workers.workers import WorkerGroup
+
+
+class Horovod(WorkerGroup):
+    """Horovod's all-reduce. Its DistributedOptimizer is not used, as the trainer accumulates and clips."""
+
+    name = "horovod"
+
+    def __init__(self, device: Device) -> None:
+        try:
+            import horovod.torch
+        except ImportError as error:
+            raise MissingExtraError(f"horovod is not installed ({error}); run make horovod") from None
+        self._horovod = horovod.torch
+        # Buckets are made here; Horovod would fuse them in order of arrival, which differs from run to run.
+        os.environ.setdefault("HOROVOD_FUSION_THRESHOLD", "0")
+        self._horovod.init()
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # nothing is sent
+            probe.connect((os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"], 9))
+            address = probe.getsockname()[0]
+        super().__init__(self._horovod.rank(), self._horovod.size(), device, address)
+
+    def _start_sum(self, tensor: torch.Tensor, name: str) -> Callable[[], torch.Tensor]:
+        sent = tensor if self._horovod.nccl_built() else tensor.cpu()
+        if sent.dtype == torch.bfloat16:  # Horovod lacks it: values stay rounded, sent and added in 32 bits
+            sent = sent.float()
+        handle = self._horovod.allreduce_async_(sent, op=self._horovod.Sum, name=name)
+        return lambda: self._horovod.synchronize(handle).to(tensor)  # with its type and device

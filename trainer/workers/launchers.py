@@ -1,0 +1,61 @@
+"""Detection of the launcher that started this process, from its environment variables."""
+
+import os
+
+from trainer.workers.job_launchers import JobPlace, find_place
+
+VARIABLES = {
+    "horovod": ("HOROVOD_RANK", "HOROVOD_SIZE"),
+    "torch_distributed": ("RANK", "WORLD_SIZE"),
+    "poprun": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "POPDIST_NUM_TOTAL_REPLICAS"),
+}
+"""The variables that a collective's launcher sets, rank and size first; in order of precedence."""
+
+LAUNCHED = "BERTDATA_LAUNCHED"
+"""In the environment of a worker of --dist: its launcher's process id, and the folder that they share."""
+
+_JOB_RANKS = ("OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
+"""The ranks that mpirun, mpiexec and srun set."""
+
+
+def find_launcher() -> str:
+    """The collective of the launcher that started this process, or single without a launcher.
+
+    Workers of mpirun and srun join by torch.distributed.
+    """
+    started = (name for name, variables in VARIABLES.items() if all(one in os.environ for one in variables))
+    return next(started, "torch_distributed" if _find_place() else "single")
+
+
+def find_rank() -> tuple[int, int]:
+    """This worker's rank and the number of workers, as the launcher set them, or (0, 1) without one."""
+    variables = VARIABLES.get(find_launcher())
+    if variables and variables[0] in os.environ:
+        return int(os.environ[variables[0]]), int(os.environ[variables[1]])
+    place = _find_place()
+    return (place.rank, place.size) if place else (0, 1)
+
+
+def find_local_rank() -> int:
+    """This worker's number on its machine, as the launcher set it, or 0 without a launcher."""
+    names = ("HOROVOD_LOCAL_RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")
+    given = next((os.environ[name] for name in names if os.environ.get(name)), None)
+    if given is not None:
+        return int(given)
+    place = _find_place()
+    return place.local_rank if place else 0
+
+
+def is_started_here() -> bool:
+    """True in a worker of --dist: the process that launched it has said what there is to say."""
+    return LAUNCHED in os.environ
+
+
+def is_in_job() -> bool:
+    """True where mpirun, mpiexec or srun may have started this process, by a variable of theirs."""
+    return any(name in os.environ for name in _JOB_RANKS)
+
+
+def _find_place() -> JobPlace | None:
+    """This worker's rank, size and local rank, where mpirun or srun started several, else None."""
+    return find_place() if is_in_job() else None

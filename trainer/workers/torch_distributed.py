@@ -1,0 +1,41 @@
+"""The collective for workers that torchrun started, or any launcher that sets the same variables."""
+
+import os
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+
+from bertdata.errors import SettingsError
+from trainer.devices.device import Device
+from trainer.errors import WorkerLost
+from trainer.workers.workers import WorkerGroup
+
+
+class TorchDistributed(WorkerGroup):
+    """torch.distributed over the device's backend."""
+
+    name = "torch_distributed"
+
+    def __init__(self, device: Device) -> None:
+        try:
+            device.join()
+        except ValueError as error:  # a variable is missing or not a number
+            raise SettingsError(f"torch.distributed: {error}") from None
+        except RuntimeError as error:
+            raise WorkerLost(f"the workers could not connect: {str(error).splitlines()[0]}") from error
+        super().__init__(dist.get_rank(), dist.get_world_size(), device, os.environ["MASTER_ADDR"])
+
+    def _start_sum(self, tensor: torch.Tensor, name: str) -> Callable[[], torch.Tensor]:
+        work = dist.all_reduce(tensor, async_op=True)
+        assert work is not None  # this process belongs to the group
+
+        def wait() -> torch.Tensor:
+            work.wait()
+            return tensor
+
+        return wait
+
+    def close(self) -> None:
+        super().close()
+        dist.destroy_process_group()

@@ -1,0 +1,136 @@
+"""Base of the collectives of several workers: buckets, JSON as numbers, detection of lost workers."""
+
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+
+from bertdata.errors import SettingsError
+from trainer.devices.device import Device
+from trainer.workers.collective import Collective
+from trainer.workers.heartbeat import Heartbeat
+from trainer.workers.job_launchers import join_environment
+from trainer.workers.launchers import VARIABLES, find_local_rank, is_in_job
+
+LAUNCHERS = {"horovod": "horovodrun", "torch_distributed": "torchrun", "poprun": "poprun"}
+"""The launcher of each collective."""
+
+
+class WorkerGroup(Collective, ABC):
+    """A collective built on one operation, the sum of flat tensors."""
+
+    @classmethod
+    def check(cls, device: Device) -> None:
+        """SettingsError where the group's launcher did not start this process, or not for this device."""
+        name = cls.name
+        if name == "torch_distributed" and "RANK" not in os.environ and is_in_job():
+            join_environment()
+        if missing := [variable for variable in VARIABLES[name] if variable not in os.environ]:
+            raise SettingsError(f"{name}: {missing[0]} is not set; start under {LAUNCHERS[name]}")
+        if name not in device.collectives:
+            remedy = f"start the workers with {LAUNCHERS[device.collectives[1]]}"
+            raise SettingsError(f"{name}: not for device {device.name!r}; {remedy}")
+
+    def __init__(self, rank: int, size: int, device: Device, address: str) -> None:
+        """address: this worker's, as others reach it. Only rank 0's is used."""
+        self.rank = rank
+        self.size = size
+        self.local_rank = find_local_rank()
+        self._device = device
+        self._heartbeat = Heartbeat(rank, size)
+        self.stopping = self._heartbeat.stopping
+        self._heartbeat.start(address, self.broadcast_object)
+
+    def broadcast(self, tensors: Iterable[torch.Tensor]) -> None:
+        # x + -0.0 keeps the bits of every x; 0.0 would turn -0.0 into 0.0.
+        self._sum(tensors, lambda flat: flat if self.rank == 0 else torch.full_like(flat, -0.0))
+
+    def average(self, tensors: Iterable[torch.Tensor], dtype: torch.dtype | None = None) -> None:
+        # Divided first: the sum of 16-bit numbers must not overflow.
+        self._sum(tensors, lambda flat: flat.div_(self.size).to(dtype or flat.dtype))
+
+    def start_average(
+        self, flat: torch.Tensor, name: str, dtype: torch.dtype | None = None
+    ) -> Callable[[], None]:
+        """Start to overwrite the tensor with its mean over the workers. Returns a function that waits for it.
+
+        Until then the tensor must not be used. name: unique among the averages under way.
+        """
+        with torch.no_grad(), self.naming_lost_workers():
+            wait = self._start_sum(flat.div_(self.size).to(dtype or flat.dtype), name)
+
+        def finish() -> None:
+            with torch.no_grad(), self.naming_lost_workers():
+                found = wait()
+                if found.data_ptr() != flat.data_ptr():
+                    flat.copy_(found)
+
+        return finish
+
+    def gather(self, value: Any) -> list[Any]:
+        text = json.dumps(value).encode("ascii")
+        # Powers of two: devices that compile for each shape get only a few shapes.
+        width = 2 ** max(6, (max(self._rows([len(text)], 1))[0] - 1).bit_length())
+        return [json.loads(bytes(row).rstrip(b"\0")) for row in self._rows(list(text), width)]
+
+    def naming_lost_workers(self) -> AbstractContextManager[None]:
+        return self._heartbeat.naming_lost_workers()
+
+    def close(self) -> None:
+        self.barrier()
+        self._heartbeat.close()
+
+    @abstractmethod
+    def _start_sum(self, tensor: torch.Tensor, name: str) -> Callable[[], torch.Tensor]:
+        """Start the sum over the workers. Returns a function that waits for it.
+
+        The tensor may be overwritten. name: unique among the sums under way.
+        """
+
+    @torch.no_grad()
+    def _sum(self, tensors: Iterable[torch.Tensor], term: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        """Overwrite the tensors with sums over the workers. term: from a flat tensor to its summand."""
+        with self.naming_lost_workers():
+            under_way = []
+            for number, bucket in enumerate(split_into_buckets(tensors, self._device.bucket_mb)):
+                flat = term(torch.cat([tensor.reshape(-1) for tensor in bucket]))
+                under_way.append((bucket, self._start_sum(flat, f"bucket.{number}")))
+            for bucket, wait in under_way:
+                parts = torch.split(wait(), [tensor.numel() for tensor in bucket])
+                shaped = [part.view_as(tensor) for part, tensor in zip(parts, bucket, strict=True)]
+                _overwrite(bucket, shaped)
+
+    def _rows(self, row: list[int], width: int) -> list[list[int]]:
+        """Every worker's row, by rank, padded with zeros: the sum of tables with one row filled."""
+        table = torch.zeros(self.size, width, dtype=torch.int32)
+        table[self.rank, : len(row)] = torch.tensor(row)
+        with self.naming_lost_workers():
+            rows: list[list[int]] = self._start_sum(table.to(self._device.torch_device), "table")().tolist()
+        return rows
+
+
+def split_into_buckets(tensors: Iterable[torch.Tensor], megabytes: int) -> Iterator[list[torch.Tensor]]:
+    """The tensors in order, grouped by type up to that size. A larger tensor is a bucket of its own."""
+    bucket: list[torch.Tensor] = []
+    room = 0
+    for tensor in tensors:
+        size = tensor.numel() * tensor.element_size()
+        if bucket and (size > room or tensor.dtype != bucket[0].dtype):
+            yield bucket
+            bucket = []
+        room = (room if bucket else megabytes * 2**20) - size
+        bucket.append(tensor)
+    if bucket:
+        yield bucket
+
+
+def _overwrite(tensors: list[torch.Tensor], values: list[torch.Tensor]) -> None:
+    if hasattr(torch, "_foreach_copy_"):  # one call for all, from torch 2.1 on
+        torch._foreach_copy_(tensors, values)
+        return
+    for tensor, value in zip(tensors, values, strict=True):
+        tensor.copy_(value)
