@@ -6,6 +6,7 @@ from typing import Any, TypeVar, get_type_hints
 from bertdata.config.declared import setting
 from bertdata.config.dialects import DIALECTS, Dialect, find_dialect
 from bertdata.errors import SettingsError
+from bertdata.io.foreign_text import MOST_DIGITS
 from bertdata.records import ShardLayout
 
 FORMATS = ("tfrecord", "hdf5", "parquet", "mds")
@@ -46,6 +47,7 @@ class ExampleSettings:
 
     def __post_init__(self) -> None:
         find_dialect(self.dialect)
+        check(abs(self.random_seed) < 10**MOST_DIGITS, f"random_seed has more than {MOST_DIGITS} digits")
         check(
             5 <= self.max_seq_length <= LONGEST_SEQUENCE,
             f"max_seq_length is {self.max_seq_length}, expected 5 to {LONGEST_SEQUENCE}",

@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -89,7 +90,7 @@ class _Restart(Exception):
 def _network_errors() -> tuple[type[Exception], ...]:
     from http.client import HTTPException  # slow to import, as urllib
 
-    return (OSError, HTTPException)
+    return (OSError, HTTPException, ValueError)  # the last of an address that is none
 
 
 @contextmanager
@@ -122,7 +123,7 @@ def _receive(wanted: Download, file: BinaryIO, digest: Any, progress: OnBytes) -
         begins = answer.headers.get("Content-Range", "").startswith(f"bytes {here}-")
         if here and not (answer.status == 206 and begins):
             raise _Restart
-        total = here + int(answer.headers.get("Content-Length") or 0)
+        total = here + _length_of(answer.headers.get("Content-Length"))
         _check_room(wanted.part, total - here)
         progress(here, total)
         while chunk := answer.read(_CHUNK_BYTES):
@@ -131,6 +132,12 @@ def _receive(wanted: Download, file: BinaryIO, digest: Any, progress: OnBytes) -
             progress(file.tell(), total)
     if file.tell() < total:
         raise ConnectionError(f"the connection ended at byte {file.tell():,} of {total:,}")
+
+
+def _length_of(header: str | None) -> int:
+    """Return the bytes that a server promises, 0 where it says nothing that is a number."""
+    known = re.fullmatch(r"[0-9]{1,18}", (header or "").strip())
+    return int(known[0]) if known else 0
 
 
 def _write(file: BinaryIO, chunk: bytes, path: Path) -> None:
@@ -164,7 +171,7 @@ def _check(wanted: Download, where: object, digest: Any, remedy: str) -> None:
 
 def _is_final(error: Exception) -> bool:
     """True for an answer that another try would not change."""
-    return 400 <= getattr(error, "code", 0) < 500
+    return isinstance(error, ValueError) or 400 <= getattr(error, "code", 0) < 500
 
 
 def _reason(error: Exception) -> str:

@@ -79,7 +79,7 @@ def check_schema(value: dict[str, Any], where: str, schema: str) -> None:
     fault = first_fault(value, load_schema(schema))
     if fault is not None:
         place = "/".join(map(str, fault.path)) or "top level"
-        raise ManifestError(f"{where}: {place}: {fault.message}")
+        raise ManifestError(f"{where}: {place}: {fault.message[:1_000]}")
 
 
 def md5sum_line(md5: str, name: str) -> str:

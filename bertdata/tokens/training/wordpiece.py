@@ -12,7 +12,7 @@ from bertdata.config.dialects import find_dialect
 from bertdata.errors import SettingsError
 from bertdata.tokens.basic import split_words
 from bertdata.tokens.training.library import import_tokenizers
-from bertdata.tokens.training.special_tokens import SpecialTokens, lay_out
+from bertdata.tokens.training.special_tokens import SpecialTokens, check_size, lay_out
 from bertdata.tokens.training.texts import OnRead, TrainingText, ignore_read
 from bertdata.tokens.training.word_counts import (
     OnCounted,
@@ -46,6 +46,7 @@ def train_vocabulary(
     def split(unit: str) -> list[str]:
         return split_words(unit, dialect, lower_case, keep_accents)
 
+    check_size(size)
     special = special or lay_out("wordpiece")
     _check_size(size, special)
     words = count_words(text.slices(on_read), split_at_blanks, split, limit=dialect.max_word_chars)

@@ -10,6 +10,7 @@ import pytest
 
 from bertdata.errors import AssetError, StorageError
 from bertdata.io.download import Download, fetch
+from tests.support import file_server
 from tests.support.file_server import FileServer, serving
 
 DATA = bytes(range(256)) * 4096
@@ -112,6 +113,13 @@ def test_a_file_that_is_there_with_another_digest_is_refused_and_stays(server, w
         run(wanted)
     assert wanted.path.read_bytes() == b"my own"
     assert server.asked == []
+
+
+@pytest.mark.parametrize("length", ["abc", "-5", "1" * 5000])
+def test_a_length_that_is_no_number_says_nothing(server, wanted, length, monkeypatch):
+    monkeypatch.setattr(file_server, "length_of", lambda data: length)
+    run(wanted)
+    assert wanted.path.read_bytes() == DATA
 
 
 def test_a_file_that_the_server_has_not_is_told_at_once(server, wanted):

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from bertdata.io import storage
+from bertdata.io.json_text import parse_json_text
 from bertdata.tokens.files import TOKENIZER_NAME, VOCABULARY_NAME, TokenizerFile, TokenizerJson
 from bertdata.tokens.json_document import parse_tokenizer_json
 from bertdata.tokens.kept_files import CONFIGURATION_NAME, role_tokens, vocabulary_text
@@ -93,7 +94,7 @@ def tokenizer_text(file: TokenizerJson) -> bytes:
         return data
     template = bert_template(vocabulary, vocabulary.cls, vocabulary.sep)
     processors = [template] if own is None else [own, template]
-    whole = {**json.loads(data), "post_processor": {"type": "Sequence", "processors": processors}}
+    whole = {**parse_json_text(data), "post_processor": {"type": "Sequence", "processors": processors}}
     return json.dumps(whole, ensure_ascii=False, indent=2).encode() + b"\n"
 
 

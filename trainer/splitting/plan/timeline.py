@@ -10,11 +10,16 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bertdata.errors import SettingsError
 from trainer.splitting.plan.plan import Plan, StagePlan
 
 FORWARD, BACKWARD, SEND, RECEIVE = "forward", "backward", "send", "receive"
 ALL_REDUCE, STEP = "all-reduce", "step"
 """Kinds of events: passes; activations to the next stage, gradients from it; the end of the update."""
+
+
+MOST_PASSES = 1 << 20
+"""The most passes forward of an update whose timeline is computed, in some seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,11 @@ def simulate(plan: Plan) -> list[Event]:
 def _passes(plan: Plan) -> list[list[Event]]:
     """The passes and transfers of each stage."""
     count = len(plan.stages)
+    if plan.micro_batches * count > MOST_PASSES:
+        raise SettingsError(
+            f"{plan.micro_batches:,} micro-batches in {count} stages are too many for a timeline, expected "
+            f"at most {MOST_PASSES // count:,}"
+        )
     waiting = [deque(pass_order(stage, count, plan.micro_batches)) for stage in range(count)]
     done: list[list[Event]] = [[] for _ in range(count)]
     # Ends of passes with their transfers; the inputs are there from the start.

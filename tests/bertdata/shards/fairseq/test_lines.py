@@ -164,8 +164,10 @@ def test_a_line_without_an_end_token_alone_is_refused(tmp_path):
         (b"a 3\nb\n", "line 2: 'b', expected a symbol, a blank and a count"),
         (b"a x\n", "line 1: 'a x', expected a symbol, a blank and a count"),
         (b"a 3\nb 1\na 2\n", "line 3: the symbol 'a' has an id already"),
-        (b"<mask> 3\n", "line 1: the symbol '<mask>' has an id already"),
-        (b"a 3\n\xff 2\n", "line 2: not UTF-8"),
+        (b"<unk> 3\n", "line 1: the symbol '<unk>' has an id already; fairseq takes another"),
+        (b"<mask> 3\na 1\n", "line 1: <mask> stands before other symbols"),
+        (b"a " + b"9" * 5000, "line 1: 'a 999.*, expected a symbol, a blank and a count"),
+        (b"a 3\n\xff 2\n", "line 2: byte 0xff at offset 4 is not UTF-8"),
     ],
 )
 def test_a_broken_dictionary_is_named(text, told):
