@@ -3,8 +3,6 @@
 import argparse
 from typing import Any
 
-from bertdata.text.text_output import EXTRACTED
-
 from beam_pipelines.options import PROGRAM
 from beam_pipelines.report.counters import RunMetrics, report_amounts
 from beam_pipelines.runners.directory_run import run_for_directory
@@ -46,7 +44,7 @@ def preview_dump(flags: argparse.Namespace, settings: ExtractSettings) -> list[s
 def plan_dump(flags: argparse.Namespace, settings: ExtractSettings) -> ExtractionStage:
     """Plan the extraction. Errors as from plan_extraction."""
     (dump,) = flags.input
-    return plan_extraction(dump, storage.join(flags.text, EXTRACTED), settings, flags.engine)
+    return plan_extraction(dump, storage.join(flags.text, "extracted"), settings, flags.engine)
 
 
 def _extract(pipeline: Any, stage: ExtractionStage) -> RunMetrics:

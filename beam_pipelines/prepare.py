@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from bertdata.text.text_output import refuse_text_inputs
-
 from beam_pipelines.dump_pipeline import extract_dump, preview_dump
 from beam_pipelines.options import (
     PROGRAM,
@@ -116,9 +114,9 @@ def refuse_outputs(flags: argparse.Namespace, given: GivenSettings) -> None:
     """Raise SettingsError where the dataset, or the text on the way to it, would lie over an input."""
     excluded = given_part_settings(flags).get("exclude", ())
     inputs = [*flags.input, *flags.books, *excluded, given.vocab, given.tokenizer]
-    refuse_inputs(flags.output, inputs)
-    if flags.text is not None:
-        refuse_text_inputs(flags.text, inputs)
+    for directory in (flags.output, flags.text):
+        if directory is not None:
+            refuse_inputs(directory, inputs)
 
 
 def run(
