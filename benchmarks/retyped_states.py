@@ -13,10 +13,10 @@ def retyped(text: str) -> Iterator[tuple[str, str]]:
     """Each variant of a state.json in words, and its text: a field left out, or with an odd value."""
     values = json.loads(text)
     del values["md5"]
-    for place in _places(values):
-        yield f"without {place}", sealed(_changed(values, place, None, remove=True))
+    for place in places(values):
+        yield f"without {place}", sealed(changed(values, place, None, remove=True))
         for odd in ODD:
-            yield f"{place} = {odd!r}", sealed(_changed(values, place, odd))
+            yield f"{place} = {odd!r}", sealed(changed(values, place, odd))
 
 
 def sealed(values: dict[str, Any]) -> str:
@@ -25,21 +25,21 @@ def sealed(values: dict[str, Any]) -> str:
     return json.dumps({**values, "md5": digest}, indent=1)
 
 
-def _places(value: Any) -> Iterator[tuple[Any, ...]]:
+def places(value: Any) -> Iterator[tuple[Any, ...]]:
     """The paths of all fields, and of the first item of each list."""
     inner = (
         value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
     )
     for name, item in inner:
         yield (name,)
-        yield from ((name, *path) for path in _places(item))
+        yield from ((name, *path) for path in places(item))
 
 
-def _changed(value: Any, place: tuple[Any, ...], new: Any, *, remove: bool = False) -> Any:
+def changed(value: Any, place: tuple[Any, ...], new: Any, *, remove: bool = False) -> Any:
     """A copy of the value with another item at the place, or with none."""
     copy = dict(value) if isinstance(value, dict) else list(value)
     if len(place) > 1:
-        copy[place[0]] = _changed(value[place[0]], place[1:], new, remove=remove)
+        copy[place[0]] = changed(value[place[0]], place[1:], new, remove=remove)
     elif remove:
         del copy[place[0]]
     else:

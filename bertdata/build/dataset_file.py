@@ -180,11 +180,12 @@ class DatasetFile:
 
     def _named_objective(self) -> str:
         table = self._table("objective")
-        recipe = find_recipe(self.recipe or self._table("tokenizer").get("dialect", "mlperf"))
+        dialect = self._table("tokenizer").get("dialect", "mlperf")
+        recipe = find_recipe(self.recipe or (dialect if isinstance(dialect, str) else "mlperf"))
         name = table.get("name", recipe.objective) if isinstance(table, dict) else recipe.objective
         known = ", ".join(key for key, one in OBJECTIVES.items() if not one.unlearned)
         self._refuse_unless(
-            name in OBJECTIVES,
+            isinstance(name, str) and name in OBJECTIVES,
             ("objective", "name"),
             f"name is {name!r}, expected one of {known}; one of your own is named on the command line too, "
             "--objective package.module:NAME, since no file may choose code to import",

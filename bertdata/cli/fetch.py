@@ -97,6 +97,23 @@ def _check_usage(args: argparse.Namespace) -> None:
     for name in ("output", "server"):
         if getattr(args, name) is not None and args.kind in ("vocab", "punkt"):
             raise UsageError(f"--{name} goes with dump, squad and mrpc, not with {args.kind}")
+    if args.server is not None and not _is_address(args.server):
+        raise UsageError(f"--server {args.server}: is no address, expected one as https://host/path")
+
+
+def _is_address(text: str) -> bool:
+    """True for a URL of a kind that is fetched, with a host and a port that exist."""
+    from urllib.parse import urlsplit  # slow to import
+
+    try:
+        found = urlsplit(text)
+        port = found.port
+    except ValueError:
+        return False
+    if " " in text or not text.isprintable():
+        return False
+    has_host = bool(found.hostname) and port != 0
+    return found.scheme == "file" or (found.scheme in ("http", "https", "ftp") and has_host)
 
 
 def _vocabulary(names: list[str]) -> list[Asset]:

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from bertdata.cli.common.example_flags import add_objective, load_objective
-from bertdata.cli.common.parser import Parser, positive
+from bertdata.cli.common.parser import Parser, not_negative, positive
 from bertdata.dataset.discover import FoundDataset, find_shard
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import UsageError
@@ -38,7 +38,11 @@ def make_parser() -> Parser:
         "shard", metavar="SHARD", help="TFRecord, HDF5, Parquet or MDS file, or a directory of MDS shards"
     )
     parser.add_argument(
-        "--index", type=int, default=0, metavar="I", help="first example, or packed row, to show (default: 0)"
+        "--index",
+        type=not_negative,
+        default=0,
+        metavar="I",
+        help="first example, or packed row, to show (default: 0)",
     )
     parser.add_argument("--num", type=positive, default=1, metavar="N", help="how many (default: 1)")
     parser.add_argument(
@@ -51,8 +55,6 @@ def make_parser() -> Parser:
 
 def run(arguments: list[str]) -> int:
     args = make_parser().parse_args(arguments)
-    if args.index < 0:
-        raise UsageError(f"--index {args.index}: expected 0 or more")
     load_objective(args.objective)
     dataset, shard = find_shard(args.shard, args.objective)
     with open_reader(

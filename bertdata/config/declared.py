@@ -22,6 +22,12 @@ _BOUNDS = {
     "below": "exclusiveMaximum",
 }
 
+MOST_WHOLE = (1 << 53) - 1
+"""The largest whole number of a setting that declares no upper bound: more are not exact in every JSON."""
+
+MOST_NUMBER = 1e38
+"""The largest other number of such a setting, below the largest of 32 bits."""
+
 OBJECTIVE_RECORD = "objective"
 """The record of a dataset's settings that belong to no other."""
 
@@ -42,7 +48,8 @@ def setting(
 ) -> Any:
     """A field of settings, with the help text and the choices of its flag.
 
-    least, most, above, below: bounds of a number, or of each number in a list or an object.
+    least, most, above, below: bounds of a number, or of each number in a list or an object. A number that
+    has a lower bound and no upper one is at most MOST_WHOLE, or MOST_NUMBER.
     keywords: keywords of JSON Schema that have no argument here. optional: None stands for a setting that is
     not given, and is no value. record: of a dataset's settings, the record of the manifest that holds this
     one. marks: further entries of the schema, for the readers of these settings.
@@ -114,6 +121,8 @@ def _values(kinds: Sequence[Any], bounds: Mapping[str, float]) -> dict[str, Any]
     found: dict[str, Any] = {"type": names[0] if len(names) == 1 else names}
     if not {"integer", "number"}.isdisjoint(names):
         found |= bounds
+        if bounds and {"maximum", "exclusiveMaximum"}.isdisjoint(bounds):
+            found["maximum"] = MOST_NUMBER if "number" in names else MOST_WHOLE
     for kind in kinds:
         if get_origin(kind) is Sequence:
             found["items"] = _values(_kinds(get_args(kind)[0]), bounds)

@@ -6,10 +6,12 @@ from math import isfinite
 from typing import Any
 
 from bertdata.errors import SettingsError
-from bertdata.io.json_text import parse_json_text
-from bertdata.io.storage import read_bytes
+from bertdata.io.foreign_text import MOST_DIGITS
+from bertdata.io.json_text import parse_json_text, read_json
 from schemas.faults import Fault, faults
 
+_SHOWN = 100
+_MOST_WORDS = 1_000
 _TYPES = {
     "integer": "an integer",
     "number": "a number",
@@ -58,6 +60,8 @@ def check_values(values: Mapping[str, Any], properties: Mapping[str, Any], where
     for name, value in values.items():
         if isinstance(value, float) and not isfinite(value):
             raise SettingsError(f"{where}{name} is {value}, expected a finite number")
+        if isinstance(value, int) and abs(value) >= 10**MOST_DIGITS:
+            raise SettingsError(f"{where}{name} has more than {MOST_DIGITS} digits, expected fewer")
 
 
 def _told(fault: Fault) -> str:
@@ -71,8 +75,14 @@ def _told(fault: Fault) -> str:
     elif fault.keyword in _BOUNDS:
         expected = _BOUNDS[fault.keyword].format(rule)
     else:
-        return f"{name}: {fault.message}"
-    return f"{name} is {fault.value!r}, expected {expected}"
+        return f"{name}: {fault.message[:_MOST_WORDS]}"
+    return f"{name} is {_shown(fault.value)}, expected {expected}"
+
+
+def _shown(value: Any) -> str:
+    """A value in words, cut short."""
+    words = repr(value)
+    return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}..."
 
 
 def types_of(schema: Mapping[str, Any]) -> list[str]:
@@ -91,7 +101,7 @@ def read_value(text: str, kinds: list[str], name: str) -> Any:
         except (ValueError, KeyError):
             continue
     wanted = " or ".join(kind for kind in kinds if kind != "null")
-    raise SettingsError(f"{name} is {text!r}, expected the type {wanted}")
+    raise SettingsError(f"{name} is {_shown(text)}, expected the type {wanted}")
 
 
 def _number(text: str) -> int | float:
@@ -121,7 +131,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
 def read_object(path: str) -> dict[str, Any]:
     """The JSON object in the file. SettingsError names the file."""
     try:
-        value = parse_json_text(read_bytes(path))
+        value = read_json(path)
     except ValueError as error:
         raise SettingsError(f"{path}: is not JSON: {error}") from None
     if not isinstance(value, dict):

@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +21,9 @@ _ALGORITHMS = {32: "md5", 40: "sha1", 64: "sha256"}
 _CHUNK_BYTES = 1 << 20
 _SECONDS = 30
 _PATIENCE = 5
-"""Failures, one after another without a byte between them, after which a download ends."""
+"""Failures, one after another with next to no new bytes between them, after which a download ends."""
+_NEW_BYTES = 1 << 16
+"""Bytes that a connection must bring, beyond those of all connections before, to count for something."""
 
 OnBytes = Callable[[int, int], None]
 """Called with the bytes that are here by now, and those of the whole file."""
@@ -44,7 +47,7 @@ def fetch(wanted: Download, progress: OnBytes, sleep: Callable[[float], None] = 
     """Make the file, and nothing that is not whole under its name. False: it was there already.
 
     What a stopped run left goes on from there; a server that cannot continue sends all of it again. A
-    connection that breaks is tried again, with growing pauses, as long as bytes arrive in between.
+    connection that breaks is tried again, with growing pauses, as long as new bytes arrive in between.
     AssetError for a file that cannot be had or has another digest.
     """
     if wanted.path.exists():
@@ -54,8 +57,8 @@ def fetch(wanted: Download, progress: OnBytes, sleep: Callable[[float], None] = 
     with _open_part(wanted.part) as file:
         digest = _hash_of(wanted, wanted.part)
         failures = 0
+        furthest = file.tell()
         while True:
-            here = file.tell()
             try:
                 _receive(wanted, file, digest, progress)
                 break
@@ -64,7 +67,9 @@ def fetch(wanted: Download, progress: OnBytes, sleep: Callable[[float], None] = 
                 file.truncate()
                 digest = hashlib.new(digest.name, usedforsecurity=False)
             except _network_errors() as error:
-                failures = 0 if file.tell() > here else failures + 1
+                is_worth_it = file.tell() >= furthest + _NEW_BYTES
+                furthest = max(furthest, file.tell())
+                failures = 0 if is_worth_it else failures + 1
                 if failures == _PATIENCE or _is_final(error):
                     raise AssetError(f"{wanted.url}: {_reason(error)}{_kept(file)}") from error
                 sleep(2.0 ** min(failures, _PATIENCE))
@@ -85,7 +90,7 @@ class _Restart(Exception):
 def _network_errors() -> tuple[type[Exception], ...]:
     from http.client import HTTPException  # slow to import, as urllib
 
-    return (OSError, HTTPException)
+    return (OSError, HTTPException, ValueError)  # the last of an address that is none
 
 
 @contextmanager
@@ -118,7 +123,7 @@ def _receive(wanted: Download, file: BinaryIO, digest: Any, progress: OnBytes) -
         begins = answer.headers.get("Content-Range", "").startswith(f"bytes {here}-")
         if here and not (answer.status == 206 and begins):
             raise _Restart
-        total = here + int(answer.headers.get("Content-Length") or 0)
+        total = here + _length_of(answer.headers.get("Content-Length"))
         _check_room(wanted.part, total - here)
         progress(here, total)
         while chunk := answer.read(_CHUNK_BYTES):
@@ -127,6 +132,12 @@ def _receive(wanted: Download, file: BinaryIO, digest: Any, progress: OnBytes) -
             progress(file.tell(), total)
     if file.tell() < total:
         raise ConnectionError(f"the connection ended at byte {file.tell():,} of {total:,}")
+
+
+def _length_of(header: str | None) -> int:
+    """Return the bytes that a server promises, 0 where it says nothing that is a number."""
+    known = re.fullmatch(r"[0-9]{1,18}", (header or "").strip())
+    return int(known[0]) if known else 0
 
 
 def _write(file: BinaryIO, chunk: bytes, path: Path) -> None:
@@ -160,7 +171,7 @@ def _check(wanted: Download, where: object, digest: Any, remedy: str) -> None:
 
 def _is_final(error: Exception) -> bool:
     """True for an answer that another try would not change."""
-    return 400 <= getattr(error, "code", 0) < 500
+    return isinstance(error, ValueError) or 400 <= getattr(error, "code", 0) < 500
 
 
 def _reason(error: Exception) -> str:

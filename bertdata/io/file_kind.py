@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 from bertdata.errors import InputError
 from bertdata.io import storage
+from bertdata.io.json_text import parse_json_text
 from bertdata.io.remedies import convert_in_place, make_parts_of, take_records_out
 from bertdata.io.signatures import FileKind, find_signature
 
@@ -134,8 +135,8 @@ def _find_json(head: bytes, name: str, whole: bool) -> FileKind | None:
 
 def _is_object(line: bytes) -> bool:
     try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
+        value = parse_json_text(line, any_number=True)
+    except ValueError:
         return False
     return isinstance(value, dict) and bool(value)
 

@@ -1,6 +1,7 @@
 """Common form of manifests: JSON that depends on nothing but its contents, and md5sum files.
 
-Each has a ``format_version`` and a ``kind`` (dataset, text, articles), and a schema in ``schemas/``.
+Each has a ``format_version``, a ``kind`` (dataset, text, articles, binarised lines), and a schema in
+``schemas/``.
 """
 
 import json
@@ -78,7 +79,7 @@ def check_schema(value: dict[str, Any], where: str, schema: str) -> None:
     fault = first_fault(value, load_schema(schema))
     if fault is not None:
         place = "/".join(map(str, fault.path)) or "top level"
-        raise ManifestError(f"{where}: {place}: {fault.message}")
+        raise ManifestError(f"{where}: {place}: {fault.message[:1_000]}")
 
 
 def md5sum_line(md5: str, name: str) -> str:

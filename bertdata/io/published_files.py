@@ -79,7 +79,7 @@ def _read_sums(url: str) -> str:
     try:
         with urlopen(url, timeout=30) as answer:
             data: bytes = answer.read()
-    except (OSError, HTTPException) as error:
+    except (OSError, HTTPException, ValueError) as error:  # ValueError: an address that is none
         if getattr(error, "code", None) == 404:
             raise AssetError(
                 f"{url}: there is no such dump; Wikimedia keeps the newest few of each Wikipedia, and "

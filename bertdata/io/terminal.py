@@ -8,6 +8,7 @@ import json
 import sys
 from typing import Any, TextIO
 
+_SHOWN_BEGINNING, _SHOWN_END = 2_000, 1_000
 _JOINERS = "\u200c\u200d"
 
 
@@ -48,8 +49,19 @@ def say_text(text: str, *, to: TextIO | None = None) -> None:
 
 
 def say_error(*lines: str) -> None:
-    """Print the lines on standard error."""
-    say(*lines, to=sys.stderr)
+    """Print the lines on standard error, the middle of a very long one left out."""
+    say(*map(shortened, lines), to=sys.stderr)
+
+
+def shortened(line: str) -> str:
+    """Return the line without its middle where that is long: a name of a file's may have a million letters.
+
+    Its beginning tells where the fault is, its end what to do.
+    """
+    left_out = len(line) - _SHOWN_BEGINNING - _SHOWN_END
+    if left_out <= 0:
+        return line
+    return f"{line[:_SHOWN_BEGINNING]} ... ({left_out:,} characters) ... {line[-_SHOWN_END:]}"
 
 
 def in_words(seconds: float) -> str:

@@ -1,17 +1,28 @@
-"""TOML files, with the line of each key for errors."""
+"""TOML files that anybody may have written, with the line of each key for errors."""
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bertdata.errors import SettingsFileError
-from bertdata.io.storage import read_bytes
+from bertdata.io.foreign_text import MOST_DIGITS, TOO_DEEP, decode_utf8, is_nested_too_deeply, read_bounded
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+MOST_BYTES = 1 << 20
+MOST_DOTS = 100
+"""The most dots in a key. The parser's time grows with the square of their number."""
+
+# Strings and comments, which may hold all other marks, and what begins or ends a key or a value.
+_TOKEN = re.compile(
+    r'''"""(?:\\.|[^\\])*?"{3,5}|\'{3}.*?\'{3,5}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*|[\[\]{}=,.\n]''',
+    re.DOTALL,
+)
+_BETWEEN_KEYS = frozenset("[]{}=,\n")
 
 
 class TomlFile:
@@ -20,30 +31,102 @@ class TomlFile:
     def __init__(self, path: str) -> None:
         self.path = path
         try:
-            self._text = read_bytes(path).decode()
-        except UnicodeDecodeError:
-            raise SettingsFileError(f"{path}: is not TOML: not UTF-8") from None
-        try:
-            self.tables: Mapping[str, Any] = tomllib.loads(self._text)
+            self._text = decode_utf8(read_bounded(path, MOST_BYTES)).replace("\r\n", "\n")
+            self.tables: Mapping[str, Any] = _parse(self._text)
         except tomllib.TOMLDecodeError as error:
             line = re.search(r"at line (\d+)", str(error))
             number = int(line[1]) if line else self._text.count("\n") + 1
             raise SettingsFileError(f"{path}:{number}: is not TOML: {error}") from None
-        except RecursionError:
-            raise SettingsFileError(f"{path}: is not TOML: its values are nested too deeply") from None
+        except ValueError as error:
+            raise SettingsFileError(f"{path}: is not TOML: {error}") from None
 
     def where(self, keys: Sequence[str]) -> str:
-        """``FILE:LINE`` of the key or table that these lead to, or of the file where it is not there."""
-        lines, begun = self._text.splitlines(keepends=True), 0
-        for number in range(1, len(lines) + 1):
-            try:
-                tables = tomllib.loads("".join(lines[:number]))
-            except tomllib.TOMLDecodeError:
-                continue  # the first lines of a value of several
-            if _holds(tables, keys):
-                return f"{self.path}:{begun + 1}"
-            begun = number
+        """Return ``FILE:LINE`` of the key or table that these lead to, or the file where it is not there."""
+        table: list[str] = []
+        for line, statement in _statements(self._text):
+            tables = tomllib.loads(statement)
+            if statement.lstrip().startswith("["):
+                table = _path_of(tables)
+                is_found = table[: len(keys)] == list(keys)
+            else:
+                inner = keys[len(table) :]
+                is_found = table == list(keys[: len(table)]) and _holds(tables, inner)
+            if is_found:
+                return f"{self.path}:{line}"
         return self.path
+
+
+def _parse(text: str) -> dict[str, Any]:
+    """Return the tables. ValueError where they pass a limit, TOMLDecodeError where the text is not TOML."""
+    if _has_long_key(text):
+        raise ValueError(f"a key of more than {MOST_DOTS} dots")
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except (ValueError, RecursionError) as error:  # Python's limit of digits
+        raise ValueError(TOO_DEEP if isinstance(error, RecursionError) else _TOO_LONG) from None
+    if is_nested_too_deeply(tables):
+        raise ValueError(TOO_DEEP)
+    if any(isinstance(value, int) and abs(value) >= 10**MOST_DIGITS for value in _plain_values(tables)):
+        raise ValueError(_TOO_LONG)
+    return tables
+
+
+_TOO_LONG = f"an integer of more than {MOST_DIGITS} digits"
+
+
+def _has_long_key(text: str) -> bool:
+    """Return True where more than MOST_DOTS dots follow one another in a key of the text."""
+    dots = 0
+    for token in _TOKEN.finditer(text):
+        if token[0] == ".":
+            dots += 1
+        elif token[0] in _BETWEEN_KEYS:
+            dots = 0
+        if dots > MOST_DOTS:
+            return True
+    return False
+
+
+def _plain_values(value: Any) -> Iterator[Any]:
+    """Yield every value that is no list and no table."""
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _plain_values(inner)
+    else:
+        yield value
+
+
+def _statements(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each statement of valid TOML with the number of its first line.
+
+    A statement is the heading of a table or a key with its value, which may have several lines. Comments and
+    blank lines are none.
+    """
+    line, start, depth = 1, 0, 0
+    for token in _TOKEN.finditer(f"{text}\n"):
+        mark = token[0]
+        if mark in ("[", "{"):
+            depth += 1
+        elif mark in ("]", "}"):
+            depth -= 1
+        if mark == "\n" and depth == 0:
+            statement = text[start : token.start()]
+            if statement.strip() and not statement.lstrip().startswith("#"):
+                yield line, statement
+            line += statement.count("\n") + 1
+            start = token.end()
+
+
+def _path_of(tables: Any) -> list[str]:
+    """Return the keys of the table that a heading alone makes: ``[a.b]`` or ``[[a.b]]``."""
+    found: list[str] = []
+    while isinstance(tables, dict) and tables:
+        [(key, inner)] = tables.items()
+        found.append(key)
+        tables = inner[0] if isinstance(inner, list) else inner
+    return found
 
 
 def _holds(tables: Any, keys: Sequence[str]) -> bool:

@@ -44,7 +44,9 @@ def _sections(datasets: Sequence[DatasetNumbers]) -> Iterator[ReportSection]:
     found = [settings(datasets)]
     if read:
         found += [lengths(read), savings(read), masks(read), *own_sections(read), words(read)]
-    found.append(shards(datasets))
+    # A damaged manifest may list no shards, of which there is no balance.
+    if with_shards := [one for one in datasets if one.dataset.shards]:
+        found.append(shards(with_shards))
     if read:
         found += [tokens(read), passages(read)]
     yield from (section for section in found if section is not None)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from bertdata.io.foreign_text import MOST_NESTED, TOO_DEEP
 from bertdata.io.json_text import parse_json_text
 from bertdata.sources.fields import MISSING, text_of, value_at
 from bertdata.sources.records import BadRecord, Record
@@ -14,9 +15,6 @@ try:  # by the standard library, with the same results, where it is not installe
     import orjson
 except ImportError:
     orjson = None  # type: ignore[assignment]
-
-MOST_NESTED = 500
-"""Depth of the values in a line. Parsers have limits of their own, beyond this one."""
 
 _BRACKETS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 _SHOWN = 40
@@ -33,7 +31,7 @@ def parse_line(line: bytes) -> Any:
     {'text': 'A b.'}
     """
     if line.count(b"[") + line.count(b"{") > MOST_NESTED and _depth(line) > MOST_NESTED:
-        raise ValueError(f"its values are nested more than {MOST_NESTED} deep")
+        raise ValueError(TOO_DEEP)
     if orjson is not None:
         try:
             return orjson.loads(line)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import get_args
 
 from bertdata._native import Engine
+from bertdata.config.declared import MOST_WHOLE
 from bertdata.errors import SettingsError
 from bertdata.io.process_pool import available_cores
 
@@ -35,10 +36,16 @@ def optional_path(path: AnyPath | None) -> str | None:
     return None if path is None else path_of(path)
 
 
+MOST_WORKERS = 4096
+"""The most processes of a command. More would be started for minutes before any works."""
+
+
 def workers_of(workers: int | None) -> int:
     """The number of processes. None: one for each core."""
     if workers is None:
         return available_cores()
+    if workers > MOST_WORKERS:
+        raise SettingsError(f"workers is {workers}, expected at most {MOST_WORKERS}")
     return whole_number("workers", workers)
 
 
@@ -48,6 +55,8 @@ def whole_number(name: str, value: int) -> int:
         raise SettingsError(f"{name} is {value!r}, expected an integer")
     if value < 1:
         raise SettingsError(f"{name} is {value}, expected 1 or more")
+    if value > MOST_WHOLE:
+        raise SettingsError(f"{name} is larger than {MOST_WHOLE}, expected a smaller number")
     return value
 
 

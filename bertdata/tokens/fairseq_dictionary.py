@@ -4,10 +4,12 @@ fairseq's ids: ``<s>`` 0, ``<pad>`` 1, ``</s>`` 2, ``<unk>`` 3, the symbols of t
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bertdata.errors import SettingsError, VocabularyError
+from bertdata.io.foreign_text import MOST_DIGITS, decode_utf8
 from bertdata.records import Vocabulary
 
 DICTIONARY_NAME = "dict.txt"
@@ -19,55 +21,94 @@ START, END = 0, 2
 """The ids of the token before a block, and of the token behind a line."""
 
 _ROLES = ("cls", "pad", "sep", "unk")
-_OVERWRITE = " #fairseq:overwrite"
+_COUNT = re.compile(rf"[+-]?[0-9]{{1,{MOST_DIGITS}}}")
+_OVERWRITE = "#fairseq:overwrite"
+"""The flag of a line whose symbol has an id already. The word has the new id from there on."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dictionary:
-    """The symbols of a ``dict.txt`` in the order of their ids, and the count of each."""
+    """The symbols of a ``dict.txt`` in the order of their ids, and the count of each.
+
+    A symbol that comes again, or is one of the special ones, is flagged as overwriting in the file.
+    """
 
     symbols: tuple[str, ...]
     counts: tuple[int, ...]
 
     @property
     def words(self) -> list[str]:
-        """The token of each id."""
-        return [*SPECIAL_SYMBOLS, *self.symbols, MASK_SYMBOL]
+        """The word of each id. Of two ids of a word text has the later one."""
+        last = [] if MASK_SYMBOL in self.symbols else [MASK_SYMBOL]
+        return [*SPECIAL_SYMBOLS, *self.symbols, *last]
+
+    @property
+    def names(self) -> list[str]:
+        """The word of each id, where each is once: the earlier ids of a word have a name that is no word."""
+        words = self.words
+        ids = {word: number for number, word in enumerate(words)}
+        found = list(words)
+        for number, word in enumerate(words):
+            if ids[word] != number:
+                name = f"{word}#overwritten"
+                while name in ids:
+                    name += "#"
+                ids[name] = number
+                found[number] = name
+        return found
 
     def dump(self) -> bytes:
         """The bytes of the file."""
-        pairs = zip(self.symbols, self.counts, strict=True)
-        return "".join(f"{symbol} {count}\n" for symbol, count in pairs).encode()
+        seen, lines = set(SPECIAL_SYMBOLS), list[str]()
+        for symbol, count in zip(self.symbols, self.counts, strict=True):
+            lines.append(f"{symbol} {count} {_OVERWRITE}\n" if symbol in seen else f"{symbol} {count}\n")
+            seen.add(symbol)
+        return "".join(lines).encode()
 
 
 def parse_dictionary(data: bytes, name: str) -> Dictionary:
     """The dictionary of a file. VocabularyError names the first line that is wrong."""
     try:
-        lines = data.decode().split("\n")
-    except UnicodeDecodeError as error:
-        place = data.count(b"\n", 0, error.start) + 1
-        raise VocabularyError(f"{name}: line {place}: not UTF-8") from None
+        text = decode_utf8(data, keeps_mark=True)
+    except ValueError as error:
+        raise VocabularyError(f"{name}: {error}") from None
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")  # as Python reads a file of text
     if lines[-1] == "":
         lines.pop()
-    found: dict[str, int] = {}
+    seen, symbols, counts = set(SPECIAL_SYMBOLS), list[str](), list[int]()
     for number, line in enumerate(lines, 1):
-        symbol, blank, count = line.rstrip().removesuffix(_OVERWRITE).rpartition(" ")
-        if not blank or not (count.isascii() and count.isdigit()):
-            raise VocabularyError(f"{name}: line {number}: {line!r}, expected a symbol, a blank and a count")
-        if symbol in found or symbol in (*SPECIAL_SYMBOLS, MASK_SYMBOL):
-            raise VocabularyError(f"{name}: line {number}: the symbol {symbol!r} has an id already")
-        found[symbol] = int(count)
-    if not found:
+        plain = line.rstrip()
+        overwrites = plain.endswith(f" {_OVERWRITE}")
+        symbol, blank, count = plain.removesuffix(f" {_OVERWRITE}").rpartition(" ")
+        if not blank or not _COUNT.fullmatch(count):
+            raise VocabularyError(
+                f"{name}: line {number}: {line!r:.80}, expected a symbol, a blank and a count"
+            )
+        if symbol in seen and not overwrites:
+            raise VocabularyError(
+                f"{name}: line {number}: the symbol {symbol!r} has an id already; fairseq takes another one "
+                f"with {_OVERWRITE} behind the count"
+            )
+        if symbol == MASK_SYMBOL and number < len(lines):
+            raise VocabularyError(
+                f"{name}: line {number}: {MASK_SYMBOL} stands before other symbols, expected it last or not "
+                "at all"
+            )
+        seen.add(symbol)
+        symbols.append(symbol)
+        counts.append(int(count))
+    if not symbols:
         raise VocabularyError(f"{name}: is empty, expected a symbol and its count a line")
-    return Dictionary(symbols=tuple(found), counts=tuple(found.values()))
+    return Dictionary(symbols=tuple(symbols), counts=tuple(counts))
 
 
 def dictionary_json(data: bytes, name: str) -> bytes:
     """A tokenizer.json with the ids of a ``dict.txt``: of words between blanks, as fairseq reads its text."""
-    words = parse_dictionary(data, name).words
-    special = [*SPECIAL_SYMBOLS, MASK_SYMBOL]
+    names = parse_dictionary(data, name).names
+    special = [*names[: len(SPECIAL_SYMBOLS)], MASK_SYMBOL]
+    start, _, end, unknown = names[: len(SPECIAL_SYMBOLS)]
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    ids = {word: number for number, word in enumerate(words)}
+    ids = {word: number for number, word in enumerate(names)}
     parsed = {
         "version": "1.0",
         "truncation": None,
@@ -77,8 +118,14 @@ def dictionary_json(data: bytes, name: str) -> bytes:
         "pre_tokenizer": {"type": "WhitespaceSplit"},
         "post_processor": None,
         "decoder": None,
-        "model": {"type": "WordLevel", "vocab": ids, "unk_token": "<unk>"},
+        "model": {"type": "WordLevel", "vocab": ids, "unk_token": unknown},
     }
+    if (start, end) != (SPECIAL_SYMBOLS[START], SPECIAL_SYMBOLS[END]):  # their names do not tell their roles
+        parsed["post_processor"] = {
+            "type": "BertProcessing",
+            "sep": [end, END],
+            "cls": [start, START],
+        }
     return json.dumps(parsed, ensure_ascii=False, separators=(",", ":")).encode()
 
 

@@ -25,6 +25,11 @@ class FileServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
 
+def length_of(data: bytes) -> str:
+    """The header of an answer that tells its length."""
+    return str(len(data))
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: FileServer
 
@@ -43,7 +48,7 @@ class _Handler(BaseHTTPRequestHandler):
             data = data[begin:]
         else:
             self.send_response(200)
-        self.send_header("Content-Length", str(len(data)))
+        self.send_header("Content-Length", length_of(data))
         self.end_headers()
         self.wfile.write(data[: self.server.cut])
         return None

@@ -95,7 +95,7 @@ def read_places(path: str) -> dict[str, Place]:
         raise DataError(f"{path}: not a safetensors file: {error}") from None
     with open(path, "rb") as file:
         (length,) = struct.unpack("<Q", file.read(8))
-        header = json.loads(file.read(length))
+        header = parse_json_text(file.read(length))
     kinds = {header[name]["dtype"] for name in names}
     if kinds - {"F32"}:
         raise DataError(f"{path}: holds tensors of {', '.join(sorted(kinds))}, expected F32")

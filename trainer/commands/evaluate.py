@@ -2,7 +2,7 @@
 
 import math
 
-from bertdata.cli.common.parser import Parser
+from bertdata.cli.common.parser import Parser, number
 from trainer.commands.pretrain import announce_torch
 from trainer.config.flags import make_config
 from trainer.config.task_names import task_flags
@@ -24,7 +24,7 @@ run is evaluated by its own task, on the file that it was evaluated on or on --e
     parser.usage = "%(prog)s [--poll] [--poll-timeout X] [--config FILE] [--KEY VALUE ...]"
     parser.add_argument("--poll", action="store_true", help="evaluate checkpoints as they appear")
     timeout = "with --poll: end after so many seconds without a new checkpoint"
-    parser.add_argument("--poll-timeout", type=float, default=math.inf, metavar="X", help=timeout)
+    parser.add_argument("--poll-timeout", type=number, default=math.inf, metavar="X", help=timeout)
     given, rest = parser.parse_known_args(arguments)
     config = make_config(task_flags(rest), parser.prog)
     refuse_run_inputs([config], evaluates=True)

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bertdata.cli.common.door_words import divide, take_print_config
-from bertdata.errors import MissingInputError, SettingsError
+from bertdata.cli.common.program_flags import Given
+from bertdata.errors import MissingInputError, SettingsError, UsageError
 from bertdata.io.storage import is_remote
 from bertdata.io.terminal import say_error, say_text
 from trainer.commands.pretrain import announce_torch
@@ -32,6 +33,9 @@ usage: {DOOR} PROGRAM ARGUMENTS ... [-- FLAGS]    ({DOOR} PROGRAM --help lists i
 
 """
 
+_LARGE = 1e15
+"""No number of another program's command line is larger, seconds and bytes among them."""
+
 _OF_EVALUATION = (
     "device",
     "eval_data",
@@ -41,6 +45,24 @@ _OF_EVALUATION = (
     "max_predictions_per_seq",
 )
 """Keys of the configuration that are settings of an evaluation too: flags of this trainer may change them."""
+
+
+def _odd_numbers(given: Given) -> str:
+    """The flags whose numbers are 0 or very large, as they may be given."""
+    odd = []
+    for name in sorted(given.explicit):
+        values = given[name] if isinstance(given[name], list) else [given[name]]
+        odd += [f"--{name} {one}" for one in values if _is_odd(str(one))]
+    return ", ".join(odd) or "the numbers of this command line"
+
+
+def _is_odd(text: str) -> bool:
+    """True for 0 and for a very large number. Some programs' flags of several numbers are texts."""
+    try:
+        found = abs(float(text))
+    except ValueError:
+        return False
+    return found == 0 or found > _LARGE
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -54,7 +76,10 @@ def run(arguments: Sequence[str]) -> None:
     program = find_program(name)
     theirs, ours = divide(words[1:])
     given = program.read(theirs, version)
-    meaning = program.resolve(given)
+    try:
+        meaning = program.resolve(given)
+    except ArithmeticError:  # divided by a 0, or beyond all floats
+        raise UsageError(f"{name}: nothing can be computed with {_odd_numbers(given)}") from None
     tuned = any(keys.get("task") for keys in meaning.phases)
     changed_keys = _override(meaning.phases, task_flags(ours) if tuned else ours, f"{DOOR} {name} ... --")
     keys, missing = with_shapes(changed_keys)

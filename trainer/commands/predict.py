@@ -3,7 +3,7 @@
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from bertdata.cli.common.parser import Parser
+from bertdata.cli.common.parser import Parser, positive
 from bertdata.io.terminal import say
 from trainer.run.tokenizer_flags import add_tokenizer
 from trainer.tasks.prediction import refuse, single_text
@@ -65,7 +65,7 @@ def _parser() -> Parser:
     parser.add_argument(
         "--labels", metavar="A,B", help="labels in the order of their ids (default: the run's)"
     )
-    parser.add_argument("--num", type=int, metavar="N", help="words for each [MASK] (default: 5)")
+    parser.add_argument("--num", type=positive, metavar="N", help="words for each [MASK] (default: 5)")
     parser.add_argument("--json", action="store_true", help="print JSON, with probabilities")
     add_tokenizer(parser)
     return parser

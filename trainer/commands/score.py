@@ -2,7 +2,7 @@
 
 import json
 
-from bertdata.cli.common.parser import Parser
+from bertdata.cli.common.parser import Parser, number
 from bertdata.io.terminal import say, say_error
 from trainer.tasks.fine_tuned import add_columns, add_task, find_data
 from trainer.tasks.prediction import refuse
@@ -38,7 +38,7 @@ def run(arguments: list[str]) -> None:
     )
     parser.add_argument(
         "--na-prob-thresh",
-        type=float,
+        type=number,
         metavar="X",
         help="a question with a number above this counts as having no answer (default: 1, as the official "
         "program has it)",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from bertdata.config.value_check import read_object
+from bertdata.config.value_check import check_values, read_object
 from bertdata.errors import SettingsError
 from trainer.config.model_kinds import model_kind
 
@@ -25,6 +25,10 @@ def of_file(values: Mapping[str, Any], where: str) -> dict[str, Any]:
     if (trained := found.pop(TRAINED_ACT, None)) is not None:
         found["hidden_act"] = trained
     try:
-        return model_kind(found).of_file(found)
+        kind = model_kind(found)
+        known = kind.file_keys()
+        found = kind.of_file(found)
+        check_values({name: value for name, value in found.items() if name in known}, known)
+        return found
     except SettingsError as error:
         raise SettingsError(f"{where}: {error}") from None

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from bertdata.config.declared import schema_of, setting, setting_of
+from bertdata.config.value_check import check_values
 from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 from trainer.config.sections.section import check
@@ -37,6 +38,18 @@ _CONSTANT = {
     "tie_word_embeddings": True,
 }
 """The values of transformers' keys that every published ModernBERT has, and no other model here."""
+
+_LAYERS = {
+    "layer_types": {"type": ["array", "null"], "items": {"type": "string"}},
+    "rope_parameters": {
+        "type": ["object", "null"],
+        "properties": {
+            kind: {"type": ["object", "null"], "properties": {"rope_theta": {"type": "number"}}}
+            for kind in _KINDS
+        },
+    },
+}
+"""The schema of the keys of layers and rotary positions in config.json's newer form."""
 
 _UNREAD = """cls_token_id sep_token_id deterministic_flash_attn reference_compile repad_logits_with_grad
     sparse_prediction sparse_pred_ignore_index num_labels"""
@@ -113,6 +126,7 @@ class ModernBertConfig(ModelConfig):
     @classmethod
     def of_file(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         """The keys of transformers' config.json, in either form, with this class's meaning."""
+        check_values(values, _LAYERS)
         found = dict(values)
         found.setdefault("attn_out_dropout_prob", found.get("attention_dropout", 0.0))
         found.setdefault("classifier_pooling", "cls")

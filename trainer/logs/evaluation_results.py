@@ -4,7 +4,7 @@ from pathlib import Path
 
 from bertdata.io import storage
 from trainer.logs.reporter import Logger, Values
-from trainer.logs.table_rows import read_table
+from trainer.logs.table_rows import read_table, step_of
 
 
 class EvaluationResults(Logger):
@@ -23,4 +23,6 @@ class EvaluationResults(Logger):
 def is_evaluated(output_dir: str, step: int) -> bool:
     """True if the table of evaluations has a row of this update, False without a table."""
     path = Path(output_dir.removeprefix("file://")) / "evaluation.csv"
-    return path.exists() and any(int(row["step"]) == step for row in read_table(path))
+    if not path.exists():
+        return False
+    return any(step_of(row, f"{path}: line {line}") == step for line, row in read_table(path))

@@ -1,6 +1,6 @@
 """Logs of other programs as rows under our names: dllogger's, which our runs have too, and the Trainer's."""
 
-import json
+import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -8,6 +8,8 @@ from typing import Any
 
 from bertdata.errors import InputError
 from bertdata.io import storage
+from bertdata.io.json_text import parse_json_text
+from schemas.faults import faults
 
 DLLOGGER, TRAINER_STATE = "dllogger.json", "trainer_state.json"
 _PREFIX = "DLLL "
@@ -19,7 +21,21 @@ _OF_DLLOGGER = {
     "average_perf_per_step": "samples_per_sec",
 }
 _OF_TRAINER = {"loss": "loss", "learning_rate": "lr", "grad_norm": "gradient_norm", "epoch": "epoch"}
+_TRAINER_STATE: Mapping[str, Any] = {
+    "type": "object",
+    "required": ["log_history"],
+    "properties": {
+        "log_history": {
+            "type": "array",
+            "items": {"type": "object", "required": ["step"], "properties": {"step": {"type": "number"}}},
+        }
+    },
+}
 _RATES = ("runtime", "samples_per_second", "steps_per_second")
+
+
+LARGEST_STEP = 1 << 53
+"""The largest number of updates that a log may tell; a larger one is damage."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -41,8 +57,10 @@ def read_dllogger(path: str) -> LoggedRun:
     """The lines of NVIDIA's dllogger. A line that a crash cut off is left out, as are those of others."""
     found = LoggedRun()
     times: list[float] = []
-    lines = storage.read_bytes(path).decode(errors="replace").splitlines()
-    for record in filter(None, map(_record, lines)):
+    lines = storage.read_bytes(path).decode(errors="replace").split("\n")
+    for number, line in enumerate(lines, 1):
+        if (record := _record(line)) is None:
+            continue
         with suppress(KeyError, TypeError, ValueError):
             times.append(float(record["timestamp"]))
         step, data = record.get("step"), record["data"]
@@ -53,7 +71,8 @@ def read_dllogger(path: str) -> LoggedRun:
         elif isinstance(step, list) and step and all(isinstance(one, int) for one in step):
             numbers = {_OF_DLLOGGER.get(name, name): value for name, value in _numbers(data).items()}
             rows = found.evaluations if len(step) == 1 else found.training
-            rows.append({"step": step[-1], **numbers})
+            check_step(step[-1], f"{path}: line {number}")
+            rows.append({"step": step[-1]} | numbers | {"step": step[-1]})
     found.training, found.evaluations = _by_step(found.training), _by_step(found.evaluations)
     found.seconds = max(times) - min(times) if times else None
     return found
@@ -62,16 +81,19 @@ def read_dllogger(path: str) -> LoggedRun:
 def read_trainer_state(path: str) -> LoggedRun:
     """The log of Hugging Face's Trainer, which each of its checkpoints has."""
     try:
-        history = json.loads(storage.read_bytes(path))["log_history"]
-        rows = [(row["step"], row) for row in history]
-    except (ValueError, KeyError, TypeError):
-        raise InputError(f"{path}: has no log_history with steps; expected the Trainer's JSON") from None
+        state = parse_json_text(storage.read_bytes(path), any_number=True)
+    except ValueError as error:
+        raise InputError(f"{path}: is not JSON: {error}") from None
+    if any(faults(state, _TRAINER_STATE)):
+        raise InputError(f"{path}: has no log_history with steps; expected the Trainer's JSON")
     found = LoggedRun()
-    for step, row in rows:
+    for number, row in enumerate(state["log_history"]):
+        step = row["step"]
+        check_step(step, f"{path}: log_history, entry {number}")
         results = {name[5:]: value for name, value in row.items() if name.startswith("eval_")}
         if results:
             kept = {name: value for name, value in results.items() if name not in _RATES}
-            found.evaluations.append({"step": step, **_numbers(kept)})
+            found.evaluations.append({"step": step} | _numbers(kept) | {"step": step})
         elif "loss" in row:
             numbers = {
                 _OF_TRAINER[name]: value for name, value in _numbers(row).items() if name in _OF_TRAINER
@@ -87,11 +109,17 @@ FOREIGN_LOGS: Mapping[str, Callable[[str], LoggedRun]] = {
 """The reader of each log by the file's name."""
 
 
+def check_step(step: float, where: str) -> None:
+    """Raise InputError for the number of an update that no run reaches: negative, broken, or NaN."""
+    if not (math.isfinite(step) and step == int(step) and 0 <= step <= LARGEST_STEP):
+        raise InputError(f"{where}: step is {step}, expected the number of an update")
+
+
 def _record(line: str) -> dict[str, Any] | None:
     if not line.startswith(_PREFIX):
         return None
     try:
-        record = json.loads(line[len(_PREFIX) :])
+        record = parse_json_text(line[len(_PREFIX) :], any_number=True)
     except ValueError:
         return None
     return record if isinstance(record, dict) and isinstance(record.get("data"), dict) else None

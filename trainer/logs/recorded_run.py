@@ -1,6 +1,5 @@
 """A run as its directory tells it: rows of its tables, lines of its log, settings of its last checkpoint."""
 
-import json
 import math
 import os
 import re
@@ -10,12 +9,32 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bertdata.errors import InputError, MissingInputError
+from bertdata.errors import BertDataError, InputError, MissingInputError
 from bertdata.io import storage
-from trainer.logs.foreign_logs import DLLOGGER, FOREIGN_LOGS, LoggedRun, read_dllogger
+from bertdata.io.json_text import read_json
+from schemas.faults import faults
+from trainer.logs.foreign_logs import DLLOGGER, FOREIGN_LOGS, LoggedRun, check_step, read_dllogger
 from trainer.logs.table_rows import read_table
 
 TRAINING = "training.csv"
+
+_STATE: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "phase": {"type": "integer"},
+        "task": {"type": ["string", "null"]},
+        "config": {"type": "object"},
+        "versions": {"type": "array", "items": {"type": "string"}},
+        "model": {
+            "type": "object",
+            "properties": {
+                name: {"type": "integer"}
+                for name in ("num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size")
+            },
+        },
+    },
+}
+"""JSON Schema of what a page tells of a checkpoint's state. The state of any version fits it."""
 
 Row = Mapping[str, float]
 """The numbers of a row by column; a column without a number is left out."""
@@ -49,12 +68,9 @@ class RecordedPhase:
         self, rows: Sequence[Row], column: str, factor: float = 1.0
     ) -> tuple[list[float], list[float]]:
         """The updates, counted over all phases, and the finite values of a column times the factor."""
-        found = [
-            (row["step"] + self.offset, row[column] * factor)
-            for row in rows
-            if math.isfinite(row.get(column, math.nan))
-        ]
-        return [x for x, _ in found], [y for _, y in found]
+        found = [(row["step"] + self.offset, row.get(column, math.nan) * factor) for row in rows]
+        finite = [(x, y) for x, y in found if math.isfinite(y)]
+        return [x for x, _ in finite], [y for _, y in finite]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -166,8 +182,7 @@ def _earlier(folder: Path) -> list[Path]:
 
 def _rows(table: Path) -> list[Row]:
     """The numbers of a table's complete rows. InputError for a word where a number is expected."""
-    rows = read_table(table)
-    return [_numbers(row, f"{table}: row {number}") for number, row in enumerate(rows, 1)]
+    return [_numbers(row, f"{table}: line {number}") for number, row in read_table(table)]
 
 
 def _numbers(row: Mapping[str, str], where: str) -> Row:
@@ -180,14 +195,15 @@ def _numbers(row: Mapping[str, str], where: str) -> Row:
                 raise InputError(f"{where}: {name} is {text!r:.60}, expected a number") from None
     if "step" not in found:
         raise InputError(f"{where}: has no step; expected a table of a run")
+    check_step(found["step"], where)
     return found
 
 
 def _last_state(folder: Path) -> dict[str, Any]:
     """The JSON of the newest checkpoint's state, empty where there is none that can be read."""
     for path in sorted(folder.glob("checkpoints/step-*/state.json"), reverse=True):
-        with suppress(OSError, ValueError):  # gone or damaged: an older one tells nearly the same
-            found = json.loads(path.read_text(encoding="utf-8"))
-            if isinstance(found, dict):
+        with suppress(BertDataError, ValueError):  # gone or damaged: an older one tells nearly the same
+            found: dict[str, Any] = read_json(path)
+            if not any(faults(found, _STATE)):
                 return found
     return {}

@@ -56,7 +56,9 @@ class WeightsAndBiases(ScalarLogger):
         with naming_extra("wandb", "wandb"):
             import wandb
         id_file = folder / "wandb_id.txt"
-        known = id_file.read_text(encoding="ascii").strip() if resumes and id_file.is_file() else None
+        known = None
+        if resumes and id_file.is_file():
+            known = id_file.read_text(encoding="ascii", errors="replace").strip()
         offline = config.loggers.wandb_offline
         try:
             self._run: Any = wandb.init(

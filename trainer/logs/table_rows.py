@@ -1,24 +1,42 @@
 """The rows of a run's tables, and those that it goes on with."""
 
-import csv
+from collections.abc import Mapping
 from pathlib import Path
 
+from bertdata.errors import InputError
 from bertdata.io import storage
+from bertdata.io.table_text import decode_table, named_rows, table_rows
 
 
-def read_table(path: Path) -> list[dict[str, str]]:
-    """The complete rows of the table. A row that a crash cut off is left out."""
-    lines = storage.read_bytes(str(path)).decode().splitlines()
-    return [row for row in csv.DictReader(lines) if None not in row.values()]
+def read_table(path: Path) -> list[tuple[int, dict[str, str]]]:
+    """Return the complete rows of the table, each with its line. A row that a crash cut off is left out.
+
+    InputError names the line that no run writes: damaged, or changed by hand.
+    """
+    where = str(path)
+    rows = table_rows(decode_table(storage.read_bytes(where), where), where)
+    try:
+        return list(named_rows(rows, where, skips_short=True))
+    except InputError as error:
+        raise InputError(f"{error}; correct the line, or remove it") from None
+
+
+def step_of(row: Mapping[str, str], where: str) -> int:
+    """Return the number of the row's update. InputError where it is no number."""
+    step = row.get("step", "")
+    if not (step.isascii() and step.isdecimal() and len(step) < 20):
+        raise InputError(f"{where}: step is {step!r:.60}, expected the number of an update")
+    return int(step)
 
 
 def take_up(path: Path, resume_step: int | None) -> list[dict[str, str]]:
-    """The rows up to the resumed step, which an earlier version wrote with fewer columns.
+    """Return the rows up to the resumed step, which an earlier version wrote with fewer columns.
 
     None: a new phase begins. The table of the earlier one is renamed.
     """
     if resume_step is not None:
-        return [row for row in read_table(path) if int(row["step"]) <= resume_step]
+        found = read_table(path)
+        return [row for line, row in found if step_of(row, f"{path}: line {line}") <= resume_step]
     number = len(list(path.parent.glob(f"{path.stem}*.csv")))
     path.rename(path.with_suffix(f".{number}.csv"))
     return []

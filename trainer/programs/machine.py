@@ -72,5 +72,5 @@ def find_named_step(output_dir: str) -> int | None:
     if not is_here(state):
         return None
     named = _STATE.search(storage.read_bytes(state).decode(errors="replace"))
-    step = named and re.search(r"-(\d+)$", named[1])
+    step = named and re.search(r"-([0-9]{1,18})$", named[1])
     return int(step[1]) if step else None

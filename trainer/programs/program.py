@@ -3,7 +3,6 @@
 A program's module is imported when it is asked for.
 """
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from typing import Any
 
 from bertdata.cli.common.program_flags import ARGPARSE, Flag, Given, ProgramFlags
 from bertdata.errors import UsageError
+from bertdata.io.json_text import parse_json_text
 
 DOOR = "python -m trainer like"
 
@@ -82,7 +82,7 @@ class About:
 def programs() -> dict[str, About]:
     """The programs that are known, by name."""
     text = (Path(__file__).parent / "programs.json").read_text(encoding="utf-8")
-    return {name: About(**facts) for name, facts in json.loads(text).items()}
+    return {name: About(**facts) for name, facts in parse_json_text(text).items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 
 from bertdata.errors import SettingsError
 from bertdata.io import storage
+from bertdata.io.foreign_text import MOST_DIGITS
 
 HELP_FLAGS = ("h", "help", "helpshort", "helpfull", "helpxml", "?")
 OWN_FLAGS = {
@@ -200,6 +201,8 @@ def integer(text: str) -> int:
     """An integer: decimal, 0x hexadecimal or 0o octal."""
     base = {"0o": 8, "0x": 16}.get(text[:2], 10) if len(text) > 2 else 10
     try:
-        return int(text, base)
+        if len(text) <= MOST_DIGITS:  # Python's own limit is that of decimal digits alone
+            return int(text, base)
     except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not an integer") from None
+        pass
+    raise ArgumentTypeError(f"{text!r:.80} is not an integer")

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import Field, fields
 from typing import Any, get_type_hints
 
+from bertdata.cli.common.parser import NUMBERS, integer
 from bertdata.config.recipes import RECIPES
 from bertdata.examples.objectives import OBJECTIVES, find_objective
 
@@ -17,7 +18,7 @@ def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str] = ())
     parser.add_argument("--recipe", choices=tuple(RECIPES), help="whose data set to make (default: mlperf)")
     parser.add_argument(
         "--phase",
-        type=int,
+        type=integer,
         metavar="N",
         help="only this phase of a recipe of two, into DIR itself (default: both, in DIR/phase1 and phase2)",
     )
@@ -57,7 +58,7 @@ def _add_flag(group: Any, item: "Field[Any]", kind: type[Any]) -> None:
         group.add_argument(flag, choices=item.metadata["choices"], help=help)
     else:
         metavar = "NAME" if kind is str else kind.__name__.upper()
-        group.add_argument(flag, type=kind, metavar=metavar, help=help)
+        group.add_argument(flag, type=NUMBERS.get(kind, kind), metavar=metavar, help=help)
 
 
 def given_settings(args: argparse.Namespace) -> dict[str, Any]:

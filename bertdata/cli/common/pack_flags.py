@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from bertdata.cli.common.example_flags import add_objective
-from bertdata.cli.common.parser import positive
+from bertdata.cli.common.parser import integer, positive
 from bertdata.shards.packed.layouts import LAYOUTS
 
 NAMES = ("layout", "format", "max_sequences_per_pack", "method", "num_shards", "seed")
@@ -31,7 +31,7 @@ def add_pack_settings(parser: argparse._ActionsContainer) -> None:
         help="shards to make (default: as many as DIR has; habana 4480 rows each, graphcore 500000)",
     )
     parser.add_argument(
-        "--seed", type=int, metavar="N", help="seed of the order of examples and rows (default: 12345)"
+        "--seed", type=integer, metavar="N", help="seed of the order of examples and rows (default: 12345)"
     )
     parser.add_argument(
         "--unverified", action="store_true", help="take files of any tool without a manifest; needs --vocab"

@@ -1,13 +1,16 @@
 """Argument parsers whose help begins with an example that works."""
 
 import argparse
+import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NoReturn
 
-from bertdata.io.terminal import printable
+from bertdata.config.declared import MOST_WHOLE
+from bertdata.io.foreign_text import MOST_DIGITS
+from bertdata.io.terminal import printable, shortened
 
 _last_used: list["Parser"] = []
 
@@ -49,7 +52,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """End with the message. Where a flag is unknown, the unknown ones are told instead."""
         message = self._unknown_flags(message)
-        self.exit(2, f"{self.prog}: error: {printable(message)} (see {self.prog} --help)\n")
+        self.exit(2, f"{self.prog}: error: {shortened(printable(message))} (see {self.prog} --help)\n")
 
     def _unknown_flags(self, message: str) -> str:
         """The unknown flags, each with the nearest known one, and the message where there are none."""
@@ -115,14 +118,45 @@ def _line_width() -> int:
 
 
 def positive(text: str) -> int:
-    """An integer of at least 1, for argparse."""
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of 1 or more")
+    """Return an integer of 1 to MOST_WHOLE, for argparse."""
+    return _within(integer(text), text, 1)
+
+
+def not_negative(text: str) -> int:
+    """Return an integer of 0 to MOST_WHOLE, for argparse."""
+    return _within(integer(text), text, 0)
+
+
+def _within(number: int, text: str, least: int) -> int:
+    if not least <= number <= MOST_WHOLE:
+        words = f"{least} or more" if number < least else f"at most {MOST_WHOLE}"
+        raise argparse.ArgumentTypeError(f"{text!r:.80} is out of range, expected {words}")
     return number
+
+
+def integer(text: str) -> int:
+    """Return an integer of any size that our files can hold, for argparse."""
+    try:
+        if len(text) <= MOST_DIGITS:
+            return int(text)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r:.80} is not an integer of at most {MOST_DIGITS} digits")
+
+
+def number(text: str) -> float:
+    """Return a number, for argparse. Infinity is one, NaN is not."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if math.isnan(found):
+        raise argparse.ArgumentTypeError(f"{text!r:.80} is not a number")
+    return found
+
+
+NUMBERS: dict[Any, Callable[[str], Any]] = {int: integer, float: number}
+"""The reader of a flag's text by the type of its setting, whose bounds the setting itself checks."""
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:

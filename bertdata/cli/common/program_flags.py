@@ -1,6 +1,7 @@
 """Command lines of other programs: a table of flags each, read by the rules of the program's own parser."""
 
 import argparse
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -180,11 +181,24 @@ def _add(group: argparse._ArgumentGroup, flag: Flag, syntax: str) -> None:
         more["choices"] = list(flag.values)
     more["type"] = boolean if flag.kind == SWITCH else flag.kind
     more["metavar"] = _METAVARS.get(more["type"], "X")
+    if more["type"] is float:
+        more["type"] = _number
     if flag.count is not None:
         more["nargs"] = flag.count
     if flag.count == "?":
         more["const"] = True
     group.add_argument(*flag.spellings, **more)
+
+
+def _number(text: str) -> float:
+    """Return a float, in argparse's words where it is none. Nothing can be computed with NaN."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if math.isnan(found):
+        raise argparse.ArgumentTypeError(f"invalid float value: {text!r:.80}")
+    return found
 
 
 def _unknown(name: str, known: Iterable[str]) -> str:

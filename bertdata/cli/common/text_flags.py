@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import Field, fields
 from typing import Any
 
+from bertdata.cli.common.parser import NUMBERS
 from bertdata.sources.kinds import RECORD_KINDS
 from bertdata.sources.settings import RecordSettings
 from bertdata.text.input_kinds import CHOSEN_KINDS
@@ -64,7 +65,7 @@ def add_segment_settings(parser: argparse._ActionsContainer, *, skip: tuple[str,
             parser.add_argument(flag, choices=_CHOICES[item.name], help=help)
         else:
             kind = type(item.default)
-            parser.add_argument(flag, type=kind, metavar=_METAVARS[kind], help=help)
+            parser.add_argument(flag, type=NUMBERS.get(kind, kind), metavar=_METAVARS[kind], help=help)
 
 
 def add_part_settings(parser: argparse._ActionsContainer) -> None:
@@ -91,7 +92,9 @@ def _add(parser: argparse._ActionsContainer, items: Iterable[Field[Any]]) -> Non
         else:
             help, kind = f"{help} (default: {item.default})", type(item.default)
             metavar = None if choices else _METAVARS[kind]
-            parser.add_argument(flag, type=kind, choices=choices, metavar=metavar, help=help)
+            parser.add_argument(
+                flag, type=NUMBERS.get(kind, kind), choices=choices, metavar=metavar, help=help
+            )
 
 
 def given_part_settings(args: argparse.Namespace) -> dict[str, Any]:

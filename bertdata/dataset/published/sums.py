@@ -3,11 +3,11 @@
 Columns: name of the shard, and its sum as ``bertdata.shards.row_sums`` computes it.
 """
 
-import csv
 from importlib import resources
 
 from bertdata.errors import InputError
 from bertdata.io import storage
+from bertdata.io.table_text import table_rows
 
 _ENDING = ".tsv.xz"
 _COLUMNS = ["name", "sum"]
@@ -37,7 +37,7 @@ def find_sums(table: str) -> dict[str, str] | None:
 
 def _parse(text: str, table: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    for number, row in enumerate(csv.reader(text.splitlines()[1:], delimiter="\t"), 2):
+    for number, row in table_rows(text, table, delimiter="\t", quoted=False)[1:]:
         if len(row) != len(_COLUMNS) or len(row[1]) != 32 or row[0] in found:
             raise InputError(
                 f"{table}: line {number}: expected another shard's name and its sum between tabs"

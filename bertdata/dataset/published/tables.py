@@ -4,13 +4,14 @@ Columns: what the file is called in the announcement, bytes, md5 (``-`` where on
 published), and the paths it may have (alternatives between bars; ``*`` sums over several files).
 """
 
-import csv
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 
 from bertdata.dataset.published.sums import sum_table_names
 from bertdata.errors import InputError, UsageError
 from bertdata.io import storage
+from bertdata.io.table_text import decode_table, named_rows, table_rows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,27 +36,29 @@ def load_table(name: str) -> list[PublishedFile]:
     UsageError names the known tables; InputError for a file that is no such table.
     """
     if name.endswith(".tsv"):
-        try:
-            return _parse(storage.read_bytes(name).decode())
-        except (KeyError, ValueError, TypeError, AttributeError):
-            raise InputError(
-                f"{name}: is no table, expected columns label, bytes, md5 and paths between tabs"
-            ) from None
+        return _parse(decode_table(storage.read_bytes(name), name), name)
     if name not in table_names():
         raise UsageError(
             f"table {name!r} is not known; known are {', '.join([*table_names(), *sum_table_names()])}, "
             "or give a .tsv file"
         )
-    return _parse(resources.files(__package__).joinpath(f"{name}.tsv").read_text(encoding="utf-8"))
+    return _parse(resources.files(__package__).joinpath(f"{name}.tsv").read_text(encoding="utf-8"), name)
 
 
-def _parse(text: str) -> list[PublishedFile]:
-    return [
-        PublishedFile(
-            label=row["label"],
-            bytes=int(row["bytes"]),
-            md5=None if row["md5"] == "-" else row["md5"],
-            paths=tuple(row["paths"].split("|")),
-        )
-        for row in csv.DictReader(text.splitlines(), delimiter="\t")
-    ]
+def _parse(text: str, table: str) -> list[PublishedFile]:
+    rows = table_rows(text, table, delimiter="\t", quoted=False)
+    if not rows or not {"label", "bytes", "md5", "paths"} <= set(rows[0][1]):
+        raise InputError(f"{table}: is no table, expected columns label, bytes, md5 and paths between tabs")
+    return [_published(row, f"{table}: line {number}") for number, row in named_rows(rows, table)]
+
+
+def _published(row: Mapping[str, str], where: str) -> PublishedFile:
+    size = row["bytes"]
+    if not (size.isascii() and size.isdecimal() and len(size) < 20):
+        raise InputError(f"{where}: bytes is {size!r:.60}, expected a number of bytes")
+    return PublishedFile(
+        label=row["label"],
+        bytes=int(size),
+        md5=None if row["md5"] == "-" else row["md5"],
+        paths=tuple(row["paths"].split("|")),
+    )

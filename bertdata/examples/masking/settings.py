@@ -100,6 +100,8 @@ def check_loading(settings: MaskingSettings) -> None:
 
 def check_passes(settings: Any) -> None:
     """SettingsError for settings of blocks that limit their masks, or repeat their passes, as none can be."""
+    rate = settings.masked_lm_prob  # before anything is computed from it
+    check(0 <= rate <= 1, f"masked_lm_prob is {rate:g}, expected above 0, at most 1")
     most, longest = settings.max_predictions_per_seq, settings.max_seq_length
     check(
         0 <= most <= longest,

@@ -8,6 +8,7 @@ from typing import Any
 
 from bertdata.errors import ShardError
 from bertdata.io.file_check import is_inside
+from bertdata.io.json_text import parse_json_text
 from bertdata.shards.mds.hashes import NAMES
 from bertdata.shards.mds.types import ColumnType, find_type
 
@@ -95,7 +96,7 @@ def dump_index(entries: Iterable[IndexEntry]) -> bytes:
 def parse_index(data: bytes, where: str) -> tuple[IndexEntry, ...]:
     """The shards of an index. ShardError names what is damaged, or unknown."""
     try:
-        value = json.loads(data)
+        value = parse_json_text(data)
     except ValueError as error:
         raise ShardError(
             f"{where}: is no JSON: {error}; copy it again from where the shards are from"

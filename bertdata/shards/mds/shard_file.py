@@ -8,7 +8,6 @@
 Integers are little-endian.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -18,6 +17,7 @@ import numpy as np
 
 from bertdata.errors import ShardError
 from bertdata.examples.columns import Array
+from bertdata.io.json_text import parse_json_text
 from bertdata.shards.mds.index import LARGEST_SHARD, ShardForm, parse_form
 
 _WORD = 4
@@ -102,7 +102,7 @@ def read_head(file: BinaryIO, name: str) -> ShardHead:
             f"{name}: {size} bytes, expected {offsets[-1]} by its offsets; it is truncated or damaged"
         )
     try:
-        value = json.loads(_read(file, int(offsets[0]) - place, name, size))
+        value = parse_json_text(_read(file, int(offsets[0]) - place, name, size))
     except ValueError as error:
         raise ShardError(f"{name}: its description is no JSON: {error}; it is damaged, or no MDS") from None
     return ShardHead(form=parse_form(value, name), offsets=offsets)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from bertdata.examples.columns import Array
+from bertdata.io.json_text import parse_json_text
 
 UNSAFE = "pkl"
 """The type whose values run code when they are read. Refused."""
@@ -200,6 +201,6 @@ _PLAIN = {
     "str_int": _text_type("str_int", int, str, int),
     "str_float": _text_type("str_float", float, str, float),
     "str_decimal": _text_type("str_decimal", Decimal, str, Decimal),
-    "json": _text_type("json", object, _plain_json, json.loads),
+    "json": _text_type("json", object, _plain_json, partial(parse_json_text, any_number=True)),
     **{name: _bytes_type(name) for name in _IMAGES},  # an image stays the bytes that it is
 }

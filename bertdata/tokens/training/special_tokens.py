@@ -6,6 +6,7 @@ from typing import Literal
 
 from bertdata.errors import SettingsError
 from bertdata.records import ROLES
+from bertdata.tokens.vocabulary import LARGEST_VOCABULARY
 
 Kind = Literal["wordpiece", "bpe", "unigram"]
 KINDS: tuple[Kind, ...] = ("wordpiece", "bpe", "unigram")
@@ -33,6 +34,12 @@ class SpecialTokens:
     @property
     def number(self) -> int:
         return len(self.all)
+
+
+def check_size(size: int) -> None:
+    """Raise SettingsError for a vocabulary of more tokens than any tokeniser of ours reads."""
+    if size > LARGEST_VOCABULARY:
+        raise SettingsError(f"size is {size}, expected at most {LARGEST_VOCABULARY}")
 
 
 def lay_out(kind: Kind, special: Sequence[str] = ()) -> SpecialTokens:

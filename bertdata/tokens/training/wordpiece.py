@@ -12,7 +12,7 @@ from bertdata.config.dialects import find_dialect
 from bertdata.errors import SettingsError
 from bertdata.tokens.basic import split_words
 from bertdata.tokens.training.library import import_tokenizers
-from bertdata.tokens.training.special_tokens import SpecialTokens, lay_out
+from bertdata.tokens.training.special_tokens import SpecialTokens, check_size, lay_out
 from bertdata.tokens.training.texts import OnRead, TrainingText, ignore_read
 from bertdata.tokens.training.word_counts import (
     OnCounted,
@@ -31,6 +31,7 @@ def train_vocabulary(
     *,
     size: int,
     lower_case: bool,
+    keep_accents: bool = False,
     special: SpecialTokens | None = None,
     on_read: OnRead = ignore_read,
     on_counted: OnCounted = ignore_counts,
@@ -43,8 +44,9 @@ def train_vocabulary(
     dialect = find_dialect("google")
 
     def split(unit: str) -> list[str]:
-        return split_words(unit, dialect, lower_case)
+        return split_words(unit, dialect, lower_case, keep_accents)
 
+    check_size(size)
     special = special or lay_out("wordpiece")
     _check_size(size, special)
     words = count_words(text.slices(on_read), split_at_blanks, split, limit=dialect.max_word_chars)
@@ -57,13 +59,16 @@ def train_wordpiece(
     size: int,
     lower_case: bool,
     special: SpecialTokens,
+    keep_accents: bool = False,
     on_read: OnRead,
     on_counted: OnCounted,
 ) -> Any:
     """Return a ``tokenizers.Tokenizer`` without its special tokens' marks."""
     tokenizers = import_tokenizers()
     _check_size(size, special)
-    normalizer = tokenizers.normalizers.BertNormalizer(lowercase=lower_case)
+    normalizer = tokenizers.normalizers.BertNormalizer(
+        lowercase=lower_case, strip_accents=False if keep_accents else None
+    )
     splitter = tokenizers.pre_tokenizers.BertPreTokenizer()
 
     def split(unit: str) -> Iterable[str]:

@@ -170,6 +170,9 @@ def test_segment_reads_its_table_of_the_file(tmp_path):
         ("objective = 'bert'\n", 1, "expected a table, [objective]"),
         ("phase1 = 3\n", 1, "expected a table, [phase1]"),
         ("[objective]\nname = 'mypackage.plain:PLAIN'\n", 2, "no file may choose code to import"),
+        ("[objective]\nname = ['mlm']\n", 2, "name is ['mlm'], expected one of bert, "),
+        ("[tokenizer]\ndialect = ['x']\n", 2, "dialect is ['x'], expected one of mlperf"),
+        ("[objective]\ndupe_factor = 9007199254740992\n", 2, "expected at most 9007199254740991"),
         ("[tokenizer]\nroles = {mask = 1}\n", 2, "roles.mask is 1, expected a text"),
         ("[text]\neval_articles = 0.5\n", 2, "eval_articles is 0.5, expected an integer"),
         ("[objective\n", 1, "is not TOML: Expected ']'"),
@@ -226,7 +229,9 @@ def test_an_objective_of_ones_own_is_configured_when_the_command_line_names_it(t
 
 def test_a_file_that_is_not_text_or_not_there_is_named(tmp_path):
     (tmp_path / "bytes.toml").write_bytes(b"\xff")
-    with pytest.raises(SettingsError, match="bytes.toml: is not TOML: not UTF-8"):
+    with pytest.raises(
+        SettingsError, match="bytes.toml: is not TOML: line 1: byte 0xff at offset 0 is not UTF-8"
+    ):
         TomlFile(str(tmp_path / "bytes.toml"))
     with pytest.raises(bertdata.errors.MissingInputError, match="missing.toml"):
         TomlFile(str(tmp_path / "missing.toml"))

@@ -55,6 +55,13 @@ def test_a_dump_of_another_md5_is_refused(server, tmp_path, capsys):
         (("squad", "3"), 2, "SQuAD '3' is not known; known are 1.1, 2.0"),
         (("mrpc", "small"), 2, "fetch mrpc takes no name, small is given"),
         (("vocab", "bert"), 2, "'bert' is not known; known are bert-base-uncased, bert-base-cased, "),
+        (("squad", "--server", "foo"), 2, "--server foo: is no address, expected one as https://host/path"),
+        (
+            ("dump", "simple", "latest", "--server", "http://host:99999"),
+            2,
+            "--server http://host:99999: is no",
+        ),
+        (("mrpc", "--server", "http://127.0.0.1/a b"), 2, "--server http://127.0.0.1/a b: is no"),
         (("vocab", "--server", "x"), 2, "--server goes with dump, squad and mrpc, not with vocab"),
         (("squad", "--language", "de"), 2, "--language goes with punkt, not with squad"),
         (("squads",), 2, "invalid choice: 'squads'"),

@@ -40,7 +40,13 @@ WANTED = {
         "exclusiveMinimum": 0,
         "exclusiveMaximum": 1,
     },
-    "either": {"description": "a count or a share", "default": 0, "type": "number", "minimum": 0},
+    "either": {
+        "description": "a count or a share",
+        "default": 0,
+        "type": "number",
+        "minimum": 0,
+        "maximum": 1e38,
+    },
     "text": {"description": "a text", "default": "x", "type": "string", "minLength": 1},
     "choice": {"common": True, "description": "a choice", "default": "a", "enum": ["a", "b"]},
     "choice_or_none": {"description": "a choice or none", "enum": [None, "a", "b"]},
@@ -60,7 +66,7 @@ WANTED = {
     "rates": {
         "description": "rates",
         "type": ["object", "null"],
-        "additionalProperties": {"type": "number", "exclusiveMinimum": 0},
+        "additionalProperties": {"type": "number", "exclusiveMinimum": 0, "maximum": 1e38},
     },
     "ways": {"description": "an optional choice", "enum": ["a", "b"]},
 }

@@ -10,6 +10,7 @@ import pytest
 
 from bertdata.errors import AssetError, StorageError
 from bertdata.io.download import Download, fetch
+from tests.support import file_server
 from tests.support.file_server import FileServer, serving
 
 DATA = bytes(range(256)) * 4096
@@ -114,6 +115,13 @@ def test_a_file_that_is_there_with_another_digest_is_refused_and_stays(server, w
     assert server.asked == []
 
 
+@pytest.mark.parametrize("length", ["abc", "-5", "1" * 5000])
+def test_a_length_that_is_no_number_says_nothing(server, wanted, length, monkeypatch):
+    monkeypatch.setattr(file_server, "length_of", lambda data: length)
+    run(wanted)
+    assert wanted.path.read_bytes() == DATA
+
+
 def test_a_file_that_the_server_has_not_is_told_at_once(server, wanted):
     server.files.clear()
     with pytest.raises(AssetError, match=f"{wanted.url}: the server answers 404"):
@@ -139,3 +147,12 @@ def test_a_disk_without_room_is_told_before_anything_is_written(wanted, monkeypa
     with pytest.raises(StorageError, match="1,048,576 bytes are to come, the disk has room for 1,000"):
         run(wanted)
     assert wanted.part.read_bytes() == b""
+
+
+@pytest.mark.parametrize("knows_ranges", [True, False])
+def test_a_server_that_cuts_every_answer_short_is_given_up(server, wanted, knows_ranges):
+    """Either some bytes a connection, for ever, or the same ones again and again."""
+    server.cut, server.knows_ranges = (10 if knows_ranges else 100_000), knows_ranges
+    with pytest.raises(AssetError, match=r"the connection ended at byte [\d,]+ of 1,048,576; .* are kept"):
+        run(wanted)
+    assert len(server.asked) <= 12

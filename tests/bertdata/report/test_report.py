@@ -213,6 +213,14 @@ def test_a_dataset_that_cannot_be_read_at_all_still_has_its_provenance(made, rep
     assert sections(page) == ["Faults of the files", "Provenance", "Settings", "Balance of shards"]
 
 
+def test_a_manifest_without_shards_is_a_page_with_faults(made, report, tmp_path):
+    dataset = Path(shutil.copytree(made / "bert", tmp_path / "emptied"))
+    manifest = dataset / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "shards": []}))
+    page, _ = report(dataset, status=1)
+    assert sections(page) == ["Faults of the files", "Provenance", "Settings"]
+
+
 def test_another_tools_shards_need_no_manifest(made, report, tmp_path):
     shard = next((made / "bert").glob("*.tfrecord"))
     shutil.copy(shard, tmp_path / "a.tfrecord")

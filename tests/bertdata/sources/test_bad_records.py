@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import io
 import json
 import random
 from array import array
@@ -124,10 +125,55 @@ def test_a_bad_record_is_named_by_file_and_record_or_counted(
 
 
 @pytest.mark.usefixtures("parser")
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "9" * 5000, "-" + "9" * 5000])
+def test_a_number_that_python_does_not_hold_is_no_fault_of_the_text(number: str, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(f'{{"text": "It was here.", "score": [{number}]}}\n')
+    counts = make(tmp_path / "a.jsonl", tmp_path / "out", text_field="text", skip_bad_records=True)
+    assert (counts.articles, counts.malformed) == (1, 0)
+
+
+@pytest.mark.usefixtures("parser")
+def test_an_id_of_5_000_digits_is_the_files_text(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"text": "", "doc": ' + b"12345" * 1000 + b"}\n")
+    with pytest.raises(InputError, match=rf"record 1: has no text \(id {'12345' * 1000}\)"):
+        make(tmp_path / "a.jsonl", tmp_path / "out", id_field="doc")
+
+
+@pytest.mark.usefixtures("parser")
 def test_100_000_nested_brackets_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(GOOD + b'\n{"text": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n")
     with pytest.raises(InputError, match="record 2: is not JSON: its values are nested more than 500 deep"):
         make(tmp_path / "a.jsonl", tmp_path / "out", text_field="text")
+
+
+def two_texts(kind: str) -> bytes:
+    """A table with two columns of one name."""
+    pa = pytest.importorskip("pyarrow")
+    columns = [pa.array(["A."]), pa.array(["B."])]
+    table = pa.Table.from_arrays(columns, names=["text", "text"])
+    file = io.BytesIO()
+    if kind == "parquet":
+        from pyarrow import parquet
+
+        parquet.write_table(table, file)
+    else:
+        with pa.ipc.new_stream(file, table.schema) as writer:
+            writer.write_table(table)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "arrow"])
+def test_two_columns_of_the_texts_name_are_refused(kind: str, tmp_path: Path) -> None:
+    mark = b"\t" if kind == "tsv" else b","
+    plain = b"text" + mark + b"text\nA." + mark + b"B.\n"
+    (tmp_path / f"a.{kind}").write_bytes(two_texts(kind) if kind in ("parquet", "arrow") else plain)
+    with pytest.raises(InputError, match="the column 'text' twice; rename one of the two"):
+        make(tmp_path / f"a.{kind}", tmp_path / "out", kind, text_field="text")
+
+
+def test_two_columns_of_another_name_are_no_fault(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"text,x,x,,\nIt was here.,1,2,,\n")
+    assert make(tmp_path / "a.csv", tmp_path / "out", "csv", text_field="text").articles == 1
 
 
 def test_an_error_names_the_id(tmp_path: Path) -> None:

@@ -112,12 +112,14 @@ def test_other_types_than_fp32_are_refused(tmp_path):
         ("[]", "no index of tensors"),
         ('{"weight_map": 3}', "no index of tensors"),
         ("{", "no index of tensors"),
+        (b'{"weight_map": {"lost": "\xed\xa0\x80"}}', "no index of tensors"),
+        (b'{"weight_map": {"lost": ' + b"[" * 100_000 + b"}}", "no index of tensors"),
         ('{"weight_map": {"lost": "../one.safetensors"}}', "no index of tensors"),
         ('{"weight_map": {"lost": "one.safetensors"}}', "names lost in one.safetensors, which lacks it"),
     ],
 )
 def test_an_index_that_is_none_or_does_not_fit_is_one_line(tmp_path, text, message):
     save_by_library(TENSORS, tmp_path / "one.safetensors")
-    (tmp_path / "index.json").write_text(text)
+    (tmp_path / "index.json").write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(DataError, match=message):
         read_indexed(str(tmp_path / "index.json"))

@@ -68,11 +68,67 @@ def test_what_is_no_run_is_one_line(tmp_path):
     ):
         read_run(str(tmp_path))
     (tmp_path / "training.csv").write_text("step,lr\n1,high\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"training\.csv: row 1: lr is 'high', expected a number"):
+    with pytest.raises(InputError, match=r"training\.csv: line 2: lr is 'high', expected a number"):
         read_run(str(tmp_path))
     (tmp_path / "training.csv").write_text("a,b\n1,2\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"training\.csv: row 1: has no step"):
+    with pytest.raises(InputError, match=r"training\.csv: line 2: has no step"):
         read_run(str(tmp_path))
+
+
+DAMAGES = {
+    "no UTF-8": (
+        lambda data: data.replace(b"0.001", b"\xff", 1),
+        r"line 2: byte 0xff at offset \d+ is not UTF-8",
+    ),
+    "a column more": (lambda data: data + b"1," * 30 + b"\n", r"line 10: has 31 values, expected \d+"),
+    "twice": (
+        lambda data: data.replace(b"step,iteration", b"step,step", 1),
+        "line 1: names the column 'step' twice",
+    ),
+    "no update": (
+        lambda data: data.replace(b"\n1,", b"\n1.5,", 1),
+        "line 2: step is 1.5, expected the number",
+    ),
+    "NaN": (lambda data: data.replace(b"\n1,", b"\nnan,", 1), "line 2: step is nan, expected the number"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_table_is_one_line(tmp_path, damage):
+    change, told = DAMAGES[damage]
+    table = make_run(tmp_path / "run") / "training.csv"
+    table.write_bytes(change(table.read_bytes()))
+    with pytest.raises(InputError, match=rf"training\.csv: {told}") as raised:
+        read_run(str(tmp_path / "run"))
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"config": [1]}, {"phase": "x"}, {"model": 3}, {"model": {"hidden_size": "x"}}, {"versions": [1]}],
+    ids=str,
+)
+def test_a_state_of_other_types_is_left_out(tmp_path, changes):
+    [state] = make_run(tmp_path / "run").glob("checkpoints/*/state.json")
+    state.write_text(json.dumps(json.loads(state.read_text()) | changes), encoding="utf-8")
+    assert read_run(str(tmp_path / "run")).state == {}
+
+
+@pytest.mark.parametrize("step", ['"x"', "null", "NaN", "-1", "1.5", "1e999", "9" * 5000, "[1]"])
+def test_a_step_of_the_trainers_log_that_is_no_number_is_one_line(tmp_path, step):
+    text = f'{{"log_history": [{{"step": 1, "loss": 2}}, {{"step": {step}, "loss": 1}}]}}'
+    (tmp_path / "trainer_state.json").write_text(text, encoding="utf-8")
+    with pytest.raises(
+        InputError, match=r"trainer_state\.json: (has no log_history|log_history, entry 1: step)"
+    ):
+        read_run(str(tmp_path))
+
+
+def test_a_loss_of_the_trainers_log_may_be_nan(tmp_path):
+    text = '{"log_history": [{"step": 1, "loss": NaN}, {"step": 2, "loss": 1.5}]}'
+    (tmp_path / "trainer_state.json").write_text(text, encoding="utf-8")
+    [phase] = read_run(str(tmp_path)).phases
+    assert phase.points(phase.training, "loss") == ([2], [1.5])
 
 
 def test_a_run_without_tables_is_read_from_its_dllogger(tmp_path):
@@ -98,7 +154,7 @@ def test_the_log_of_the_trainer_of_hugging_face_is_read(tmp_path):
     assert phase.evaluations == [{"step": 20, "loss": 2.0, "accuracy": 0.75}]
 
 
-@pytest.mark.parametrize("text", ["{", "{}", '{"log_history": [{"loss": 1}]}', '{"log_history": 3}'])
+@pytest.mark.parametrize("text", ["{}", '{"log_history": [{"loss": 1}]}', '{"log_history": 3}'])
 def test_a_log_of_another_form_is_one_line(tmp_path, text):
     (tmp_path / "trainer_state.json").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=r"trainer_state\.json: has no log_history with steps"):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bertdata.errors import SettingsError
 from tests.support.plans import make_plan, make_stage
 from trainer.__main__ import main
 from trainer.config.model import ModelConfig
@@ -217,6 +218,28 @@ def test_a_plan_of_a_file_is_shown_and_not_made(tmp_path, capsys):
     assert capsys.readouterr().out.splitlines() == lines
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("forward", 1e308, "stages.0.forward is 1e+308, expected at most 1000000000.0"),
+        ("forward", 5e-324, "stages.0.forward is 5e-324, expected 1e-12 or more"),
+        ("last", 10**20, "stages.0.last is 100000000000000000000, expected at most 2147483647"),
+    ],
+)
+def test_a_plan_of_no_run_is_refused_in_one_line(tmp_path, capsys, name, value, told):
+    plan = make_plan().as_json()
+    plan["stages"] = [{**plan["stages"][0], name: value}, *plan["stages"][1:]]
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    assert told in refusal(capsys, "--plan", str(tmp_path / "plan.json"))
+
+
+def test_a_timeline_of_too_many_passes_is_refused(tmp_path, capsys):
+    plan = replace(make_plan(), micro_batches=1 << 30)
+    write_plan(str(tmp_path / "plan.json"), plan)
+    words = ("--plan", str(tmp_path / "plan.json"), "--picture", str(tmp_path / "plan.svg"))
+    assert "1,073,741,824 micro-batches" in refusal(capsys, *words)
+
+
 def kept(words: list[str], path: Path) -> Plan:
     assert main(["split", *words, "--output", str(path)]) == 0
     return read_plan(str(path))
@@ -341,3 +364,8 @@ def test_a_plan_of_another_run_is_refused(config, tmp_path, capsys):
     words += ["--max-position-embeddings=128"]
     assert "is a plan for precision bf16, this run's is fp32" in refusal(capsys, *words)
     assert main(["split", *words, "--precision=bf16"]) == 0
+
+
+def test_a_plan_of_a_hundred_million_micro_batches_is_not_drawn():
+    with pytest.raises(SettingsError, match="100,000,000 micro-batches in 4 stages, at most 200,000"):
+        draw_schedule(make_plan(4, micro_batches=100_000_000))

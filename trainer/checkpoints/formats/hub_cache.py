@@ -44,7 +44,7 @@ def _newest(folder: Path) -> Path | None:
     """The files of the revision that the name stands for, else of the only one."""
     reference = folder / "refs" / "main"
     if reference.is_file():
-        snapshot = folder / "snapshots" / reference.read_text(encoding="utf-8").strip()
+        snapshot = folder / "snapshots" / reference.read_text(encoding="utf-8", errors="replace").strip()
         if snapshot.is_dir():
             return snapshot
     there = sorted((folder / "snapshots").glob("*"))

@@ -5,12 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from bertdata.io import storage
+from bertdata.io.json_text import parse_json_text
 from bertdata.tokens.files import TOKENIZER_NAME, VOCABULARY_NAME, TokenizerFile, TokenizerJson
+from bertdata.tokens.json_document import parse_tokenizer_json
 from bertdata.tokens.kept_files import CONFIGURATION_NAME, role_tokens, vocabulary_text
 from bertdata.tokens.load import vocabulary_of
 from bertdata.tokens.roles import roles_in_template
-from bertdata.tokens.tokenizer_json import parse_tokenizer_json
-from trainer.checkpoints.formats.wordpiece_json import bert_template, wordpiece_json
+from bertdata.tokens.tokenizer_json import tokenizer_bytes
+from bertdata.tokens.vocabulary_json import bert_template, wordpiece_json
 from trainer.checkpoints.stored import Checkpoint
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
@@ -65,7 +67,7 @@ def export_tokenizer(
         config = {
             "tokenizer_class": "BertTokenizer",
             "do_lower_case": file.lower_case,  # strips accents too, unless strip_accents says otherwise
-            "strip_accents": None,
+            "strip_accents": False if file.keep_accents else None,
             "tokenize_chinese_chars": True,
             "model_max_length": longest,
         }
@@ -85,14 +87,14 @@ def tokenizer_text(file: TokenizerJson) -> bytes:
 
     One that does not gets a template which does, as examples are made here: cls A sep B sep.
     """
-    data, vocabulary = storage.read_bytes(file.path), vocabulary_of(file)
+    data, vocabulary = tokenizer_bytes(file.path), vocabulary_of(file)
     parsed = parse_tokenizer_json(data, file.path)
     own = parsed["post_processor"]
     if any(roles_in_template(own)) or vocabulary.cls is None or vocabulary.sep is None:
         return data
     template = bert_template(vocabulary, vocabulary.cls, vocabulary.sep)
     processors = [template] if own is None else [own, template]
-    whole = {**json.loads(data), "post_processor": {"type": "Sequence", "processors": processors}}
+    whole = {**parse_json_text(data), "post_processor": {"type": "Sequence", "processors": processors}}
     return json.dumps(whole, ensure_ascii=False, indent=2).encode() + b"\n"
 
 

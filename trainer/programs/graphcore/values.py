@@ -3,18 +3,33 @@
 That is a JSON file whose values stand between the program's defaults and its flags.
 """
 
-import json
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bertdata.cli.common.program_flags import Given
-from bertdata.config.value_check import check_names, read_object
+from bertdata.config.value_check import check_names, check_values, read_object
 from bertdata.errors import UsageError
 from bertdata.io import storage
 
 _OWN_COPIES = Path(__file__).parent / "configs"
+
+
+_NUMBER = {"type": ["number", "null", "array"], "items": {"type": "number"}}
+_FILE_VALUES: dict[str, dict[str, Any]] = {
+    "precision": {"type": ["number", "string"]},  # the program compares it, and takes a text for 16
+    "hidden_act": {"type": ["string", "null"]},  # its flag takes a number in the program
+    "weight_decay": {"type": "number"},
+    "decay_steps": {"type": ["integer", "null"]},
+    "decay_rate": {"type": ["number", "null"]},
+    "lr_schedule_by_step": {
+        "type": ["object", "null"],
+        "propertyNames": {"pattern": "^[0-9]{1,18}$"},
+        "additionalProperties": {"type": "number"},
+    },
+}
+"""The schema of a file's values that are computed with."""
 
 
 def layered(given: Given, source: str, used: Collection[str] = (), idle: Collection[str] = ()) -> Given:
@@ -32,11 +47,13 @@ def layered(given: Given, source: str, used: Collection[str] = (), idle: Collect
         copy = _OWN_COPIES / storage.base_name(path)
         if is_published and copy.is_file() and not storage.exists(path):
             given.warn(f"{path} is not there: taking the values of Graphcore's published file ({source})")
-            found = json.loads(copy.read_text(encoding="utf-8"))
+            found = read_object(str(copy))
         else:
             found = read_object(path)
     flags = {flag.name: flag for flag in given.table}
     check_names(found, {*flags, *used, *idle}, f"{path}: ")
+    numbers = {name: _NUMBER for name, flag in flags.items() if flag.kind in (int, float)}
+    check_values(found, {**numbers, **_FILE_VALUES}, f"{path}: ")
     without = sorted(name for name in found if name in idle or (name in flags and flags[name].idle))
     if without:
         given.warn(f"{path}: without effect here: {', '.join(without)}")

@@ -1,13 +1,13 @@
 """Hugging Face's run_qa.py (SQuAD 1.1 and 2.0), and run_glue.py (GLUE's tasks and tables of one's own)."""
 
 import io
-import json
 from typing import Any
 
 from bertdata.cli.common.program_flags import Flag, Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from bertdata.io.file_kind import BOM, HEAD_BYTES
+from bertdata.io.file_kind import HEAD_BYTES
+from bertdata.io.json_text import parse_json_text
 from bertdata.sources.delimited import RowReader, find_delimiting
 from trainer.programs.constants import TRANSFORMERS_ADAMW
 from trainer.programs.flag_tables import own_flags, phase_keys, truth
@@ -101,7 +101,7 @@ def _columns(path: str) -> list[str]:
     data = storage.read_bytes(path)
     if path.endswith(".json"):
         try:
-            row = json.loads(data.removeprefix(BOM).partition(b"\n")[0])
+            row = parse_json_text(data.partition(b"\n")[0], any_number=True)
         except ValueError:
             return []
         return list(row) if isinstance(row, dict) else []

@@ -6,14 +6,20 @@ left. Fewer micro-batches than stages all go forward before the first goes backw
 2019).
 """
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bertdata.errors import SettingsError
 from trainer.splitting.plan.plan import Plan, StagePlan
 
 FORWARD, BACKWARD, SEND, RECEIVE = "forward", "backward", "send", "receive"
 ALL_REDUCE, STEP = "all-reduce", "step"
 """Kinds of events: passes; activations to the next stage, gradients from it; the end of the update."""
+
+
+MOST_PASSES = 1 << 20
+"""The most passes forward of an update whose timeline is computed, in some seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +69,19 @@ def simulate(plan: Plan) -> list[Event]:
 def _passes(plan: Plan) -> list[list[Event]]:
     """The passes and transfers of each stage."""
     count = len(plan.stages)
-    waiting = [pass_order(stage, count, plan.micro_batches) for stage in range(count)]
+    if plan.micro_batches * count > MOST_PASSES:
+        raise SettingsError(
+            f"{plan.micro_batches:,} micro-batches in {count} stages are too many for a timeline, expected "
+            f"at most {MOST_PASSES // count:,}"
+        )
+    waiting = [deque(pass_order(stage, count, plan.micro_batches)) for stage in range(count)]
     done: list[list[Event]] = [[] for _ in range(count)]
     # Ends of passes with their transfers; the inputs are there from the start.
     ends = {(-1, FORWARD, number): 0.0 for number in range(plan.micro_batches)}
     while any(waiting):
         for stage, order in enumerate(waiting):
             while order and (ready := ends.get(_before(stage, count, *order[0]))) is not None:
-                kind, number = order.pop(0)
+                kind, number = order.popleft()
                 start = max(ready, done[stage][-1].end if done[stage] else 0.0)
                 done[stage] += _events(plan.stages[stage], stage, kind, number, start)
                 ends[stage, kind, number] = done[stage][-1].end

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import bertdata as face
 from bertdata.errors import ShardError, VocabularyError
 from bertdata.examples.columns import lengths
-from bertdata.shards.fairseq.lines import TYPES, LinesWriter, id_type, read_lines
+from bertdata.shards.fairseq.lines import TYPES, LinesWriter, id_type, open_lines, read_lines
 from bertdata.tokens.fairseq_dictionary import parse_dictionary
 
 END = 2
@@ -67,8 +67,8 @@ def test_lines_of_any_type_come_back(tmp_path_factory, kind, rows):
 
 def test_pieces_are_the_lines_in_order(data_bin):
     with (data_bin / "train.bin").open("rb") as file:
-        lines = read_lines(file, str(data_bin / "train.bin"))
-    pieces = list(lines.pieces(7))
+        opened = open_lines(file, str(data_bin / "train.bin"))
+        lines, pieces = opened.whole(), list(opened.pieces(7))
     assert sum(map(len, pieces)) == 120
     assert np.concatenate([piece.ids for piece in pieces]).tolist() == lines.ids.tolist()
     assert np.concatenate([lengths(piece.ends) for piece in pieces]).tolist() == lengths(lines.ends).tolist()
@@ -164,8 +164,10 @@ def test_a_line_without_an_end_token_alone_is_refused(tmp_path):
         (b"a 3\nb\n", "line 2: 'b', expected a symbol, a blank and a count"),
         (b"a x\n", "line 1: 'a x', expected a symbol, a blank and a count"),
         (b"a 3\nb 1\na 2\n", "line 3: the symbol 'a' has an id already"),
-        (b"<mask> 3\n", "line 1: the symbol '<mask>' has an id already"),
-        (b"a 3\n\xff 2\n", "line 2: not UTF-8"),
+        (b"<unk> 3\n", "line 1: the symbol '<unk>' has an id already; fairseq takes another"),
+        (b"<mask> 3\na 1\n", "line 1: <mask> stands before other symbols"),
+        (b"a " + b"9" * 5000, "line 1: 'a 999.*, expected a symbol, a blank and a count"),
+        (b"a 3\n\xff 2\n", "line 2: byte 0xff at offset 4 is not UTF-8"),
     ],
 )
 def test_a_broken_dictionary_is_named(text, told):

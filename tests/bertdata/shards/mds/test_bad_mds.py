@@ -53,6 +53,14 @@ CASES: dict[str, tuple[Change, str]] = {
         lambda place: (place / "index.json").write_text("[]"),
         "index.json: holds no list of shards",
     ),
+    "brackets": (
+        lambda place: (place / "index.json").write_text("[" * 100_000),
+        "index.json: is no JSON: its values are nested more than 500 deep",
+    ),
+    "brackets in a shard": (
+        lambda place: patch(place / "shard.00000.mds", 4 * 10, b"[" * 100_000),
+        "shard.00000.mds: ",
+    ),
     "version 3": (lambda place: edit(place, lambda value: value.update(version=3)), "version 3, expected 2"),
     "version 3 of a shard": (
         lambda place: edit(place, lambda value: value["shards"][1].update(version=3)),

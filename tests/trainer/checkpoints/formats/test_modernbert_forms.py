@@ -116,6 +116,13 @@ def filled_names(place) -> list[str]:
             {"layer_types": ["sliding_attention"] * 4},
             "config.json: layer_types: expected full_attention in every n-th layer",
         ),
+        ({"rope_parameters": [1]}, "config.json: rope_parameters is [1], expected an object"),
+        (
+            {"rope_parameters": {"full_attention": 1}},
+            "rope_parameters.full_attention is 1, expected an object",
+        ),
+        ({"layer_types": {"a": 1}}, "config.json: layer_types is {'a': 1}, expected a list"),
+        ({"max_position_embeddings": {}}, "config.json: max_position_embeddings is {}, expected an integer"),
         ({"norm_bias": True}, "config.json: norm_bias is True, expected False"),
         ({"classifier_activation": "silu"}, "classifier_activation is 'silu', expected that of hidden_act"),
         (
