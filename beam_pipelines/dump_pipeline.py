@@ -10,6 +10,7 @@ from beam_pipelines.runners.pipeline import make_pipeline, runs_here
 from beam_pipelines.stages.extraction_stage import ExtractionStage, plan_extraction
 from bertdata.io import storage
 from bertdata.io.terminal import say_error
+from bertdata.text.text_output import EXTRACTED
 from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.open_extractor import check_engine, forget_extractors
 from bertdata.wiki.settings import ExtractSettings
@@ -44,7 +45,7 @@ def preview_dump(flags: argparse.Namespace, settings: ExtractSettings) -> list[s
 def plan_dump(flags: argparse.Namespace, settings: ExtractSettings) -> ExtractionStage:
     """Plan the extraction. Errors as from plan_extraction."""
     (dump,) = flags.input
-    return plan_extraction(dump, storage.join(flags.text, "extracted"), settings, flags.engine)
+    return plan_extraction(dump, storage.join(flags.text, EXTRACTED), settings, flags.engine)
 
 
 def _extract(pipeline: Any, stage: ExtractionStage) -> RunMetrics:

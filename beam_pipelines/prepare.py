@@ -53,6 +53,7 @@ from bertdata.text.load_splitter import find_tables_of
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 from bertdata.text.text_inputs import find_inputs
+from bertdata.text.text_output import refuse_text_inputs
 from bertdata.tokens.load import engine_note
 
 SetsOf = Callable[[list[str]], tuple[PartSet, ...]]
@@ -114,9 +115,9 @@ def refuse_outputs(flags: argparse.Namespace, given: GivenSettings) -> None:
     """Raise SettingsError where the dataset, or the text on the way to it, would lie over an input."""
     excluded = given_part_settings(flags).get("exclude", ())
     inputs = [*flags.input, *flags.books, *excluded, given.vocab, given.tokenizer]
-    for directory in (flags.output, flags.text):
-        if directory is not None:
-            refuse_inputs(directory, inputs)
+    refuse_inputs(flags.output, inputs)
+    if flags.text is not None:
+        refuse_text_inputs(flags.text, inputs)
 
 
 def run(

@@ -23,7 +23,6 @@ from bertdata.cli.common.text_flags import (
 from bertdata.io import storage
 from bertdata.io.freed_memory import keep_less_freed_memory
 from bertdata.io.manifest_file import MANIFEST_NAME
-from bertdata.io.outputs import refuse_inputs
 from bertdata.io.terminal import NOTHING_WRITTEN, say
 from bertdata.sources.kinds import BLOCKS
 from bertdata.steps.record_source import part_settings, preview_records, reads_records
@@ -31,6 +30,7 @@ from bertdata.steps.segment import preview_segment, segment, settings_of, settin
 from bertdata.text.languages import ENGLISH, language_notes
 from bertdata.text.manifest import parse_text_manifest
 from bertdata.text.settings import LEFT_OUT, SegmentCounts, SegmentSettings
+from bertdata.text.text_output import refuse_text_inputs
 
 EXAMPLE = """\
   bertdata segment extracted --output results
@@ -109,7 +109,7 @@ def _run(args: argparse.Namespace, given: dict[str, Any]) -> int:
 
 def _preview(args: argparse.Namespace, given: dict[str, Any]) -> list[str]:
     """Return the lines of a dry run."""
-    refuse_inputs(
+    refuse_text_inputs(
         args.output, [*args.sources, *args.books, *given.get("exclude", ()), given.get("abbreviations")]
     )
     if reads_records(args.sources, args.input_kind, given, args.books):

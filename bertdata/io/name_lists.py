@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+from bertdata.errors import MissingInputError
 from bertdata.io import storage
 
 _MAGIC = re.compile(r"[*?[]")
@@ -10,7 +11,15 @@ _MOST_MARKS = 8
 """In a name: more are not tried, because each try may ask a remote file system."""
 
 
-def split_names(names: str, marks: str, is_there: Callable[[str], bool] = storage.exists) -> list[str]:
+def path_exists(path: str) -> bool:
+    """Return True for a path that exists, False also for one that begins as no URL does: ``A+gs://b/B``."""
+    try:
+        return storage.exists(path)
+    except MissingInputError:
+        return False
+
+
+def split_names(names: str, marks: str, is_there: Callable[[str], bool] = path_exists) -> list[str]:
     """Split a list of paths at the marks, but not within the name of a path that exists.
 
     ``a+b`` is one path where it exists; in ``a+b+c``, ``a+b`` is one where ``a`` does not exist and ``a+b``

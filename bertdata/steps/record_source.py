@@ -9,7 +9,6 @@ from bertdata.config.settings import typed_values
 from bertdata.errors import BertDataError, DatasetError, SettingsError
 from bertdata.io import storage
 from bertdata.io.listing import list_inputs
-from bertdata.io.outputs import refuse_inputs
 from bertdata.io.patterns import expand
 from bertdata.sources.find import find_files
 from bertdata.sources.kinds import ARTICLES, BLOCKS, TEXT
@@ -27,6 +26,7 @@ from bertdata.text.run_warnings import count_warnings
 from bertdata.text.segment_records import segment_records
 from bertdata.text.selection.settings import SelectionSettings, evaluation_files
 from bertdata.text.settings import SegmentCounts, SegmentSettings
+from bertdata.text.text_output import refuse_text_inputs
 
 STAGE = "segmenting"
 HASHING = "looking for duplicates"
@@ -180,12 +180,12 @@ def plan_record_parts(
 ) -> RecordPlan:
     """Plan the parts that are to be written into ``output``.
 
-    Errors as from plan_records and refuse_inputs. The Punkt tables are fetched once, before the workers look
-    for them.
+    Errors as from plan_records and refuse_text_inputs. The Punkt tables are fetched once, before the workers
+    look for them.
     """
-    refuse_inputs(output, [*sources, *(str(file.path) for file in settings.selection.exclude)])
+    refuse_text_inputs(output, [*sources, *(str(file.path) for file in settings.selection.exclude)])
     if settings.sentences == "punkt":
         find_tables_of(settings.language, punkt_tables)
     plan = plan_records(sources, kind, settings)
-    refuse_inputs(output, plan.files)  # files behind links of a directory too
+    refuse_text_inputs(output, plan.files)  # files behind links of a directory too
     return plan

@@ -8,7 +8,6 @@ from bertdata._native import Engine
 from bertdata.build.dataset_file import DatasetFile
 from bertdata.config.settings import typed_values
 from bertdata.io import storage
-from bertdata.io.outputs import refuse_inputs
 from bertdata.steps.progress import OnProgress, StepProgress, silent, telling_first
 from bertdata.steps.record_source import STAGE, part_settings, reads_records, run_records, text_kind
 from bertdata.steps.values import (
@@ -30,6 +29,7 @@ from bertdata.text.plan import plan_text
 from bertdata.text.run_warnings import count_warnings
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 from bertdata.text.text_inputs import TextInputs, find_inputs
+from bertdata.text.text_output import refuse_text_inputs
 
 
 def segment(
@@ -139,7 +139,7 @@ def _segment(
     tell: OnProgress,
 ) -> SegmentCounts:
     """Write the parts. given: the settings that differ from their defaults, by field."""
-    refuse_inputs(output, [*paths, *books, *given.get("exclude", ()), given.get("abbreviations")])
+    refuse_text_inputs(output, [*paths, *books, *given.get("exclude", ()), given.get("abbreviations")])
     if reads_records(paths, kind, given, books):
         return run_records(
             paths,
@@ -204,11 +204,11 @@ def find_text(
 ) -> TextInputs:
     """Find the files and their kinds. The Punkt tables are fetched once, before the workers look for them.
 
-    Errors as from find_inputs, and as from refuse_inputs for the output.
+    Errors as from find_inputs, and as from refuse_text_inputs for the output.
     """
-    refuse_inputs(output, [*sources, *books])
+    refuse_text_inputs(output, [*sources, *books])
     found = find_inputs(sources, kind, books)
-    refuse_inputs(output, found.files)  # files behind links of a directory too
+    refuse_text_inputs(output, found.files)  # files behind links of a directory too
     find_tables_of(language, punkt_tables)
     return found
 

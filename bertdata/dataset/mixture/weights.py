@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
-from bertdata.io.name_lists import split_names
+from bertdata.io.name_lists import path_exists, split_names
 from bertdata.io.patterns import expand
 from bertdata.io.real_paths import find_repeated
 
@@ -40,10 +40,7 @@ def split_paths(paths: str) -> list[str]:
 def _is_there(path: str) -> bool:
     """Return True for a path that exists, with its weight or without."""
     weighted = _WEIGHTED.fullmatch(path.strip())
-    try:
-        return storage.exists(path.strip()) or (weighted is not None and storage.exists(weighted[1]))
-    except MissingInputError:  # A+gs://bucket/B begins with a scheme that nobody knows
-        return False
+    return path_exists(path.strip()) or (weighted is not None and path_exists(weighted[1]))
 
 
 def _split_weight(path: str) -> tuple[str, str | None]:

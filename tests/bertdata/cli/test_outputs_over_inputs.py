@@ -1,5 +1,6 @@
 """No command of ``bertdata`` writes over what it reads, however the input is spelled."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tests.support.outputs_over_inputs import (
     contents,
     lay_out,
 )
+from tests.support.paths import EXTRACTED
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +97,17 @@ def test_a_file_that_a_pattern_or_a_link_in_a_directory_names_is_an_input(
         "train-vocab", "data", "--input-kind", "blocks", "--output", "notes.txt", "--size", 100
     )
     outcome.assert_one_error(2, "notes.txt: is an input under the name data/link.txt")
+
+
+def test_articles_may_lie_where_beam_extracts_them_within_the_directory_of_their_text(
+    bertdata: Any, folder: Path, punkt_tables: None
+) -> None:
+    shutil.copytree(EXTRACTED, folder / "text" / "extracted")
+    words = ["--eval-articles", 0, "--workers", 1, "--output", "text"]
+    outcome = bertdata("segment", "text/extracted", *words)
+    outcome.assert_one_error(2, "text: holds the input text/extracted")
+    (folder / "text" / "extracted" / "manifest.json").write_text('{"kind": "another"}')
+    assert bertdata("segment", "text/extracted", *words).status == 0
 
 
 REPLACED = [row for row in COMMANDS if not row.of_directory and row.shown != "train-vocab, records"]

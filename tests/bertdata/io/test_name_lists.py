@@ -30,6 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("gone+lost", ["gone", "lost"]),
         ("part-*,c", ["part-*", "c"]),
         ("c,,x", ["c", "", "x"]),
+        ("gone+memory://h/x", ["gone", "memory://h/x"]),
     ],
 )
 def test_marks_in_a_path_that_exists_separate_nothing(names: str, split: list[str]) -> None:
