@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from bertdata.errors import SettingsError, VocabularyError
 from bertdata.io.foreign_text import MOST_DIGITS, decode_utf8
@@ -109,7 +110,7 @@ def dictionary_json(data: bytes, name: str) -> bytes:
     start, _, end, unknown = names[: len(SPECIAL_SYMBOLS)]
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     ids = {word: number for number, word in enumerate(names)}
-    parsed = {
+    parsed: dict[str, Any] = {
         "version": "1.0",
         "truncation": None,
         "padding": None,

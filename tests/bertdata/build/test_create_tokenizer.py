@@ -236,8 +236,10 @@ def test_what_does_not_fit_is_told_before_text_is_read(
     name: str, corpus: list[Path], files: dict[str, Path], bertdata: Program, tmp_path: Path
 ) -> None:
     value = json.loads(files["bpe"].read_text()) | {"added_tokens": [], "post_processor": None}
-    (tmp_path / "bare.json").write_text(json.dumps(value))
-    places = {"json": files["bpe"], "folder": tmp_path, "bare": tmp_path / "bare.json"}
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "bare.json").write_text(json.dumps(value))
+    places = {"json": files["bpe"], "folder": folder, "bare": folder / "bare.json"}
     flags, status, problem = REFUSED[name]
     words = [word.format(**places) for word in flags]
     made = bertdata("create", corpus[0], "--output", tmp_path / "out", *words)

@@ -7,7 +7,7 @@ from bertdata.io.outputs import OutputForm
 from trainer.config.sections.section import Section, check
 
 PLAN_FORM = OutputForm(words="a plan", begins=lambda head: b'"bertdata plan' in head)
-"""The file of a plan, as ``trainer/extensions/splitting`` writes it."""
+"""The file of a plan, as ``trainer/splitting`` writes it."""
 
 
 @dataclass(frozen=True, kw_only=True)
