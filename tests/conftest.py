@@ -206,14 +206,10 @@ def corpus() -> list[Path]:
 
 
 @pytest.fixture(scope="session")
-def small_vocabulary_file(corpus: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A vocabulary of 2000 tokens trained on the sample corpus."""
-    from bertdata.tokens.training.texts import TextFiles
-    from bertdata.tokens.training.wordpiece import train_vocabulary
-
-    tokens = train_vocabulary(TextFiles(list(map(str, corpus))), size=2000, lower_case=True)
+def small_vocabulary_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A vocabulary of 2000 tokens that was trained on the sample corpus, its word of 201 letters included."""
     path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
-    path.write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8")
+    path.write_bytes((ROOT / "tests" / "support" / "small_vocab.txt").read_bytes())
     return path
 
 

@@ -34,7 +34,10 @@ def lost_warnings(directory: str, manifest: Mapping[str, Any]) -> list[str]:
     """Return a warning where a large share of a dataset's text is in no example. manifest: as JSON."""
     lost, tokens = manifest["totals"].get("lost_tokens"), sum(entry["tokens"] for entry in manifest["inputs"])
     remedy = "raise --max-seq-length, or choose the objective mlm, which cuts nothing off"
-    return warn_of_lost(directory, lost, tokens, manifest["settings"]["objective"]["max_seq_length"], remedy)
+    settings = manifest["settings"]
+    if isinstance(settings["objective"], dict):  # a manifest of format version 2 has all settings side by side
+        settings = settings["objective"]
+    return warn_of_lost(directory, lost, tokens, settings["max_seq_length"], remedy)
 
 
 def warn_of_lost(name: str, lost: int | None, tokens: int, max_seq_length: int, remedy: str) -> list[str]:

@@ -107,7 +107,8 @@ def files_below(directory: Path) -> list[str]:
 def dataset_files(*shards: str) -> list[str]:
     """Names of all files of a finished dataset of these shards, sorted."""
     lengths = (f"lengths/{shard}.u16" for shard in shards)
-    return sorted(["MD5SUMS", "manifest.json", "vocab.txt", *shards, *lengths])
+    card = ["README.md"] if any(shard.endswith(".parquet") for shard in shards) else []
+    return sorted(["MD5SUMS", "manifest.json", "vocab.txt", *card, *shards, *lengths])
 
 
 def contents(directory: Path) -> dict[str, bytes]:

@@ -274,7 +274,7 @@ def test_more_shards_than_documents_are_refused_and_leave_the_directory_free(
     [
         (("--shuffle", "global"), "--shuffle global needs --num-shards N"),
         (("--num-shards", "4"), "--num-shards goes with --shuffle global"),
-        (("--shuffle", "global", "--num-shards", "0"), "'0' is not a number of 1 or more"),
+        (("--shuffle", "global", "--num-shards", "0"), "'0' is out of range, expected 1 or more"),
         (("--shuffle", "some", "--num-shards", "4"), "invalid choice: 'some'"),
     ],
 )

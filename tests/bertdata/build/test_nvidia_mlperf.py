@@ -198,7 +198,7 @@ def test_one_file_becomes_one_file(bertdata, training_set, tmp_path):
     ("words", "status", "told"),
     [
         (["--num-shards=100000"], 2, "--num-shards is 100000, expected 1 to "),
-        (["--num-shards=0"], 2, "'0' is not a number of 1 or more"),
+        (["--num-shards=0"], 2, "'0' is out of range, expected 1 or more"),
         ([], 2, "nvidia-mlperf needs --num-shards; the published data sets have 2048 and 4320"),
         (["--num-shards=3", "--bin-size=8"], 2, "--bin-size goes with lddl"),
     ],

@@ -334,7 +334,7 @@ def test_wrong_settings_are_refused_and_nothing_is_written(pack, tmp_path, flags
 def test_a_number_below_one_is_no_number_of_sequences(bertdata, made, tmp_path):
     outcome = bertdata("pack", made / "tfrecord", "--output", tmp_path / "out", "--max-sequences-per-pack=0")
     assert outcome.status == 2
-    assert "'0' is not a number of 1 or more" in outcome.err
+    assert "'0' is out of range, expected 1 or more" in outcome.err
 
 
 def test_an_output_is_needed(bertdata, made):

@@ -279,7 +279,7 @@ def test_a_vocabulary_with_windows_line_ends_makes_the_same_shards(
         (["--dupe-factor=0"], "--dupe-factor is 0, expected 1 or more"),
         (["--dupe-factor=many"], "--dupe-factor: invalid int value: 'many'"),
         (["--random-seed=1.5"], "--random-seed: invalid int value: '1.5'"),
-        (["--workers=0"], "--workers: '0' is not a number of 1 or more"),
+        (["--workers=0"], "--workers: '0' is out of range, expected 1 or more"),
         (
             ["--phase=3"],
             "recipe mlperf has one phase, phase 3 was asked for; nvidia, habana, graphcore, "

@@ -54,6 +54,12 @@ def create(bertdata: Program, output: Path, *flags: str) -> Any:
     return bertdata("create", TEXT, "--output", output, "--vocab", VOCABULARY, "--workers=1", *flags)
 
 
+def card_of(directory: Path) -> dict[str, bytes]:
+    """The dataset card, which version 2 had not."""
+    card = directory / "README.md"
+    return {card.name: card.read_bytes()} if card.exists() else {}
+
+
 def manifest_of(directory: Path) -> Manifest:
     return parse_manifest((directory / "manifest.json").read_bytes(), "manifest.json")
 
@@ -134,7 +140,7 @@ def test_a_whole_directory_of_version_2_is_kept_by_the_command_that_made_it(bert
     outcome = create(bertdata, older / name, *MADE[name])
     assert outcome.status == 0, outcome.err
     assert "made " not in outcome.err
-    assert contents(older / name) == before
+    assert contents(older / name) == before | card_of(older / name)
 
 
 def test_a_damaged_shard_of_version_2_is_made_again(bertdata, older):
