@@ -16,7 +16,7 @@ from bertdata.examples.objectives import find_objective
 from bertdata.records import ShardLayout
 from bertdata.shards.arrow import ArrowWriter
 from bertdata.shards.arrow_fields import arrow_fields, dataset_info, dataset_state
-from bertdata.shards.fairseq.lines import LinesWriter, read_lines
+from bertdata.shards.fairseq.lines import LinesWriter, open_lines
 from bertdata.sources.saved_datasets import INFO, STATE
 
 BLOCKS, LONGEST, BATCH, REPEATS = 20_000, 512, 1_000, 3
@@ -92,8 +92,8 @@ def fairseq_lines(blocks: MlmBatch, folder: Path) -> None:
 
     def read() -> int:
         with path.open("rb") as file:
-            lines = read_lines(file, str(path))
-        return sum(int(piece.ids.sum(dtype=np.int64)) for piece in lines.pieces(4096))
+            lines = open_lines(file, str(path))
+            return sum(int(piece.ids.sum(dtype=np.int64)) for piece in lines.pieces(4096))
 
     wrote, found = best_cpu(write, REPEATS), best_cpu(read, REPEATS)
     blocks_read = best_cpu(lambda: read_ours(folder), REPEATS)

@@ -10,6 +10,7 @@
     └── DataError             exit status 1: the data is at fault
         ├── InputError        text that cannot be read as the dialect reads it
         │   └── TooFewArticles  fewer articles than are to be withheld for evaluation
+        ├── ChangedInputError an input that was changed while a run read it
         ├── VocabularyError   a vocabulary that lacks what the examples need
         ├── ShardError        a damaged shard; names the record
         ├── AssetError        a vocabulary or table that cannot be had, or has the wrong md5
@@ -81,6 +82,10 @@ class InputError(DataError):
 
 class TooFewArticles(InputError):
     """An extracted file has fewer articles than its share of the evaluation set."""
+
+
+class ChangedInputError(DataError):
+    """An input was changed while a run read it. No InputError, since no option leaves such a file out."""
 
 
 class VocabularyError(DataError):

@@ -21,7 +21,7 @@ from beam_pipelines.stages.shards import ONE_AT_A_TIME
 from beam_pipelines.transport.spill_files import FileRange, read
 from bertdata._native import use_native
 from bertdata.io import storage
-from bertdata.io.file_check import FileEntry, HashingSink, file_md5
+from bertdata.io.file_check import FileEntry, HashingSink
 from bertdata.wiki.articles.files import file_name
 from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.dump.newest_day import frozen_day
@@ -32,7 +32,6 @@ from bertdata.wiki.ranges.fold import (
     deal_out_articles,
     in_sequence,
     joined_report,
-    was_changed,
 )
 from bertdata.wiki.ranges.shared_templates import write_templates
 from bertdata.wiki.ranges.work import RangeArticles, RangeDefinitions, collect_definitions, extract_range
@@ -218,20 +217,11 @@ class HashDump(beam.DoFn):  # type: ignore[misc]
     """Hash the dump's file. One worker reads it while the others extract."""
 
     def __init__(self, stage: ExtractionStage) -> None:
-        self._bytes = stage.ranges.bytes
+        self._identity = stage.identity
 
     def process(self, dump: str) -> Iterator[tuple[int, str]]:
         with naming(dump):
-            size = 0
-
-            def add(block: bytes) -> None:
-                nonlocal size
-                size += len(block)
-
-            md5 = file_md5(dump, add)
-        if size != self._bytes:
-            raise was_changed(dump)
-        yield 0, md5
+            yield 0, self._identity.hashed().md5
 
 
 class FinishArticles(beam.DoFn):  # type: ignore[misc]
@@ -239,12 +229,14 @@ class FinishArticles(beam.DoFn):  # type: ignore[misc]
 
     def __init__(self, stage: ExtractionStage) -> None:
         self._articles = stage.articles
+        self._identity = stage.identity
 
     def process(self, gathered: tuple[int, Iterable[Entry]]) -> Iterator[str]:
         entries = list(gathered[1])
         files = [entry for entry in entries if isinstance(entry, FileEntry)]
         (md5,) = (entry for entry in entries if isinstance(entry, str))
         ((report, left_out),) = (entry for entry in entries if not isinstance(entry, FileEntry | str))
+        self._identity._replace(md5=md5).check()
         files.sort(key=lambda entry: entry.name)
         size = sum(entry.bytes for entry in files)
         report = report.copy()

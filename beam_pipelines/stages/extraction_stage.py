@@ -8,6 +8,7 @@ from beam_pipelines.transport.spill_files import SUFFIX
 from bertdata._native import Engine
 from bertdata.io import storage
 from bertdata.io.commit import FOR_ONE_RUN
+from bertdata.io.file_identity import FileIdentity, identify
 from bertdata.io.outputs import refuse_inputs
 from bertdata.io.process_pool import ProcessPool
 from bertdata.wiki.articles.directory import ArticlesDirectory
@@ -39,9 +40,13 @@ class Definitions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExtractionStage:
-    """The articles to extract from a dump. Picklable, shared by all workers."""
+    """The articles to extract from a dump. Picklable, shared by all workers.
+
+    identity: of the dump's file, in which all workers read it.
+    """
 
     ranges: DumpRanges
+    identity: FileIdentity
     site: SiteInfo
     articles: ArticlesDirectory
     engine: Engine | None
@@ -85,14 +90,15 @@ def plan_extraction(
     InputError for what is no dump, DatasetError for a directory of other settings.
     """
     refuse_inputs(directory, [dump])
+    identity = identify(dump)
     with open_dump(
         dump, ProcessPool(1), settings.extractor, max_page_bytes=settings.max_page_bytes
     ) as opened:
         site = opened.site
     with open_file(dump) as file:
         kind = dump_kind(file.read(4))
-    size = storage.size(dump)
+    size = identity.state.bytes
     ranges = DumpRanges(path=dump, bytes=size, kind=kind, range_bytes=fitting_range_bytes(size))
     articles = ArticlesDirectory(directory, dump, size, settings)
     articles.commit.refuse_others()
-    return ExtractionStage(ranges=ranges, site=site, articles=articles, engine=engine)
+    return ExtractionStage(ranges=ranges, identity=identity, site=site, articles=articles, engine=engine)

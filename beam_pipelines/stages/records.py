@@ -20,8 +20,8 @@ from beam_pipelines.stages.record_stage import RecordStage
 from beam_pipelines.stages.shards import ONE_AT_A_TIME
 from beam_pipelines.stages.text_manifest import tell_counts
 from beam_pipelines.transport.spill_files import StageBytes, cut, read
-from bertdata.io import storage
-from bertdata.io.file_check import FileEntry, file_md5
+from bertdata.io.file_check import FileEntry
+from bertdata.io.file_identity import check_all
 from bertdata.sources.kinds import ESCAPED_ARTICLES, SOURCE_KINDS
 from bertdata.text.held_out_parts import eval_name
 from bertdata.text.manifest import text_input
@@ -87,7 +87,7 @@ class MakeRecordParts(beam.PTransform):  # type: ignore[misc]
             | "list files" >> beam.Create(numbered, reshuffle=False)
             | "spread files over workers" >> beam.Reshuffle()
         )
-        digests = files | "hash files" >> beam.ParDo(HashSource())
+        digests = files | "hash files" >> beam.ParDo(HashSource(stage))
         pieces = (
             files
             | "list pieces" >> beam.ParDo(ListPieces(stage))
@@ -121,13 +121,16 @@ class MakeRecordParts(beam.PTransform):  # type: ignore[misc]
 class HashSource(beam.DoFn):  # type: ignore[misc]
     """Hash a file: (0, SourceDigest(...))."""
 
+    def __init__(self, stage: RecordStage) -> None:
+        self._identities = stage.plan.identities
+
     def process(self, file: NumberedSource) -> Iterator[tuple[int, SourceDigest]]:
         number, path, kind = file
         with naming(path):
-            size, md5 = storage.size(path), file_md5(path)
+            hashed = self._identities[number].hashed()
         unescaped = int(kind == ESCAPED_ARTICLES)
-        count(text_amounts(SegmentCounts(files=1, unescaped=unescaped, bytes_in=size)))
-        yield 0, SourceDigest(number, size, md5)
+        count(text_amounts(SegmentCounts(files=1, unescaped=unescaped, bytes_in=hashed.state.bytes)))
+        yield 0, SourceDigest(number, hashed.state.bytes, hashed.md5)
 
 
 class ListPieces(beam.DoFn):  # type: ignore[misc]
@@ -176,6 +179,7 @@ class SplitPiece(beam.DoFn):  # type: ignore[misc]
         work: NumberedPiece = pickle.loads(read(packed))
         with naming(work.path):
             found = self._step(work)
+            self._stage.plan.identities[work.file].check()
         count(text_amounts(found.counts))
         text = found.training.text + found.withheld.text
         yield key, tuple(self._stage.spill_files.write([text, pickle.dumps(found.removed)]))
@@ -289,6 +293,9 @@ class FinishRecords(beam.DoFn):  # type: ignore[misc]
             for one in sorted(one for one in entries if isinstance(one, SourceDigest))
         ]
         parts = [one for one in entries if isinstance(one, FileEntry)]
+        check_all(
+            identity._replace(md5=one.md5) for identity, one in zip(plan.identities, inputs, strict=True)
+        )
         manifest = self._text.finish(inputs, parts, release=False, unprotected=self._unprotected())
         tell_counts(self._text.commit.directory, manifest)
         yield self._text.commit.directory

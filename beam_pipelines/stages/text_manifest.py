@@ -22,8 +22,12 @@ Entry = tuple[int, TextInput] | FileEntry
 
 
 def input_entry(stage: TextStage, number: int, text: MlperfText | NvidiaText) -> beam.pvalue.TaggedOutput:
-    """The entry of a file in the text manifest."""
+    """The entry of a file in the text manifest.
+
+    ChangedInputError where it was changed since the run was planned.
+    """
     plan = stage.plan
+    plan.identities[number]._replace(md5=text.md5).check()
     entry = text_input(plan.inputs[number], text.md5, text.counts, plan.kinds[number])
     return beam.pvalue.TaggedOutput("entries", (0, (number, entry)))
 

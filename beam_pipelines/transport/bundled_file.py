@@ -4,6 +4,8 @@ import hashlib
 from typing import Any
 
 from bertdata.io import storage
+from bertdata.tokens.files import TOKENIZER_NAME
+from bertdata.tokens.tokenizer_json import tokenizer_bytes
 
 
 class BundledFile(str):
@@ -16,7 +18,10 @@ class BundledFile(str):
     __slots__ = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpack, (storage.base_name(self), storage.read_bytes(str(self)))
+        path = str(self)
+        if storage.is_directory(path):  # a model's, of whose files a tokenizer.json is made
+            return _unpack, (TOKENIZER_NAME, tokenizer_bytes(path))
+        return _unpack, (storage.base_name(path), storage.read_bytes(path))
 
 
 def _unpack(name: str, data: bytes) -> BundledFile:

@@ -1,29 +1,39 @@
-"""Text as fairseq's binarised lines: ``train.bin``, ``train.idx``, ``dict.txt``, and their md5s.
+"""Text as fairseq's binarised lines: ``train.bin``, ``train.idx``, ``dict.txt`` and a manifest.
 
 A line of the text is its ids and ``</s>``, a blank line ``</s>`` alone, the lines of all files one after the
-other. Needs NumPy when it is imported.
+other. The directory is made by the commit protocol. Needs NumPy when it is imported.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from bertdata.errors import DatasetError, InputError
+from bertdata.dataset.binarised_manifest import (
+    KIND,
+    BinarisedInput,
+    BinarisedManifest,
+    parse_binarised_manifest,
+    plan_terms,
+)
+from bertdata.errors import InputError
 from bertdata.examples.columns import Array
 from bertdata.io import storage
-from bertdata.io.file_check import HashingSink, md5_of
+from bertdata.io.commit import Commit
+from bertdata.io.file_check import FileEntry, HashingSink, check_file, file_md5, md5_of
+from bertdata.io.file_identity import read_identified
 from bertdata.io.file_kind import refuse_other_kinds, utf8_remedy
-from bertdata.io.manifest_file import MD5SUMS_NAME, md5sum_line
+from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.io.process_pool import ProcessPool
 from bertdata.shards.fairseq.lines import LinesWriter, id_type
+from bertdata.text.plan import relative_names
 from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME, END, dictionary_of, fairseq_ids
-from bertdata.tokens.files import TokenizerFile
+from bertdata.tokens.files import TokenizerFile, TokenizerJson
 from bertdata.tokens.lines import universal_newlines
 from bertdata.tokens.load import tokenizer_of, vocabulary_of
 
 TRAIN_BIN, TRAIN_INDEX = "train.bin", "train.idx"
-_FILES = {TRAIN_BIN, TRAIN_INDEX, DICTIONARY_NAME, MD5SUMS_NAME}
 
 Told = Callable[[int, int, str], None]
 """Called with the files that are done, all files, and the one that was just finished."""
@@ -48,16 +58,21 @@ class LinesTask:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class EncodedLines:
-    """The lines of a file in fairseq's ids, each with its end token, and the count of each id."""
+    """The lines of a file in fairseq's ids, each with its end token, and the count of each id.
+
+    bytes, md5: of the file.
+    """
 
     ids: Array
     ends: Array
     counts: Array
+    bytes: int
+    md5: str
 
 
 def encode_lines(task: LinesTask) -> EncodedLines:
     """The task's lines. InputError for a file that is not UTF-8 text."""
-    data = storage.read_bytes(task.path)
+    data = read_identified(task.path)
     refuse_other_kinds(data, task.path)
     try:
         rows = universal_newlines(data).decode().split("\n")
@@ -74,6 +89,8 @@ def encode_lines(task: LinesTask) -> EncodedLines:
         ids=ids.astype(id_type(len(table))),
         ends=ends + np.arange(1, len(ends) + 1),
         counts=np.bincount(ids, minlength=len(table)),
+        bytes=len(data),
+        md5=md5_of(data),
     )
 
 
@@ -82,47 +99,83 @@ def binarise_text(
 ) -> BinarisedText:
     """Write the directory of the files' lines, in the files' order.
 
-    The bytes are the same for any number of workers.
+    The bytes are the same for any number of workers. A finished directory of the same files and tokeniser is
+    known by its manifest, and nothing is done.
 
-    DatasetError where the directory holds anything else, SettingsError for a tokeniser that fairseq's
-    dictionary cannot hold, InputError for a file that cannot be read.
+    DatasetError where the directory holds anything else, or another run writes there. SettingsError for a
+    tokeniser that fairseq's dictionary cannot hold, InputError for a file that cannot be read.
     """
-    _refuse_others(output)
     vocabulary = vocabulary_of(tokenizer)
-    size = len(fairseq_ids(vocabulary))
-    dictionary_of(vocabulary, [0] * size)
-    storage.make_directory(output)
-    counts, lines, tokens = np.zeros(size, np.int64), 0, 0
-    md5s: dict[str, str] = {}
+    dictionary_of(vocabulary, [0] * len(fairseq_ids(vocabulary)))
+    roles = dict(tokenizer.roles) if isinstance(tokenizer, TokenizerJson) else {}
+    record = {"kind": vocabulary.kind, "vocabulary": vocabulary.md5, "roles": roles}
+    names = relative_names(paths)
+    commit = Commit(output, KIND, plan_terms(record, names), _manifest_terms)
     tasks = [LinesTask(path=path, tokenizer=tokenizer) for path in paths]
-    with ProcessPool(workers) as pool, storage.open_output(storage.join(output, TRAIN_BIN)) as file:
+    with ProcessPool(workers) as pool:
+        manifest = _finished(commit, paths, pool)
+        if manifest is not None:
+            commit.release_finished()
+        else:
+            with commit.run():
+                manifest = _write(commit, tasks, names, record, pool, told)
+    return BinarisedText(directory=output, lines=manifest.lines, tokens=manifest.tokens)
+
+
+def _finished(commit: Commit, paths: Sequence[str], pool: ProcessPool) -> BinarisedManifest | None:
+    """The manifest of the directory, where its files are whole and the inputs are those that it lists."""
+    commit.refuse_others()
+    data = commit.manifest()
+    if data is None:
+        return None
+    manifest = parse_binarised_manifest(data, commit.path(MANIFEST_NAME))
+    if any(check_file(commit.path(one.name), one.bytes, one.md5) for one in manifest.files):
+        return None
+    md5s = [md5 for _, md5 in pool.in_order(file_md5, paths)]
+    return manifest if md5s == [one.md5 for one in manifest.inputs] else None
+
+
+def _write(
+    commit: Commit,
+    tasks: Sequence[LinesTask],
+    names: Sequence[str],
+    record: dict[str, Any],
+    pool: ProcessPool,
+    told: Told,
+) -> BinarisedManifest:
+    """Write all files. The dictionary has the counts of all lines, so nothing is of use to a later run."""
+    vocabulary = vocabulary_of(tasks[0].tokenizer)
+    size = len(fairseq_ids(vocabulary))
+    counts, inputs = np.zeros(size, np.int64), []
+    with commit.open(TRAIN_BIN) as file:
         sink = HashingSink(file.write)
         writer = LinesWriter(sink=sink, kind=id_type(size))
         for number, (task, found) in enumerate(pool.in_order(encode_lines, tasks), 1):
             writer.write(found.ids, found.ends)
             counts += found.counts
-            lines, tokens = lines + len(found.ends), tokens + len(found.ids)
+            inputs.append(
+                BinarisedInput(
+                    name=names[number - 1],
+                    bytes=found.bytes,
+                    md5=found.md5,
+                    lines=len(found.ends),
+                    tokens=len(found.ids),
+                )
+            )
             told(number, len(tasks), f"{storage.base_name(task.path)} ({len(found.ends)} lines)")
-    md5s[TRAIN_BIN] = sink.md5
-    dictionary = dictionary_of(vocabulary, counts.tolist())
-    for name, data in ((TRAIN_INDEX, writer.index()), (DICTIONARY_NAME, dictionary.dump())):
-        md5s[name] = md5_of(data)
-        _write(storage.join(output, name), data)
-    listed = "".join(md5sum_line(md5s[name], name) for name in sorted(md5s))
-    _write(storage.join(output, MD5SUMS_NAME), listed.encode())
-    return BinarisedText(directory=output, lines=lines, tokens=tokens)
+    small = {TRAIN_INDEX: writer.index(), DICTIONARY_NAME: dictionary_of(vocabulary, counts.tolist()).dump()}
+    for name, data in small.items():
+        commit.write(name, data)
+    entries = [
+        sink.entry(TRAIN_BIN),
+        *(FileEntry(name=name, bytes=len(data), md5=md5_of(data)) for name, data in small.items()),
+    ]
+    manifest = BinarisedManifest(
+        tokenizer=record, inputs=tuple(inputs), files=tuple(sorted(entries, key=lambda entry: entry.name))
+    )
+    commit.finish(manifest.dump(), manifest.md5sums())
+    return manifest
 
 
-def _write(path: str, data: bytes) -> None:
-    with storage.open_output(path) as file:
-        file.write(data)
-
-
-def _refuse_others(output: str) -> None:
-    if not storage.exists(output):
-        return
-    if not storage.is_directory(output):
-        raise DatasetError(f"{output}: is a file, expected a directory or nothing")
-    others = sorted(set(storage.list_files(output)) - _FILES)
-    if others:
-        raise DatasetError(f"{output}: holds {others[0]}, expected an empty directory, or one of fairseq's")
+def _manifest_terms(data: bytes, where: str) -> dict[str, Any]:
+    return parse_binarised_manifest(data, where).terms()

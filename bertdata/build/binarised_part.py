@@ -13,6 +13,7 @@ from bertdata.dataset.manifest import InputEntry, SkippedEntry
 from bertdata.errors import InputError, ShardError
 from bertdata.io import storage
 from bertdata.io.file_check import file_md5
+from bertdata.io.file_identity import FileIdentity, check_all, identify
 from bertdata.records import Documents, Vocabulary
 from bertdata.shards.fairseq import load_numpy
 from bertdata.tokens.fairseq_dictionary import END, fairseq_ids
@@ -20,6 +21,8 @@ from bertdata.tokens.files import TokenizerFile
 from bertdata.tokens.load import vocabulary_of
 
 ENDING = ".bin"
+_LINES = 1 << 16
+"""Lines read at a time."""
 
 
 class BinarisedPart:
@@ -33,22 +36,40 @@ class BinarisedPart:
         self.path = path
         self.name = name or storage.base_name(path)
         self._tokenizer = tokenizer
+        self._identities: list[FileIdentity] = []  # of both files, from the first time that they are read
+        self._md5 = ""
 
     def input_md5(self) -> str:
-        """The md5 of the ``.idx`` and the ``.bin``, read one after the other."""
-        digest = hashlib.md5(usedforsecurity=False)
-        for path in (self.path.removesuffix(ENDING) + ".idx", self.path):
-            file_md5(path, also=digest.update)
-        return digest.hexdigest()
+        """The md5 of the ``.idx`` and the ``.bin``, read one after the other, once."""
+        if not self._md5:
+            identities = self._identified()
+            digest = hashlib.md5(usedforsecurity=False)
+            for identity in identities:
+                file_md5(identity.path, also=digest.update)
+            check_all(identities)
+            self._md5 = digest.hexdigest()
+        return self._md5
+
+    def _identified(self) -> list[FileIdentity]:
+        if not self._identities:
+            self._identities = [identify(self.path.removesuffix(ENDING) + ".idx"), identify(self.path)]
+        return self._identities
 
     def load(self, settings: ExampleSettings) -> LoadedDocuments:
-        """The documents. InputError for a damaged part, or ids that the tokeniser does not have."""
+        """The documents. InputError for a damaged part, or ids that the tokeniser does not have.
+
+        ChangedInputError where one of its files was changed since it was read first.
+        """
         vocabulary = vocabulary_of(self._tokenizer)
-        documents = self._documents(vocabulary)
+        identities = self._identified()
+        try:
+            documents = self._documents(vocabulary)
+        finally:
+            check_all(identities)  # a file that was changed meanwhile may look damaged
         check_documents(documents, self.path)
         entry = InputEntry(
             name=self.name,
-            bytes=storage.size(self.path),
+            bytes=identities[1].state.bytes,
             md5=self.input_md5(),
             documents=documents.documents,
             sentences=documents.sentences,
@@ -66,19 +87,24 @@ class BinarisedPart:
         load_numpy()
         import numpy as np
 
-        from bertdata.shards.fairseq.lines import read_lines
+        from bertdata.shards.fairseq.lines import open_lines
 
+        table = np.argsort(np.array(fairseq_ids(vocabulary), np.int64))
+        table = table.astype(np.uint32 if vocabulary.wide else np.uint16)
+        pieces, first = [table[:0]], 0
         try:
             with storage.open_input(self.path) as file:
-                lines = read_lines(file, self.path)
+                lines = open_lines(file, self.path)
+                sizes = np.diff(lines.ends, prepend=0)
+                for piece in lines.pieces(_LINES):
+                    self._check(piece, sizes[first : first + len(piece)], first, vocabulary)
+                    kept = np.ones(len(piece.ids), bool)
+                    kept[piece.ends - 1] = False
+                    pieces.append(table[piece.ids[kept]])
+                    first += len(piece)
         except ShardError as error:
             raise InputError(str(error)) from None
-        table = np.argsort(np.array(fairseq_ids(vocabulary), np.int64))
-        sizes = np.diff(lines.ends, prepend=0)
-        self._check(lines, sizes, vocabulary)
-        kept = np.ones(len(lines.ids), bool)
-        kept[lines.ends - 1] = False
-        words = table[lines.ids[kept]].astype(np.uint32 if vocabulary.wide else np.uint16)
+        words = np.concatenate(pieces)
         is_text = sizes > 1
         sentence_ends = np.cumsum(sizes[is_text] - 1).astype(np.uint32)
         document_ends = np.unique(np.append(np.cumsum(is_text)[~is_text], len(sentence_ends)))
@@ -90,8 +116,11 @@ class BinarisedPart:
             word_starts=_word_starts(words, vocabulary),
         )
 
-    def _check(self, lines: Any, sizes: Any, vocabulary: Vocabulary) -> None:
-        """InputError for ids that the vocabulary does not have, and for a line without its end token."""
+    def _check(self, lines: Any, sizes: Any, first: int, vocabulary: Vocabulary) -> None:
+        """InputError for ids that the vocabulary does not have, and for a line without its end token.
+
+        first: the number of the first of these lines.
+        """
         wrong = (lines.ids < 0) | (lines.ids >= vocabulary.size)
         if wrong.any():
             raise InputError(
@@ -101,7 +130,7 @@ class BinarisedPart:
         ended = sizes > 0
         ended[ended] = lines.ids[lines.ends[ended] - 1] == END
         if not ended.all():
-            line = int((~ended).argmax())
+            line = first + int((~ended).argmax())
             raise InputError(f"{self.path}: line {line} does not end with the id {END} of </s>")
 
 

@@ -13,6 +13,7 @@ from bertdata.errors import InputError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.file_check import md5_of
+from bertdata.io.file_identity import read_identified
 from bertdata.io.file_kind import refuse_other_kinds
 from bertdata.records import Documents
 from bertdata.tokens.files import TokenizerFile
@@ -67,7 +68,7 @@ class PartSource:
 
     def _read(self) -> bytes:
         if self._text is None:
-            self._text = storage.read_bytes(self.path)
+            self._text = read_identified(self.path)
         return self._text
 
     def input_md5(self) -> str:

@@ -12,13 +12,14 @@ from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
 from bertdata.records import Documents
 from bertdata.tokens.files import TokenizerFile, TokenizerJson, VocabularyFile
-from bertdata.tokens.load import tokenizer_of, vocabulary_of
+from bertdata.tokens.load import pinned, tokenizer_of, vocabulary_of
 from bertdata.tokens.roles import parse_roles
 from bertdata.tokens.tokenizer_json import find_tokenizer_json
 
 _OF_VOCABULARIES = {
     "dialect": "--dialect",
     "lower_case": "--lower-case or --no-lower-case",
+    "keep_accents": "--keep-accents",
     "chinese_words": "--chinese-words",
 }
 """Settings of how a WordPiece vocabulary is read, by their flags."""
@@ -37,6 +38,7 @@ def given_tokenizer(
 
     settings: of a dataset. changes: those that were given. between: what stands between two sentences in the
     language of the parts; None: nobody says, so it is a blank. A vocabulary reads each sentence by itself.
+    The file is pinned to its bytes of now.
 
     SettingsError unless exactly one of both is given, and what goes with it.
     """
@@ -46,12 +48,12 @@ def given_tokenizer(
             not roles,
             "--role goes with --tokenizer: a WordPiece vocabulary names its tokens [CLS], [SEP], ...",
         )
-        return _vocabulary(str(vocab), settings)
+        return pinned(_vocabulary(str(vocab), settings))
     check(vocab is None, "--vocab and --tokenizer: expected one of them, since each is a whole tokeniser")
     for name, flag in _OF_VOCABULARIES.items():
         check(name not in changes, f"{flag} goes with --vocab: a tokenizer.json says itself how text is read")
     file = _tokenizer_json(tokenizer, roles)
-    return file if between is None else replace(file, between=between)
+    return pinned(file if between is None else replace(file, between=between))
 
 
 def _vocabulary(path: str, settings: ExampleSettings) -> VocabularyFile:
@@ -64,6 +66,7 @@ def _vocabulary(path: str, settings: ExampleSettings) -> VocabularyFile:
         path=find_vocabulary(path),
         dialect=settings.dialect,
         lower_case=settings.lower_case,
+        keep_accents=settings.keep_accents,
         chinese_words=settings.chinese_words,
     )
 

@@ -14,7 +14,13 @@ from bertdata.cli.common.text_flags import (
 from bertdata.cli.common.training_progress import TrainingProgress
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry, md5_of
-from bertdata.io.outputs import TOKENIZER_JSON, VOCABULARY, check_output, refuse_inputs
+from bertdata.io.outputs import (
+    TOKENIZER_JSON,
+    VOCABULARY,
+    VOCABULARY_MANIFEST,
+    check_output,
+    refuse_inputs,
+)
 from bertdata.io.terminal import say, say_error
 from bertdata.sources.kinds import CHOSEN_KINDS
 from bertdata.steps.record_source import plan_warnings
@@ -73,6 +79,11 @@ def make_parser() -> Parser:
         help="lower-case the text (wordpiece: strip accents too), as wordpiece does by default, or keep it",
     )
     add_overwrite(parser)
+    parser.add_argument(
+        "--keep-accents",
+        action="store_true",
+        help="of wordpiece: lower-cased text keeps its accents; bertdata create takes the same flag",
+    )
     sources = parser.add_argument_group("sources", "files of records, as bertdata segment reads them")
     sources.add_argument("--input-kind", choices=CHOSEN_KINDS, metavar="KIND", help=INPUT_KIND_HELP)
     add_language_settings(sources)
@@ -91,10 +102,15 @@ def run(arguments: list[str]) -> int:
         parser.error("a vocabulary of lines knows its roles by BERT's names: without ROLE=, or write a .json")
     args.lower_case = args.kind == "wordpiece" if args.lower_case is None else args.lower_case
     refuse_inputs(args.output, args.texts)
+    if args.keep_accents and args.kind != "wordpiece":
+        parser.error(f"--keep-accents: {args.kind} keeps accents; leave it out")
+    if args.keep_accents and not args.lower_case:
+        parser.error("--keep-accents goes with --lower-case: text that keeps its case keeps its accents")
     text = _training_text(args)
     form = TOKENIZER_JSON if as_json else VOCABULARY
     check_output(args.output, text.files, form, overwrite=args.overwrite)  # files behind links too
     beside = manifest_path(args.output)
+    check_output(beside, text.files, VOCABULARY_MANIFEST, overwrite=args.overwrite)
     # Opened first, as training takes long.
     with storage.open_output(args.output) as file, storage.open_output(beside) as manifest:
         with TrainingProgress(args.output, text.bytes) as progress:
@@ -128,6 +144,7 @@ def _lines(
         text,
         size=args.size,
         lower_case=args.lower_case,
+        keep_accents=args.keep_accents,
         special=special,
         on_read=progress.on_read,
         on_counted=progress.on_counted,
@@ -144,6 +161,7 @@ def _json(
         kind=args.kind,
         size=args.size,
         lower_case=args.lower_case,
+        keep_accents=args.keep_accents,
         special=special,
         on_read=progress.on_read,
         on_counted=progress.on_counted,

@@ -32,6 +32,7 @@ class ExampleSettings:
     max_seq_length: int = setting(512, "ids in an example, special tokens included")
     random_seed: int = setting(12345, "seed of the one random stream; any integer")
     lower_case: bool = setting(True, "lower-case the text and strip its accents", record="tokenizer")
+    keep_accents: bool = setting(False, "lower-cased text keeps its accents", record="tokenizer")
     chinese_words: bool = setting(
         False, "words of Chinese are those of the segmenter jieba, for whole words", record="tokenizer"
     )
@@ -50,6 +51,10 @@ class ExampleSettings:
         check(
             5 <= self.max_seq_length <= LONGEST_SEQUENCE,
             f"max_seq_length is {self.max_seq_length}, expected 5 to {LONGEST_SEQUENCE}",
+        )
+        check(
+            self.lower_case or not self.keep_accents,
+            "keep_accents goes with lower_case: text that keeps its case keeps its accents",
         )
         check(self.format in FORMATS, f"format is {self.format!r}, expected one of {', '.join(FORMATS)}")
         check(
@@ -78,6 +83,8 @@ class ExampleSettings:
     def as_json(self) -> dict[str, Any]:
         """The settings by name. Some only where they count, so that a manifest keeps its bytes."""
         found = asdict(self)
+        if not self.keep_accents:
+            del found["keep_accents"]
         if not self.chinese_words:
             del found["chinese_words"]
         if not self.bin_size:

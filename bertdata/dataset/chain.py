@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from bertdata.dataset.any_manifest import AnyManifest, parse_any_manifest
+from bertdata.dataset.binarised_manifest import BinarisedManifest
 from bertdata.dataset.discover import datasets_below
 from bertdata.dataset.findings import ChainLink, Finding, Report, compare, of_misfit
 from bertdata.dataset.manifest import Manifest
@@ -99,6 +100,9 @@ class _Walk:
                 directory=self._directory, step=step, description=_description(manifest), manifest_md5=md5
             )
         )
+        if isinstance(manifest, BinarisedManifest):
+            self._end("the lines were made of files of text")
+            return
         if isinstance(manifest, Manifest) and manifest.plan.packed_from is not None:
             packed = manifest
             source = self._follow(packed.plan.packed_from, DATASET_COPY, "dataset", Manifest)
@@ -225,6 +229,8 @@ def _description(manifest: AnyManifest) -> str:
     if isinstance(manifest, Manifest):
         return f"dataset, {manifest.plan.title}, {_count(len(manifest.shards), 'shard')}"
     files = _count(len(manifest.files), "file")
+    if isinstance(manifest, BinarisedManifest):
+        return f"binarised lines of {_count(len(manifest.inputs), 'file')} of text, {files}"
     if isinstance(manifest, TextManifest):
         return f"text, {manifest.settings['recipe']}, {_splitting(manifest)}, {files}"
     return f"articles, {manifest.extractor['name']} {manifest.extractor['version']}, {files}"

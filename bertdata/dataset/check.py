@@ -1,10 +1,12 @@
 """Comparison of a shard's file with its entry, for resume, dry run, verify, discover and readers."""
 
-from collections.abc import Sequence
-from typing import Literal
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import BinaryIO, Literal
 
 from bertdata.dataset.manifest import ShardEntry, index_entry
-from bertdata.errors import MissingExtraError, ShardError
+from bertdata.errors import DataError, MissingExtraError, ShardError
 from bertdata.io import storage
 from bertdata.io.file_check import Misfit, check_file, file_md5
 from bertdata.shards.containers import open_reader
@@ -78,6 +80,31 @@ def check_sizes(directory: str, entries: Sequence[ShardEntry]) -> list[Misfit | 
     """The sizes of many shards, compared at once: for each None, or the difference."""
     by_path = {storage.join(directory, entry.name): entry for entry in entries}
     return storage.each(list(by_path), lambda path: check_shard(directory, by_path[path], "size"))
+
+
+@contextmanager
+def unwritten(file: BinaryIO, path: str) -> Iterator[None]:
+    """The time in which nobody may write to an open shard. ShardError at its end where somebody did.
+
+    That counts before any other fault, since a shard that was cut looks damaged. Another file that takes the
+    path's place is no fault: the open one stays as it is.
+    """
+    before = os.fstat(file.fileno())
+    try:
+        yield
+    except (DataError, EOFError, ValueError):
+        _refuse_written(file, path, before)
+        raise
+    _refuse_written(file, path, before)
+
+
+def _refuse_written(file: BinaryIO, path: str, before: os.stat_result) -> None:
+    now = os.fstat(file.fileno())
+    if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
+        raise ShardError(
+            f"{path}: was changed while it was being read: it had {before.st_size} bytes and now has "
+            f"{now.st_size}; run the command again when nothing else writes to it"
+        )
 
 
 def refuse_changed(path: str, found: str, expected: str | None) -> None:

@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
-from bertdata.dataset.check import refuse_changed
+from bertdata.dataset.check import refuse_changed, unwritten
 from bertdata.dataset.discover import FoundShard, check_objective, find_datasets, find_shards
 from bertdata.dataset.lengths import read_lengths
 from bertdata.dataset.manifest import DatasetPlan, lengths_name
@@ -214,16 +214,21 @@ class OpenedDataset:
 
     @contextmanager
     def _opened(self, shard: Shard) -> Iterator[BinaryIO]:
-        """The shard's file, its md5 checked. A remote one is downloaded once, into a local file."""
+        """The shard's file, its md5 checked. A remote one is downloaded once, into a local file.
+
+        ShardError, at the end, where a local file was written to since it was opened: the md5 was then that
+        of other bytes.
+        """
         remote = storage.is_remote(shard.path)
         if not remote and shard.checked is not None and shard.checked == storage.version(shard.path):
-            with storage.open_input(shard.path) as file:
+            with storage.open_input(shard.path) as file, unwritten(file, shard.path):
                 yield file
             return
         md5 = hashlib.md5(usedforsecurity=False)
         with (
             storage.open_input(shard.path) as source,
             cast(BinaryIO, TemporaryFile()) if remote else nullcontext(source) as file,
+            nullcontext() if remote else unwritten(source, shard.path),
         ):
             while (remote or shard.md5) and (block := source.read(_BLOCK_BYTES)):
                 md5.update(block)

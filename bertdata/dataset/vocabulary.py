@@ -33,12 +33,22 @@ def known_tokenizer(path_or_name: str | None, dataset: FoundDataset) -> Tokenize
     if path is None:
         return None
     if plan and storage.is_directory(path):
-        path = storage.join(path, name_in_dataset(plan.settings.tokenizer))
+        path = _in_directory(path, plan)
     file = file_of_record(plan.settings.tokenizer, path) if plan else file_at(path)
     found = vocabulary_of(file).md5
     if plan and found != (md5 := plan.settings.vocabulary["md5"]):
         raise UsageError(f"{path}: md5 {found}, the shard was made with {md5}")
     return file
+
+
+def _in_directory(directory: str, plan: DatasetPlan) -> str:
+    """The tokeniser's file in a directory, or a model's directory itself where that says the data's."""
+    inside = storage.join(directory, name_in_dataset(plan.settings.tokenizer))
+    if "file" not in plan.settings.tokenizer:
+        return inside
+    if storage.exists(inside) and file_md5(inside) == plan.settings.vocabulary["md5"]:
+        return inside
+    return directory if vocabulary_of(file_at(directory)).md5 == plan.settings.vocabulary["md5"] else inside
 
 
 def known_vocabulary_path(path_or_name: str | None, dataset: FoundDataset) -> str | None:

@@ -33,6 +33,7 @@ from bertdata.io import storage
 from bertdata.io.commit import Commit, nested_directories
 from bertdata.io.entry_json import parse_entry
 from bertdata.io.file_check import md5_of
+from bertdata.io.file_identity import changed
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.shards.containers import FAIRSEQ
 from bertdata.shards.packed.record_index import index_name
@@ -229,7 +230,7 @@ class Dataset:
 
         vocabulary: the path of the tokeniser's file.
         InputError where every input was skipped, since a dataset of nothing helps nobody, and where an input
-        is not what its cited manifest lists.
+        is not what its cited manifest lists. ChangedInputError for a tokeniser's file that was changed.
         """
         read, left_out = sorted(inputs, key=attrgetter("name")), sorted(skipped, key=attrgetter("name"))
         found = self.found_manifest()
@@ -251,7 +252,10 @@ class Dataset:
             if name not in cited:  # copied by an earlier run, whose parts had a manifest
                 storage.remove(self.commit.path(name), missing_ok=True)
         own_name = name_in_dataset(settings.tokenizer)
-        others = {own_name: tokenizer_bytes(vocabulary), **cited}
+        tokenizer = tokenizer_bytes(vocabulary)
+        if md5_of(tokenizer) != (expected := settings.vocabulary["md5"]):
+            raise changed(vocabulary, f"its md5 was {expected} when the run began")
+        others = {own_name: tokenizer, **cited}
         others |= layout_files(self.directory, settings, manifest.shards)
         card = dataset_card(self.plan.title, settings)
         if card is not None and not storage.exists(self.commit.path(CARD_NAME)):  # a person's own is kept

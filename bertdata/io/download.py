@@ -21,7 +21,9 @@ _ALGORITHMS = {32: "md5", 40: "sha1", 64: "sha256"}
 _CHUNK_BYTES = 1 << 20
 _SECONDS = 30
 _PATIENCE = 5
-"""Failures, one after another without a byte between them, after which a download ends."""
+"""Failures, one after another with next to no new bytes between them, after which a download ends."""
+_NEW_BYTES = 1 << 16
+"""Bytes that a connection must bring, beyond those of all connections before, to count for something."""
 
 OnBytes = Callable[[int, int], None]
 """Called with the bytes that are here by now, and those of the whole file."""
@@ -45,7 +47,7 @@ def fetch(wanted: Download, progress: OnBytes, sleep: Callable[[float], None] = 
     """Make the file, and nothing that is not whole under its name. False: it was there already.
 
     What a stopped run left goes on from there; a server that cannot continue sends all of it again. A
-    connection that breaks is tried again, with growing pauses, as long as bytes arrive in between.
+    connection that breaks is tried again, with growing pauses, as long as new bytes arrive in between.
     AssetError for a file that cannot be had or has another digest.
     """
     if wanted.path.exists():
@@ -55,8 +57,8 @@ def fetch(wanted: Download, progress: OnBytes, sleep: Callable[[float], None] = 
     with _open_part(wanted.part) as file:
         digest = _hash_of(wanted, wanted.part)
         failures = 0
+        furthest = file.tell()
         while True:
-            here = file.tell()
             try:
                 _receive(wanted, file, digest, progress)
                 break
@@ -65,7 +67,9 @@ def fetch(wanted: Download, progress: OnBytes, sleep: Callable[[float], None] = 
                 file.truncate()
                 digest = hashlib.new(digest.name, usedforsecurity=False)
             except _network_errors() as error:
-                failures = 0 if file.tell() > here else failures + 1
+                is_worth_it = file.tell() >= furthest + _NEW_BYTES
+                furthest = max(furthest, file.tell())
+                failures = 0 if is_worth_it else failures + 1
                 if failures == _PATIENCE or _is_final(error):
                     raise AssetError(f"{wanted.url}: {_reason(error)}{_kept(file)}") from error
                 sleep(2.0 ** min(failures, _PATIENCE))

@@ -1,6 +1,7 @@
 """Common form of manifests: JSON that depends on nothing but its contents, and md5sum files.
 
-Each has a ``format_version`` and a ``kind`` (dataset, text, articles), and a schema in ``schemas/``.
+Each has a ``format_version``, a ``kind`` (dataset, text, articles, binarised lines), and a schema in
+``schemas/``.
 """
 
 import json

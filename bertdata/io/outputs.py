@@ -39,6 +39,10 @@ SVG = OutputForm(words="an SVG picture", begins=_begins_with(rb"\s*(?:<\?xml.*<s
 PNG = OutputForm(words="a PNG picture", begins=_begins_with(rb"\x89PNG\r\n\x1a\n"))
 VOCABULARY = OutputForm(words="a vocabulary with [PAD] first", begins=_begins_with(rb"\[PAD\]\r?(?:\n|\Z)"))
 TOKENIZER_JSON = OutputForm(words="a tokenizer.json", begins=_begins_with(rb'\s*\{\s*"version"\s*:'))
+VOCABULARY_MANIFEST = OutputForm(
+    words="the manifest of a vocabulary",
+    begins=_begins_with(rb'\{\s*"format_version": \d+,\s*"kind": "vocabulary"'),
+)
 JSON_LINES = OutputForm(words="JSON lines", begins=_begins_with(rb'\{"'))
 
 

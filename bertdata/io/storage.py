@@ -278,6 +278,21 @@ def version(path: str) -> tuple[int, ...]:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
+def status(path: str) -> os.stat_result:
+    """What the system says of a local file."""
+    with naming(path):
+        _refuse_special(path)
+        return os.stat(_local(path))
+
+
+def remote_facts(path: str) -> dict[str, Any]:
+    """What the remote file system says of a file, asked anew: its size, and marks of its contents."""
+    with naming(path):
+        file_system, inner = open_file_system(path)
+        file_system.invalidate_cache(inner)
+        return dict(file_system.info(inner))
+
+
 def make_directory(path: str) -> None:
     """Create the directory and its parents, if they are not there. An object store has none."""
     if is_object_store(path):

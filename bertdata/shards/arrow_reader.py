@@ -21,7 +21,7 @@ from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import objective_of_file
 from bertdata.records import IDS, IDS_ENDS, Column, ExampleBatch, ShardLayout
 from bertdata.shards.arrow_fields import OBJECTIVE, arrow_fields
-from bertdata.shards.mapped_file import mapped
+from bertdata.shards.file_view import FileView
 from bertdata.shards.parquet_file import find_size, load_pyarrow, pyarrow_errors
 from bertdata.shards.protocol import ShardReader
 from bertdata.shards.rows import RecordCheck, check_batch, check_layout
@@ -41,9 +41,9 @@ class ArrowReader(ShardReader):
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
         """objective: that of the examples where it is known, else the one that the file names."""
         self._name, self._errors = name, pyarrow_errors()
-        self._data = load_pyarrow().py_buffer(mapped(file))
+        self._file = file
         try:
-            self.schema = _opened(self._data).schema
+            self.schema = _opened(file).schema
         except self._errors as error:
             raise self._damaged(error) from error
         metadata = self.schema.metadata or {}
@@ -77,7 +77,7 @@ class ArrowReader(ShardReader):
     def _records(self) -> Iterator[Any]:
         """The record batches that hold rows."""
         try:
-            for records in _record_batches(_opened(self._data)):
+            for records in _record_batches(_opened(self._file)):
                 records.validate(full=True)
                 if records.num_rows:
                     yield records
@@ -223,14 +223,16 @@ class ArrowReader(ShardReader):
         found.setdefault(str(column.ends), counts[ends])
 
 
-def _opened(data: Any) -> Any:
+def _opened(file: IO[bytes]) -> Any:
     """A reader of the stream, or of Arrow's file format. ValueError for a stream without its end."""
-    ipc = import_module("pyarrow.ipc")
-    if data[: len(_FILE_FORMAT)].to_pybytes() == _FILE_FORMAT:
-        return ipc.open_file(data)
-    if data[max(0, data.size - len(_END_OF_STREAM)) :].to_pybytes() != _END_OF_STREAM:
+    ipc, view = import_module("pyarrow.ipc"), FileView(file)
+    is_file = view.read_at(0, len(_FILE_FORMAT)) == _FILE_FORMAT
+    end = view.read_at(max(0, view.size - len(_END_OF_STREAM)), len(_END_OF_STREAM))
+    if not is_file and end != _END_OF_STREAM:
         raise ValueError("the end of the stream is missing")
-    return ipc.open_stream(data)
+    view.seek(0)
+    source = load_pyarrow().PythonFile(view, mode="r")
+    return ipc.open_file(source) if is_file else ipc.open_stream(source)
 
 
 def _record_batches(reader: Any) -> Iterator[Any]:

@@ -13,6 +13,7 @@ from bertdata.sources.table_records import (
     batch_texts,
     check_columns,
     columns_with_texts,
+    fitting_batches,
     pyarrow_of,
     text_columns,
 )
@@ -38,12 +39,13 @@ def arrow_pieces(path: str, settings: RecordSettings) -> Iterator[RowsPiece]:
         held = 0
         for batch in batches:
             for start in range(0, batch.num_rows, _SLICE_ROWS):
-                records = batch_records(batch.slice(start, _SLICE_ROWS), settings)
-                found += records
-                held += sum(len(getattr(record, "text", "")) for record in records)
-                if held >= PIECE_BYTES:
-                    yield RowsPiece(numbered(found), held)
-                    found, held = [], 0
+                for rows in fitting_batches(batch.slice(start, _SLICE_ROWS), settings):
+                    records = batch_records(rows, settings)
+                    found += records
+                    held += sum(len(getattr(record, "text", "")) for record in records)
+                    if held >= PIECE_BYTES:
+                        yield RowsPiece(numbered(found), held)
+                        found, held = [], 0
         yield RowsPiece(numbered(found), held)
 
 

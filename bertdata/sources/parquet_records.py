@@ -3,7 +3,7 @@
 A compressed file is unpacked into a nameless one first, because its contents are listed at its end.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +18,7 @@ from bertdata.sources.table_records import (
     batch_texts,
     check_columns,
     columns_with_texts,
+    fitting_batches,
     pyarrow_of,
     text_columns,
     wanted_columns,
@@ -26,6 +27,10 @@ from bertdata.sources.unpacking import BLOCK_BYTES, open_seekable, packing_of
 
 _LARGE_GROUP_BYTES = 1 << 25
 """Bytes of the columns of a row group, uncompressed, from which on one reader goes through it."""
+_SHARED_BYTES = 1 << 21
+"""Bytes of a dictionary, above which one reader goes through a row group: writers keep it below 2^20."""
+_MOST_GROUP_CHARACTERS = 1 << 29
+_PAGE_HEAD_BYTES = 16
 _BATCH_ROWS = 256
 
 
@@ -38,8 +43,17 @@ class RowGroupPiece:
     bytes: int
 
     def read(self, settings: RecordSettings) -> ReadPiece:
+        found, held = [], 0
         with _open(self.path) as table:
-            found = [record for batch in _batches(table, self.group, settings, self.path) for record in batch]
+            for batch in _batches(table, self.group, settings, self.path):
+                found += batch
+                held += sum(len(getattr(record, "text", "")) for record in batch)
+                if held > _MOST_GROUP_CHARACTERS:
+                    raise InputError(
+                        f"{self.path}: row group {self.group}: its texts have more than "
+                        f"{_MOST_GROUP_CHARACTERS} characters, many of which the file holds once; write it "
+                        "with fewer rows in a row group"
+                    )
         found = numbered(found)
         return ReadPiece(found, len(found))
 
@@ -57,7 +71,8 @@ def parquet_pieces(path: str, settings: RecordSettings) -> Iterator[RowGroupPiec
         packed = _is_packed(path)
         for group in range(table.num_row_groups):
             size, unpacked = _group_bytes(table, group, settings)
-            if not packed and unpacked <= _LARGE_GROUP_BYTES:
+            longest = 0 if packed else _longest_shared(path, table, group, wanted_columns(settings))
+            if not packed and unpacked <= _LARGE_GROUP_BYTES and longest <= _SHARED_BYTES:
                 yield RowGroupPiece(path, group, size)
                 continue
             yield from _rows_of_large(table, group, settings, path, size)
@@ -68,8 +83,10 @@ def parquet_texts(path: str) -> Iterator[str]:
     with _open(path) as table:
         names = columns_with_texts(table.schema_arrow)
         with _naming(path):
-            for batch in table.iter_batches(_BATCH_ROWS, columns=names):
-                yield from batch_texts(batch, names)
+            for group in range(table.num_row_groups):
+                rows = _rows_at_once(path, table, group, names)
+                for batch in table.iter_batches(rows, row_groups=[group], columns=names):
+                    yield from batch_texts(batch, names)
 
 
 def _rows_of_large(
@@ -87,22 +104,78 @@ def _rows_of_large(
 
 def _batches(table: Any, group: int, settings: RecordSettings, path: str) -> Iterator[Any]:
     """The records of a row group, some rows at a time."""
-    batches = table.iter_batches(_BATCH_ROWS, row_groups=[group], columns=wanted_columns(settings))
+    names = wanted_columns(settings)
+    rows = _rows_at_once(path, table, group, names)
     with _naming(path, f"row group {group}: "):
-        for batch in batches:
-            yield batch_records(batch, settings)
+        for batch in table.iter_batches(rows, row_groups=[group], columns=names):
+            for fitting in fitting_batches(batch, settings):
+                yield batch_records(fitting, settings)
 
 
 def _group_bytes(table: Any, group: int, settings: RecordSettings) -> tuple[int, int]:
     """Bytes of the wanted columns of a row group, in the file and uncompressed."""
-    facts, size, unpacked = table.metadata.row_group(group), 0, 0
+    columns = list(_columns_of(table, group, wanted_columns(settings)))
+    size = sum(column.total_compressed_size for column in columns)
+    return size, sum(column.total_uncompressed_size for column in columns)
+
+
+def _columns_of(table: Any, group: int, names: Sequence[str]) -> Iterator[Any]:
+    """The stored columns of a row group that belong to these names."""
+    facts = table.metadata.row_group(group)
     for number in range(facts.num_columns):
         column = facts.column(number)
         path = column.path_in_schema  # of a list text.list.element, of a field in structs a.b
-        if any(path == name or path.startswith(f"{name}.") for name in wanted_columns(settings)):
-            size += column.total_compressed_size
-            unpacked += column.total_uncompressed_size
-    return size, unpacked
+        if any(path == name or path.startswith(f"{name}.") for name in names):
+            yield column
+
+
+def _rows_at_once(path: str, table: Any, group: int, names: Sequence[str]) -> int:
+    """The rows of a batch, fewer where the library would make many long texts of a shared one."""
+    longest = _longest_shared(path, table, group, names)
+    return max(1, min(_BATCH_ROWS, _BATCH_ROWS * _SHARED_BYTES // max(1, longest)))
+
+
+def _longest_shared(path: str, table: Any, group: int, names: Sequence[str]) -> int:
+    """Bytes that one text may have which the row group holds once for many rows. 0 where there are none.
+
+    Such texts stand in a dictionary, or are told by their difference to the text before. The library makes
+    whole texts of a batch of rows, which takes memory for each of them.
+    """
+    longest = 0
+    for column in _columns_of(table, group, names):
+        if column.physical_type != "BYTE_ARRAY":
+            continue
+        if "DELTA_BYTE_ARRAY" in column.encodings:
+            longest = max(longest, column.total_uncompressed_size)
+        elif column.has_dictionary_page and column.total_uncompressed_size > _SHARED_BYTES:
+            longest = max(longest, _dictionary_bytes(path, column))
+    return longest
+
+
+def _dictionary_bytes(path: str, column: Any) -> int:
+    """Bytes of a column's dictionary, uncompressed, by its page's head; else the column's.
+
+    The head is a struct of Thrift's compact protocol: field 1, the page's type, field 2, its size. Each is a
+    byte 0x15 and a number of seven bits a byte, its sign in the lowest bit.
+    """
+    if _is_packed(path):
+        return int(column.total_uncompressed_size)
+    with storage.open_input(path) as file:
+        file.seek(column.dictionary_page_offset)
+        head = file.read(_PAGE_HEAD_BYTES)
+    place, value = 0, 0
+    for _ in range(2):
+        if head[place : place + 1] != b"\x15":
+            return int(column.total_uncompressed_size)
+        value = shift = 0
+        for byte in head[place + 1 :]:
+            place += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                break
+        place += 1
+    return value >> 1
 
 
 def _is_packed(path: str) -> bool:

@@ -1,6 +1,7 @@
 """Records of Arrow's columns, and the columns of texts in its schemas."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from bertdata.errors import InputError, MissingExtraError, install_extra
@@ -9,6 +10,9 @@ from bertdata.sources.json_lines import record_of
 from bertdata.sources.piece import Found
 from bertdata.sources.records import BadRecord
 from bertdata.sources.settings import RecordSettings
+
+BATCH_BYTES = 1 << 25
+"""Bytes of the texts of a batch of rows that become records at once."""
 
 
 def pyarrow_of(path: str) -> Any:
@@ -124,8 +128,55 @@ def wanted_columns(settings: RecordSettings) -> list[str]:
     return [name for name in names if name is not None]
 
 
+def fitting_batches(batch: Any, settings: RecordSettings) -> Iterator[Any]:
+    """The batch in pieces of rows whose values take at most BATCH_BYTES in memory, or of one row.
+
+    A dictionary holds a text once, however many rows have it: as records they would be as many texts.
+    """
+    columns = [_column_at(batch, name) for name in wanted_columns(settings) if _has(batch.schema, name)]
+    lengths = [_lengths(column).to_pylist() for column in columns]
+    sizes = [sum(size or 0 for size in row) for row in zip(*lengths, strict=True)]
+    if sum(sizes) <= BATCH_BYTES:
+        yield batch
+        return
+    start = held = 0
+    for row, size in enumerate(sizes):
+        if row > start and held + size > BATCH_BYTES:
+            yield batch.slice(start, row - start)
+            start, held = row, 0
+        held += size
+    yield batch.slice(start)
+
+
+def _lengths(column: Any) -> Any:
+    """The bytes of each row's text, or texts, in an array of Arrow's: as many as they take by themselves."""
+    import pyarrow as pa
+    from pyarrow import compute, types
+
+    kind = column.type
+    if types.is_dictionary(kind):
+        _check_places(column)
+        return compute.take(_lengths(column.dictionary), column.indices)
+    if (
+        types.is_string(kind)
+        or types.is_large_string(kind)
+        or types.is_binary(kind)
+        or types.is_large_binary(kind)
+    ):
+        _check_places(column)
+        return compute.binary_length(column)
+    if types.is_string_view(kind) or types.is_binary_view(kind):
+        return pa.array([_text_bytes(cell) for cell in column], pa.int64())
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        _check_places(column)
+        items = iter(_lengths(column.flatten()).to_pylist())
+        counts = compute.list_value_length(column).fill_null(0).to_pylist()
+        return pa.array([sum(size or 0 for size in islice(items, count)) for count in counts], pa.int64())
+    return pa.array([0] * len(column), pa.int64())
+
+
 def batch_records(batch: Any, settings: RecordSettings) -> Found:
-    """The records of a batch of rows, numbered from 1."""
+    """The records of a batch of rows, numbered from 1, where they fit into memory: see fitting_batches."""
     columns = {name: _column_at(batch, name) for name in wanted_columns(settings) if _has(batch.schema, name)}
     for column in columns.values():
         _check_places(column)

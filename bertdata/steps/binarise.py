@@ -31,7 +31,7 @@ def binarise(
     need("numpy", "numpy", "fairseq's binarised lines")
     from bertdata.build.binarise import binarise_text
     from bertdata.build.given_parts import find_parts
-    from bertdata.tokens.load import file_at
+    from bertdata.tokens.load import file_at, pinned
 
     tell = progress or silent
 
@@ -45,7 +45,7 @@ def binarise(
     return binarise_text(
         parts,
         directory,
-        file_at(path_of(tokenizer)),
+        pinned(file_at(path_of(tokenizer))),
         workers=workers_of(workers),
         told=told,
     )

@@ -99,9 +99,13 @@ class GroupedRun:
             yield note
 
     def _noting(self, group: Group, texts: Iterator[Text], inputs: list[TextInput]) -> Iterator[Text]:
-        """The texts of a group. Each one's entry joins the inputs."""
+        """The texts of a group. Each one's entry joins the inputs.
+
+        ChangedInputError for a file that was changed since the parts were planned by its size.
+        """
         for number, text in zip(group.numbers, texts, strict=True):
             plan = self.text.plan
+            plan.identities[number]._replace(md5=text.md5).check()
             inputs.append(text_input(plan.inputs[number], text.md5, text.counts, plan.kinds[number]))
             yield text
             self._progress(text.bytes_in)

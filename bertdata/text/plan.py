@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from bertdata.errors import InputError, MissingInputError
 from bertdata.io import storage
+from bertdata.io.file_identity import FileIdentity, identify
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.sources.kinds import are_articles
 from bertdata.text.escaped_articles import with_escapes
@@ -28,10 +29,10 @@ NumberedFile = tuple[int, str, str]
 class TextPlan:
     """The plan, as far as names and sizes of the extracted files tell.
 
-    names: of the parts, or of the training and then the test shards; part_of: for each file the index
-    of its part among them, empty for nvidia, where each article goes its own way. inputs: names of the
-    files for the manifest; kinds: of the files, as in ``input_kinds``; articles: the manifest that lists
-    those that are articles, None where they have none.
+    names: of the parts, or of the training and then the test shards; part_of: for each file the index of its
+    part among them, empty for nvidia, where each article goes its own way. identities: of the files, in which
+    they are read; inputs: their names for the manifest; kinds: of the files, as in ``input_kinds``; articles:
+    the manifest that lists those that are articles, None where they have none.
     """
 
     settings: SegmentSettings
@@ -39,6 +40,7 @@ class TextPlan:
     part_of: list[int]
     inputs: list[str]
     kinds: list[str]
+    identities: Sequence[FileIdentity]
     articles: bytes | None
 
     def lines(self, files: Sequence[str], directory: str) -> list[str]:
@@ -64,22 +66,30 @@ def plan_text(files: Sequence[str], settings: SegmentSettings, kinds: Sequence[s
     InputError for a first file that is larger than a block (mlperf), and for a file of another size than
     the manifest of its directory lists.
     """
+    identities = storage.each(files, identify)
     kinds = with_escapes(files, list(kinds) or [ARTICLES] * len(files), settings.escaped_articles)
     inputs, articles = _name_inputs(files, kinds)
     if settings.recipe == "nvidia":
         names, part_of = shard_names(settings), []
     else:
-        part_of = plan_parts(_sizes(files, kinds), settings.block_size, files)
+        part_of = plan_parts(_sizes(identities, kinds), settings.block_size, files)
         names = [part_name(number) for number in range(max(part_of) + 1)]
     return TextPlan(
-        settings=settings, names=names, part_of=part_of, inputs=inputs, kinds=kinds, articles=articles
+        settings=settings,
+        names=names,
+        part_of=part_of,
+        inputs=inputs,
+        kinds=kinds,
+        identities=identities,
+        articles=articles,
     )
 
 
-def _sizes(files: Sequence[str], kinds: Sequence[str]) -> list[int]:
+def _sizes(identities: Sequence[FileIdentity], kinds: Sequence[str]) -> list[int]:
     """The bytes of the files' text, by which parts are cut."""
-    articles = {path for path, kind in zip(files, kinds, strict=True) if are_articles(kind)}
-    return storage.each(files, lambda path: articles_size(path) if path in articles else storage.size(path))
+    sizes = {one.path: one.state.bytes for one in identities}
+    articles = {one.path for one, kind in zip(identities, kinds, strict=True) if are_articles(kind)}
+    return storage.each(list(sizes), lambda path: articles_size(path) if path in articles else sizes[path])
 
 
 def _name_inputs(files: Sequence[str], kinds: Sequence[str]) -> tuple[list[str], bytes | None]:

@@ -17,6 +17,7 @@ from bertdata.errors import InputError, ManifestError
 from bertdata.io import storage
 from bertdata.io.entry_json import parse_entry_list
 from bertdata.io.file_check import FileEntry, HashingSink, fits, md5_of
+from bertdata.io.file_identity import FileIdentity, check_all
 from bertdata.io.manifest_file import dump_json
 from bertdata.io.process_pool import ProcessPool
 from bertdata.text.directory import TextDirectory
@@ -30,7 +31,7 @@ from bertdata.text.selection.duplicates import DuplicateList
 from bertdata.text.selection.removed import REMOVED, removed_lines
 from bertdata.text.settings import LEFT_OUT, SegmentCounts
 
-_SCHEME = 2
+_SCHEME = 3
 """Of the pieces that files are divided into: notes of another one are of no use."""
 
 _PART, _EVAL = "part", "eval"
@@ -66,16 +67,22 @@ def no_text_error(files: Sequence[str], counts: Sequence[SegmentCounts]) -> Inpu
 class RecordParts:
     """The parts of a run: those of an earlier one that fit, then new ones.
 
-    counts: of each file, complete at the end; md5s: of the files. progress: told each piece's file and bytes.
+    counts: of each file, complete at the end; identities: of the files, with their md5s. progress: told each
+    piece's file and bytes.
     """
 
     def __init__(
-        self, text: TextDirectory[RecordPlan], md5s: Sequence[str], progress: Callable[[int, int], None]
+        self,
+        text: TextDirectory[RecordPlan],
+        identities: Sequence[FileIdentity],
+        progress: Callable[[int, int], None],
     ) -> None:
         self.counts = [SegmentCounts(files=1) for _ in text.plan.files]
         self.made: list[FileEntry] = []
-        self.sources = md5_of(dump_json({"names": text.plan.inputs, "md5s": list(md5s)}))
+        self.sources = md5_of(dump_json({"names": text.plan.inputs, "md5s": [one.md5 for one in identities]}))
         self._text = text
+        self._identities = identities
+        self._unchecked = 0  # the first file that may have been read since it was checked last
         self._progress = progress
         self._next = NextDocument()
         self._new_counts: dict[int, SegmentCounts] = {}
@@ -133,6 +140,12 @@ class RecordParts:
         """The number of the piece's first document that is in no part yet."""
         here = (work.file, work.number) == (self._next.file, self._next.piece)
         return self._next.document if here else 0
+
+    def check_sources(self, work: NumberedPiece | None) -> None:
+        """Check the files that were read up to this piece. ChangedInputError for one that was changed."""
+        last = len(self._identities) - 1 if work is None else work.file
+        check_all(self._identities[self._unchecked : last + 1])
+        self._unchecked = last
 
     def note(self, entries: Sequence[FileEntry], work: NumberedPiece | None, document: int) -> None:
         """Note a part, and its waiting files, that ends before this document of the piece."""
@@ -221,6 +234,7 @@ class _PartWriter:
         """End the part that is open. work, document: the one that begins the next part."""
         if _PART not in self._sinks:
             return
+        self._parts.check_sources(work)  # before the part appears
         self._stack.close()
         opened = [self._sinks[kind] for kind in (_PART, _EVAL, REMOVED) if kind in self._sinks]
         self._parts.note([sink.entry(name) for name, sink in opened], work, document)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from bertdata.io import storage
+from bertdata.io.file_identity import FileIdentity, identify
 from bertdata.io.patterns import expand
 from bertdata.sources.find import find_sources, with_text_field
 from bertdata.sources.kinds import SOURCE_KINDS, are_articles
@@ -20,13 +21,15 @@ from bertdata.text.training_text import refuse_held_out, refuse_lists, with_trai
 class RecordPlan:
     """The plan of parts of records: their files, names of these for the manifest, and their kinds.
 
-    empty: files that hold nothing. notes: on files that are left out.
+    identities: of the files, in which they are read from first to last; empty: files that hold nothing;
+    notes: on files that are left out.
     """
 
     settings: PartSettings
     files: Sequence[str]
     inputs: list[str]
     kinds: list[str]
+    identities: Sequence[FileIdentity]
     empty: int = 0
     articles: bytes | None = None
     notes: tuple[str, ...] = ()
@@ -62,6 +65,7 @@ def plan_records(sources: Sequence[str], kind: str | None, settings: PartSetting
         kinds=kinds,
         empty=found.empty,
         notes=(*text.notes, *found.notes),
+        identities=storage.each(found.files, identify),
     )
 
 

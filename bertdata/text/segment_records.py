@@ -5,15 +5,14 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from bertdata._native import Engine
-from bertdata.errors import SettingsError
-from bertdata.io import storage
-from bertdata.io.file_check import file_md5
+from bertdata.errors import DataError, SettingsError
+from bertdata.io.file_identity import FileIdentity, check_all, hashed_file
 from bertdata.io.process_pool import ProcessPool
 from bertdata.text.directory import TextDirectory
 from bertdata.text.manifest import TextManifest, text_input
 from bertdata.text.record_documents import RecordStep
 from bertdata.text.record_parts import RecordParts
-from bertdata.text.record_plan import RecordPlan, plan_pieces
+from bertdata.text.record_plan import RecordPlan
 from bertdata.text.selection.duplicates import DuplicateList, find_duplicates
 from bertdata.text.selection.evaluation_texts import load_ngrams
 from bertdata.text.settings import SegmentCounts
@@ -48,21 +47,24 @@ def segment_records(
         loaded = load_ngrams(selection.exclude, selection.exclude_ngram, engine, plan.settings.records)
         unprotected = loaded.short_texts
     with ProcessPool(workers) as pool:
-        md5s = [md5 for _, md5 in pool.in_order(file_md5, plan.files)]
+        identities = [hashed for _, hashed in pool.in_order(hashed_file, plan.identities)]
+        md5s = [identity.md5 for identity in identities]
         finished = text.finished()
         if finished is not None and [entry.md5 for entry in finished.inputs] == md5s:
             text.commit.release_finished()
             return finished.counts
         with text.commit.run(), ExitStack() as stack:
-            parts = RecordParts(text, md5s, progress or _untold)
+            parts = RecordParts(text, identities, progress or _untold)
             duplicates = None
-            if selection.dedup is not None:
-                path = find_duplicates(
-                    text.commit, parts.sources, pool, plan_pieces(plan), plan.settings, hashing or _untold
-                )
-                duplicates = DuplicateList(path, stack)
-            parts.write(pool, RecordStep(plan.settings, load_splitter, engine), duplicates)
-            return _finish(text, md5s, parts, pool, unprotected).counts
+            try:
+                if selection.dedup is not None:
+                    path = find_duplicates(text, parts.sources, pool, identities, hashing or _untold)
+                    duplicates = DuplicateList(path, stack)
+                parts.write(pool, RecordStep(plan.settings, load_splitter, engine), duplicates)
+            except DataError:
+                check_all(identities)  # a file that was changed meanwhile may look damaged
+                raise
+            return _finish(text, identities, parts, pool, unprotected).counts
 
 
 def _untold(file: int, size: int) -> None:
@@ -71,17 +73,17 @@ def _untold(file: int, size: int) -> None:
 
 def _finish(
     text: TextDirectory[RecordPlan],
-    md5s: list[str],
+    identities: list[FileIdentity],
     parts: RecordParts,
     pool: ProcessPool,
     unprotected: int | None,
 ) -> TextManifest:
     plan = text.plan
-    sizes = storage.each(plan.files, storage.size)
+    check_all(identities)
     inputs = [
-        text_input(name, md5, replace(counts, bytes_in=size), kind)
-        for name, md5, counts, size, kind in zip(
-            plan.inputs, md5s, parts.counts, sizes, plan.kinds, strict=True
+        text_input(name, identity.md5, replace(counts, bytes_in=identity.state.bytes), kind)
+        for name, identity, counts, kind in zip(
+            plan.inputs, identities, parts.counts, plan.kinds, strict=True
         )
     ]
     made = [*parts.made, *parts.write_others()]

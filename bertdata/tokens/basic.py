@@ -6,8 +6,10 @@ from bertdata.config.dialects import SPECIAL_TOKENS, Dialect
 from bertdata.unicode import characters
 
 
-def split_words(text: str, dialect: Dialect, lower_case: bool) -> list[str]:
+def split_words(text: str, dialect: Dialect, lower_case: bool, keep_accents: bool = False) -> list[str]:
     """Words and punctuation marks of a line, in order.
+
+    keep_accents: lower-cased text keeps its accents.
 
     >>> from bertdata.config.dialects import find_dialect
     >>> split_words("Ὀδυσσεὺς: naïve!", find_dialect("mlperf"), lower_case=True)
@@ -16,7 +18,7 @@ def split_words(text: str, dialect: Dialect, lower_case: bool) -> list[str]:
     return [
         word
         for token in clean(text, dialect.drops_unassigned).split()
-        for word in _split_token(token, dialect, lower_case)
+        for word in _split_token(token, dialect, lower_case, keep_accents)
     ]
 
 
@@ -48,13 +50,15 @@ class _Cleaning(dict[int, str]):
 _CLEANING = {drops_unassigned: _Cleaning(drops_unassigned) for drops_unassigned in (False, True)}
 
 
-def _split_token(token: str, dialect: Dialect, lower_case: bool) -> Iterator[str]:
+def _split_token(token: str, dialect: Dialect, lower_case: bool, keep_accents: bool) -> Iterator[str]:
     """Words of one white-space token."""
     if dialect.keeps_special_tokens and token in SPECIAL_TOKENS:
         yield token
         return
     if lower_case:
-        decomposed = characters.decompose(characters.lower(token))
+        token = characters.lower(token)
+    if lower_case and not keep_accents:
+        decomposed = characters.decompose(token)
         token = "".join(character for character in decomposed if not characters.is_mark(character))
     word = ""
     for character in token:

@@ -24,9 +24,10 @@ class ChineseWordPieceTokenizer(WordPieceTokenizer):
         dialect: Dialect,
         *,
         lower_case: bool,
+        keep_accents: bool = False,
         engine: Engine | None = None,
     ) -> None:
-        super().__init__(vocabulary, dialect, lower_case=lower_case, engine=engine)
+        super().__init__(vocabulary, dialect, lower_case=lower_case, keep_accents=keep_accents, engine=engine)
         assert vocabulary.continues_word is not None
         self._continues_word = vocabulary.continues_word
         self.vocabulary = replace(vocabulary, continues_word=None)
@@ -56,7 +57,7 @@ class ChineseWordPieceTokenizer(WordPieceTokenizer):
                 if is_ideograph(character)
             )
             place = 0
-            for word in split_words(line, self._dialect, self._lower_case):
+            for word in split_words(line, self._dialect, self._lower_case, self._keep_accents):
                 if is_ideograph(word[0]):
                     starts[place] = next(told)
                 place += len(split_pieces(word, self.vocabulary, self._dialect.max_word_chars))

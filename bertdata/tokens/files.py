@@ -1,7 +1,7 @@
 """The two kinds of file that a tokeniser is made from, with the settings that decide its ids."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from bertdata.config.dataset_settings import Record, vocabulary_record
@@ -21,13 +21,16 @@ BETWEEN = " "
 class VocabularyFile:
     """A WordPiece vocabulary, one token a line, as a dialect reads it. Picklable, travels to workers.
 
-    chinese_words: where a word of Chinese starts is told by a segmenter.
+    keep_accents: text that is lower-cased keeps its accents. chinese_words: where a word of Chinese starts is
+    told by a segmenter. md5: of the bytes that the file must have whenever it is read; empty: any.
     """
 
     path: str
     dialect: str
     lower_case: bool = True
+    keep_accents: bool = False
     chinese_words: bool = False
+    md5: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,12 +38,13 @@ class TokenizerJson:
     """A tokenizer.json of Hugging Face's ``tokenizers``. Picklable, travels to workers.
 
     roles: pairs of a role's name and its token; a role that is not among them has no token. between: the text
-    between two sentences of a document.
+    between two sentences of a document. md5: as in VocabularyFile.
     """
 
     path: str
     roles: tuple[tuple[str, str], ...] = ()
     between: str = BETWEEN
+    md5: str = field(default="", compare=False)
 
     dialect: ClassVar[None] = None
 
@@ -65,7 +69,7 @@ def file_of_record(record: Mapping[str, Any], path: str) -> TokenizerFile:
     if "file" in record:
         roles = tuple(record["roles"].items())
         return TokenizerJson(path=path, roles=roles, between=record["between"])
-    names = ("dialect", "lower_case", "chinese_words")
+    names = ("dialect", "lower_case", "keep_accents", "chinese_words")
     return VocabularyFile(path=path, **{name: record[name] for name in names if name in record})
 
 

@@ -7,7 +7,7 @@ padding and dropout of the file are left out: a document is encoded whole, and t
 import json
 import os
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +20,8 @@ from bertdata.tokens.document_text import (
     read_documents,
     word_starts,
 )
+from bertdata.tokens.growth import MOST_GROWTH, GrowthMeter, TooLong
+from bertdata.tokens.library_process import end_of_process, needs_trial
 from bertdata.tokens.lines import join_inputs, universal_newlines
 from bertdata.tokens.time_limit import TooSlow, call_within, without_stderr
 from bertdata.tokens.tokenizer import TextTokens
@@ -42,17 +44,36 @@ class LibraryTokenizer:
         self._parsed = parsed
         self._between = between
         self._patterns = sorted(set(_patterns(parsed)))
+        self._check_survival()
+        self._meter = GrowthMeter(parsed["normalizer"], self._load_normalizer)
+        for token in parsed["added_tokens"]:  # the library normalises them as it loads the file
+            self._check_growth(token["content"], f"the added token {token['content'][:40]!r}")
         # Without the post-processor, which cuts blanks off a token's place: its first character counts.
-        self._library = self._load({"post_processor": None})
+        self._library = self._load()
+        with without_stderr():
+            self._library.post_processor = None
         self._check_ids()
+        self._check_added_texts()
 
     @cached_property
     def _trimming_library(self) -> Any:
         """The same with its post-processor, for the places of tokens in a text."""
-        return self._load({})
+        return self._load()
 
-    def _load(self, changes: dict[str, Any]) -> Any:
-        """The library's tokeniser. VocabularyError where it refuses the file."""
+    def _load(self) -> Any:
+        """Return the library's tokeniser. VocabularyError where it refuses the file.
+
+        The library judges the whole file. What is left out (truncation, padding, dropout) is taken off after
+        that.
+        """
+        loaded = self._load_document(self._parsed)
+        loaded.no_truncation()
+        loaded.no_padding()
+        if self._parsed["model"].get("dropout"):
+            loaded.model.dropout = None
+        return loaded
+
+    def _load_document(self, parsed: Mapping[str, Any]) -> Any:
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
         try:
             from tokenizers import Tokenizer
@@ -60,14 +81,38 @@ class LibraryTokenizer:
             raise MissingExtraError(
                 f"{self.vocabulary.name}: needs the package tokenizers: {install_extra('vocab')}"
             ) from None
-        value = {**self._parsed, "truncation": None, "padding": None, **changes}
-        if value["model"]["type"] == "BPE":
-            value["model"] = {**value["model"], "dropout": None}
         try:
             with without_stderr():
-                return Tokenizer.from_str(json.dumps(value))
+                return Tokenizer.from_str(json.dumps(parsed))
         except BaseException as error:
             raise self._refused(error, "refuses it") from None
+
+    def _load_normalizer(self, step: Mapping[str, Any]) -> Any:
+        """Return a function that does one step of the normaliser."""
+        model = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
+        return self._load_document({"model": model, "normalizer": step}).normalizer.normalize_str
+
+    def _check_growth(self, text: str, what: str) -> None:
+        try:
+            self._meter.check(text)
+        except TooLong:
+            raise VocabularyError(
+                f"{self.vocabulary.name}: its normalizer makes {what} more than {MOST_GROWTH} times as long "
+                "as it is; expected replacements that keep a text's length about the same"
+            ) from None
+
+    def _check_survival(self) -> None:
+        """Raise VocabularyError for a file that would end this process, as a trial in another one tells."""
+        if not needs_trial(self._parsed):
+            return
+        end = end_of_process(json.dumps(self._parsed), self._parsed)
+        if end is not None:
+            prefix = self._parsed["model"]["continuing_subword_prefix"]
+            raise VocabularyError(
+                f"{self.vocabulary.name}: the tokenizers library ends its process on this file ({end}), "
+                f"whose model has the continuing_subword_prefix {prefix!r}; expected merges whose second "
+                "token begins with that, as this library saves them"
+            )
 
     def _refused(self, error: BaseException, what: str) -> BaseException:
         """The error for one of the library. Its panics are no Exception."""
@@ -87,6 +132,26 @@ class LibraryTokenizer:
                 raise VocabularyError(
                     f"{self.vocabulary.name}: the tokenizers library gives {token!r} the id {number}, the "
                     "file another; load it with this library and save it again"
+                )
+
+    def _check_added_texts(self) -> None:
+        """Raise VocabularyError where two added tokens are one text once they are normalised.
+
+        The library looks for a token with ``normalized`` in the normalised text, by its own normalised text.
+        Of two with the same one, it takes now the one and now the other, from load to load.
+        """
+        normalizer = self._library.normalizer
+        known: dict[str, str] = {}
+        for number, token in sorted(self._library.get_added_tokens_decoder().items()):
+            if not token.normalized:
+                continue
+            text = token.content if normalizer is None else normalizer.normalize_str(token.content)
+            other = known.setdefault(text, token.content)
+            if other != token.content:
+                raise VocabularyError(
+                    f"{self.vocabulary.name}: the added tokens {other!r} and {token.content!r} (id {number}) "
+                    f"are one text once normalised, {text!r}: which of their ids it has changes from load to "
+                    'load; take one of them out, or give both "normalized": false'
                 )
 
     def encode(self, texts: list[bytes], names: list[str]) -> Documents:
@@ -123,6 +188,9 @@ class LibraryTokenizer:
 
     def _run(self, library: Any, texts: list[str], names: list[str]) -> list[Any]:
         """The library's encodings. VocabularyError where a pattern of the file takes too long."""
+
+        for text in texts:
+            self._check_growth(text, f"a document of {', '.join(names)}")
 
         def work() -> list[Any]:
             found: list[Any] = library.encode_batch(texts, add_special_tokens=False)

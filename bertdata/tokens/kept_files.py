@@ -4,9 +4,11 @@ import json
 from typing import Any
 
 from bertdata.io import storage
-from bertdata.records import Vocabulary
+from bertdata.records import ROLES, Vocabulary
 from bertdata.tokens.files import TOKENIZER_NAME, VOCABULARY_NAME, TokenizerFile, VocabularyFile
 from bertdata.tokens.load import vocabulary_of
+from bertdata.tokens.tokenizer_json import tokenizer_bytes
+from bertdata.tokens.vocabulary_json import wordpiece_json
 
 CONFIGURATION_NAME = "tokenizer_config.json"
 """The file beside a tokeniser's: its casing, or the tokens with a role, under transformers' names."""
@@ -15,13 +17,19 @@ CONFIGURATION_NAME = "tokenizer_config.json"
 def kept_files(file: TokenizerFile) -> dict[str, bytes]:
     """Contents of a tokeniser's files by name: a vocabulary and its casing, or a tokenizer.json and roles.
 
-    The tokenizer.json is the given one, byte for byte.
+    The tokenizer.json is the given one, byte for byte. A vocabulary whose accents are kept becomes one, which
+    says so to every reader.
     """
+    if isinstance(file, VocabularyFile) and file.keep_accents:
+        vocabulary = vocabulary_of(file)
+        roles = tuple((role, vocabulary.words[vocabulary.role(role)]) for role in ROLES)
+        values = {"tokenizer_class": "PreTrainedTokenizerFast", **role_tokens(roles)}
+        return {TOKENIZER_NAME: wordpiece_json(file), CONFIGURATION_NAME: _line(values)}
     if isinstance(file, VocabularyFile):
         content = vocabulary_text(vocabulary_of(file))
         return {VOCABULARY_NAME: content, CONFIGURATION_NAME: _line({"do_lower_case": file.lower_case})}
     values = {"tokenizer_class": "PreTrainedTokenizerFast", **role_tokens(file.roles)}
-    return {TOKENIZER_NAME: storage.read_bytes(file.path), CONFIGURATION_NAME: _line(values)}
+    return {TOKENIZER_NAME: tokenizer_bytes(file.path), CONFIGURATION_NAME: _line(values)}
 
 
 def keep_files(file: TokenizerFile, directory: str) -> None:

@@ -7,11 +7,19 @@ from typing import NamedTuple
 from bertdata._native import Engine, available, default_engine, use_native
 from bertdata.config.dialects import find_dialect
 from bertdata.io import storage
+from bertdata.io.file_check import md5_of
+from bertdata.io.file_identity import changed
 from bertdata.records import Vocabulary
 from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME
 from bertdata.tokens.files import TokenizerFile, TokenizerJson, VocabularyFile
 from bertdata.tokens.tokenizer import Tokenizer
-from bertdata.tokens.tokenizer_json import find_tokenizer_json, is_json, read_tokenizer_json
+from bertdata.tokens.tokenizer_json import (
+    find_tokenizer_json,
+    is_json,
+    read_tokenizer_json,
+    tokenizer_bytes,
+    version_of_file,
+)
 from bertdata.tokens.vocabulary import WordPieceVocabulary, parse_vocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 
@@ -26,28 +34,49 @@ class _Chosen(NamedTuple):
 def vocabulary_of(file: TokenizerFile) -> Vocabulary:
     """The vocabulary of a tokeniser's file. Kept between a worker's tasks.
 
-    A local file that was changed is read anew.
+    A local file that was changed is read anew. ChangedInputError where it has another md5 than it must have.
     """
-    version = storage.version(file.path)
+    version = version_of_file(file.path)
     if isinstance(file, VocabularyFile):
         vocabulary = _load_wordpiece_vocabulary(file.path, file.dialect, version)
+        _refuse_changed(file, vocabulary)
         return replace(vocabulary, continues_word=None) if file.chinese_words else vocabulary
-    return _load_json_vocabulary(file, version)
+    loaded = _load_json_vocabulary(file, version)
+    _refuse_changed(file, loaded)
+    return loaded
 
 
 def tokenizer_of(file: TokenizerFile, engine: Engine | None = None) -> Tokenizer:
-    """The tokeniser of a file, with its cache of words. Kept as vocabularies are."""
-    version = storage.version(file.path)
+    """The tokeniser of a file, with its cache of words. Kept, and refused, as vocabularies are."""
+    version = version_of_file(file.path)
+    tokenizer: Tokenizer
     if isinstance(file, VocabularyFile):
-        return _load_wordpiece_tokenizer(file, engine, version)
-    return _choose(file, engine, version).tokenizer
+        tokenizer = _load_wordpiece_tokenizer(file, engine, version)
+    else:
+        tokenizer = _choose(file, engine, version).tokenizer
+    _refuse_changed(file, tokenizer.vocabulary)
+    return tokenizer
+
+
+def _refuse_changed(file: TokenizerFile, loaded: Vocabulary) -> None:
+    if file.md5 and loaded.md5 != file.md5:
+        raise changed(file.path, f"its md5 was {file.md5} and now is {loaded.md5}")
+
+
+def pinned(file: TokenizerFile) -> TokenizerFile:
+    """The tokeniser's file with its md5: whoever reads it later gets the same bytes, or ChangedInputError.
+
+    For a run, whose workers read the file when they need it.
+    """
+    read = tokenizer_bytes if isinstance(file, TokenizerJson) else storage.read_bytes
+    return replace(file, md5=md5_of(read(file.path)))
 
 
 def engine_note(file: TokenizerFile, engine: Engine | None = None) -> str | None:
     """A line on which engine runs a tokenizer.json, and why. None for a vocabulary, which has but one."""
     if isinstance(file, VocabularyFile):
         return None
-    return _choose(file, engine, storage.version(file.path)).note
+    return _choose(file, engine, version_of_file(file.path)).note
 
 
 def file_at(path: str) -> TokenizerFile:
@@ -114,7 +143,13 @@ def _load_wordpiece_tokenizer(
         from bertdata.tokens.chinese_wordpiece import ChineseWordPieceTokenizer
 
         kind = ChineseWordPieceTokenizer
-    return kind(vocabulary, find_dialect(file.dialect), lower_case=file.lower_case, engine=engine)
+    return kind(
+        vocabulary,
+        find_dialect(file.dialect),
+        lower_case=file.lower_case,
+        keep_accents=file.keep_accents,
+        engine=engine,
+    )
 
 
 @lru_cache(maxsize=4)

@@ -120,6 +120,7 @@ def _pieces(value: Any) -> list[Mapping[str, Any]]:
 
 def _unknown_of_model(model: Mapping[str, Any]) -> Any:
     number, vocabulary = model.get("unk_id"), model["vocab"]
-    if isinstance(number, int) and isinstance(vocabulary, list) and 0 <= number < len(vocabulary):
-        return vocabulary[number][0]
+    if type(number) is int and isinstance(vocabulary, list) and 0 <= number < len(vocabulary):
+        item = vocabulary[number]
+        return item[0] if isinstance(item, list) and item else None
     return model.get("unk_token")

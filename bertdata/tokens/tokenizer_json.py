@@ -1,44 +1,96 @@
-"""A tokenizer.json of Hugging Face's ``tokenizers``, checked, and its tokens as a Vocabulary."""
+"""A tokenizer.json of Hugging Face's ``tokenizers``, or what a model's directory says, as a Vocabulary."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from bertdata.errors import MissingInputError, VocabularyError
+from bertdata.errors import VocabularyError
 from bertdata.io import storage
-from bertdata.io.json_text import parse_json_text
 from bertdata.records import Vocabulary
 from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME, dictionary_json
-from bertdata.tokens.files import TOKENIZER_NAME, VOCABULARY_NAME, TokenizerJson
+from bertdata.tokens.files import (
+    TOKENIZER_NAME,
+    VOCABULARY_NAME,
+    TokenizerFile,
+    TokenizerJson,
+    VocabularyFile,
+)
+from bertdata.tokens.json_document import parse_tokenizer_json, token_ids
+from bertdata.tokens.model_directory.files import (
+    SPECIAL_TOKENS_NAME,
+    VOCABULARY_NAMES,
+    ModelFiles,
+    version_of,
+)
+from bertdata.tokens.model_directory.reader import read_model_tokenizer
+from bertdata.tokens.model_directory.tokenizer_class import find_class
 from bertdata.tokens.roles import count_separators, find_roles
-from bertdata.tokens.vocabulary import LARGEST_VOCABULARY, begins_as_json
-
-LARGEST_BYTES = 1 << 27
-"""A larger file is refused unread. That of a vocabulary of 256,000 tokens has some 35 MB."""
-
-KINDS = ("BPE", "Unigram", "WordPiece", "WordLevel")
-"""The models of a tokenizer.json, by their names in it."""
+from bertdata.tokens.vocabulary import begins_as_json
 
 _BEGINNING = 4096
-_CONFIGURATIONS = ("tokenizer_config.json", "special_tokens_map.json")
-_EXPECTED = f"expected a {TOKENIZER_NAME} as Hugging Face's tokenizers library saves it"
 
 
 def find_tokenizer_json(path: str, roles: Mapping[str, str], **settings: Any) -> TokenizerJson:
-    """The tokenizer.json at a path, or in a model's directory, with all roles that its files tell.
+    """Return the tokenizer.json at a path, or that which a model's directory says, with all roles it tells.
+
+    Of a directory it is what AutoTokenizer of transformers 5 makes: the directory's own tokenizer.json where
+    that says the same, else the directory itself stands for it (``tokenizer_bytes``).
 
     roles: those that a person gives, by name. settings: the other fields of a TokenizerJson.
     """
-    configurations = []
+    if storage.is_directory(path) and not _is_fairseqs(path):
+        model = read_model_tokenizer(path)
+        files = ModelFiles(path)
+        hints = [model.named, files.object(SPECIAL_TOKENS_NAME) or {}]
+        found = find_roles(model.parsed, token_ids(model.parsed, path), path, roles, hints)
+        return TokenizerJson(path=model.own_file or path, roles=tuple(found.items()), **settings)
     if storage.is_directory(path):
-        for name in _CONFIGURATIONS:
-            beside = storage.join(path, name)
-            if storage.exists(beside):
-                configurations.append(_parse_object(_read(beside), beside))
-        path = _json_of(path)
-    parsed = parse_tokenizer_json(_read(path), path)
-    found = find_roles(parsed, token_ids(parsed, path), path, roles, configurations)
+        path = storage.join(path, DICTIONARY_NAME)
+    parsed = parse_tokenizer_json(tokenizer_bytes(path), path)
+    found = find_roles(parsed, token_ids(parsed, path), path, roles)
     return TokenizerJson(path=path, roles=tuple(found.items()), **settings)
+
+
+def find_json_with_roles(path: str) -> TokenizerJson:
+    """Return the tokenizer.json at a path, with the roles that the files beside it tell."""
+    files = ModelFiles(storage.parent(path) or ".")
+    hints = [files.tokenizer_config, files.object(SPECIAL_TOKENS_NAME) or {}]
+    parsed = parse_tokenizer_json(tokenizer_bytes(path), path)
+    found = find_roles(parsed, token_ids(parsed, path), path, {}, hints)
+    return TokenizerJson(path=path, roles=tuple(found.items()))
+
+
+def find_model_tokenizer(directory: str) -> TokenizerFile:
+    """Return a model's tokeniser: its vocab.txt where that and its casing say all, else find_tokenizer_json.
+
+    A directory that names neither a class of tokeniser nor a kind of model is another program's: its
+    vocab.txt is BERT's.
+    """
+    if _is_fairseqs(directory):
+        return find_tokenizer_json(directory, {})
+    files = ModelFiles(directory)
+    vocabulary = files.path(VOCABULARY_NAME)
+    if vocabulary is not None and files.path(TOKENIZER_NAME) is None and find_class(files) is None:
+        lower_case = files.tokenizer_config.get("do_lower_case") is not False
+        return VocabularyFile(path=vocabulary, dialect="google", lower_case=lower_case)
+    return read_model_tokenizer(directory).vocabulary or find_tokenizer_json(directory, {})
+
+
+def model_casing(directory: str) -> bool | None:
+    """Return whether a model's vocab.txt is read in lower case. None where no tokenizer_config.json says it.
+
+    transformers then lower-cases, which a vocabulary with capitals does not mean.
+    """
+    if not ModelFiles(directory).tokenizer_config:
+        return None
+    found = find_model_tokenizer(directory)
+    return found.lower_case if isinstance(found, VocabularyFile) else None
+
+
+def holds_tokenizer(directory: str) -> bool:
+    """Return True where a directory holds a file with a vocabulary."""
+    names = (*VOCABULARY_NAMES, DICTIONARY_NAME)
+    return any(storage.exists(storage.join(directory, name)) for name in names)
 
 
 def is_json(path: str) -> bool:
@@ -48,115 +100,31 @@ def is_json(path: str) -> bool:
 
 
 def tokenizer_bytes(path: str) -> bytes:
-    """The bytes of a tokeniser's file. A ``dict.txt`` of fairseq's becomes its tokenizer.json."""
+    """Return the bytes of a tokenizer.json, or of that which a model's directory or a ``dict.txt`` says."""
+    if storage.is_directory(path):
+        return read_model_tokenizer(path).dump()
     data = storage.read_bytes(path)
     return dictionary_json(data, path) if storage.base_name(path) == DICTIONARY_NAME else data
 
 
-def _json_of(directory: str) -> str:
-    """The directory's tokenizer.json. MissingInputError says what else to give."""
-    path = storage.join(directory, TOKENIZER_NAME)
-    if storage.exists(path):
-        return path
-    if storage.exists(dictionary := storage.join(directory, DICTIONARY_NAME)):
-        return dictionary
-    vocabulary = storage.join(directory, VOCABULARY_NAME)
-    if storage.exists(vocabulary):
-        remedy = f"give --vocab {vocabulary} instead"
-    else:
-        remedy = (
-            "save its tokeniser with transformers: AutoTokenizer.from_pretrained(...).save_pretrained(...)"
-        )
-    raise MissingInputError(f"{directory}: holds no {TOKENIZER_NAME}; {remedy}")
+def version_of_file(path: str) -> tuple[int, ...]:
+    """Return numbers that differ once a tokeniser's local file, or one of its directory, was changed."""
+    if storage.is_directory(path):
+        return version_of(path)
+    return storage.version(path)
 
 
-def _read(path: str) -> bytes:
-    size = storage.size(path)
-    if size > LARGEST_BYTES:
-        raise VocabularyError(
-            f"{path}: has {size} bytes, at most {LARGEST_BYTES} are read; {_EXPECTED}, without anything else"
-        )
-    return tokenizer_bytes(path)
+def _is_fairseqs(directory: str) -> bool:
+    """True for a directory of fairseq's, whose dict.txt is its vocabulary."""
+    has = {name: storage.exists(storage.join(directory, name)) for name in (TOKENIZER_NAME, DICTIONARY_NAME)}
+    return has[DICTIONARY_NAME] and not has[TOKENIZER_NAME]
 
 
 def read_tokenizer_json(file: TokenizerJson) -> tuple[dict[str, Any], Vocabulary]:
     """The file's JSON and its vocabulary. VocabularyError for a file that is not a tokenizer.json."""
-    data = _read(file.path)
+    data = tokenizer_bytes(file.path)
     parsed = parse_tokenizer_json(data, file.path)
     return parsed, _vocabulary(parsed, data, file)
-
-
-def parse_tokenizer_json(data: bytes, name: str) -> dict[str, Any]:
-    """The JSON of a tokenizer.json, each of its steps there, if only as null. VocabularyError for another."""
-    parsed = _parse_object(data, name)
-    model = parsed.get("model")
-    if not isinstance(model, dict) or not isinstance(model.get("vocab"), dict | list):
-        raise VocabularyError(f"{name}: holds no model with a vocabulary; {_EXPECTED}")
-    model["type"] = _kind_of(model)
-    if model["type"] not in KINDS:
-        raise VocabularyError(f"{name}: its model is {model['type']!r}, expected one of {', '.join(KINDS)}")
-    for step in ("normalizer", "pre_tokenizer", "post_processor"):
-        if not isinstance(parsed.setdefault(step, None), dict | None):
-            raise VocabularyError(f"{name}: {step} is no object; {_EXPECTED}")
-    parsed["added_tokens"] = added = parsed.get("added_tokens") or []
-    if not isinstance(added, list) or not all(map(_is_added_token, added)):
-        raise VocabularyError(f"{name}: added_tokens are no list of tokens with ids; {_EXPECTED}")
-    return parsed
-
-
-def _parse_object(data: bytes, name: str) -> dict[str, Any]:
-    try:
-        parsed = parse_json_text(data)
-    except ValueError as error:
-        raise VocabularyError(
-            f"{name}: is not JSON ({error}); {_EXPECTED}; a WordPiece vocabulary, one token a line, goes "
-            "with --vocab"
-        ) from None
-    if not isinstance(parsed, dict):
-        raise VocabularyError(f"{name}: is JSON, but no object; {_EXPECTED}")
-    return parsed
-
-
-def _kind_of(model: Mapping[str, Any]) -> Any:
-    """The model's type. Old files do not name it."""
-    if "type" in model:
-        return model["type"]
-    if isinstance(model["vocab"], list):
-        return "Unigram"
-    if "merges" in model:
-        return "BPE"
-    return "WordPiece" if "max_input_chars_per_word" in model else "WordLevel"
-
-
-def _is_added_token(item: Any) -> bool:
-    return isinstance(item, dict) and isinstance(item.get("content"), str) and type(item.get("id")) is int
-
-
-def token_ids(parsed: Mapping[str, Any], name: str) -> dict[str, int]:
-    """The id of each token. VocabularyError for ids that no shard can hold."""
-    found: dict[str, int] = {}
-    for token, number in _tokens(parsed):
-        if not isinstance(token, str) or type(number) is not int or not 0 <= number < LARGEST_VOCABULARY:
-            raise VocabularyError(
-                f"{name}: token {token!r} has the id {number!r}, expected a text with an id of 0 to "
-                f"{LARGEST_VOCABULARY - 1}"
-            )
-        found.setdefault(token, number)
-    if not found:
-        raise VocabularyError(f"{name}: has no tokens; {_EXPECTED}")
-    return found
-
-
-def _tokens(parsed: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
-    """The model's tokens, then the added ones, which may be among them."""
-    vocabulary = parsed["model"]["vocab"]
-    if isinstance(vocabulary, dict):
-        yield from vocabulary.items()
-    else:
-        for number, item in enumerate(vocabulary):
-            yield (item[0] if isinstance(item, list) and item else item), number
-    for item in parsed["added_tokens"]:
-        yield item["content"], item["id"]
 
 
 def _vocabulary(parsed: dict[str, Any], data: bytes, file: TokenizerJson) -> Vocabulary:

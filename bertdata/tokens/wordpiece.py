@@ -16,7 +16,10 @@ from bertdata.tokens.vocabulary import WordPieceVocabulary
 
 
 class WordPieceTokenizer:
-    """BERT's tokeniser of 2018 as one dialect applies it. Keeps a cache of words between texts."""
+    """BERT's tokeniser of 2018 as one dialect applies it. Keeps a cache of words between texts.
+
+    keep_accents: text that is lower-cased keeps its accents, which the original strips.
+    """
 
     def __init__(
         self,
@@ -24,11 +27,13 @@ class WordPieceTokenizer:
         dialect: Dialect,
         *,
         lower_case: bool,
+        keep_accents: bool = False,
         engine: Engine | None = None,
     ) -> None:
         self.vocabulary = vocabulary
         self._dialect = dialect
         self._lower_case = lower_case
+        self._keep_accents = keep_accents
         self._kernel: Any = self._make_kernel() if use_native(engine or default_engine()) else None
 
     def _make_kernel(self) -> Any:
@@ -38,7 +43,7 @@ class WordPieceTokenizer:
                 ids=list(self.vocabulary.ids.values()),
                 unknown=self.vocabulary.unk,
                 lower_case=self._lower_case,
-                strips_accents=self._lower_case,
+                strips_accents=self._lower_case and not self._keep_accents,
                 drops_unassigned=self._dialect.drops_unassigned,
                 keeps_special_tokens=self._dialect.keeps_special_tokens,
                 max_word_chars=self._dialect.max_word_chars,
@@ -100,7 +105,7 @@ class WordPieceTokenizer:
         from bertdata.tokens.basic import split_words
         from bertdata.tokens.pieces import split_pieces
 
-        words = split_words(text, self._dialect, self._lower_case)
+        words = split_words(text, self._dialect, self._lower_case, self._keep_accents)
         return [
             piece
             for word in words

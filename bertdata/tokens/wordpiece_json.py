@@ -15,7 +15,9 @@ from typing import Any
 from bertdata._native import kernels
 from bertdata.errors import VocabularyError
 from bertdata.records import Buffer, Documents, Vocabulary
+from bertdata.tokens.added_ids import library_ids
 from bertdata.tokens.huggingface import LibraryTokenizer
+from bertdata.tokens.library_form import odd_part
 from bertdata.tokens.lines import join_inputs, universal_newlines
 from bertdata.tokens.tokenizer import TextTokens
 from bertdata.unicode.bert_normalizer import DIFFERENT
@@ -28,9 +30,12 @@ def why_not(parsed: Mapping[str, Any], vocabulary: Vocabulary, between: str) -> 
 
     parsed: the file's JSON. between: the text between two sentences of a document.
     """
+    if (odd := odd_part(parsed)) is not None:
+        return odd
     model, normalizer, splitter = parsed["model"], parsed["normalizer"] or {}, parsed["pre_tokenizer"] or {}
     widest = max(model["vocab"].values(), default=0)
     added = [token["content"] for token in parsed["added_tokens"]]
+    ids = [token["id"] for token in parsed["added_tokens"]]
     reasons = {
         "its normalizer is not BertNormalizer": normalizer.get("type") != "BertNormalizer",
         "its normalizer does not clean the text": not normalizer.get("clean_text"),
@@ -43,6 +48,8 @@ def why_not(parsed: Mapping[str, Any], vocabulary: Vocabulary, between: str) -> 
         ),
         "an added token is empty or holds white space": any(token.split() != [token] for token in added),
         "an added token has an id of more bits than the model's": vocabulary.wide != (widest > 0xFFFF),
+        "an added token has another id than the library gives it": ids != library_ids(added, model["vocab"]),
+        "two of its tokens have one id": len({*model["vocab"].values()}) < len(model["vocab"]),
         f"its sentences are joined by {between!r}": between not in ("", " "),
     }
     return next((reason for reason, holds in reasons.items() if holds), None)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from bertdata._native import Engine
-from bertdata.errors import SettingsError
+from bertdata.errors import DataError, SettingsError
 from bertdata.io import storage
 from bertdata.io.outputs import refuse_inputs
 from bertdata.io.worker_process import WorkerDied
@@ -110,9 +110,13 @@ class _Extraction:
                     writer = self._both_passes(directory, kept)
             except WorkerDied as death:
                 raise self._passes.rules.error(death) from None
+            except DataError:
+                self._passes.identity.check()  # a dump that was changed meanwhile may look damaged
+                raise
             finally:
                 forget_extractors()
             assert writer.dump_md5 is not None
+            self._passes.identity._replace(md5=writer.dump_md5).check()
             self._directory.finish(writer.report, writer.files, writer.dump_md5, writer.left_out)
         return writer.report
 
@@ -130,12 +134,14 @@ class _Extraction:
     def _both_passes(self, directory: str, kept: KeptBlocks) -> ArticleWriter:
         report, left_out = ExtractReport(), set[str]()
         settings, md5 = self._passes.first_pass(directory, kept, report, left_out)
-        writer = ArticleWriter(self._commit, settings, report.copy(), set(left_out), md5)
+        writer = ArticleWriter(
+            self._commit, self._passes.identity, settings, report.copy(), set(left_out), md5
+        )
         try:
             writer.resume()
             self._second_pass(kept, writer)
         except PageIsKept:
-            writer = ArticleWriter(self._commit, settings, report, left_out, md5)
+            writer = ArticleWriter(self._commit, self._passes.identity, settings, report, left_out, md5)
             self._second_pass(kept, writer)
         return writer
 

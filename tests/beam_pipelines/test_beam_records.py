@@ -330,3 +330,31 @@ def test_evaluation_sets_travel_to_workers_on_other_machines(tmp_path: Path) -> 
     found: PartSettings = pickle.loads(packed)
     assert found.as_json() == settings.as_json()
     assert list(evaluation_texts(found.selection.exclude[0].path)) == ["one two three"]
+
+
+@pytest.mark.parametrize("flags", [(), ("--dedup", "exact")])
+def test_a_file_that_is_replaced_under_the_pipeline_ends_it(
+    flags: tuple[str, ...],
+    small_vocabulary_file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """After the run was planned, and after the first piece was read."""
+    source, new = tmp_path / "a.jsonl", tmp_path / "new file"
+    source.write_bytes(as_json_lines(DOCUMENTS))
+    new.write_bytes(as_json_lines(["One more.", *DOCUMENTS]))
+    step = records.RecordStep.__call__
+
+    def read(self: records.RecordStep, work: Any) -> Any:
+        if new.exists():
+            new.replace(source)
+        return step(self, work)
+
+    monkeypatch.setattr(records.RecordStep, "__call__", read)
+    arguments = words([source], small_vocabulary_file, tmp_path / "out", "--input-kind", "jsonl", *SMALL)
+    capsys.readouterr()
+    assert main([*arguments, *PART, *flags]) == 1
+    assert "a.jsonl: was changed while it was being read" in capsys.readouterr().err
+    assert not (tmp_path / "out.text/manifest.json").exists()
+    assert not (tmp_path / "out").exists()

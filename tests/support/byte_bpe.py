@@ -72,7 +72,13 @@ PRE_TOKENIZERS = {
     "each digit": sequence({"type": "Digits", "individual_digits": True}, byte_level(False)),
     "runs of digits": sequence({"type": "Digits", "individual_digits": False}, byte_level(True)),
 }
-ROBERTA = {"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 0], "trim_offsets": True}
+ROBERTA = {
+    "type": "RobertaProcessing",
+    "sep": ["</s>", 2],
+    "cls": ["<s>", 0],
+    "trim_offsets": True,
+    "add_prefix_space": True,
+}
 ADDED = {
     "few": [("<mask>", {"lstrip": True, "special": True})],
     "all": [

@@ -18,6 +18,7 @@ from bertdata.tokens.files import (
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.kept_files import CONFIGURATION_NAME
 from bertdata.tokens.load import vocabulary_of
+from bertdata.tokens.tokenizer_json import holds_tokenizer, model_casing
 from trainer.checkpoints.kept_tokenizer import find_training_data
 from trainer.checkpoints.reading import read_state
 from trainer.checkpoints.source import OURS
@@ -54,6 +55,8 @@ def find_tokenizer(
         raise DataError(f"{words.name}: has {words.size} tokens, the model has vocab_size {shape.vocab_size}")
     if isinstance(file, TokenizerJson):
         return with_casing(file, lower_case)
+    if vocabulary is not None and storage.is_directory(vocabulary):
+        casing = model_casing(vocabulary)
     for known in (casing, casing_of(checkpoint)):
         lower_case = known if lower_case is None else lower_case
     if lower_case is None:  # nobody tells: as the vocabulary itself is
@@ -62,17 +65,28 @@ def find_tokenizer(
 
 
 def _of_files(checkpoint: Checkpoint, given: str | None) -> TokenizerFile | None:
-    """The tokeniser in the run, or beside another program's weights: its vocab.txt, else tokenizer.json."""
-    path = beside(checkpoint, VOCABULARY_NAME) or beside(checkpoint, TOKENIZER_NAME)
-    if path is None:
-        return None
-    own = given_tokenizer(path)
-    if given is None:
+    """The given tokeniser, else that in the run or beside another program's weights, if there is one."""
+    if given is not None and checkpoint.kind != OURS:
+        return given_tokenizer(given)
+    own = tokenizer_beside(checkpoint)
+    if own is None or given is None:
         return own
     file = given_tokenizer(given)
-    if checkpoint.kind == OURS and not is_same(file, own):
-        raise UsageError(f"{file.path}: is another {_noun(own)} than the run was trained with, {path}")
+    if not is_same(file, own):
+        raise UsageError(f"{file.path}: is another {_noun(own)} than the run was trained with, {own.path}")
     return file
+
+
+def tokenizer_beside(checkpoint: Checkpoint) -> TokenizerFile | None:
+    """Return the tokeniser in the run, or beside another program's weights. None where there is none.
+
+    Of another program's directory it is the one that transformers' AutoTokenizer makes of it.
+    """
+    if checkpoint.kind == OURS:
+        path = beside(checkpoint, VOCABULARY_NAME) or beside(checkpoint, TOKENIZER_NAME)
+        return None if path is None else given_tokenizer(path)
+    folder = _folder_of(checkpoint)
+    return given_tokenizer(folder) if holds_tokenizer(folder) else None
 
 
 def is_same(file: TokenizerFile, other: TokenizerFile) -> bool:
@@ -104,6 +118,8 @@ def _of_data(
 
 def casing_of(checkpoint: Checkpoint) -> bool | None:
     """The casing in the checkpoint's configuration, or in the file beside another program's checkpoint."""
+    if checkpoint.kind != OURS:
+        return model_casing(_folder_of(checkpoint))
     config = beside(checkpoint, CONFIGURATION_NAME)
     if config is None:
         return _settings(checkpoint).get("lower_case")
@@ -116,11 +132,14 @@ def _settings(checkpoint: Checkpoint) -> dict[str, Any]:
 
 def beside(checkpoint: Checkpoint, name: str) -> str | None:
     """The path of a file of a run, or beside another program's weights, or None where there is none."""
-    folder = _run_of(checkpoint.path) if checkpoint.kind == OURS else checkpoint.path
-    if not storage.is_directory(folder):
-        folder = storage.parent(folder)
-    path = storage.join(folder, name)
+    path = storage.join(_folder_of(checkpoint), name)
     return path if storage.exists(path) else None
+
+
+def _folder_of(checkpoint: Checkpoint) -> str:
+    """The directory of a run, or of another program's weights."""
+    folder = _run_of(checkpoint.path) if checkpoint.kind == OURS else checkpoint.path
+    return folder if storage.is_directory(folder) else storage.parent(folder)
 
 
 def _run_of(checkpoint: str) -> str:

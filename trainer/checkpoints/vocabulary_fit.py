@@ -7,15 +7,15 @@ from itertools import zip_longest
 
 from bertdata.errors import DataError
 from bertdata.records import ROLES, Vocabulary
-from bertdata.tokens.files import TOKENIZER_NAME, VOCABULARY_NAME, TokenizerFile, VocabularyFile
+from bertdata.tokens.files import TokenizerFile, VocabularyFile
 from bertdata.tokens.load import vocabulary_of
+from bertdata.tokens.tokenizer_json import read_tokenizer_json
 from trainer.checkpoints.kept_tokenizer import tokenizer_of_data
 from trainer.checkpoints.new_tokens import with_new_tokens
 from trainer.checkpoints.stored import Checkpoint
-from trainer.checkpoints.tokenizer import beside, casing_of
+from trainer.checkpoints.tokenizer import casing_of, tokenizer_beside
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.given_tokenizer import given_tokenizer
 
 _UNUSED = re.compile(r"\[unused\d+\]")
 _REMEDY = "make the data with the model's own tokeniser (bertdata create --tokenizer, or --vocab)"
@@ -28,7 +28,7 @@ def fit_vocabulary(
 
     DataError where an id is another token in the data than in the checkpoint, or has another role.
     """
-    own, data = _of_checkpoint(checkpoint), tokenizer_of_data(config)
+    own, data = tokenizer_beside(checkpoint), tokenizer_of_data(config)
     if data is None:
         return checkpoint
     if own is None:
@@ -37,14 +37,38 @@ def fit_vocabulary(
         )
         return checkpoint
     check_words(vocabulary_of(own), vocabulary_of(data))
-    if isinstance(own, VocabularyFile) and isinstance(data, VocabularyFile):
+    if isinstance(own, VocabularyFile):
         casing = casing_of(checkpoint)
-        if casing is not None and casing != data.lower_case:
-            cases = {True: "lower case", False: "case kept"}
-            found = f"{cases[data.lower_case]} in the data, {cases[casing]} in the model"
-            log(f"warning: {checkpoint.path}: its text was read in another way: {found}")
+        ours = None if casing is None else (casing, casing)
+    else:
+        ours = _reading(own)
+    theirs = _reading(data)
+    if ours is not None and theirs is not None and ours != theirs:
+        found = f"{_READINGS[theirs]} in the data, {_READINGS[ours]} in the model"
+        log(f"warning: {checkpoint.path}: its text was read in another way: {found}")
+    if isinstance(own, VocabularyFile) and isinstance(data, VocabularyFile):
         own = replace(own, lower_case=data.lower_case)
     return with_new_tokens(checkpoint, own, vocabulary_of(data), shape, log)
+
+
+_READINGS = {
+    (True, True): "lower case",
+    (True, False): "lower case with accents",
+    (False, False): "case kept",
+    (False, True): "case kept without accents",
+}
+"""Words for the two things that a tokeniser may do to a text: lower its case, strip its accents."""
+
+
+def _reading(file: TokenizerFile) -> tuple[bool, bool] | None:
+    """Whether text is lower-cased and its accents are stripped. None where that is not done in BERT's way."""
+    if isinstance(file, VocabularyFile):
+        return file.lower_case, file.lower_case and not file.keep_accents
+    normalizer = read_tokenizer_json(file)[0]["normalizer"]
+    if normalizer is None or normalizer.get("type") != "BertNormalizer":
+        return None
+    lower_case, strips = bool(normalizer.get("lowercase")), normalizer.get("strip_accents")
+    return lower_case, lower_case if strips is None else bool(strips)
 
 
 def check_words(own: Vocabulary, data: Vocabulary) -> None:
@@ -67,9 +91,3 @@ def check_words(own: Vocabulary, data: Vocabulary) -> None:
                 f"{own.name}: the {role} token is {own.words[ours]!r}, in the data ({data.name}) "
                 f"{data.words[theirs]!r}; {_REMEDY}"
             )
-
-
-def _of_checkpoint(checkpoint: Checkpoint) -> TokenizerFile | None:
-    """The tokeniser beside the checkpoint."""
-    path = beside(checkpoint, VOCABULARY_NAME) or beside(checkpoint, TOKENIZER_NAME)
-    return None if path is None else given_tokenizer(path)

@@ -9,7 +9,7 @@ from bertdata.io import storage
 from bertdata.io.assets import name_warnings
 from bertdata.io.outputs import JSON_LINES, check_output, refuse_inputs
 from bertdata.io.terminal import say, say_error
-from bertdata.tokens.files import TokenizerJson
+from bertdata.tokens.files import TokenizerJson, VocabularyFile
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import tokenizer_of
 from bertdata.tokens.tokenizer import Tokenizer
@@ -35,7 +35,8 @@ def run(arguments: list[str]) -> None:
     given.task = given.task.lower()
     task = find_data(given.task)
     refuse(given, task.refused)
-    values = {name: getattr(given, name) for name in (*_FLAGS, *task.feature_flags)}
+    tokenizer, casing, warnings = _open_tokenizer(given)
+    values = {name: getattr(given, name) for name in (*_FLAGS, *task.feature_flags)} | {"lower_case": casing}
     settings = task.settings(**{name: value for name, value in values.items() if value is not None})
     if given.dataset is not None:
         refuse(given, ("shuffled",))
@@ -44,7 +45,6 @@ def run(arguments: list[str]) -> None:
         refuse_inputs(given.dataset, inputs)
     else:
         check_output(given.output, inputs, JSON_LINES, overwrite=given.overwrite)
-    tokenizer, warnings = _open_tokenizer(given)
     source = read_file(given.file)
     settings, make = task.asked_for(given, source, settings)
     if given.dataset is not None:
@@ -84,7 +84,11 @@ def _parser() -> Parser:
     add_overwrite(parser)
     parser.add_argument("--format", choices=FORMATS, default="tfrecord", help="container of the dataset")
     parser.add_argument(
-        "--no-lower-case", dest="lower_case", action="store_false", help="keep case and accents"
+        "--no-lower-case",
+        dest="lower_case",
+        action="store_false",
+        default=None,
+        help="keep case and accents",
     )
     parser.add_argument(
         "--dialect",
@@ -120,13 +124,16 @@ def _parser() -> Parser:
     return parser
 
 
-def _open_tokenizer(given: Namespace) -> tuple[Tokenizer, list[str]]:
-    """The tokeniser, and warnings where its vocabulary does not fit the casing."""
+def _open_tokenizer(given: Namespace) -> tuple[Tokenizer, bool | None, list[str]]:
+    """The tokeniser, the casing where it is a vocabulary, and warnings where that does not fit the casing."""
     file = given_tokenizer(given.vocab, given.dialect)
     if isinstance(file, TokenizerJson):
         if given.dialect != "google":
             raise UsageError(f"--dialect {given.dialect}: goes with a vocabulary, and {file.path} is none")
-        return tokenizer_of(with_casing(file, None if given.lower_case else False)), []
-    tokenizer = tokenizer_of(with_casing(file, given.lower_case))
+        return tokenizer_of(with_casing(file, given.lower_case)), None, []
+    file = with_casing(file, given.lower_case)
+    assert isinstance(file, VocabularyFile)
+    tokenizer = tokenizer_of(file)
     words = tokenizer.vocabulary
-    return tokenizer, [*name_warnings(file.path, words.md5), *casing_warnings(words, given.lower_case)]
+    warnings = [*name_warnings(file.path, words.md5), *casing_warnings(words, file.lower_case)]
+    return tokenizer, file.lower_case, warnings

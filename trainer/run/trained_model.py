@@ -59,7 +59,9 @@ def _open_tokenizer(file: TokenizerFile) -> Tokenizer:
         return tokenizer_of(file)
     words = vocabulary_of(file)
     assert isinstance(words, WordPieceVocabulary)
-    return WordPieceTokenizer(words, find_dialect("google"), lower_case=file.lower_case)
+    return WordPieceTokenizer(
+        words, find_dialect("google"), lower_case=file.lower_case, keep_accents=file.keep_accents
+    )
 
 
 def _task_config(checkpoint: Checkpoint) -> Config:

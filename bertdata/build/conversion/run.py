@@ -14,7 +14,7 @@ from bertdata.build.conversion.mds import mds_starts, refuse_source
 from bertdata.build.conversion.permute import PermutedShardTask, gather, sort_examples, sort_tasks
 from bertdata.build.conversion.settings import ConversionSettings
 from bertdata.build.conversion.shard import kept_shard
-from bertdata.build.packs.source import CountTask, PackSource, count_shard, open_source
+from bertdata.build.packs.source import CountTask, PackSource, count_shard, open_source, with_md5s
 from bertdata.build.sorting.scratch import forget_scratch, scratch_folder
 from bertdata.dataset.lost_text import with_lost
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, corpus_entry
@@ -30,7 +30,7 @@ from bertdata.shards.arrow_fields import arrow_fields
 from bertdata.shards.containers import ARROW, FAIRSEQ, MDS
 from bertdata.shards.fairseq import OBJECTIVE
 from bertdata.tokens.files import file_of_record
-from bertdata.tokens.load import vocabulary_of
+from bertdata.tokens.load import pinned, vocabulary_of
 
 Told = Callable[[int, int, str], None]
 """Called with the examples in finished shards, all examples, and the shard that was just finished."""
@@ -73,7 +73,7 @@ def plan_conversion(
         names=tuple(settings.names(number, shards, layout) for number in range(shards)),
         starts=starts,
         corpus=corpus_entry(inputs, source.skipped),
-        tokenizer=file_of_record(source.settings.tokenizer, source.vocabulary_path()),
+        tokenizer=pinned(file_of_record(source.settings.tokenizer, source.vocabulary_path())),
         has_masks=source.settings.objective.get("masks", True),
         bin_size=settings.bin_size,
         form=form_of(plan.settings) if settings.to == MDS else None,
@@ -89,6 +89,7 @@ def _inputs(source: PackSource, to: str, pool: ProcessPool) -> tuple[PackSource,
         return source, source.inputs
     tasks = [CountTask(source=source.of_shards(at, at + 1)) for at in range(len(source.opened.shards))]
     counts = [found for _, found in pool.in_order(count_shard, tasks)]
+    source = with_md5s(source, counts)
     entries = tuple(found.entry for found in counts if found.entry is not None)
     has_masks = any(found.masks is not None and found.masks.any() for found in counts)
     if has_masks or to not in (ARROW, FAIRSEQ) or not has_group(_kind(source), MASKS):

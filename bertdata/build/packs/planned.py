@@ -10,7 +10,7 @@ from bertdata.build.packs.gather import PackedShardTask
 from bertdata.build.packs.job import PackJob
 from bertdata.build.packs.settings import PackSettings
 from bertdata.build.packs.sort import RowSortTask
-from bertdata.build.packs.source import LengthCounts, PackSource, most_masks
+from bertdata.build.packs.source import LengthCounts, PackSource, most_masks, with_md5s
 from bertdata.config.dataset_settings import DatasetSettings, shuffled_into, without_padding
 from bertdata.config.settings import check
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, corpus_entry
@@ -121,6 +121,7 @@ class PlannedPack:
 
 def plan_pack(source: PackSource, settings: PackSettings, counts: list[LengthCounts]) -> PlannedPack:
     """The plan for all examples of the source. SettingsError where they cannot be packed so."""
+    source = with_md5s(source, counts)
     size = source.opened.layout.max_seq_length
     check(settings.most <= size, f"max_sequences_per_pack is {settings.most}, expected at most {size}")
     histogram = np.sum([one.histogram for one in counts], axis=0)

@@ -1,5 +1,6 @@
 """The dataset to be packed: its examples, settings and provenance, and the lengths of its examples."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,7 +19,7 @@ from bertdata.examples.groups import MASKS, has_group, masks_of
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
-from bertdata.io.file_check import file_md5
+from bertdata.io.file_identity import FileIdentity, identify
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.packing.histogram import count_lengths
 from bertdata.packing.plan import Histogram
@@ -177,6 +178,18 @@ class LengthCounts:
     entry: InputEntry | None = None
 
 
+def with_md5s(source: PackSource, counts: Sequence[LengthCounts]) -> PackSource:
+    """The source whose files have the md5s that were found when they were counted.
+
+    So whoever reads them next gets the same bytes, or a ShardError.
+    """
+    shards = tuple(
+        shard if one.entry is None else replace(shard, md5=one.entry.md5)
+        for shard, one in zip(source.opened.shards, counts, strict=True)
+    )
+    return replace(source, opened=replace(source.opened, shards=shards))
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CountTask:
     """Count the lengths of a shard's examples. source: that shard alone."""
@@ -185,28 +198,32 @@ class CountTask:
 
 
 def count_shard(task: CountTask) -> LengthCounts:
-    """The lengths from the shard's sidecar, else by reading the shard. ShardError where it is damaged."""
+    """The lengths from the shard's sidecar, else by reading the shard. ShardError where it is damaged.
+
+    ChangedInputError for another tool's file that was changed since it was counted.
+    """
     [shard] = task.source.shards
     size = task.source.layout.max_seq_length
     if shard.lengths_md5 is not None:
         return LengthCounts(histogram=count_lengths(task.source.lengths(shard), size, shard.lengths_path))
+    identity = identify(shard.path)
     histogram, masks = np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int64)
     for batch in task.source.batches(shard):
         found = lengths(batch.ends)
         histogram += count_lengths(found, size, shard.path)
         if has_group(type(batch), MASKS):
             np.maximum.at(masks, found, lengths(masks_of(batch).ends))
-    entry = None if shard.md5 is not None else _file_entry(shard, histogram)
+    entry = None if shard.md5 is not None else _file_entry(shard, identity.hashed(), histogram)
     return LengthCounts(histogram=histogram, masks=masks, entry=entry)
 
 
-def _file_entry(shard: Shard, histogram: Histogram) -> InputEntry:
+def _file_entry(shard: Shard, identity: FileIdentity, histogram: Histogram) -> InputEntry:
     """The entry of another tool's file as an input. Nobody knows of how many documents it was made."""
     tokens = int((histogram * np.arange(len(histogram))).sum())
     return InputEntry(
         name=shard.name,
-        bytes=storage.size(shard.path),
-        md5=file_md5(shard.path),
+        bytes=identity.state.bytes,
+        md5=identity.md5,
         documents=0,
         sentences=0,
         tokens=tokens,

@@ -7,6 +7,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 _AGAIN_SECONDS = 0.01
+_IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
 
 
 class Interrupt(KeyboardInterrupt):
@@ -22,8 +23,11 @@ class Interrupts:
 
     The exception may arise anywhere, so two things may hide it. Python prints and forgets an exception in a
     finalizer or a callback: the signal is then handled again a moment later. And code that it cut short may
-    fail with an error of its own (a file closed twice, an import half done): the block still ends with
-    Interrupt. A SIGINT that the process ignores stays ignored.
+    fail with an error of its own (a file closed twice): the block still ends with Interrupt. A SIGINT that
+    the process ignores stays ignored.
+
+    While a module is imported, the signal waits: libraries of compiled code that are cut short while they set
+    themselves up (NumPy) end the process with SIGSEGV.
     """
 
     def __init__(self) -> None:
@@ -43,17 +47,25 @@ class Interrupts:
 
     def _interrupt(self, signum: int, frame: FrameType | None) -> None:
         self._came = signum
-        raise Interrupt(signum)
+        self._raise_again(signum, frame)
 
     def _raise_again(self, signum: int, frame: FrameType | None) -> None:
-        if self._came is not None:
-            raise Interrupt(self._came)
+        if self._came is None:
+            return
+        if _is_importing(frame):
+            self._wait()
+            return
+        raise Interrupt(self._came)
+
+    def _wait(self) -> None:
+        """Handle the signal again a moment later."""
+        if signal.SIGALRM not in self._before:
+            self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._raise_again)
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
 
     def _report_forgotten(self, forgotten: Any) -> None:
         if isinstance(forgotten.exc_value, Interrupt):
-            if signal.SIGALRM not in self._before:
-                self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._raise_again)
-            signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
+            self._wait()
         elif self._came is None:  # after an interrupt, finalizers of what it cut short may fail
             self._hooks[0](forgotten)
 
@@ -78,3 +90,12 @@ class Interrupts:
         sys.unraisablehook, sys.excepthook = self._hooks
         if self._came is not None and error is not None and not isinstance(error, Interrupt):
             raise Interrupt(self._came) from error
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    """True where an import is under way in these frames."""
+    while frame is not None:
+        if frame.f_code.co_filename == _IMPORT_SYSTEM:
+            return True
+        frame = frame.f_back
+    return False

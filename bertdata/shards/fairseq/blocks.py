@@ -18,7 +18,7 @@ from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import find_objective
 from bertdata.records import IDS, ExampleBatch, ShardLayout
 from bertdata.shards.fairseq import OBJECTIVE
-from bertdata.shards.fairseq.lines import StoredLines, read_lines
+from bertdata.shards.fairseq.lines import StoredLines, open_lines
 from bertdata.shards.protocol import ShardReader
 from bertdata.shards.rows import RecordCheck, check_batch, check_layout
 from bertdata.tokens.fairseq_dictionary import END, START
@@ -53,12 +53,14 @@ class FairseqReader(ShardReader):
         if objective.name != OBJECTIVE:
             raise SettingsError(f"{name}: holds blocks of ids, expected the objective {OBJECTIVE}")
         self._name, self._kind = name, objective.batch_type
-        self._lines = read_lines(file, name)
+        self._lines = open_lines(file, name)
         found = lengths(self._lines.ends)
         if not len(found) or not found.all():
             what = f"line {int(np.argmin(found))} has no ids" if len(found) else "no lines"
             raise ShardError(f"{name}: {what}, expected an end token at least")
-        self._length = len(found) - int(_are_blank(self._lines).sum())
+        self._length = len(found)
+        if (found == 1).any():  # lines that may be blank, which their ids tell
+            self._length -= sum(int(_are_blank(piece).sum()) for piece in self._lines.pieces(_PIECE))
         self.is_measured = sizes is None
         longest = int(found.max()) + 1
         measured = {IDS.size: longest, MASKS.size: max(1, round(_MASKED_SHARE * longest))}

@@ -19,7 +19,7 @@ import numpy as np
 from bertdata.errors import ShardError
 from bertdata.examples.columns import Array
 from bertdata.io import storage
-from bertdata.shards.mapped_file import mapped
+from bertdata.shards.file_view import FileView
 from bertdata.shards.protocol import Sink
 
 BIN, INDEX = ".bin", ".idx"
@@ -46,7 +46,7 @@ def id_type(vocabulary_size: int) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class StoredLines:
-    """All lines of a file: line i owns ``ids[ends[i-1]:ends[i]]``. ids: mapped, in the file's type."""
+    """Lines of a file: line i owns ``ids[ends[i-1]:ends[i]]``. ids: in the file's type."""
 
     ids: Array
     ends: Array
@@ -54,26 +54,65 @@ class StoredLines:
     def __len__(self) -> int:
         return len(self.ends)
 
-    def pieces(self, most: int) -> Iterator["StoredLines"]:
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class LinesFile:
+    """The lines of an open file, whose ids are read when they are asked for. ends: of all of them, in ids.
+
+    kind: the type of the ids.
+    """
+
+    file: FileView
+    name: str
+    kind: str
+    ends: Array
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def pieces(self, most: int) -> Iterator[StoredLines]:
         """The lines in order, at most so many at a time. Their ends count from the first id of a piece."""
         for first in range(0, len(self), most):
             start = int(self.ends[first - 1]) if first else 0
             ends = self.ends[first : first + most] - start
-            yield StoredLines(ids=self.ids[start : start + int(ends[-1])], ends=ends)
+            yield StoredLines(ids=self._read(start, int(ends[-1])), ends=ends)
+
+    def whole(self) -> StoredLines:
+        """All lines, in memory."""
+        return StoredLines(ids=self._read(0, int(self.ends[-1]) if len(self) else 0), ends=self.ends)
+
+    def _read(self, start: int, count: int) -> Array:
+        """So many ids from a place on. ShardError where the file ends before."""
+        item = np.dtype(f"<{self.kind}")
+        ids = np.empty(count, item)
+        self.file.seek(start * item.itemsize)
+        found = self.file.readinto(ids)
+        if found != ids.nbytes:
+            raise ShardError(
+                f"{self.name}: ends at byte {start * item.itemsize + found}, expected {ids.nbytes - found} "
+                "more: it was cut while it was being read; run the command again when nothing else writes "
+                "to it"
+            )
+        return ids
 
 
 def read_lines(file: IO[bytes], name: str) -> StoredLines:
+    """Read all lines of a ``.bin``. Errors as from open_lines."""
+    return open_lines(file, name).whole()
+
+
+def open_lines(file: IO[bytes], name: str) -> LinesFile:
     """The lines of a ``.bin``, whose ``.idx`` lies beside it. ShardError says what is wrong with either."""
     path = index_path(name)
     if not name.endswith(BIN) or not storage.exists(path):
         raise ShardError(f"{name}: {path} is missing, which tells the lines of a .bin of fairseq's")
     kind, sizes, places = _parse_index(storage.read_bytes(path), path)
-    data = mapped(file)
-    item = np.dtype(f"<{kind}")
+    view = FileView(file)
+    size, item = view.size, np.dtype(f"<{kind}")
     total = int(sizes.sum(dtype=np.int64))
-    if total * item.itemsize != len(data):
+    if total * item.itemsize != size:
         raise ShardError(
-            f"{name}: holds {len(data)} bytes, expected {total * item.itemsize}: {path} tells {total} ids of "
+            f"{name}: holds {size} bytes, expected {total * item.itemsize}: {path} tells {total} ids of "
             f"{item.itemsize} bytes in {len(sizes)} lines"
         )
     ends = np.cumsum(sizes, dtype=np.int64)
@@ -84,7 +123,7 @@ def read_lines(file: IO[bytes], name: str) -> StoredLines:
             f"{path}: line {line} begins at byte {places[line]}, expected "
             f"{int(ends[line] - sizes[line]) * item.itemsize}, where the line before it ends"
         )
-    return StoredLines(ids=np.frombuffer(data, item), ends=ends)
+    return LinesFile(file=view, name=name, kind=kind, ends=ends)
 
 
 def _parse_index(data: bytes, path: str) -> tuple[str, Array, Array]:

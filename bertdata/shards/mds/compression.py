@@ -6,11 +6,18 @@ The compressed bytes depend on the library, not on clock or machine: gzip's time
 import bz2
 import gzip
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any
 
 from bertdata.errors import MissingExtraError, SettingsError, ShardError, install_extra
+from bertdata.shards.mds.names import INDEX_NAME
 
 _LEVELS = {"br": range(12), "bz2": range(1, 10), "gz": range(10), "snappy": range(0), "zstd": range(1, 23)}
+_TOO_SMALL = ("failed to write whole buffer", "is smaller than required")
+"""Words of cramjam's errors for a room that is too small."""
+_FIRST_ROOM = 1 << 27
+"""Bytes of the first room, twice the usual size of a shard."""
+
 _DEFAULTS = {"br": 11, "bz2": 9, "gz": 9, "snappy": 0, "zstd": 3}
 
 
@@ -45,19 +52,45 @@ def find_compression(name: str) -> Compression:
     return Compression(ending=ending, level=int(digits) if colon else _DEFAULTS[ending])
 
 
-def decompress(data: bytes, ending: str, name: str) -> bytes:
-    """The bytes of a shard of that ending. ShardError, which calls it ``name``, where they are damaged."""
+def decompress(data: bytes, ending: str, name: str, most: int) -> bytes:
+    """The bytes of a shard of that ending, at most so many: a few bytes may stand for very many.
+
+    ShardError, which calls it ``name``, where they are damaged or more.
+    """
     try:
-        if ending == "gz":
-            return gzip.decompress(data)
-        if ending == "bz2":
-            return bz2.decompress(data)
-        library = _library(ending)
-        return bytes(library.decompress_raw(data) if ending == "snappy" else library.decompress(data))
+        found = _at_most(data, ending, most)
     except MissingExtraError:
         raise
     except Exception as error:  # each library has errors of its own
         raise ShardError(f"{name}: cannot be decompressed: {error}; it is damaged or truncated") from None
+    if found is None:
+        raise ShardError(
+            f"{name}: holds more than {most} bytes when it is decompressed; it is damaged, or its "
+            f"{INDEX_NAME}, which tells its size, is missing beside it"
+        )
+    return found
+
+
+def _at_most(data: bytes, ending: str, most: int) -> bytes | None:
+    """The decompressed bytes. None where they are more."""
+    if ending in ("gz", "bz2"):
+        opened: Any = gzip.GzipFile if ending == "gz" else bz2.BZ2File
+        with opened(BytesIO(data)) if ending == "bz2" else opened(fileobj=BytesIO(data)) as file:
+            found: bytes = file.read(most + 1)
+        return found if len(found) <= most else None
+    library = _library(ending)
+    into = library.decompress_raw_into if ending == "snappy" else library.decompress_into
+    size = _FIRST_ROOM
+    while True:
+        room = bytearray(min(size, most))
+        try:
+            return bytes(memoryview(room)[: into(data, room)])
+        except Exception as error:
+            if not any(words in str(error) for words in _TOO_SMALL):
+                raise
+        if size >= most:
+            return None
+        size *= 8
 
 
 def _library(ending: str) -> Any:

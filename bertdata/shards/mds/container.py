@@ -18,7 +18,7 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.mds.compression import find_compression
-from bertdata.shards.mds.directory import checked_bytes, entry_beside, find_file
+from bertdata.shards.mds.directory import MOST_UNLISTED, checked_bytes, entry_beside, find_file
 from bertdata.shards.mds.fit import UNMASKED, check_kind
 from bertdata.shards.mds.ids import IdDecoder, encode_ids, id_form
 from bertdata.shards.mds.index import LARGEST_SHARD, IndexEntry, ShardForm, parse_index
@@ -104,7 +104,9 @@ class MdsReader(ShardReader):
     ) -> None:
         """ids_type: of the ids in a column of bytes."""
         entry = entry_beside(name) if layout is None else None
-        self._file, self._name = _raw_file(file, name, entry), name
+        # a dataset's shard has the md5 that its manifest lists
+        most = MOST_UNLISTED if layout is None else LARGEST_SHARD
+        self._file, self._name = _raw_file(file, name, entry, most), name
         self._head = read_head(self._file, name)
         if entry is not None and entry.samples != len(self._head):
             raise ShardError(
@@ -154,8 +156,11 @@ def layout_of_length(objective: Objective, longest: int) -> ShardLayout:
     return ShardLayout.of_sizes(sizes, objective=objective.name)
 
 
-def _raw_file(file: BinaryIO, name: str, entry: IndexEntry | None) -> BinaryIO:
-    """The shard without compression, held against its entry. A plain one without hashes stays on disk."""
+def _raw_file(file: BinaryIO, name: str, entry: IndexEntry | None, most: int) -> BinaryIO:
+    """The shard without compression, held against its entry. A plain one without hashes stays on disk.
+
+    most: bytes of one without an entry.
+    """
     if ending_of(name) is None and (entry is None or not entry.raw.hashes):
         if entry is not None and (size := file.seek(0, 2)) != entry.raw.bytes:
             raise ShardError(
@@ -163,7 +168,7 @@ def _raw_file(file: BinaryIO, name: str, entry: IndexEntry | None) -> BinaryIO:
             )
         return file
     file.seek(0)
-    return BytesIO(checked_bytes(file.read(), name, entry))
+    return BytesIO(checked_bytes(file.read(), name, entry, most))
 
 
 def _unmasked(objective: Objective, ids: Array, ends: Array) -> Any:

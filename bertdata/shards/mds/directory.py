@@ -24,6 +24,9 @@ from bertdata.shards.mds.index import (
 from bertdata.shards.mds.names import INDEX_NAME, ending_of
 from bertdata.shards.mds.shard_file import cut_by_size, decode_sample, encode_sample, join_shard, read_head
 
+MOST_UNLISTED = 1 << 28
+"""Bytes of a compressed shard that no index lists. Writers cut shards at 2^26 by default."""
+
 
 def write_directory(directory: str, form: ShardForm, samples: Iterable[Mapping[str, Any]]) -> None:
     """Write all samples, held in memory, and the index. ShardError names a sample that does not fit."""
@@ -67,7 +70,7 @@ def describe_shard(path: str, form: ShardForm, samples: int) -> IndexEntry:
     ending = ending_of(name)
     if ending is None:
         return IndexEntry(form=form, samples=samples, raw=_stored(name, data, form))
-    raw = _stored(name.removesuffix(f".{ending}"), decompress(data, ending, path), form)
+    raw = _stored(name.removesuffix(f".{ending}"), decompress(data, ending, path, LARGEST_SHARD), form)
     return IndexEntry(form=form, samples=samples, raw=raw, zipped=_stored(name, data, form))
 
 
@@ -113,12 +116,16 @@ def entry_beside(path: str) -> IndexEntry | None:
     return find_entry(parse_index(storage.read_bytes(where), where), storage.base_name(path))
 
 
-def checked_bytes(data: bytes, path: str, entry: IndexEntry | None) -> bytes:
-    """The shard's bytes, decompressed. ShardError where size or a hash is not what its entry says."""
+def checked_bytes(data: bytes, path: str, entry: IndexEntry | None, most: int = MOST_UNLISTED) -> bytes:
+    """The shard's bytes, decompressed. ShardError where size or a hash is not what its entry says.
+
+    most: bytes of a compressed shard without an entry.
+    """
     ending = ending_of(path)
     if entry is not None and ending is not None:
         _check(data, path, entry.stored)
-    raw = data if ending is None else decompress(data, ending, path)
+    most = most if entry is None else entry.raw.bytes
+    raw = data if ending is None else decompress(data, ending, path, most)
     if entry is not None:
         _check(raw, path, entry.raw)
     return raw

@@ -17,11 +17,14 @@ from bertdata.io import storage
 from bertdata.io.commit import Commit
 from bertdata.io.entry_json import parse_entry_list
 from bertdata.io.file_check import FileEntry, HashingSink, fits
+from bertdata.io.file_identity import FileIdentity, check_all
 from bertdata.io.process_pool import ProcessPool
 from bertdata.io.sorted_entries import SortedEntries
 from bertdata.sources.records import BadRecord
+from bertdata.text.directory import TextDirectory
 from bertdata.text.numbered_piece import Duplicate, NumberedPiece, RecordPlace
 from bertdata.text.part_settings import PartSettings
+from bertdata.text.record_plan import RecordPlan, plan_pieces
 from bertdata.text.record_text import HASH_BYTES, bad_record_error, record_bodies, text_hash
 
 NAME = "sorted/duplicates"
@@ -101,23 +104,25 @@ class DuplicateList:
 
 
 def find_duplicates(
-    commit: Commit,
+    text: TextDirectory[RecordPlan],
     sources: str,
     pool: ProcessPool,
-    pieces: Iterator[NumberedPiece],
-    settings: PartSettings,
+    identities: Sequence[FileIdentity],
     progress: Callable[[int, int], None],
 ) -> str:
     """The path of the file of duplicates, made by this run or by an earlier one of the same sources.
 
-    progress: as of RecordParts. InputError for a bad record, unless the settings leave such records out.
+    identities: of the files. progress: as of RecordParts. InputError for a bad record, unless the settings
+    leave such records out. ChangedInputError for a file that was changed meanwhile.
     """
+    commit, pieces, settings = text.commit, plan_pieces(text.plan), text.plan.settings
     name = commit.scratch_name(NAME)
     if _is_kept(commit, sources):
         return commit.path(name)
     folder = None if storage.is_remote(commit.directory) else commit.unfinished.removeprefix("file://")
     with SortedEntries(HASHED.size, folder) as hashed, SortedEntries(_FOUND.size, folder) as found:
         taken = _hash_all(pool, pieces, settings, hashed, progress)
+        check_all(identities)
         for file, piece, one in duplicates_of(hashed, lambda file, piece: taken[file][piece]):
             found.add(_FOUND.pack(file, piece, one.number, *one.of))
         with commit.open(name) as output:

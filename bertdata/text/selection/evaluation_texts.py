@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from bertdata._native import Engine
 from bertdata.errors import InputError
+from bertdata.io.file_identity import changed, identify
 from bertdata.io.file_kind import utf8_remedy
 from bertdata.io.json_text import parse_json_text
 from bertdata.sources.arrow_records import arrow_texts
@@ -20,12 +21,15 @@ from bertdata.sources.line_pieces import line_blocks
 from bertdata.sources.parquet_records import parquet_texts
 from bertdata.sources.recognise import Beginning, is_binary, kind_of, other_kind, read_beginning, unknown_kind
 from bertdata.sources.records import BadRecord
-from bertdata.sources.settings import MOST_RECORD_BYTES, RecordSettings
+from bertdata.sources.settings import RecordSettings
 from bertdata.sources.unpacking import open_unpacked
 from bertdata.text.selection.ngrams import Ngrams
 from bertdata.text.selection.settings import EvaluationFile
 
-_SETTINGS = RecordSettings(max_record_bytes=MOST_RECORD_BYTES)
+MOST_JSON_BYTES = 1 << 27
+"""Bytes of one JSON value, a whole file or a line: its objects take some ten times as much memory."""
+
+_SETTINGS = RecordSettings(max_record_bytes=1 << 25)
 
 
 @lru_cache(maxsize=1)
@@ -38,8 +42,11 @@ def load_ngrams(
     """
     ngrams = Ngrams(words, engine=engine)
     for source, file in enumerate(files):
+        identity = identify(file.path)
         texts = evaluation_texts(file.path, tables)
         longest = max((ngrams.add(text, source) for text in texts), default=0)
+        if identity.hashed().md5 != file.md5:
+            raise changed(file.path, f"its md5 was {file.md5} when the run began")
         if longest < words:
             raise InputError(
                 f"{file.path}: its longest text has {longest} words, expected {words} or more, those of an "
@@ -73,9 +80,14 @@ def evaluation_texts(path: str, tables: RecordSettings = _SETTINGS) -> Iterator[
 
 def _texts_of_lines(path: str) -> Iterator[str]:
     number = 0
-    for data in line_blocks(path, _SETTINGS.raw_bytes):
+    for data in line_blocks(path, MOST_JSON_BYTES):
         for line in data.removesuffix(b"\n").split(b"\n"):
             number += 1
+            if len(line) > MOST_JSON_BYTES:
+                raise InputError(
+                    f"{path}: record {number}: a line of more than {MOST_JSON_BYTES} bytes; give its texts "
+                    "in lines of their own"
+                )
             try:
                 yield from texts_in(parse_line(line) if line.strip() else None)
             except ValueError as error:
@@ -84,7 +96,12 @@ def _texts_of_lines(path: str) -> Iterator[str]:
 
 def _texts_of_json(path: str) -> Iterator[str]:
     with open_unpacked(path) as file:
-        data = file.read()
+        data = file.read(MOST_JSON_BYTES + 1)
+    if len(data) > MOST_JSON_BYTES:
+        raise InputError(
+            f"{path}: is one JSON value of more than {MOST_JSON_BYTES} bytes; give its texts as JSON lines, "
+            "an object a line"
+        )
     try:
         value = parse_json_text(data.decode().removeprefix("\ufeff"), any_number=True)
     except UnicodeDecodeError as error:

@@ -63,6 +63,8 @@ class Ngrams:
         return None
 
     def _ngrams(self, words: list[str]) -> Iterable[tuple[str, ...]]:
+        if len(words) < self._words:
+            return ()
         return zip(*(words[first:] for first in range(self._words)), strict=False)
 
 

@@ -12,6 +12,7 @@ from bertdata.io.file_check import file_md5
 from bertdata.sources.find import find_files
 
 DEDUP = ("exact",)
+MOST_NGRAM_WORDS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,8 +46,8 @@ class SelectionSettings:
     )
 
     def __post_init__(self) -> None:
-        if self.exclude_ngram < 1:
-            raise SettingsError(f"exclude_ngram is {self.exclude_ngram}, expected 1 or more")
+        if not 1 <= self.exclude_ngram <= MOST_NGRAM_WORDS:
+            raise SettingsError(f"exclude_ngram is {self.exclude_ngram}, expected 1 to {MOST_NGRAM_WORDS}")
         if self.dedup not in (None, *DEDUP):
             raise SettingsError(f"dedup is {self.dedup!r}, expected exact")
         if self.eval_share is not None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from bertdata.tokens.added_ids import library_ids
 from bertdata.tokens.bpe.settings import (
     PATTERNS,
     AddedToken,
@@ -11,6 +12,7 @@ from bertdata.tokens.bpe.settings import (
     Pattern,
     byte_alphabet,
 )
+from bertdata.tokens.library_form import odd_part
 from bertdata.unicode import composition
 
 
@@ -24,12 +26,12 @@ def recognise(parsed: Mapping[str, Any]) -> ByteBpe | str:
     A part that is not even shaped as the library's is a reason, too: the library then says what is wrong.
     Truncation, padding and dropout are not looked at: a text is encoded whole, and the same way every time.
     """
+    if (odd := odd_part(parsed)) is not None:
+        return odd
     try:
         return _recognise(parsed)
     except _UnknownSetting as error:
         return str(error)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-        return "its parts are not those of a tokenizer.json"
 
 
 def _recognise(parsed: Mapping[str, Any]) -> ByteBpe:
@@ -40,8 +42,6 @@ def _recognise(parsed: Mapping[str, Any]) -> ByteBpe:
     ids: dict[str, int] = model["vocab"]
     if len(set(ids.values())) < len(ids):
         raise _UnknownSetting("two of its tokens have one id")
-    if any(type(token_id) is not int or not 0 <= token_id < 1 << 32 for token_id in ids.values()):
-        raise _UnknownSetting("an id of its vocabulary is no number of 32 bits")
     if any(unit not in ids for unit in byte_alphabet()):
         raise _UnknownSetting("its vocabulary lacks some of the 256 bytes")
     return ByteBpe(
@@ -121,29 +121,27 @@ def _merges(merges: list[Any], ids: Mapping[str, int]) -> dict[tuple[int, int], 
 
 def _added_tokens(tokens: list[Any], ids: Mapping[str, int], composes: bool) -> tuple[AddedToken, ...]:
     """The added tokens, where the library gives each the id that the file says."""
+    contents = [token["content"] for token in tokens]
+    if len(set(contents)) < len(contents):
+        raise _UnknownSetting("two of its added tokens have one text")
     added: list[AddedToken] = []
-    largest = -1
-    for token in tokens:
-        content = token["content"]
-        expected = ids.get(content, largest + 1 if largest >= len(ids) else len(ids))
+    for token, expected in zip(tokens, library_ids(contents, ids), strict=True):
+        content, normalized = token["content"], token["normalized"]
         if not content or token["id"] != expected:
             raise _UnknownSetting(f"its added token {content!r} has another id than the library gives it")
-        largest = max(largest, expected)
-        normalized = bool(token["normalized"])
         added.append(
             AddedToken(
                 id=expected,
                 content=composition.compose(content)[0] if normalized and composes else content,
-                lstrip=bool(token["lstrip"]),
-                rstrip=bool(token["rstrip"]),
-                single_word=bool(token["single_word"]),
+                lstrip=token["lstrip"],
+                rstrip=token["rstrip"],
+                single_word=token["single_word"],
                 normalized=normalized,
             )
         )
-    for normalized in (False, True):
-        contents = [token.content for token in added if token.normalized == normalized]
-        if len(set(contents)) < len(contents):
-            raise _UnknownSetting("two of its added tokens have one text")
+    normalized_texts = [token.content for token in added if token.normalized]
+    if len(set(normalized_texts)) < len(normalized_texts):
+        raise _UnknownSetting("two of its added tokens have one text once normalised")
     if len({token.id for token in added}) < len(added):
         raise _UnknownSetting("two of its added tokens have one id")
     if any(token.rstrip for token in added) and any(token.content[0].isspace() for token in added):
@@ -153,7 +151,7 @@ def _added_tokens(tokens: list[Any], ids: Mapping[str, int], composes: bool) -> 
 
 def _trims(processor: Mapping[str, Any] | None) -> list[bool]:
     return [
-        bool(part.get("add_prefix_space", True))
+        part["add_prefix_space"]
         for part in _parts(processor, "processors")
-        if part["type"] in ("ByteLevel", "RobertaProcessing") and part.get("trim_offsets", True)
+        if part["type"] in ("ByteLevel", "RobertaProcessing") and part["trim_offsets"]
     ]

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from bertdata.errors import InputError
 from bertdata.io import storage
+from bertdata.io.file_identity import identify, unchanged
 from bertdata.io.file_kind import refuse_other_kinds, utf8_remedy
 from bertdata.text.record_bodies import read_bodies
 from bertdata.text.record_plan import RecordPlan
@@ -107,9 +108,12 @@ def _no_words(paths: Sequence[str]) -> InputError:
 
 
 def _read_blocks(path: str, on_read: OnRead) -> Iterator[str]:
-    r"""Yield the text of a file in blocks, every line end a ``\n``."""
+    r"""Yield the text of a file in blocks, every line end a ``\n``.
+
+    ChangedInputError, at its end, for a file that was changed meanwhile.
+    """
     decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")(), translate=True)
-    with storage.open_input(path) as file:
+    with unchanged([identify(path)]), storage.open_input(path) as file:
         block = file.read(_BLOCK_BYTES)
         refuse_other_kinds(block, path)
         while block:

@@ -1,5 +1,7 @@
 """A tokenizer.json trained on text: WordPiece as BERT has it, BPE as RoBERTa, Unigram as XLM-RoBERTa."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from bertdata.tokens.training.bpe import train_bpe
@@ -18,17 +20,24 @@ def train_tokenizer(
     size: int,
     lower_case: bool,
     special: SpecialTokens,
+    keep_accents: bool = False,
     on_read: OnRead = ignore_read,
     on_counted: OnCounted = ignore_counts,
 ) -> Any:
     """Return a ``tokenizers.Tokenizer`` of at most ``size`` tokens.
 
+    keep_accents: of WordPiece, which strips accents of text that it lower-cases; the others keep them.
     on_read: told how many more bytes of text were read. on_counted: told the words, before they are learned
     from. SettingsError for a size that the special tokens and single characters fill. InputError for text
     that cannot be read, or has no words.
     """
     check_size(size)
-    train = {"wordpiece": train_wordpiece, "bpe": train_bpe, "unigram": train_unigram}[kind]
+    trainers: dict[str, Callable[..., Any]] = {
+        "wordpiece": partial(train_wordpiece, keep_accents=keep_accents),
+        "bpe": train_bpe,
+        "unigram": train_unigram,
+    }
+    train = trainers[kind]
     tokenizer = train(
         text, size=size, lower_case=lower_case, special=special, on_read=on_read, on_counted=on_counted
     )

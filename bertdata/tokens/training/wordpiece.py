@@ -31,6 +31,7 @@ def train_vocabulary(
     *,
     size: int,
     lower_case: bool,
+    keep_accents: bool = False,
     special: SpecialTokens | None = None,
     on_read: OnRead = ignore_read,
     on_counted: OnCounted = ignore_counts,
@@ -43,7 +44,7 @@ def train_vocabulary(
     dialect = find_dialect("google")
 
     def split(unit: str) -> list[str]:
-        return split_words(unit, dialect, lower_case)
+        return split_words(unit, dialect, lower_case, keep_accents)
 
     check_size(size)
     special = special or lay_out("wordpiece")
@@ -58,13 +59,16 @@ def train_wordpiece(
     size: int,
     lower_case: bool,
     special: SpecialTokens,
+    keep_accents: bool = False,
     on_read: OnRead,
     on_counted: OnCounted,
 ) -> Any:
     """Return a ``tokenizers.Tokenizer`` without its special tokens' marks."""
     tokenizers = import_tokenizers()
     _check_size(size, special)
-    normalizer = tokenizers.normalizers.BertNormalizer(lowercase=lower_case)
+    normalizer = tokenizers.normalizers.BertNormalizer(
+        lowercase=lower_case, strip_accents=False if keep_accents else None
+    )
     splitter = tokenizers.pre_tokenizers.BertPreTokenizer()
 
     def split(unit: str) -> Iterable[str]:

@@ -7,6 +7,7 @@ from bertdata.errors import InputError, ManifestError
 from bertdata.io.commit import Commit
 from bertdata.io.entry_json import parse_entry
 from bertdata.io.file_check import FileEntry, fits
+from bertdata.io.file_identity import FileIdentity
 from bertdata.wiki.articles.files import ArticleFiles, file_name
 from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.block_work import PackagePages, articles_of
@@ -54,12 +55,14 @@ class _Progress(NamedTuple):
 class ArticleWriter:
     """Writes the second pass's articles into files, and keeps the report.
 
-    left_out: ids of pages that were left out so far. dump_md5: where a first pass was made.
+    left_out: ids of pages that were left out so far. dump_md5: where a first pass was made. identity: of the
+    dump's file.
     """
 
     def __init__(
         self,
         commit: Commit,
+        identity: FileIdentity,
         settings: ExtractorSettings,
         report: ExtractReport,
         left_out: set[str],
@@ -69,6 +72,7 @@ class ArticleWriter:
         self.left_out = left_out
         self.dump_md5 = dump_md5
         self._commit = commit
+        self._identity = identity
         self._settings = settings
         self._resumed = _Progress.at(0, START)
         self._begin, self._entered, self._taken = 0, START, 0  # of the block in work, and its pages done
@@ -171,8 +175,10 @@ class ArticleWriter:
     def _note_file(self, entry: FileEntry) -> None:
         """Note a complete file, and everything before the article that starts the next one.
 
-        One note holds all of it, so that no accident comes between.
+        One note holds all of it, so that no accident comes between. ChangedInputError where the dump was
+        changed meanwhile.
         """
+        self._identity.check()
         self.report.files += 1
         self.report.bytes += entry.bytes
         progress = _Progress.at(self._begin, self._entered)._replace(

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from bertdata._native import Engine
 from bertdata.io import storage
 from bertdata.io.commit import FOR_ONE_RUN
+from bertdata.io.file_identity import identify
 from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.block_work import definitions_of
 from bertdata.wiki.dump.dump import Dump, OpenedOnce, PageBlock, open_dump
@@ -27,7 +28,8 @@ OnProgress = Callable[[str, int, int], None]
 class DumpPasses(AbstractContextManager["DumpPasses"]):
     """The dump, opened for its head, and its passes. InputError for what is no dump.
 
-    path: of the dump. day: that is known before it is read. bytes: of the dump. rules: for its pages.
+    path: of the dump. identity: of its file, in which both passes read it. day: that is known before it is
+    read. bytes: of the dump. rules: for its pages.
     """
 
     def __init__(
@@ -45,8 +47,9 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
         self._settings = settings
         self._engine: Engine = engine
         self._tell = progress or (lambda stage, done, total: None)
+        self.identity = identify(self.path)
         self._opened = OpenedOnce(self._open)
-        self.bytes = storage.size(self.path)
+        self.bytes = self.identity.state.bytes
         self.day = settings.day_of(storage.base_name(self.path))
 
     def _open(self) -> AbstractContextManager[Dump]:

@@ -6,10 +6,13 @@ Each point is a piece of code, run before the program, that plants a signal in a
 import signal
 import subprocess
 import sys
+import time
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from bertdata.cli.common.interrupts import Interrupt, Interrupts
 from bertdata.cli.main import main
 from tests.support.commands import Program, contents, files_below
 from tests.support.paths import ROOT
@@ -146,3 +149,25 @@ def test_a_process_that_ignores_sigint_goes_on_ignoring_it() -> None:
     point = "signal.signal(signal.SIGINT, signal.SIG_IGN)\nAtImport('bertdata.cli.recipes')"
     done = run_planted(point, ["recipes"])
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_waits_for_the_end_of_an_import(
+    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NumPy's compiled half, cut short while it is set up, ends the process with SIGSEGV."""
+    code = f"import os, time\nos.kill(os.getpid(), {int(number)})\ntime.sleep(0.05)\nIS_WHOLE = True\n"
+    (tmp_path / "cut_short.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    began = time.monotonic()
+
+    def import_it() -> None:
+        with Interrupts():
+            import_module("cut_short")
+            time.sleep(60)
+
+    with pytest.raises(Interrupt) as stopped:
+        import_it()
+    assert sys.modules.pop("cut_short").__dict__["IS_WHOLE"]
+    assert stopped.value.exit_status == 128 + number
+    assert time.monotonic() - began < 30

@@ -16,7 +16,7 @@ from bertdata.records import Vocabulary
 from schemas import load_schema
 from schemas.faults import faults
 
-TOKENIZER = {"dialect", "lower_case", "chinese_words"}
+TOKENIZER = {"dialect", "lower_case", "keep_accents", "chinese_words"}
 CONTAINER = {"format", "bin_size", "remask"}
 
 
@@ -38,14 +38,15 @@ ALL = {
     "bert": BertSettings(
         bin_size=64,
         masks=False,
+        keep_accents=True,
         chinese_words=True,
         mask_share=1.0,
         random_share=0.0,
         kept_share=0.0,
         max_predictions_per_seq=9,
     ),
-    "mlm": MlmSettings(bin_size=64, masks=False, chinese_words=True),
-    "own": OwnSettings(objective="own", bin_size=64, chinese_words=True),
+    "mlm": MlmSettings(bin_size=64, masks=False, keep_accents=True, chinese_words=True),
+    "own": OwnSettings(objective="own", bin_size=64, keep_accents=True, chinese_words=True),
 }
 
 

@@ -147,3 +147,12 @@ def test_a_disk_without_room_is_told_before_anything_is_written(wanted, monkeypa
     with pytest.raises(StorageError, match="1,048,576 bytes are to come, the disk has room for 1,000"):
         run(wanted)
     assert wanted.part.read_bytes() == b""
+
+
+@pytest.mark.parametrize("knows_ranges", [True, False])
+def test_a_server_that_cuts_every_answer_short_is_given_up(server, wanted, knows_ranges):
+    """Either some bytes a connection, for ever, or the same ones again and again."""
+    server.cut, server.knows_ranges = (10 if knows_ranges else 100_000), knows_ranges
+    with pytest.raises(AssetError, match=r"the connection ended at byte [\d,]+ of 1,048,576; .* are kept"):
+        run(wanted)
+    assert len(server.asked) <= 12

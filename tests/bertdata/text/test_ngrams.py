@@ -9,10 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bertdata._native import kernels
-from bertdata.errors import InputError
+from bertdata.errors import InputError, SettingsError
 from bertdata.text.selection.evaluation_texts import evaluation_texts, load_ngrams
 from bertdata.text.selection.ngrams import Ngrams, SharedNgram
-from bertdata.text.selection.settings import EvaluationFile, evaluation_files
+from bertdata.text.selection.settings import EvaluationFile, SelectionSettings, evaluation_files
 from bertdata.text.selection.words import folded_words
 from tests.support.record_files import FILES, kind_of, make_documents, write
 
@@ -167,3 +167,9 @@ def test_files_are_ordered_by_their_names_whatever_order_they_are_given_in(tmp_p
     given = [str(tmp_path / name) for name in ("x/b.txt", "y/a.txt", "x/b.txt")]
     found: tuple[EvaluationFile, ...] = evaluation_files(given)
     assert [one.name for one in found] == ["a.txt", "b.txt"]
+
+
+@pytest.mark.parametrize("words", [10_001, 99_999_999_999, 9_223_372_036_854_775_807, 1 << 64])
+def test_ngrams_of_more_words_than_texts_have_are_refused(words: int) -> None:
+    with pytest.raises(SettingsError, match="expected 1 to 10000"):
+        SelectionSettings(exclude_ngram=words)

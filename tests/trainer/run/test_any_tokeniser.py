@@ -190,10 +190,11 @@ def test_wrong_input_is_one_line(place: Path, trainer: Trainer) -> None:
     for item in parsed["added_tokens"]:
         item["content"] = item["content"].replace("<mask>", "<blank>")
     (bare / "tokenizer.json").write_text(json.dumps(parsed))
-    (bare / "tokenizer_config.json").unlink()
+    as_it_is = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    (bare / "tokenizer_config.json").write_text(json.dumps(as_it_is))
     (bare / "special_tokens_map.json").unlink()
     refuse(trainer("predict", bare, "a [MASK]"), 2, "names no mask token", "mask_token in its directory's")
-    (bare / "tokenizer_config.json").write_text('{"mask_token": "<blank>"}')
+    (bare / "tokenizer_config.json").write_text(json.dumps(as_it_is | {"mask_token": "<blank>"}))
     assert trainer("predict", bare, "a [MASK]").status == 0
     (bare / "tokenizer.json").write_text("[1]")
     refuse(trainer("predict", bare, "a [MASK]"), 1, "tokenizer.json: is JSON, but no object")

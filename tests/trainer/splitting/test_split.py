@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bertdata.errors import SettingsError
 from tests.support.plans import make_plan, make_stage
 from trainer.__main__ import main
 from trainer.config.model import ModelConfig
@@ -363,3 +364,8 @@ def test_a_plan_of_another_run_is_refused(config, tmp_path, capsys):
     words += ["--max-position-embeddings=128"]
     assert "is a plan for precision bf16, this run's is fp32" in refusal(capsys, *words)
     assert main(["split", *words, "--precision=bf16"]) == 0
+
+
+def test_a_plan_of_a_hundred_million_micro_batches_is_not_drawn():
+    with pytest.raises(SettingsError, match="100,000,000 micro-batches in 4 stages, at most 200,000"):
+        draw_schedule(make_plan(4, micro_batches=100_000_000))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from transformers import PreTrainedTokenizerFast
 
-from bertdata.errors import SettingsError
+from bertdata.errors import SettingsError, VocabularyError
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.tokens.load import tokenizer_of
 from bertdata.tokens.tokenizer import Tokenizer
@@ -79,13 +79,15 @@ def test_a_post_processor_tells_the_separators(name: str, files: dict[str, Path]
 
 
 @pytest.mark.parametrize("damage", [{"pair": [5, "A"]}, {"pair": 7}, {"single": [["A"]]}, {"single": 1.5}])
-def test_a_damaged_template_tells_nothing(
+def test_a_damaged_template_is_refused_as_the_library_does(
     damage: dict[str, Any], files: dict[str, Path], tmp_path: Path
 ) -> None:
     value = json.loads(files["one"].read_text(encoding="utf-8"))
     damaged = tmp_path / "damaged.json"
     damaged.write_text(json.dumps({**value, "post_processor": {**template(1), **damage}}), encoding="utf-8")
-    assert opened(damaged).vocabulary.pair_separators == 1
+    with pytest.raises(VocabularyError, match="the tokenizers library refuses it") as caught:
+        opened(damaged)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", [*WITH_PAIRS, "unigram", "wordpiece"])

@@ -7,11 +7,12 @@ from typing import Any
 from bertdata.io import storage
 from bertdata.io.json_text import parse_json_text
 from bertdata.tokens.files import TOKENIZER_NAME, VOCABULARY_NAME, TokenizerFile, TokenizerJson
+from bertdata.tokens.json_document import parse_tokenizer_json
 from bertdata.tokens.kept_files import CONFIGURATION_NAME, role_tokens, vocabulary_text
 from bertdata.tokens.load import vocabulary_of
 from bertdata.tokens.roles import roles_in_template
-from bertdata.tokens.tokenizer_json import parse_tokenizer_json
-from trainer.checkpoints.formats.wordpiece_json import bert_template, wordpiece_json
+from bertdata.tokens.tokenizer_json import tokenizer_bytes
+from bertdata.tokens.vocabulary_json import bert_template, wordpiece_json
 from trainer.checkpoints.stored import Checkpoint
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
@@ -66,7 +67,7 @@ def export_tokenizer(
         config = {
             "tokenizer_class": "BertTokenizer",
             "do_lower_case": file.lower_case,  # strips accents too, unless strip_accents says otherwise
-            "strip_accents": None,
+            "strip_accents": False if file.keep_accents else None,
             "tokenize_chinese_chars": True,
             "model_max_length": longest,
         }
@@ -86,7 +87,7 @@ def tokenizer_text(file: TokenizerJson) -> bytes:
 
     One that does not gets a template which does, as examples are made here: cls A sep B sep.
     """
-    data, vocabulary = storage.read_bytes(file.path), vocabulary_of(file)
+    data, vocabulary = tokenizer_bytes(file.path), vocabulary_of(file)
     parsed = parse_tokenizer_json(data, file.path)
     own = parsed["post_processor"]
     if any(roles_in_template(own)) or vocabulary.cls is None or vocabulary.sep is None:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from xml.sax.saxutils import escape
 
+from bertdata.errors import SettingsError
 from trainer.splitting.plan.plan import Plan
 from trainer.splitting.plan.timeline import (
     ALL_REDUCE,
@@ -27,6 +28,9 @@ _COLOURS = {
     STEP: ("#3d8b63", "#3d8b63"),
 }
 """Colours of even and of odd micro-batches, so that neighbours can be told apart without a number."""
+
+MOST_DRAWN = 200_000
+"""Micro-batches times stages of a plan: each of these passes is an object until it is drawn."""
 
 _IDLE = "#ececec"
 _LEGEND = (
@@ -93,8 +97,14 @@ def draw_schedule(plan: Plan) -> str:
     """The SVG document. The same plan gives the same bytes.
 
     Boxes have the number of their micro-batch, from 1, where it is legible, and times as tooltips. Of many
-    micro-batches those in the middle, which are all alike, are left out.
+    micro-batches those in the middle, which are all alike, are left out. SettingsError for a plan of so many
+    that their times do not fit into memory.
     """
+    if plan.micro_batches * len(plan.stages) > MOST_DRAWN:
+        raise SettingsError(
+            f"the picture: {plan.micro_batches:,} micro-batches in {len(plan.stages)} stages, at most "
+            f"{MOST_DRAWN:,} of both are drawn; draw a plan of fewer micro-batches, its middle looks the same"
+        )
     events = simulate(plan)
     axis = Axis(plan, events)
     width, height = axis.right + _RIGHT, _TOP + _ROW * len(plan.stages) + 46

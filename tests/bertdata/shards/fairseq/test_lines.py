@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import bertdata as face
 from bertdata.errors import ShardError, VocabularyError
 from bertdata.examples.columns import lengths
-from bertdata.shards.fairseq.lines import TYPES, LinesWriter, id_type, read_lines
+from bertdata.shards.fairseq.lines import TYPES, LinesWriter, id_type, open_lines, read_lines
 from bertdata.tokens.fairseq_dictionary import parse_dictionary
 
 END = 2
@@ -67,8 +67,8 @@ def test_lines_of_any_type_come_back(tmp_path_factory, kind, rows):
 
 def test_pieces_are_the_lines_in_order(data_bin):
     with (data_bin / "train.bin").open("rb") as file:
-        lines = read_lines(file, str(data_bin / "train.bin"))
-    pieces = list(lines.pieces(7))
+        opened = open_lines(file, str(data_bin / "train.bin"))
+        lines, pieces = opened.whole(), list(opened.pieces(7))
     assert sum(map(len, pieces)) == 120
     assert np.concatenate([piece.ids for piece in pieces]).tolist() == lines.ids.tolist()
     assert np.concatenate([lengths(piece.ends) for piece in pieces]).tolist() == lengths(lines.ends).tolist()

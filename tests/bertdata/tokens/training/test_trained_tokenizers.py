@@ -238,6 +238,20 @@ def test_a_manifest_beside_the_vocabulary_names_releases_and_is_verified(
     assert outcome.out.startswith(f"{path}: wrong md5: found ")
 
 
+def test_the_manifest_replaces_no_input_and_no_other_file(bertdata: Program, tmp_path: Path) -> None:
+    output, beside = tmp_path / "vocab.txt", tmp_path / "vocab.txt.manifest.json"
+    beside.write_text("a cat and a dog\n")
+    flags = ("--output", output, "--size=40", "--special", "x")
+    outcome = bertdata("train-vocab", beside, *flags)
+    outcome.assert_one_error(2, f"{beside}: is an input")
+    (tmp_path / "text").write_text("a cat and a dog\n")
+    outcome = bertdata("train-vocab", tmp_path / "text", *flags)
+    outcome.assert_one_error(2, f"{beside}: is there and is not the manifest of a vocabulary; ")
+    assert (beside.read_text(), output.exists()) == ("a cat and a dog\n", False)
+    for more in (("--overwrite",), ()):
+        assert bertdata("train-vocab", tmp_path / "text", *flags, *more).status == 0
+
+
 def test_a_long_training_tells_what_it_reads_and_learns_from(
     bertdata: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ _LONGEST_WORD = 200
 
 
 def wordpiece_json(file: VocabularyFile) -> bytes:
-    """The tokenizer.json of the file's words, casing and special tokens."""
+    """Return the tokenizer.json of the file's words, casing and special tokens."""
     vocabulary = vocabulary_of(file)
     roles = ("pad", "unk", "cls", "sep", "mask")
     special = {vocabulary.words[number]: number for number in map(vocabulary.role, roles)}
@@ -31,7 +31,7 @@ def wordpiece_json(file: VocabularyFile) -> bytes:
             "type": "BertNormalizer",
             "clean_text": True,
             "handle_chinese_chars": True,
-            "strip_accents": None,
+            "strip_accents": False if file.keep_accents else None,
             "lowercase": file.lower_case,
         },
         "pre_tokenizer": {"type": "BertPreTokenizer"},

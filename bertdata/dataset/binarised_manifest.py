@@ -1,0 +1,84 @@
+"""The manifest of fairseq's binarised lines that were made of text.
+
+Declared in ``schemas/binarised_manifest.json``. Deterministic: no clock, no host, no path.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bertdata.io.file_check import FileEntry, entries_json, parse_entries
+from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, md5sums, parse_checked
+
+KIND = "binarised lines"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BinarisedInput:
+    """A file of text, and what its lines became. tokens: ids with the end tokens."""
+
+    name: str
+    bytes: int
+    md5: str
+    lines: int
+    tokens: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BinarisedManifest:
+    """A finished directory of binarised lines.
+
+    tokenizer: kind, md5 of the tokeniser's file (``vocabulary``) and the token of each role. inputs: in the
+    order of their lines.
+    """
+
+    tokenizer: dict[str, Any]
+    inputs: tuple[BinarisedInput, ...]
+    files: tuple[FileEntry, ...]
+
+    @property
+    def lines(self) -> int:
+        return sum(one.lines for one in self.inputs)
+
+    @property
+    def tokens(self) -> int:
+        return sum(one.tokens for one in self.inputs)
+
+    def terms(self) -> dict[str, Any]:
+        """The plan as the commit protocol compares it with another."""
+        return plan_terms(self.tokenizer, [one.name for one in self.inputs])
+
+    def dump(self) -> bytes:
+        return dump_json(
+            {
+                "format_version": FORMAT_VERSION,
+                "kind": KIND,
+                "tokenizer": self.tokenizer,
+                "inputs": [asdict(one) for one in self.inputs],
+                "files": entries_json(self.files),
+                "totals": {"lines": self.lines, "tokens": self.tokens},
+            }
+        )
+
+    def md5sums(self) -> bytes:
+        """Lines as md5sum prints and checks them."""
+        return md5sums(self.files, self.dump())
+
+
+def plan_terms(tokenizer: dict[str, Any], inputs: list[str]) -> dict[str, Any]:
+    """Everything the bytes depend on except the contents of the inputs."""
+    return {
+        "tokenizer": tokenizer["kind"],
+        "vocabulary": tokenizer["vocabulary"],
+        "roles": tokenizer["roles"],
+        "inputs": inputs,
+    }
+
+
+def parse_binarised_manifest(data: bytes, where: str) -> BinarisedManifest:
+    """The manifest in ``data``, checked against its schema. ManifestError says what does not fit."""
+    value = parse_checked(data, where, "binarised_manifest")
+    return BinarisedManifest(
+        tokenizer=value["tokenizer"],
+        inputs=tuple(BinarisedInput(**item) for item in value["inputs"]),
+        files=parse_entries(value["files"], where),
+    )

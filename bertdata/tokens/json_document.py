@@ -1,0 +1,148 @@
+"""The JSON of a tokenizer.json, checked as far as this package reads it itself, and its tokens' ids."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bertdata.errors import VocabularyError
+from bertdata.tokens.vocabulary import LARGEST_VOCABULARY
+
+KINDS = ("BPE", "Unigram", "WordPiece", "WordLevel")
+"""The models of a tokenizer.json, by their names in it."""
+
+STEPS = ("normalizer", "pre_tokenizer", "post_processor")
+"""The steps of a tokenizer.json that decide ids and places, by their names in it."""
+
+DEEPEST = 64
+"""Objects and lists within one another in the steps of a file; those of published files have 5."""
+
+EXPECTED = "expected a tokenizer.json as Hugging Face's tokenizers library saves it"
+
+
+def parse_tokenizer_json(data: bytes, name: str) -> dict[str, Any]:
+    """Return the JSON of a tokenizer.json, each of its steps there, if only as null.
+
+    VocabularyError for a file that is none.
+    """
+    parsed = parse_object(data, name)
+    model = parsed.get("model")
+    if not isinstance(model, dict) or not isinstance(model.get("vocab"), dict | list):
+        raise VocabularyError(f"{name}: holds no model with a vocabulary; {EXPECTED}")
+    model["type"] = _kind_of(model)
+    if model["type"] not in KINDS:
+        raise VocabularyError(f"{name}: its model is {model['type']!r}, expected one of {', '.join(KINDS)}")
+    wanted, noun = (list, "a list") if model["type"] == "Unigram" else (dict, "an object")
+    if not isinstance(model["vocab"], wanted):
+        raise VocabularyError(f"{name}: the vocab of its {model['type']} is not {noun}; {EXPECTED}")
+    for step in STEPS:
+        if not isinstance(parsed.setdefault(step, None), dict | None):
+            raise VocabularyError(f"{name}: {step} is no object; {EXPECTED}")
+        if _is_deeper(parsed[step], DEEPEST):
+            raise VocabularyError(f"{name}: {step} holds parts within parts, more than {DEEPEST}; {EXPECTED}")
+    added = parsed.setdefault("added_tokens", [])
+    if not isinstance(added, list) or not all(map(_is_added_token, added)):
+        raise VocabularyError(f"{name}: added_tokens are no list of tokens with ids; {EXPECTED}")
+    return parsed
+
+
+def parse_object(data: bytes, name: str, expected: str = EXPECTED) -> dict[str, Any]:
+    """Return the object that JSON holds, as the library's reader takes it. VocabularyError for another text.
+
+    Python's reader takes more: a byte-order mark, UTF-16, NaN, half a surrogate pair; of a key that stands
+    twice it takes the last.
+    """
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise VocabularyError(f"{name}: is not JSON (line {line} is not UTF-8); {expected}") from None
+    try:
+        parsed = json.loads(text, object_pairs_hook=_object_of, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        what = str(error) if isinstance(error, json.JSONDecodeError | _OddJson) else "the text is damaged"
+        raise VocabularyError(
+            f"{name}: is not JSON ({what}); {expected}"
+            + (
+                "; a WordPiece vocabulary, one token a line, goes with --vocab"
+                if expected is EXPECTED
+                else ""
+            )
+        ) from None
+    if not isinstance(parsed, dict):
+        raise VocabularyError(f"{name}: is JSON, but no object; {expected}")
+    if "\\u" in text:
+        try:
+            json.dumps(parsed, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise VocabularyError(f"{name}: holds half a surrogate pair, no character; {expected}") from None
+    return parsed
+
+
+class _OddJson(ValueError):
+    """JSON that Python reads and the library does not, or reads otherwise."""
+
+
+def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in found if keys.count(key) > 1)
+        raise _OddJson(f"the key {twice[:40]!r} stands twice in one object")
+    return found
+
+
+def _refuse_constant(text: str) -> Any:
+    raise _OddJson(f"{text} is no number of JSON")
+
+
+def _is_deeper(value: Any, depth: int) -> bool:
+    """Return True where objects and lists lie deeper within one another, without a call for each level."""
+    level = [value]
+    while level := [item for item in level if isinstance(item, dict | list)]:
+        if depth == 0:
+            return True
+        depth -= 1
+        level = [child for item in level for child in (item.values() if isinstance(item, dict) else item)]
+    return False
+
+
+def _kind_of(model: Mapping[str, Any]) -> Any:
+    """The model's type. Old files do not name it."""
+    if "type" in model:
+        return model["type"]
+    if isinstance(model["vocab"], list):
+        return "Unigram"
+    if "merges" in model:
+        return "BPE"
+    return "WordPiece" if "max_input_chars_per_word" in model else "WordLevel"
+
+
+def _is_added_token(item: Any) -> bool:
+    return isinstance(item, dict) and isinstance(item.get("content"), str) and type(item.get("id")) is int
+
+
+def token_ids(parsed: Mapping[str, Any], name: str) -> dict[str, int]:
+    """The id of each token. VocabularyError for ids that no shard can hold."""
+    found: dict[str, int] = {}
+    for token, number in _tokens(parsed):
+        if not isinstance(token, str) or type(number) is not int or not 0 <= number < LARGEST_VOCABULARY:
+            raise VocabularyError(
+                f"{name}: token {token!r} has the id {number!r}, expected a text with an id of 0 to "
+                f"{LARGEST_VOCABULARY - 1}"
+            )
+        found.setdefault(token, number)
+    if not found:
+        raise VocabularyError(f"{name}: has no tokens; {EXPECTED}")
+    return found
+
+
+def _tokens(parsed: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """The model's tokens, then the added ones, which may be among them."""
+    vocabulary = parsed["model"]["vocab"]
+    if isinstance(vocabulary, dict):
+        yield from vocabulary.items()
+    else:
+        for number, item in enumerate(vocabulary):
+            yield (item[0] if isinstance(item, list) and item else item), number
+    for item in parsed["added_tokens"]:
+        yield item["content"], item["id"]

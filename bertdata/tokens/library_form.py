@@ -1,0 +1,225 @@
+"""The form of a tokenizer.json as the library saves it: keys and types of the parts that the kernels know.
+
+The library reads some files of another form too, in ways of its own: a RobertaProcessing without
+``add_prefix_space`` is a BertProcessing to it, and ``"add_prefix_space": "false"`` an error. So a kernel
+takes a file only in this form; every other file is the library's, which reads or refuses it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+_LARGEST_ID = (1 << 32) - 1
+_LONGEST_WORD = (1 << 63) - 1
+
+Check = Callable[[Any], bool]
+
+
+def odd_part(parsed: Mapping[str, Any]) -> str | None:
+    """Return the first part that is not in the library's form, as "its ...", or None where all are."""
+    for key in parsed:
+        if key not in _PARTS:
+            return f"it has a part {key!r}"
+    for key, check in _PARTS.items():
+        # A part that is not there is one that is null, but for the version, which says nothing then.
+        if not check(parsed.get(key, "1.0" if key == "version" else None)):
+            return f"its {key} is not as the library saves it"
+    return None
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_bool_or_null(value: Any) -> bool:
+    return value is None or isinstance(value, bool)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_text_or_null(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _is_number(value: Any) -> bool:
+    # JSON's true is a bool, which Python counts among the integers.
+    return type(value) is int and 0 <= value <= _LARGEST_ID
+
+
+def _is_list_of(check: Check) -> Check:
+    return lambda value: isinstance(value, list) and all(map(check, value))
+
+
+def _is_object(required: Mapping[str, Check], optional: Mapping[str, Check] | None = None) -> Check:
+    """Return a check of an object that has the required keys, may have the optional ones, and no other."""
+    known = {**required, **(optional or {})}
+
+    def holds(value: Any) -> bool:
+        return (
+            isinstance(value, dict)
+            and value.keys() <= known.keys()
+            and required.keys() <= value.keys()
+            and all(known[key](item) for key, item in value.items())
+        )
+
+    return holds
+
+
+def _is_step(kinds: Mapping[str, Check], *, others: bool = False) -> Check:
+    """Return a check of a step: null, or an object of a known type whose other keys pass that type's check.
+
+    others: a step of another type is left to who reads it.
+    """
+
+    def holds(value: Any) -> bool:
+        if value is None:
+            return True
+        if not isinstance(value, dict) or not isinstance(value.get("type"), str):
+            return False
+        check = kinds.get(value["type"])
+        if check is None:
+            return others
+        return check({key: item for key, item in value.items() if key != "type"})
+
+    return holds
+
+
+def _with_sequence(kinds: dict[str, Check], name: str, *, others: bool = False) -> Check:
+    """Return a check of a step that may be a Sequence too, whose steps stand in a list of that name."""
+    step = _is_step(kinds, others=others)
+    kinds["Sequence"] = _is_object({name: _is_list_of(lambda inner: inner is not None and step(inner))})
+    return step
+
+
+_is_byte_level = _is_object({"add_prefix_space": _is_bool, "trim_offsets": _is_bool}, {"use_regex": _is_bool})
+
+
+def _is_token_and_id(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and _is_text(value[0]) and _is_number(value[1])
+
+
+def _is_pattern(value: Any) -> bool:
+    return _is_object({"Regex": _is_text})(value) or _is_object({"String": _is_text})(value)
+
+
+def _is_template_piece(value: Any) -> bool:
+    sequence = _is_object({"id": lambda name: name in ("A", "B"), "type_id": _is_number})
+    special = _is_object({"id": _is_text, "type_id": _is_number})
+    return _is_object({"Sequence": sequence})(value) or _is_object({"SpecialToken": special})(value)
+
+
+def _are_template_tokens(value: Any) -> bool:
+    token = _is_object({"id": _is_text, "ids": _is_list_of(_is_number), "tokens": _is_list_of(_is_text)})
+    return isinstance(value, dict) and all(map(token, value.values()))
+
+
+def _is_vocabulary(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_number, value.values()))
+
+
+def _are_merges(value: Any) -> bool:
+    """True for a list of texts, or for a list of pairs; the library takes no mixture of them."""
+    if not isinstance(value, list):
+        return False
+    if all(map(_is_text, value)):
+        return all(pair.count(" ") == 1 for pair in value)
+    return all(isinstance(pair, list) and len(pair) == 2 and all(map(_is_text, pair)) for pair in value)
+
+
+def _is_dropout(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not _is_bool(value) and 0 <= value <= 1)
+
+
+_NORMALIZERS: dict[str, Check] = {
+    "NFC": _is_object({}),
+    "BertNormalizer": _is_object(
+        {"clean_text": _is_bool, "handle_chinese_chars": _is_bool, "lowercase": _is_bool},
+        {"strip_accents": _is_bool_or_null},
+    ),
+}
+_PRE_TOKENIZERS: dict[str, Check] = {
+    "BertPreTokenizer": _is_object({}),
+    "ByteLevel": _is_byte_level,
+    "Digits": _is_object({"individual_digits": _is_bool}),
+    "Split": _is_object({"pattern": _is_pattern, "behavior": _is_text, "invert": _is_bool}),
+}
+_POST_PROCESSORS: dict[str, Check] = {
+    "ByteLevel": _is_byte_level,
+    "BertProcessing": _is_object({"sep": _is_token_and_id, "cls": _is_token_and_id}),
+    "RobertaProcessing": _is_object(
+        {
+            "sep": _is_token_and_id,
+            "cls": _is_token_and_id,
+            "trim_offsets": _is_bool,
+            "add_prefix_space": _is_bool,
+        }
+    ),
+    "TemplateProcessing": _is_object(
+        {
+            "single": _is_list_of(_is_template_piece),
+            "pair": _is_list_of(_is_template_piece),
+            "special_tokens": _are_template_tokens,
+        }
+    ),
+}
+_DECODERS: dict[str, Check] = {
+    "ByteLevel": _is_byte_level,
+    "WordPiece": _is_object({"prefix": _is_text, "cleanup": _is_bool}),
+}
+_is_bpe = _is_object(
+    {"type": _is_text, "vocab": _is_vocabulary, "merges": _are_merges},
+    {
+        "dropout": _is_dropout,
+        "unk_token": _is_text_or_null,
+        "continuing_subword_prefix": _is_text_or_null,
+        "end_of_word_suffix": _is_text_or_null,
+        "fuse_unk": _is_bool_or_null,
+        "byte_fallback": _is_bool_or_null,
+        "ignore_merges": _is_bool_or_null,
+    },
+)
+_is_wordpiece = _is_object(
+    {
+        "type": _is_text,
+        "vocab": _is_vocabulary,
+        "unk_token": _is_text,
+        "continuing_subword_prefix": _is_text,
+        "max_input_chars_per_word": lambda value: type(value) is int and 0 <= value <= _LONGEST_WORD,
+    }
+)
+_FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
+
+_is_truncation = _is_object(
+    {
+        "direction": lambda value: value in ("Left", "Right"),
+        "max_length": _is_number,
+        "strategy": lambda value: value in ("LongestFirst", "OnlyFirst", "OnlySecond"),
+        "stride": _is_number,
+    }
+)
+_is_padding = _is_object(
+    {
+        "strategy": lambda value: value == "BatchLongest" or _is_object({"Fixed": _is_number})(value),
+        "direction": lambda value: value in ("Left", "Right"),
+        "pad_to_multiple_of": lambda value: value is None or _is_number(value),
+        "pad_id": _is_number,
+        "pad_type_id": _is_number,
+        "pad_token": _is_text,
+    }
+)
+
+_PARTS: dict[str, Check] = {
+    "version": lambda value: value == "1.0",
+    "truncation": lambda value: value is None or _is_truncation(value),
+    "padding": lambda value: value is None or _is_padding(value),
+    "added_tokens": _is_list_of(
+        _is_object({"id": _is_number, "content": _is_text, **dict.fromkeys(_FLAGS, _is_bool)})
+    ),
+    "normalizer": _with_sequence(_NORMALIZERS, "normalizers", others=True),
+    "pre_tokenizer": _with_sequence(_PRE_TOKENIZERS, "pretokenizers", others=True),
+    "post_processor": _with_sequence(_POST_PROCESSORS, "processors"),
+    "decoder": _is_step(_DECODERS),
+    "model": lambda value: _is_bpe(value) or _is_wordpiece(value),
+}
+"""The parts of a file, in its order, and the check of each."""

@@ -1,0 +1,65 @@
+"""A tokenizer.json tried by the tokenizers library in a process of its own, where it may end one.
+
+The library cuts a merge's second token at the length of ``continuing_subword_prefix``, in bytes. Where that
+lies within a character, it makes a text that is no UTF-8 and aborts: no error, nothing printed, and no
+``except`` helps.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+SECONDS = 120.0
+"""The longest that a trial may take; a vocabulary of 256,000 tokens takes some 2 s."""
+
+_PROBE_TOKENS = 1000
+"""Tokens of the model whose texts are encoded in the trial."""
+
+_PROGRAM = """
+import json, os, sys
+sys.path[:] = json.loads(sys.argv[1])
+from tokenizers import Tokenizer
+lines = sys.stdin.buffer.read().split(b"\\n", 1)
+try:
+    Tokenizer.from_str(lines[1].decode()).encode(json.loads(lines[0]))
+except BaseException:  # an error in this process is one in the other too, and told there
+    pass
+os._exit(0)
+"""
+
+
+def needs_trial(parsed: Mapping[str, Any]) -> bool:
+    """Return True for a file of a kind that is known to end the library's process."""
+    return bool(parsed["model"].get("continuing_subword_prefix")) and parsed["model"]["type"] == "BPE"
+
+
+def end_of_process(document: str, parsed: Mapping[str, Any]) -> str | None:
+    """Load a tokenizer.json in another process, and encode a text of its tokens there.
+
+    Returns how that process was killed, as "signal 6, SIGABRT", or None where it was not.
+    """
+    tokens = list(parsed["model"]["vocab"])[:_PROBE_TOKENS]
+    probe = json.dumps("".join(token for token in tokens if isinstance(token, str)))
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", _PROGRAM, json.dumps(sys.path)],
+            input=f"{probe}\n{document}".encode("utf-8", "surrogatepass"),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=SECONDS,
+            env={**os.environ, "TOKENIZERS_PARALLELISM": "false"},
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"no answer after {SECONDS:g} s"
+    if done.returncode >= 0:
+        return None
+    number = -done.returncode
+    try:
+        return f"signal {number}, {signal.Signals(number).name}"
+    except ValueError:  # a real-time signal has no name
+        return f"signal {number}"

@@ -1,0 +1,192 @@
+"""The tokens that transformers 5 adds to a tokeniser when it loads a model's directory, in its order."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bertdata.errors import VocabularyError
+from bertdata.tokens.added_ids import library_ids
+from bertdata.tokens.model_directory.files import (
+    ADDED_TOKENS_NAME,
+    SPECIAL_TOKENS_NAME,
+    TOKENIZER_CONFIG_NAME,
+    ModelFiles,
+)
+
+NAMED = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+"""The special tokens that have a name, in the order in which transformers adds them."""
+
+_FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AddedToken:
+    """An added token, with the flags of the tokenizers library."""
+
+    content: str
+    single_word: bool = False
+    lstrip: bool = False
+    rstrip: bool = False
+    normalized: bool = True
+    special: bool = False
+
+    @classmethod
+    def named(cls, content: str) -> "AddedToken":
+        """Return the token that a special token without flags becomes."""
+        return cls(content=content, normalized=False, special=True)
+
+    def entry(self, token_id: int) -> dict[str, Any]:
+        """Return the token as a tokenizer.json has it."""
+        return {"id": token_id, "content": self.content} | {flag: getattr(self, flag) for flag in _FLAGS}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AddedTokens:
+    """The tokens that a directory's files add. named: by their names, class defaults among them."""
+
+    tokens: tuple[AddedToken, ...]
+    named: Mapping[str, AddedToken]
+
+
+def read_added_tokens(files: ModelFiles, defaults: Mapping[str, str], known: Iterable[str]) -> AddedTokens:
+    """Return the added tokens of a directory.
+
+    They are those of ``added_tokens_decoder`` in tokenizer_config.json, by id. Where that is not there, they
+    are those of added_tokens.json and tokenizer.json, and special_tokens_map.json names the special ones.
+    Then come the special tokens that are not among them. The ids in the files do not count: the library
+    counts itself.
+
+    defaults: the class's special tokens by name. known: added tokens that the tokeniser has already.
+    """
+    settings = dict(files.tokenizer_config)
+    has_decoder = "added_tokens_decoder" in settings
+    if not has_decoder:
+        settings |= files.object(SPECIAL_TOKENS_NAME) or {}
+    named = _named(files, settings, defaults)
+    if has_decoder:
+        names = {token.content for token in named.values()}
+        numbered = _decoder(files, settings["added_tokens_decoder"], names)
+    else:
+        numbered = _of_added_tokens_json(files, settings) | _of_tokenizer_json(files)
+    tokens = [numbered[number] for number in sorted(numbered)]
+    there = {*known, *(token.content for token in tokens)}
+    for token in (*named.values(), *_extra(files, settings)):
+        if token.content not in there:
+            there.add(token.content)
+            tokens.append(token)
+    return AddedTokens(tokens=tuple(tokens), named=named)
+
+
+def add_tokens(
+    known: Iterable[AddedToken], more: Iterable[AddedToken], vocabulary: Mapping[str, int]
+) -> list[dict[str, Any]]:
+    """Return the entries of a tokenizer.json, by id, for tokens added in two turns as the library adds them.
+
+    A token that is added twice keeps its id, and has the flags of the later one.
+    """
+    tokens: dict[str, AddedToken] = {}
+    for token in (*known, *more):
+        if token.content:
+            tokens[token.content] = token
+    ids = library_ids(tokens, vocabulary)
+    entries = [token.entry(number) for token, number in zip(tokens.values(), ids, strict=True)]
+    return sorted(entries, key=lambda entry: int(entry["id"]))
+
+
+def tokens_of_json(parsed: Mapping[str, Any]) -> list[AddedToken]:
+    """Return the added tokens of a parsed tokenizer.json, in its order."""
+    return [
+        AddedToken(content=item["content"], **{flag: bool(item.get(flag)) for flag in _FLAGS})
+        for item in parsed["added_tokens"]
+    ]
+
+
+def _decoder(files: ModelFiles, value: Any, special: Collection[str]) -> dict[int, AddedToken]:
+    where = files.name(TOKENIZER_CONFIG_NAME)
+    if not isinstance(value, dict):
+        raise VocabularyError(f"{where}: added_tokens_decoder is no object; expected tokens by their ids")
+    found = {}
+    for key, item in value.items():
+        if not (key.isascii() and key.isdigit() and len(key) < 10):
+            raise VocabularyError(f"{where}: added_tokens_decoder has the id {key!r}, expected a number")
+        is_special = _content(item) in special
+        found[int(key)] = _token(item, where, "added_tokens_decoder", special=is_special)
+    return found
+
+
+def _of_added_tokens_json(files: ModelFiles, settings: Mapping[str, Any]) -> dict[int, AddedToken]:
+    value = files.object(ADDED_TOKENS_NAME) or {}
+    where = files.name(ADDED_TOKENS_NAME)
+    special = {_content(settings[name]) for name in NAMED if settings.get(name)}
+    special |= {_content(item) for item in _extra_values(files, settings)}
+    found = {}
+    for content, number in value.items():
+        if type(number) is not int:
+            raise VocabularyError(f"{where}: {content!r} has the id {number!r}, expected a number")
+        is_special = content in special
+        found[number] = AddedToken(content=content, normalized=not is_special, special=is_special)
+    return found
+
+
+def _of_tokenizer_json(files: ModelFiles) -> dict[int, AddedToken]:
+    parsed = files.tokenizer_json
+    if parsed is None:
+        return {}
+    items = parsed["added_tokens"]
+    return {item["id"]: token for item, token in zip(items, tokens_of_json(parsed), strict=True)}
+
+
+def _named(
+    files: ModelFiles, settings: Mapping[str, Any], defaults: Mapping[str, str]
+) -> dict[str, AddedToken]:
+    """The special tokens by name: as the files say, else as the class has them."""
+    where = files.name(TOKENIZER_CONFIG_NAME)
+    values: dict[str, Any] = {**defaults, **{name: settings[name] for name in NAMED if name in settings}}
+    # Tokens of a name of the model's own come after those of the usual names.
+    found = {name: values[name] for name in NAMED if name in values}
+    for name, value in settings.items():
+        if name.endswith("_token") and name not in NAMED and isinstance(value, str):
+            found[name] = value
+    if isinstance(extra := settings.get("extra_special_tokens"), dict):
+        found |= extra
+    return {
+        name: _token(value, where, name, special=True) for name, value in found.items() if value is not None
+    }
+
+
+def _extra_values(files: ModelFiles, settings: Mapping[str, Any]) -> list[Any]:
+    value = settings.get("extra_special_tokens")
+    if not value or isinstance(value, dict):  # named ones; a list has its older name then
+        value = settings.get("additional_special_tokens") or []
+    if not isinstance(value, list):
+        raise VocabularyError(
+            f"{files.name(TOKENIZER_CONFIG_NAME)}: its extra special tokens are {value!r}, expected a list"
+        )
+    return value
+
+
+def _extra(files: ModelFiles, settings: Mapping[str, Any]) -> list[AddedToken]:
+    where = files.name(TOKENIZER_CONFIG_NAME)
+    return [_token(item, where, "extra_special_tokens") for item in _extra_values(files, settings)]
+
+
+def _content(token: Any) -> Any:
+    return token.get("content") if isinstance(token, Mapping) else token
+
+
+def _token(value: Any, where: str, name: str, *, special: bool = False) -> AddedToken:
+    """The token of a text, or of an object with a text and flags. VocabularyError for another value.
+
+    special: it is one, whatever its flags say. One that does not say whether it is looked for in normalised
+    text is so unless it is special.
+    """
+    if isinstance(value, str):
+        return AddedToken.named(value)
+    if isinstance(value, Mapping) and isinstance(value.get("content"), str):
+        flags = {key: item for key, item in value.items() if key not in ("content", "__type", "id")}
+        if flags.keys() <= set(_FLAGS) and all(isinstance(item, bool) for item in flags.values()):
+            special = special or flags.get("special", False)
+            return AddedToken(
+                content=value["content"], **{"normalized": not special, **flags, "special": special}
+            )
+    raise VocabularyError(f"{where}: {name} holds {value!r}, expected a token's text, or it and its flags")

@@ -1,0 +1,275 @@
+"""The steps that transformers 5 gives each class of tokeniser, as parts of a tokenizer.json.
+
+Of a tokenizer.json beside them these classes take the vocabulary alone: lower case, accents and the blank
+before a text are those of tokenizer_config.json.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bertdata.errors import VocabularyError
+from bertdata.tokens.files import TOKENIZER_NAME, VOCABULARY_NAME
+from bertdata.tokens.model_directory.files import (
+    BPE_VOCABULARY_NAME,
+    MERGES_NAME,
+    TOKENIZER_CONFIG_NAME,
+    ModelFiles,
+)
+
+Parts = dict[str, Any]
+"""Parts of a tokenizer.json by name."""
+
+Named = Mapping[str, str]
+"""The text of each special token by name: "cls_token"."""
+
+Ids = Callable[[str], int | None]
+"""The id of a token's text, if it has one."""
+
+LONGEST_WORD = 100
+"""Characters of the longest word that BertTokenizer cuts into pieces."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TokenizerClass:
+    """A class of tokeniser.
+
+    defaults: its special tokens by name. needed: names of those that cannot be null. make_steps: model,
+    normaliser, pre-tokeniser and decoder of a directory with these special tokens. make_processor: the
+    post-processor; None: that of the directory's tokenizer.json.
+    """
+
+    defaults: Mapping[str, str]
+    needed: tuple[str, ...]
+    make_steps: Callable[[ModelFiles, Named], Parts]
+    make_processor: Callable[[ModelFiles, Named, Ids], Parts] | None
+
+
+def _bert_steps(files: ModelFiles, named: Named) -> Parts:
+    own = _model_of_json(files, "BertTokenizer", "WordPiece")
+    vocabulary = _words(files, "BertTokenizer") if own is None else own["vocab"]
+    return {
+        "model": {
+            "type": "WordPiece",
+            "unk_token": named["unk_token"],
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": LONGEST_WORD,
+            "vocab": vocabulary,
+        },
+        "normalizer": {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": _switch(files, "tokenize_chinese_chars", True),
+            "strip_accents": _switch(files, "strip_accents", None),
+            "lowercase": _switch(files, "do_lower_case", True),
+        },
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+    }
+
+
+def _bert_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
+    cls, sep = named["cls_token"], named["sep_token"]
+    first = [_special(cls, 0), _sequence("A", 0), _special(sep, 0)]
+    return {
+        "type": "TemplateProcessing",
+        "single": first,
+        "pair": [*first, _sequence("B", 1), _special(sep, 1)],
+        "special_tokens": _template_tokens((cls, sep), ids),
+    }
+
+
+def _byte_level_steps(files: ModelFiles, named: Named) -> Parts:
+    prefix = bool(_switch(files, "add_prefix_space", False))
+    own = _model_of_json(files, "byte-level BPE", "BPE")
+    vocabulary, merges = (
+        (own["vocab"], own.get("merges")) if own is not None else _vocabulary_and_merges(files)
+    )
+    if not isinstance(merges, list):
+        raise VocabularyError(f"{files.name(TOKENIZER_NAME)}: its BPE has no list of merges")
+    return {
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": None,
+            "continuing_subword_prefix": "",
+            "end_of_word_suffix": "",
+            "fuse_unk": False,
+            "byte_fallback": False,
+            "ignore_merges": False,
+            "vocab": vocabulary,
+            "merges": merges,
+        },
+        "normalizer": None,
+        "pre_tokenizer": {
+            "type": "ByteLevel",
+            "add_prefix_space": prefix,
+            "trim_offsets": True,
+            "use_regex": True,
+        },
+        "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
+    }
+
+
+def _roberta_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
+    return {
+        "type": "RobertaProcessing",
+        "sep": [named["sep_token"], ids(named["sep_token"])],
+        "cls": [named["cls_token"], ids(named["cls_token"])],
+        "trim_offsets": bool(_switch(files, "trim_offsets", True)),
+        "add_prefix_space": bool(_switch(files, "add_prefix_space", False)),
+    }
+
+
+def _xlm_roberta_steps(files: ModelFiles, named: Named) -> Parts:
+    own = _model_of_json(files, "XLMRobertaTokenizer", "Unigram")
+    if own is None:
+        raise VocabularyError(
+            f"{files.directory}: holds no {TOKENIZER_NAME}, of which its XLMRobertaTokenizer is read here; "
+            "save it with transformers: AutoTokenizer.from_pretrained(...).save_pretrained(...)"
+        )
+    scheme = "always" if _switch(files, "add_prefix_space", True) else "never"
+    metaspace = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": scheme, "split": True}
+    return {
+        "model": {"type": "Unigram", "unk_id": 3, "vocab": own["vocab"], "byte_fallback": False},
+        "normalizer": _character_map(files.tokenizer_json),
+        "pre_tokenizer": {
+            "type": "Sequence",
+            "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace],
+        },
+        "decoder": metaspace,
+    }
+
+
+def _xlm_roberta_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
+    cls, sep = named["bos_token"], named["eos_token"]
+    first = [_special(cls, 0), _sequence("A", 0), _special(sep, 0)]
+    return {
+        "type": "TemplateProcessing",
+        "single": first,
+        "pair": [*first, _special(sep, 0), _sequence("B", 0), _special(sep, 0)],
+        "special_tokens": _template_tokens((cls, sep), ids),
+    }
+
+
+_ROBERTA_TOKENS = {
+    "bos_token": "<s>",
+    "eos_token": "</s>",
+    "unk_token": "<unk>",
+    "sep_token": "</s>",
+    "pad_token": "<pad>",
+    "cls_token": "<s>",
+    "mask_token": "<mask>",
+}
+
+CLASSES: dict[str, TokenizerClass] = {
+    "BertTokenizer": TokenizerClass(
+        defaults={f"{role}_token": f"[{role.upper()}]" for role in ("unk", "sep", "pad", "cls", "mask")},
+        needed=("unk_token", "cls_token", "sep_token"),
+        make_steps=_bert_steps,
+        make_processor=_bert_processor,
+    ),
+    "RobertaTokenizer": TokenizerClass(
+        defaults=_ROBERTA_TOKENS,
+        needed=("cls_token", "sep_token"),
+        make_steps=_byte_level_steps,
+        make_processor=_roberta_processor,
+    ),
+    "GPT2Tokenizer": TokenizerClass(
+        defaults=dict.fromkeys(("bos_token", "eos_token", "unk_token"), "<|endoftext|>"),
+        needed=(),
+        make_steps=_byte_level_steps,
+        make_processor=None,
+    ),
+    "XLMRobertaTokenizer": TokenizerClass(
+        defaults=_ROBERTA_TOKENS,
+        needed=("bos_token", "eos_token"),
+        make_steps=_xlm_roberta_steps,
+        make_processor=_xlm_roberta_processor,
+    ),
+}
+"""The classes whose steps are known here, without that which takes a tokenizer.json as it is."""
+
+
+def _switch(files: ModelFiles, name: str, default: bool | None) -> bool | None:
+    """A switch of tokenizer_config.json. VocabularyError for a value that the library refuses."""
+    value = files.tokenizer_config.get(name, default)
+    if isinstance(value, bool) or value is default is None:
+        return value
+    raise VocabularyError(f"{files.name(TOKENIZER_CONFIG_NAME)}: {name} is {value!r}, expected true or false")
+
+
+def _model_of_json(files: ModelFiles, name: str, kind: str) -> Parts | None:
+    """The model in the directory's tokenizer.json, or None without one. VocabularyError for another kind."""
+    parsed = files.tokenizer_json
+    if parsed is None:
+        return None
+    model: Parts = parsed["model"]
+    if model["type"] != kind:
+        raise VocabularyError(
+            f"{files.name(TOKENIZER_NAME)}: its model is {model['type']}, but the directory's class of "
+            f"tokeniser is a {kind} ({name}); correct tokenizer_class in {TOKENIZER_CONFIG_NAME}, with "
+            "PreTrainedTokenizerFast this file is taken as it is"
+        )
+    return model
+
+
+def _words(files: ModelFiles, name: str) -> dict[str, int]:
+    """The vocabulary of vocab.txt as the library reads it: white space is cut off the ends of lines alone."""
+    data = files.read(VOCABULARY_NAME)
+    path = files.name(VOCABULARY_NAME)
+    if data is None:
+        raise VocabularyError(
+            f"{files.directory}: holds neither {TOKENIZER_NAME} nor {VOCABULARY_NAME}, of which a {name} is "
+            "read"
+        )
+    try:
+        lines = data.decode().split("\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise VocabularyError(f"{path}: line {line}: not UTF-8") from None
+    if lines[-1] == "":
+        lines.pop()
+    if not lines:
+        raise VocabularyError(f"{path}: is empty, expected one token a line")
+    return {line.rstrip(): number for number, line in enumerate(lines)}
+
+
+def _vocabulary_and_merges(files: ModelFiles) -> tuple[dict[str, Any], list[str]]:
+    """The vocabulary of vocab.json and the merges of merges.txt, whose first line may be a comment."""
+    vocabulary, data = files.object(BPE_VOCABULARY_NAME), files.read(MERGES_NAME)
+    if vocabulary is None or data is None:
+        raise VocabularyError(
+            f"{files.directory}: holds neither {TOKENIZER_NAME} nor {BPE_VOCABULARY_NAME} and {MERGES_NAME}, "
+            "of which a byte-level BPE is read"
+        )
+    try:
+        lines = data.decode().split("\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise VocabularyError(f"{files.name(MERGES_NAME)}: line {line}: not UTF-8") from None
+    return vocabulary, [
+        line.rstrip("\r") for line in lines if line.strip() and not line.startswith("#version")
+    ]
+
+
+def _character_map(parsed: Parts | None) -> Parts | None:
+    """SentencePiece's map of characters, the only part of a normaliser that XLMRobertaTokenizer takes."""
+    steps = [] if parsed is None or parsed["normalizer"] is None else [parsed["normalizer"]]
+    if steps and steps[0].get("type") == "Sequence" and isinstance(steps[0].get("normalizers"), list):
+        steps = steps[0]["normalizers"]
+    return next(
+        (step for step in steps if isinstance(step, dict) and step.get("type") == "Precompiled"), None
+    )
+
+
+def _special(token: str, kind: int) -> Parts:
+    return {"SpecialToken": {"id": token, "type_id": kind}}
+
+
+def _sequence(name: str, kind: int) -> Parts:
+    return {"Sequence": {"id": name, "type_id": kind}}
+
+
+def _template_tokens(tokens: tuple[str, ...], ids: Ids) -> Parts:
+    return {token: {"id": token, "ids": [ids(token)], "tokens": [token]} for token in tokens}

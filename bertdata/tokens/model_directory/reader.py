@@ -1,0 +1,210 @@
+"""The tokeniser of a model's directory, as a tokenizer.json with the ids of transformers' AutoTokenizer."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bertdata.config.dialects import find_dialect
+from bertdata.errors import MissingInputError, VocabularyError
+from bertdata.tokens.files import TOKENIZER_NAME, VOCABULARY_NAME, VocabularyFile
+from bertdata.tokens.json_document import token_ids
+from bertdata.tokens.model_directory.added_tokens import (
+    AddedTokens,
+    add_tokens,
+    read_added_tokens,
+    tokens_of_json,
+)
+from bertdata.tokens.model_directory.classes import CLASSES, LONGEST_WORD, Parts
+from bertdata.tokens.model_directory.files import TOKENIZER_CONFIG_NAME, ModelFiles
+from bertdata.tokens.model_directory.tokenizer_class import BACKEND, find_class, unknown_class
+from bertdata.tokens.roles import count_separators, roles_in_template
+from bertdata.tokens.vocabulary import parse_vocabulary
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class ModelTokenizer:
+    """A model's tokeniser.
+
+    parsed: the tokenizer.json that says all of it.
+
+    named: the text of each special token by name ("mask_token"). own_file: the path of the directory's
+    tokenizer.json where that says the same. vocabulary: the directory's vocab.txt where that and its casing
+    say all: then BERT's own programs read it too.
+    """
+
+    directory: str
+    parsed: Parts
+    named: Mapping[str, str]
+    own_file: str | None
+    vocabulary: VocabularyFile | None
+
+    def dump(self) -> bytes:
+        """Return the bytes of the tokenizer.json."""
+        return json.dumps(self.parsed, ensure_ascii=False, indent=2).encode() + b"\n"
+
+
+def read_model_tokenizer(directory: str) -> ModelTokenizer:
+    """Return the tokeniser that AutoTokenizer of transformers 5 makes of the directory.
+
+    MissingInputError for a directory without a tokeniser, VocabularyError in one line for one that
+    transformers refuses, or whose class is not known here.
+    """
+    files = ModelFiles(directory)
+    _check(files)
+    name = find_class(files)
+    if name is None or name == BACKEND:
+        parts, added = _as_it_is(files)
+    elif name in CLASSES:
+        parts, added = _made_by_class(files, name)
+    else:
+        raise unknown_class(files, name, (*CLASSES, "PreTrainedTokenizerFast"))
+    own = files.tokenizer_json
+    return ModelTokenizer(
+        directory=directory,
+        parsed=parts,
+        named={name: token.content for name, token in added.named.items()},
+        own_file=files.path(TOKENIZER_NAME) if own is not None and _say_the_same(own, parts) else None,
+        vocabulary=_plain_vocabulary(files, parts) if name == "BertTokenizer" else None,
+    )
+
+
+def _check(files: ModelFiles) -> None:
+    """Raise for settings that change how a text is read, and that are not known here."""
+    where, settings = files.name(TOKENIZER_CONFIG_NAME), files.tokenizer_config
+    if settings.get("split_special_tokens"):
+        raise VocabularyError(
+            f"{where}: split_special_tokens is {settings['split_special_tokens']!r}, which is not known "
+            "here; expected false"
+        )
+    others = settings.get("fast_tokenizer_files")
+    if others and others != [TOKENIZER_NAME]:
+        raise VocabularyError(
+            f"{where}: fast_tokenizer_files names several files, one for each version of transformers; give "
+            "one of them"
+        )
+
+
+def _as_it_is(files: ModelFiles) -> tuple[Parts, AddedTokens]:
+    """The directory's tokenizer.json with the tokens that the other files add."""
+    own = files.tokenizer_json
+    if own is None:
+        remedy = (
+            "save its tokeniser with transformers: AutoTokenizer.from_pretrained(...).save_pretrained(...)"
+        )
+        if path := files.path(VOCABULARY_NAME):
+            remedy = f"give --vocab {path} instead"
+        raise MissingInputError(f"{files.directory}: holds no {TOKENIZER_NAME}; {remedy}")
+    known = tokens_of_json(own)
+    added = read_added_tokens(files, {}, (token.content for token in known))
+    return {**own, "added_tokens": add_tokens(known, added.tokens, _model_ids(own, files))}, added
+
+
+def _made_by_class(files: ModelFiles, name: str) -> tuple[Parts, AddedTokens]:
+    """The class's steps, with the vocabulary and the added tokens of the directory."""
+    kind = CLASSES[name]
+    parts: Parts = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": []}
+    parts |= {"normalizer": None, "pre_tokenizer": None, "post_processor": None, "decoder": None}
+    added = read_added_tokens(files, kind.defaults, ())
+    missing = [name for name in kind.needed if name not in added.named]
+    if missing:
+        raise VocabularyError(
+            f"{files.name(TOKENIZER_CONFIG_NAME)}: {missing[0]} is null, but a {name} needs one; expected a "
+            "token's text"
+        )
+    named = {name: token.content for name, token in added.named.items()}
+    parts |= kind.make_steps(files, named)
+    vocabulary = _model_ids(parts, files)
+    parts["added_tokens"] = add_tokens((), added.tokens, vocabulary)
+    ids = {**{entry["content"]: entry["id"] for entry in parts["added_tokens"]}, **vocabulary}
+    if kind.make_processor is not None:
+        parts["post_processor"] = kind.make_processor(files, named, ids.get)
+    elif files.tokenizer_json is not None:
+        parts["post_processor"] = files.tokenizer_json["post_processor"]
+    return parts, added
+
+
+def _model_ids(parts: Parts, files: ModelFiles) -> dict[str, int]:
+    """The id of each token of the model alone."""
+    return token_ids({**parts, "added_tokens": []}, files.directory)
+
+
+_MODEL_DEFAULTS: dict[str, dict[str, Any]] = {
+    "BPE": {
+        "dropout": None,
+        "unk_token": None,
+        "continuing_subword_prefix": None,
+        "end_of_word_suffix": None,
+        "fuse_unk": False,
+        "byte_fallback": False,
+        "ignore_merges": False,
+    },
+    "WordPiece": {"max_input_chars_per_word": LONGEST_WORD, "continuing_subword_prefix": "##"},
+    "Unigram": {"unk_id": None, "byte_fallback": False},
+    "WordLevel": {},
+}
+"""What a part of a model that a tokenizer.json leaves out means."""
+
+
+def _say_the_same(own: Parts, made: Parts) -> bool:
+    """Return True where two tokenizer.json give the same ids, places, roles and separators."""
+    return _meaning(own) == _meaning(made)
+
+
+def _meaning(parsed: Parts) -> tuple[Any, ...]:
+    """What of a tokenizer.json decides ids, places, roles and separators, in one form."""
+    model = {**_MODEL_DEFAULTS[parsed["model"]["type"]], **parsed["model"]}
+    # Dropout is left out by every reader here, and an empty prefix or suffix is none.
+    model["dropout"] = None
+    for key in ("continuing_subword_prefix", "end_of_word_suffix"):
+        model[key] = model.get(key) or None
+    if isinstance(merges := model.get("merges"), list):
+        model["merges"] = [pair.split(" ") if isinstance(pair, str) else pair for pair in merges]
+    normalizer = parsed["normalizer"]
+    if isinstance(normalizer, dict) and normalizer.get("type") == "BertNormalizer":
+        normalizer = {"strip_accents": None, **normalizer}
+    added = sorted(
+        ({key: item for key, item in token.items() if key != "special"} for token in parsed["added_tokens"]),
+        key=lambda token: int(token["id"]),
+    )
+    processor = parsed["post_processor"]
+    around = (list(roles_in_template(processor)), count_separators(processor), _trimming(processor))
+    return model, normalizer, parsed["pre_tokenizer"], added, around
+
+
+def _trimming(processor: Any) -> list[Any]:
+    """The parts of a post-processor that cut blanks off a token's place."""
+    if not isinstance(processor, dict):
+        return []
+    if isinstance(inner := processor.get("processors"), list):
+        return [found for part in inner for found in _trimming(part)]
+    if processor.get("type") in ("ByteLevel", "RobertaProcessing") and processor.get("trim_offsets"):
+        return [processor.get("add_prefix_space")]
+    return []
+
+
+_ROLES = ("[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]")
+
+
+def _plain_vocabulary(files: ModelFiles, parts: Parts) -> VocabularyFile | None:
+    """The directory's vocab.txt, where that and its casing say all that the tokeniser does."""
+    data, normalizer, model = files.read(VOCABULARY_NAME), parts["normalizer"], parts["model"]
+    usual = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    is_plain = (
+        normalizer["handle_chinese_chars"]
+        and normalizer["strip_accents"] in (None, normalizer["lowercase"])
+        and model["unk_token"] == "[UNK]"
+        and all(
+            token["content"] in _ROLES and usual.items() <= token.items() for token in parts["added_tokens"]
+        )
+    )
+    if data is None or not is_plain:
+        return None
+    path = files.name(VOCABULARY_NAME)
+    try:
+        words = parse_vocabulary(data, path, find_dialect("google"))
+    except VocabularyError:  # it lacks a special token, which transformers adds
+        return None
+    if words.ids != model["vocab"]:
+        return None
+    return VocabularyFile(path=path, dialect="google", lower_case=normalizer["lowercase"])

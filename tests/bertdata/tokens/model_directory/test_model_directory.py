@@ -1,0 +1,155 @@
+"""A model's directory is the tokeniser that AutoTokenizer makes of all its files, or one line."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.tokenizer_fuzz import DIFFERS, compare_directory, run_cases
+from bertdata.errors import MissingInputError, VocabularyError
+from bertdata.tokens.files import TokenizerJson, VocabularyFile
+from bertdata.tokens.load import tokenizer_of, vocabulary_of
+from bertdata.tokens.tokenizer_json import find_model_tokenizer, find_tokenizer_json, tokenizer_bytes
+from tests.support.model_directories import COVID, IDS, WORDS, bert_json, german_directory, write_json
+
+
+def words_of(directory: Path, text: str) -> list[str]:
+    file = find_tokenizer_json(str(directory), {})
+    words = vocabulary_of(file).words
+    return [words[number] for number in tokenizer_of(file).encode_each([text]).ids]
+
+
+def test_added_tokens_and_accents_of_a_directory_are_read(tmp_path: Path) -> None:
+    directory = german_directory(tmp_path / "m")
+    assert words_of(directory, "Er möchte covid19.") == ["er", "möchte", "covid19", "."]
+    file = find_model_tokenizer(str(directory))
+    assert file.path == f"{directory}/tokenizer.json"  # it says the same: its bytes are kept
+    assert vocabulary_of(file).words[COVID] == "covid19"
+
+
+@pytest.mark.parametrize(
+    ("settings", "text", "expected"),
+    [
+        ({"strip_accents": True}, "möchte", ["mochte"]),
+        ({"strip_accents": None}, "möchte", ["mochte"]),
+        ({"do_lower_case": False}, "Er er", ["[UNK]", "er"]),
+        ({"tokenize_chinese_chars": False}, "a日", ["[UNK]"]),
+        ({"tokenize_chinese_chars": True}, "a日", ["a", "[UNK]"]),
+        ({"tokenizer_class": "ElectraTokenizerFast"}, "möchte", ["möchte"]),
+        ({"mask_token": "das"}, "das[MASK]", ["das", "[MASK]"]),
+        ({"extra_special_tokens": ["er möchte"]}, "das er möchte er", ["das", "er möchte", "er"]),
+    ],
+)
+def test_each_key_of_its_configuration_counts(
+    settings: dict[str, Any], text: str, expected: list[str], tmp_path: Path
+) -> None:
+    assert words_of(german_directory(tmp_path / "m", **settings), text) == expected
+
+
+def test_the_configuration_goes_before_the_steps_of_tokenizer_json(tmp_path: Path) -> None:
+    directory = german_directory(tmp_path / "m")
+    write_json(directory / "tokenizer.json", bert_json(IDS, {}, lower_case=False))
+    assert words_of(directory, "ER möchte covid19") == ["er", "möchte", "covid19"]
+    file = find_tokenizer_json(str(directory), {})
+    assert file.path == str(directory)
+    assert json.loads(tokenizer_bytes(file.path))["normalizer"]["lowercase"] is True
+
+
+def test_a_class_that_takes_the_file_as_it_is_leaves_the_other_keys_out(tmp_path: Path) -> None:
+    directory = german_directory(
+        tmp_path / "m", tokenizer_class="PreTrainedTokenizerFast", strip_accents=True
+    )
+    assert words_of(directory, "Er möchte covid19.") == ["er", "möchte", "covid19", "."]
+
+
+def test_a_vocabulary_alone_with_its_added_tokens_is_enough(tmp_path: Path) -> None:
+    directory = german_directory(tmp_path / "m")
+    (directory / "tokenizer.json").unlink()
+    assert words_of(directory, "Er möchte covid19.") == ["er", "möchte", "covid19", "."]
+
+
+def test_added_tokens_json_counts_where_no_decoder_is_there(tmp_path: Path) -> None:
+    directory = german_directory(tmp_path / "m")
+    (directory / "tokenizer.json").unlink()
+    write_json(directory / "tokenizer_config.json", {"tokenizer_class": "BertTokenizer"})
+    write_json(directory / "added_tokens.json", {"covid19": 4000})  # the library counts ids itself
+    assert words_of(directory, "Er möchte covid19.") == ["er", "mochte", "covid19", "."]
+
+
+def test_a_plain_vocabulary_stays_one_with_its_casing(tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_text("".join(f"{word}\n" for word in WORDS))
+    write_json(tmp_path / "config.json", {"model_type": "bert"})
+    write_json(tmp_path / "tokenizer_config.json", {"do_lower_case": False})
+    path = str(tmp_path / "vocab.txt")
+    found = find_model_tokenizer(str(tmp_path))
+    assert found == VocabularyFile(path=path, dialect="google", lower_case=False)
+    write_json(tmp_path / "tokenizer_config.json", {"do_lower_case": True, "strip_accents": False})
+    assert isinstance(find_model_tokenizer(str(tmp_path)), TokenizerJson)
+
+
+def test_a_directory_that_was_changed_is_read_again(tmp_path: Path) -> None:
+    directory = german_directory(tmp_path / "m", strip_accents=True)
+    assert words_of(directory, "möchte") == ["mochte"]
+    german_directory(tmp_path / "m", strip_accents=None, do_lower_case=False)
+    assert words_of(directory, "möchte") == ["möchte"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        (
+            {"tokenizer_class": "BertJapaneseTokenizer"},
+            "tokenizer_config.json: its tokeniser is BertJapaneseTokenizer, which is not known here",
+        ),
+        ({"auto_map": {"AutoTokenizer": ["a.B", None]}}, "is a program of its own (auto_map)"),
+        ({"do_lower_case": "false"}, "do_lower_case is 'false', expected true or false"),
+        ({"strip_accents": 0}, "strip_accents is 0, expected true or false"),
+        ({"split_special_tokens": True}, "split_special_tokens is True, which is not known here"),
+        ({"added_tokens_decoder": []}, "added_tokens_decoder is no object"),
+        ({"added_tokens_decoder": {"x": {}}}, "added_tokens_decoder has the id 'x', expected a number"),
+        ({"added_tokens_decoder": {"7": 3}}, "added_tokens_decoder holds 3, expected a token's text"),
+        ({"cls_token": 5}, "cls_token holds 5, expected a token's text"),
+        ({"cls_token": None}, "cls_token is null, but a BertTokenizer needs one"),
+        ({"tokenizer_class": 5}, "its tokenizer_class is 5, expected a name"),
+        ({"extra_special_tokens": 5}, "its extra special tokens are 5, expected a list"),
+        ({"fast_tokenizer_files": ["tokenizer.4.0.0.json"]}, "fast_tokenizer_files names several files"),
+        ({"tokenizer_class": "RobertaTokenizer"}, "its model is WordPiece, but the directory's class"),
+    ],
+)
+def test_what_is_not_read_as_transformers_does_is_one_line(
+    settings: dict[str, Any], problem: str, tmp_path: Path
+) -> None:
+    directory = german_directory(tmp_path / "m", **settings)
+    with pytest.raises(VocabularyError) as caught:
+        find_tokenizer_json(str(directory), {})
+    assert problem in str(caught.value)
+    assert str(caught.value).startswith(str(directory))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_class_without_its_files_is_one_line(tmp_path: Path) -> None:
+    write_json(tmp_path / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast"})
+    (tmp_path / "vocab.txt").write_text("a\n")
+    with pytest.raises(
+        MissingInputError, match=r"holds no tokenizer.json; give --vocab .*/vocab.txt instead"
+    ):
+        find_tokenizer_json(str(tmp_path), {})
+
+
+def test_a_byte_level_bpe_of_two_files_is_read(tmp_path: Path) -> None:
+    from bertdata.tokens.bpe.settings import byte_alphabet
+
+    vocabulary = {unit: number for number, unit in enumerate(byte_alphabet())} | {"Ġa": 256, "<mask>": 257}
+    write_json(tmp_path / "config.json", {"model_type": "roberta"})
+    write_json(tmp_path / "vocab.json", vocabulary)
+    (tmp_path / "merges.txt").write_text("#version: 0.2\nĠ a\n")
+    ids = tokenizer_of(find_tokenizer_json(str(tmp_path), {})).encode_each(["b a<mask>"]).ids
+    assert list(ids) == [vocabulary["b"], 256, 257]
+
+
+def test_directories_drawn_at_random_are_read_as_autotokenizer_reads_them() -> None:
+    """A share of the fuzz of benchmarks/tokenizer_fuzz.py. Transformers refuses the same, or more is told."""
+    pytest.importorskip("transformers")
+    outcomes = run_cases(compare_directory, 11, 0, 60)
+    assert [found for found in outcomes if found[1].kind == DIFFERS] == []
