@@ -30,6 +30,7 @@ PLACES = {
     "bertdata/io/table_text.py": {"csv.reader"},
     "bertdata/sources/json_lines.py": {"orjson.loads", "json.JSONDecoder"},  # records, a line at a time
     "bertdata/sources/delimited.py": {"csv.reader"},  # rows of a file larger than the memory
+    "bertdata/tokens/json_document.py": {"json.loads"},  # tokenizer.json, as its library reads it
     "bertdata/config/dataset_settings.py": {"json.loads"},  # of what it has dumped itself
     "trainer/workers/workers.py": {"json.loads"},  # of what the other workers have dumped
 }

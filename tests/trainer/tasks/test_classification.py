@@ -226,6 +226,12 @@ def test_nan_beside_a_text_is_no_fault_of_it(tmp_path):
     assert rows == [{"text": "a", "label": "x"}, {"text": "b"}]
 
 
+def test_a_number_of_any_length_is_its_own_text(tmp_path):
+    text = f'{{"text": "a", "label": {"7" * 400}, "list": [1e999]}}\n'
+    [(_, row)] = read_rows(read_file(write(tmp_path, "t.jsonl", text)))
+    assert row == {"text": "a", "label": "7" * 400, "list": '["1e999"]'}
+
+
 def test_features_of_another_quoting_are_others(tmp_path):
     """A set that was made with quotes as text is not taken for one of CSV."""
     task, sizes = replace(OWN, labels=("0", "1")), ClassificationSettings()

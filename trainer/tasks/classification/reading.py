@@ -9,6 +9,7 @@ from typing import Any
 
 from bertdata.errors import InputError
 from bertdata.io.file_kind import HEAD_BYTES
+from bertdata.io.json_text import NumberText
 from bertdata.sources.delimited import RowReader, find_delimiting
 from trainer.tasks.classification.presets import ClassificationTask, TableColumns
 from trainer.tasks.data_file import DataFile, parse_json
@@ -72,7 +73,14 @@ def _objects(text: str, name: str) -> Iterator[tuple[str, Row]]:
         if not isinstance(value, dict):
             raise InputError(f"{where}: is {line.strip()!r:.40}, expected a JSON object")
         there = {key: item for key, item in value.items() if not _is_nothing(item)}
-        yield where, {key: one if isinstance(one, str) else json.dumps(one) for key, one in there.items()}
+        yield where, {key: _text_of(one) for key, one in there.items()}
+
+
+def _text_of(value: Any) -> str:
+    """The value as a text: a text as it is, another one as JSON."""
+    if isinstance(value, str | NumberText):
+        return str(value)
+    return json.dumps(value, default=str)
 
 
 def _is_nothing(value: Any) -> bool:
