@@ -24,7 +24,7 @@ SETTINGS = {
 def make_text(recipe: str, directory: Path, engine: Engine) -> SegmentCounts:
     """Segment the golden articles as the recipe does."""
     settings = SETTINGS[recipe]
-    files = find_extracted_files([str(EXTRACTED)])
+    files = find_extracted_files([str(EXTRACTED)]).files
     return segment(files, str(directory), settings, LoadSplitter("3.4.5", engine))
 
 

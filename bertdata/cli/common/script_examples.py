@@ -104,7 +104,7 @@ def _tell_lost(name: str, lost: int | None, tokens: int, settings: ScriptSetting
     if warnings := warn_of_lost(name, lost, tokens, settings.max_seq_length, "or raise --max_seq_length"):
         warn(warnings)
     elif lost:
-        say_error(f"in no example: {lost} of the {tokens} tokens of the text")
+        say(f"in no example: {lost} of the {tokens} tokens of the text")
 
 
 def probability(value: float) -> float:

@@ -171,7 +171,7 @@ def test_the_drop_in_script_says_a_small_share_in_a_line(
         "create-pretraining-data", *flags, "--max_seq_length=110", "--dupe_factor=20", "--random_seed=1"
     )
     held = words_in_no_example(tmp_path / "o")
-    assert f"in no example: {held} of the {WORDS} tokens of the text" in outcome.err
+    assert f"in no example: {held} of the {WORDS} tokens of the text" in outcome.out
     assert outcome.err == ""
 
 
