@@ -35,7 +35,9 @@ def lost_warnings(directory: str, manifest: Mapping[str, Any]) -> list[str]:
     lost, tokens = manifest["totals"].get("lost_tokens"), sum(entry["tokens"] for entry in manifest["inputs"])
     remedy = "raise --max-seq-length, or choose the objective mlm, which cuts nothing off"
     settings = manifest["settings"]
-    if isinstance(settings["objective"], dict):  # a manifest of format version 2 has all settings side by side
+    if isinstance(
+        settings["objective"], dict
+    ):  # a manifest of format version 2 has all settings side by side
         settings = settings["objective"]
     return warn_of_lost(directory, lost, tokens, settings["max_seq_length"], remedy)
 

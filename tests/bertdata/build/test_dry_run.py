@@ -184,7 +184,15 @@ def test_segment_tells_its_parts_and_refuses_those_of_another_run(
     articles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bertdata, before = Program(capsys), tree(tmp_path)
-    words = ("segment", articles, "--output", tmp_path / "text", "--eval-articles", 3)
+    words = (
+        "segment",
+        articles,
+        "--output",
+        tmp_path / "text",
+        "--eval-articles",
+        3,
+        "--escaped-articles=no",
+    )
     outcome = bertdata(*words, "--dry-run")
     assert (outcome.status, outcome.err) == (0, "")
     assert tree(tmp_path) == before
@@ -235,6 +243,8 @@ def test_the_pipeline_tells_of_text_and_shards_before_and_after(
     source = DUMP if kind == "dump" else articles
     words = ["--input", str(source), "--input-kind", kind, "--output", str(tmp_path / "out"), *SETTINGS]
     words += ["--vocab", str(small_vocabulary_file), "--eval-articles", "3"]
+    if kind == "articles":
+        words += ["--escaped-articles", "no"]
     told = []
     for _ in range(2):
         capsys.readouterr()
