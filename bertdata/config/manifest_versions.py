@@ -105,4 +105,14 @@ def as_version_2(value: dict[str, Any], recipe: str | None, settings: dict[str, 
         **_chosen(value, ("dataset_manifest",)),
         "punkt": records["text"]["punkt"],
     }
-    return head | {name: item for name, item in value.items() if name not in head}
+    rest = {name: item for name, item in value.items() if name not in head}
+    if "totals" in rest:
+        rest["totals"] = _without_new(rest["totals"])
+    if "shards" in rest:
+        rest["shards"] = [_without_new(shard) for shard in rest["shards"]]
+    return head | rest
+
+
+def _without_new(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values without those that version 2 did not count."""
+    return {name: value for name, value in values.items() if name != "lost_tokens"}

@@ -44,9 +44,10 @@ def workers_of(workers: int | None) -> int:
     """The number of processes. None: one for each core."""
     if workers is None:
         return available_cores()
-    if workers > MOST_WORKERS:
-        raise SettingsError(f"workers is {workers}, expected at most {MOST_WORKERS}")
-    return whole_number("workers", workers)
+    number = whole_number("workers", workers)
+    if number > MOST_WORKERS:
+        raise SettingsError(f"workers is {number}, expected at most {MOST_WORKERS}")
+    return number
 
 
 def whole_number(name: str, value: int) -> int:

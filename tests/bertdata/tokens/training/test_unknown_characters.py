@@ -63,7 +63,7 @@ def unknown_in_json(kind: Kind, lower_case: bool, characters: str, tmp_path: Pat
     lines = lines_of(characters)
     text = write_lines(tmp_path / "text", lines)
     special = lay_out(kind)
-    tokenizer = train_tokenizer(text, kind=kind, size=1 << 22, lower_case=lower_case, special=special)
+    tokenizer = train_tokenizer(text, kind=kind, size=1 << 21, lower_case=lower_case, special=special)
     unknown = tokenizer.token_to_id(special.roles["unk"])
     encoded = tokenizer.encode_batch(lines)
     return [hex(ord(one)) for one, found in zip(characters, encoded, strict=True) if unknown in found.ids]
@@ -72,7 +72,7 @@ def unknown_in_json(kind: Kind, lower_case: bool, characters: str, tmp_path: Pat
 def unknown_in_lines(dialect: str, lower_case: bool, characters: str, tmp_path: Path) -> list[str]:
     """Those that ``create`` makes unknown with a vocabulary of lines trained on them."""
     lines = lines_of(characters)
-    tokens = train_vocabulary(write_lines(tmp_path / "text", lines), size=1 << 22, lower_case=lower_case)
+    tokens = train_vocabulary(write_lines(tmp_path / "text", lines), size=1 << 21, lower_case=lower_case)
     path = tmp_path / "vocab.txt"
     path.write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8", newline="")
     found = load_tokenizer(str(path), dialect, lower_case).encode_each(lines)
