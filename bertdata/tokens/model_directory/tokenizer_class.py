@@ -52,11 +52,29 @@ _OF_MODELS = {
 }
 """The class of a kind of model, for directories that name none, by model_type of config.json."""
 
-_REMEDY = (
-    "where transformers loads it, "
-    "AutoTokenizer.from_pretrained(...).backend_tokenizer.save('tokenizer.json') makes one file of it; give "
-    "that file"
+_IN_PYTHON = (
+    "BertGenerationTokenizer",
+    "BertJapaneseTokenizer",
+    "BertweetTokenizer",
+    "ByT5Tokenizer",
+    "CanineTokenizer",
+    "EsmTokenizer",
+    "FlaubertTokenizer",
+    "MarianTokenizer",
+    "PhobertTokenizer",
+    "RoCBertTokenizer",
+    "TapasTokenizer",
+    "XLMTokenizer",
 )
+"""Classes that are programs in Python, which no tokenizer.json can say."""
+
+
+def _remedy(directory: str) -> str:
+    """How to make one file of a tokeniser that transformers runs by the tokenizers library."""
+    return (
+        f"AutoTokenizer.from_pretrained({directory!r}).backend_tokenizer.save('tokenizer.json') of "
+        "transformers makes one file of it, which can be given"
+    )
 
 
 def find_class(files: ModelFiles) -> str | None:
@@ -86,14 +104,17 @@ def _refuse_own_program(files: ModelFiles) -> None:
     if is_own:
         raise VocabularyError(
             f"{files.name(TOKENIZER_CONFIG_NAME)}: its tokeniser is a program of its own (auto_map), which "
-            f"no file may choose to run; {_REMEDY}"
+            f"no file may choose to run; if you trust it, {_remedy(files.directory)}"
         )
 
 
 def unknown_class(files: ModelFiles, name: str, known: tuple[str, ...]) -> VocabularyError:
     """Return the error for a class whose steps are not known here."""
     where = TOKENIZER_CONFIG_NAME if files.tokenizer_config.get("tokenizer_class") else CONFIG_NAME
+    remedy = _remedy(files.directory)
+    if name in _IN_PYTHON:
+        remedy = "it is a program in Python, of which no tokenizer.json can be made"
     return VocabularyError(
         f"{files.name(where)}: its tokeniser is {name}, which is not known here; expected one of "
-        f"{', '.join(known)}; {_REMEDY}"
+        f"{', '.join(known)}; {remedy}"
     )
