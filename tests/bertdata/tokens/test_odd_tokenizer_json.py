@@ -168,6 +168,6 @@ def test_json_that_the_library_does_not_read_is_one_line(data: bytes, tmp_path: 
 
 
 def test_files_drawn_at_random_give_the_librarys_ids_or_a_line() -> None:
-    """A share of the fuzz of benchmarks/tokenizer_fuzz.py, which has run 100,000."""
+    """A share of the fuzz of benchmarks/tokenizer_fuzz.py."""
     outcomes = run_cases(compare_file, 11, 0, 250)
     assert [found for found in outcomes if found[1].kind == DIFFERS] == []
