@@ -130,10 +130,15 @@ def _environment(given: Mapping[str, str]) -> Iterator[None]:
 
 
 def _resolution(program: Program, line: str) -> str:
-    """The meaning of a command: its summary, and its keys by phase, or its other settings."""
+    """The meaning of a command: its summary, and its keys by phase, or its other settings.
+
+    The keys have the order of docs/configuration.md, so that the pages of two programs can be compared.
+    """
     meaning = program.resolve(program.read(split(line)))
     columns = _columns(meaning)
-    names = list(dict.fromkeys(name for column in columns.values() for name in column))
+    order = {name: number for number, name in enumerate(properties())}
+    found = dict.fromkeys(name for column in columns.values() for name in column)
+    names = sorted(found, key=lambda name: order.get(name, len(order)))
     heading = f"| key | {' | '.join(columns)} |\n|---|{'---|' * len(columns)}\n"
     rows = "".join(
         f"| `{name}` | {' | '.join(_cell(column.get(name)) for column in columns.values())} |\n"
