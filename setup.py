@@ -119,9 +119,10 @@ setup(
     ),
     package_data={
         "bertdata": ["py.typed"],
+        "bertdata.cli": ["programs/*/*.toml"],
         "schemas": ["*.json"],
         "trainer.config": ["shipped/*.json"],
-        "trainer.programs": ["programs.json"],
+        "trainer.programs": ["*/*.toml", "*/shared/*.toml"],
         "trainer.programs.graphcore": ["configs/*.json"],
         "bertdata.dataset.published": ["*.tsv", "*.tsv.xz"],
         "bertdata.report.page": ["templates/*"],

@@ -32,7 +32,7 @@ from bertdata.cli.main import main as bertdata
 from bertdata.config.value_check import types_of
 from trainer.__main__ import main as trainer
 from trainer.config.settings import known_names
-from trainer.programs.program import programs
+from trainer.programs.choice import programs
 
 SECONDS = 20
 """Of the processor."""
@@ -114,8 +114,8 @@ def commands() -> Iterator[tuple[str, Any, list[str], list[str]]]:
         "--vocab-size=16",
     ]
     yield "split", trainer, split, [*numeric, "--devices", "--memory", "--stages", "--copies"]
-    for program, about in programs().items():
-        published = shlex.split(about.published[0])  # the last of a flag's values counts
+    for program, facts in programs().items():
+        published = shlex.split(facts.published[0])  # the last of a flag's values counts
         yield f"like {program}", trainer, ["like", program, *published], _flags_of_program(program)
 
 

@@ -1,9 +1,9 @@
 """Write what is made of tables: ``python -m tools.program_pages``. Tests compare the files with it.
 
-A page for each program of ``python -m trainer like``, made of its table and its published commands. And of
-the declarations in ``trainer/config/``: ``schemas/trainer.json``, ``schemas/model.json``,
-docs/configuration.md and the pictures of the schedules. And the part of ``schemas/manifest.json`` on
-objectives (``tools.objective_schema``).
+A page for each program of ``python -m trainer like`` and of ``bertdata like``, made of its file
+VENDOR/PROGRAM.toml and of the meaning of its published commands. And of the declarations in
+``trainer/config/``: ``schemas/trainer.json``, ``schemas/model.json``, docs/configuration.md and the pictures
+of the schedules. And the part of ``schemas/manifest.json`` on objectives (``tools.objective_schema``).
 """
 
 import json
@@ -15,27 +15,32 @@ from pathlib import Path
 from shlex import split
 from typing import Any
 
-from bertdata.cli.common.program_flags import SWITCH, Flag
+from bertdata.cli import like
+from bertdata.cli.common.programs import choice
+from bertdata.cli.common.programs.flag import Flag
+from bertdata.cli.common.programs.program import Program
 from tools.configuration_page import page as page_of_configuration
 from tools.configuration_page import pictures
 from tools.objective_schema import manifest_schema
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.settings import properties
-from trainer.programs.program import DOOR, Meaning, Program, find_program, programs
+from trainer.programs.choice import DOOR, meaning_of, programs
+from trainer.programs.meaning import Meaning
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "programs"
 TESTS = ROOT / "tests" / "trainer" / "programs"
+TOOLKIT_TESTS = ROOT / "tests" / "bertdata" / "cli"
 SCHEMAS = ROOT / "schemas"
 CONFIGURATION = ROOT / "docs" / "configuration.md"
 PICTURES = ROOT / "docs" / "schedules"
 
 
 def pages() -> dict[str, str]:
-    """The text of each page by its file's name. README.md lists the pages."""
-    found = {page_name(name): page(find_program(name)) for name in programs()}
-    return {"README.md": _index()} | found
+    """Return the text of each page by its file's name. README.md lists the pages."""
+    known = [*programs().values(), *choice.programs(like.DOOR).values()]
+    return {"README.md": _index()} | {page_name(program.name): page(program) for program in known}
 
 
 def page_name(program: str) -> str:
@@ -43,29 +48,47 @@ def page_name(program: str) -> str:
 
 
 def _index() -> str:
-    rows = "".join(
-        f"| [`{name}`]({page_name(name)}) | {about.purpose} | {', '.join(_tests(name))} |\n"
-        for name, about in programs().items()
-    )
+    ours = _rows(programs(), TESTS)
+    makers = _rows(choice.programs(like.DOOR), TOOLKIT_TESTS)
     return f"""\
 # Other programs' command lines
 
-`{DOOR} PROGRAM ARGUMENTS` runs a command line of another program as its authors print it, with the
+`{DOOR.command} PROGRAM ARGUMENTS` runs a command line of another program as its authors print it, with the
 meaning that it has there. `--print-config` prints the configuration that is understood, and does nothing
 else. Flags of this trainer may follow after `--` and go before all others: `-- --device cpu` where the
 program's device is not there.
 
-These pages are made by `python -m tools.program_pages` from the tables in `trainer/programs/`.
+These pages are made by `python -m tools.program_pages` from the programs' files,
+`trainer/programs/VENDOR/PROGRAM.toml`.
 
 | program | purpose | tests, in `tests/trainer/programs/` |
 |---|---|---|
-{rows}"""
+{ours}
+Programs that make data are run in the same way by `{like.DOOR.command} PROGRAM ARGUMENTS`; their files are
+`bertdata/cli/programs/VENDOR/PROGRAM.toml`.
+
+| program | purpose | tests, in `tests/bertdata/cli/` |
+|---|---|---|
+{makers}
+A program of your own is a file of the same form, which you name by its path:
+`{DOOR.command} my_program.toml ARGUMENTS`.
+[architecture.md](../architecture.md#another-programs-command-line) shows the form.
+"""
 
 
-def _tests(name: str) -> list[str]:
-    """The test files of the program: of its vendor, and with the name of its file."""
+def _rows(known: Mapping[str, Program], tests: Path) -> str:
+    return "".join(
+        f"| [`{name}`]({page_name(name)}) | {program.purpose} | {', '.join(_tests(name, tests))} |\n"
+        for name, program in known.items()
+    )
+
+
+def _tests(name: str, folder: Path) -> list[str]:
+    """Return the test files of the program: of its vendor, and with the name of its file."""
     vendor, _, file = name.partition("/")
-    found = [path for path in sorted(TESTS.glob("test_*.py")) if file in path.read_text(encoding="utf-8")]
+    found = [path for path in sorted(folder.glob("test_*.py")) if file in path.read_text(encoding="utf-8")]
+    if folder == TOOLKIT_TESTS:
+        return [f"`{path.name}`" for path in found if name in path.read_text(encoding="utf-8")]
     vendor = vendor.replace("-", "_")
     others = [one for one in ("habana_tf", "nvidia_tf") if one.startswith(f"{vendor}_")]
     return [
@@ -77,32 +100,31 @@ def _tests(name: str) -> list[str]:
 
 
 def page(program: Program) -> str:
-    """The page of one program."""
-    parts = [f"# {program.name}\n\n{program.about.title}: {program.about.source}.\n"]
-    if program.versions:
-        versions = ", ".join(f"`{program.name}@{version}`" for version in program.versions)
+    """Return the page of one program."""
+    parts = [f"# {program.name}\n\n{program.title}: {program.source}.\n"]
+    if program.other_versions:
+        versions = ", ".join(f"`{program.name}@{version}`" for version in program.other_versions)
         parts.append(f"Other versions: {versions}.\n")
-    if program.about.published:
-        parts.append("## Published commands\n")
-    for line in program.about.published:
+    parts.append("## Published commands\n")
+    for line in program.published:
         environment, words = _divided(line)
         setting = "".join(f"{name}={value} " for name, value in environment.items())
-        shown = " ".join(filter(None, [f"{setting}{DOOR} {program.name}", words]))
+        shown = " ".join(filter(None, [f"{setting}{program.door.command} {program.name}", words]))
         with _environment(environment):
             parts += [f"```\n{shown}\n```\n", _resolution(program, words)]
-    if program.about.also_published:
+    if program.also_published:
         parts.append(_others(program))
     for command, table in program.commands.items():
-        parts.append(f"## Flags{f' of {command}' if command else ''}\n\n{_flags(table)}")
+        parts.append(f"## Flags{f' of {command}' if command else ''}\n\n{_flags(table.flags)}")
     return "\n".join(parts)
 
 
 def _others(program: Program) -> str:
-    """The further published commands with the summary of each."""
+    """Return the further published commands with the summary of each."""
     rows = []
-    for line in program.about.also_published:
+    for line in program.also_published:
         with _environment({}):
-            summary = program.resolve(program.read(split(line))).summary
+            summary = meaning_of(program, program.read(split(line))).summary
         rows.append(f"| `{line}` | {summary} |\n")
     return "| also published, behind the program's name | understood as |\n|---|---|\n" + "".join(rows)
 
@@ -130,12 +152,19 @@ def _environment(given: Mapping[str, str]) -> Iterator[None]:
 
 
 def _resolution(program: Program, line: str) -> str:
-    """The meaning of a command: its summary, and its keys by phase, or its other settings.
+    """Return the meaning of a command: its summary, and its keys by phase, or its other settings.
 
     The keys have the order of docs/configuration.md, so that the pages of two programs can be compared.
     """
-    meaning = program.resolve(program.read(split(line)))
-    columns = _columns(meaning)
+    given = program.read(split(line.replace("\\\n", " ")))
+    if program.door is like.DOOR:
+        return _keys({"value": like.described(given.keys())})
+    meaning = meaning_of(program, given)
+    return f"{meaning.summary[:1].upper()}{meaning.summary[1:]}.\n\n{_keys(_columns(meaning))}"
+
+
+def _keys(columns: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the table of keys: a column a phase."""
     order = {name: number for number, name in enumerate(properties())}
     found = dict.fromkeys(name for column in columns.values() for name in column)
     names = sorted(found, key=lambda name: order.get(name, len(order)))
@@ -144,7 +173,7 @@ def _resolution(program: Program, line: str) -> str:
         f"| `{name}` | {' | '.join(_cell(column.get(name)) for column in columns.values())} |\n"
         for name in names
     )
-    return f"{meaning.summary[:1].upper()}{meaning.summary[1:]}.\n\n{heading}{rows}"
+    return heading + rows
 
 
 def _columns(meaning: Meaning) -> dict[str, Mapping[str, Any]]:
@@ -166,19 +195,10 @@ def _flags(table: Sequence[Flag]) -> str:
     rows = []
     for flag in table:
         names = ", ".join(f"`{name}`" for name in flag.spellings)
-        default = "" if flag.default is None or flag.kind == SWITCH else f"`{_shown(flag.default)}`"
-        words = (
-            f"without effect here{': ' if flag.meaning else ''}{flag.meaning}" if flag.idle else flag.meaning
-        )
+        default = f"`{flag.shown_default}`" if flag.shown_default is not None else ""
         key = f"`{flag.key}`" if flag.key else ""
-        rows.append(f"| {names} | {default} | {words} | {key} |\n".replace("|  |", "| |"))
+        rows.append(f"| {names} | {default} | {flag.effect} | {key} |\n".replace("|  |", "| |"))
     return "| flag | default | meaning | key here |\n|---|---|---|---|\n" + "".join(rows)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, tuple | list):
-        return " ".join(map(_shown, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def schemas() -> dict[str, str]:

@@ -1,55 +1,69 @@
-"""``bertdata like PROGRAM ARGUMENTS ... [-- FLAGS]``: another program's command line, with its meaning."""
+"""``bertdata like PROGRAM ARGUMENTS ... [-- FLAGS]``: another program's command line, with its meaning.
+
+A program is the file ``programs/VENDOR/PROGRAM.toml`` beside this module, and needs nothing else.
+"""
 
 import argparse
 import json
-from difflib import get_close_matches
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from bertdata.cli.common.door_words import PRINT_CONFIG, divide, take_print_config
+from bertdata.cli.common.door_words import PRINT_CONFIG, take_print_config
 from bertdata.cli.common.parser import Parser, add_engine, add_overwrite
-from bertdata.cli.common.program_flags import SWITCH, Flag, Given, ProgramFlags
+from bertdata.cli.common.programs.choice import Line, programs, read_line
+from bertdata.cli.common.programs.door import Door
+from bertdata.cli.common.programs.flag import SWITCH, Flag
 from bertdata.cli.common.script_examples import FileNames, ScriptSettings, make_files, probability, warn
 from bertdata.errors import UsageError
 from bertdata.io.terminal import say_text
 
-DOOR = "bertdata like"
-CREATE = "graphcore/create_pretraining_data.py"
-SOURCE = "graphcore/examples 553b90b5, applications/tensorflow/bert/Datasets"
-REMASKS = "2.6"
-"""The version from which on examples are rearranged only where ``--remask`` asks for it."""
+_TEXT, _SWITCH = {"type": "string"}, {"type": "boolean"}
+_WHOLE, _SHARE = {"type": "integer"}, {"type": "number"}
 
-EXAMPLE = f"""\
-  {DOOR} {CREATE} \\
-      --input-file Datasets/sample.txt --output-file Datasets/sample.tfrecord --vocab-file data/vocab.txt \\
-      --do-lower-case --sequence-length 128 --mask-tokens 20 --duplication-factor 5"""
+KEYS: dict[str, dict[str, str]] = {
+    "input_file": {**_TEXT, "description": "text files or patterns, by commas"},
+    "output_file": {**_TEXT, "description": "TFRecord files to write, by commas"},
+    "vocab_file": {**_TEXT, "description": "WordPiece vocabulary, a file or a name"},
+    "max_seq_length": {**_WHOLE, "description": "ids of an example"},
+    "max_predictions_per_seq": {**_WHOLE, "description": "largest number of masked positions in an example"},
+    "masked_lm_prob": {**_SHARE, "description": "share of an example's ids that are masked"},
+    "random_seed": {**_WHOLE, "description": "seed of the random choices"},
+    "dupe_factor": {**_WHOLE, "description": "examples made from the same text, each with masks of its own"},
+    "short_seq_prob": {**_SHARE, "description": "share of shorter examples"},
+    "lower_case": {**_SWITCH, "description": "lower-case the text"},
+    "whole_word_mask": {**_SWITCH, "description": "mask whole words"},
+    "dialect": {**_TEXT, "description": "rules by which text is cut and masks are drawn"},
+    "remask": {**_SWITCH, "description": "write masked positions first"},
+    "pad_position_value": {**_WHOLE, "description": "position in empty slots of rearranged examples"},
+}
+"""The keys that a program may set, named as by ``bertdata create-pretraining-data``."""
+
+_FILES = ("input_file", "output_file", "vocab_file")
+_OPTIONAL = ("whole_word_mask", "remask", "pad_position_value")
+"""Keys that many programs have nothing for. Every other key has a value by the program's file or a flag."""
+
+DOOR = Door(
+    command="bertdata like",
+    ours="bertdata",
+    folder=Path(__file__).parent / "programs",
+    keys=lambda: KEYS,
+    printing="prints the settings instead of writing examples",
+    elsewhere="programs that train: python -m trainer like",
+)
 
 SUMMARY = f"""\
 Runs the command line of another program, as its authors print it, with the meaning that it has there.
 Flags of bertdata may follow after --; {PRINT_CONFIG} prints the settings and does nothing else.
 Programs, each with a --help of its own:
-  {CREATE}  Graphcore: text to examples with masked positions first (@{REMASKS})"""
-
-_TABLE = [
-    Flag("--input-file", required=True, meaning="text files or patterns, by commas"),
-    Flag("--output-file", required=True, meaning="TFRecord files to write, by commas"),
-    Flag("--vocab-file", required=True, meaning="WordPiece vocabulary, a file or a name"),
-    Flag("--do-lower-case", SWITCH, meaning="lower-case the text"),
-    Flag("--sequence-length", int, 128, "ids of an example"),
-    Flag("--mask-tokens", int, 20, "largest number of masked positions in an example"),
-    Flag("--seed", int, 1984, "seed of the random choices"),
-    Flag("--duplication-factor", int, 6, "examples made from the same text, each with masks of its own"),
-    Flag("--mlm-prob", float, 0.15, "share of an example's ids that are masked"),
-    Flag("--short-seq-prob", float, 0.1, "share of shorter examples"),
-    Flag("--max-samples", int, -1, idle=True, meaning="the script reads it and writes all examples"),
-    Flag("--pad-position-value", int, 384, "position in empty slots of rearranged examples"),
-]
-_ALWAYS = Flag("--remask", SWITCH, idle=True, meaning="this version always writes masked positions first")
-_ASKED = Flag("--remask", SWITCH, meaning="write masked positions first")
-_VERSIONS = {"": [*_TABLE, _ALWAYS], REMASKS: [*_TABLE, _ASKED]}
+"""
 
 
 def make_parser() -> Parser:
-    parser = Parser(DOOR, EXAMPLE, SUMMARY)
+    known = programs(DOOR)
+    width = max(map(len, known)) + 2
+    listed = "\n".join(f"  {name:<{width}}{program.purpose}" for name, program in known.items())
+    parser = Parser(DOOR.command, next(iter(known.values())).example, SUMMARY + listed)
     parser.add_argument("program", metavar="PROGRAM[@VERSION]", help="another program, as listed above")
     parser.add_argument(
         "arguments", nargs=argparse.REMAINDER, metavar="...", help="its arguments; then --, and flags of ours"
@@ -59,89 +73,38 @@ def make_parser() -> Parser:
 
 def run(arguments: list[str]) -> int:
     """Run the program's command line, or print what it means."""
-    words, printing = take_print_config(arguments)
-    args = make_parser().parse_args(words)
-    version = _find_version(args.program)
-    theirs, ours = divide(args.arguments)
-    given = _flags(version).read(theirs, version=version)
-    flags = _our_flags(ours)
-    settings, names = settings_of(given), _names(given)
-    if printing:
-        found = {"program": args.program, "create": _described(settings, names)}
+    words, _ = take_print_config(arguments)
+    if not words or words[0].startswith("-"):
+        make_parser().parse_args(words[:1])
+    line = read_line(DOOR, arguments)
+    flags = _our_flags(line)
+    keys = line.given.keys()
+    names, settings = _names(line, keys), settings_of(keys)
+    if line.printing:
+        found = {"program": line.typed, "create": described(keys)}
         say_text(json.dumps(found, indent=1) + "\n")
         return 0
-    if "max_samples" in given:
-        warn(["--max-samples: the script ignores it; all examples are written"])
+    warn(line.given.warnings)
     make_files(names, settings, flags.engine, overwrite=flags.overwrite)
     return 0
 
 
-def settings_of(given: Given) -> ScriptSettings:
-    """The settings of the examples. SettingsError for a value that no examples can be made with."""
-    return ScriptSettings(
-        dialect="graphcore",
-        max_seq_length=given["sequence_length"],
-        max_predictions_per_seq=max(given["mask_tokens"], 0),
-        dupe_factor=given["duplication_factor"],
-        random_seed=given["seed"],
-        masked_lm_prob=probability(given["mlm_prob"]),
-        short_seq_prob=probability(given["short_seq_prob"]),
-        lower_case=given["do_lower_case"],
-        remask=given["remask"] if given.version == REMASKS else True,
-        pad_position=given["pad_position_value"],
-    )
+def settings_of(keys: Mapping[str, Any]) -> ScriptSettings:
+    """Return the settings of the examples. SettingsError for a value that no examples can be made with."""
+    values = {name: value for name, value in keys.items() if name not in _FILES}
+    if "pad_position_value" in values:
+        values["pad_position"] = values.pop("pad_position_value")
+    if "max_predictions_per_seq" in values:
+        values["max_predictions_per_seq"] = max(values["max_predictions_per_seq"], 0)
+    for name in values.keys() & {"masked_lm_prob", "short_seq_prob"}:
+        values[name] = probability(values[name])
+    return ScriptSettings(**values)
 
 
-def _find_version(name: str) -> str:
-    """The version behind the program's name, "" for the default. UsageError names the nearest program."""
-    program, _, version = name.partition("@")
-    if program != CREATE:
-        is_near = program.rpartition("/")[2] == CREATE.rpartition("/")[2]
-        near = [CREATE] if is_near else get_close_matches(program, [CREATE], n=1)
-        elsewhere = "programs that train: python -m trainer like"
-        hint = f"did you mean {near[0]}?" if near else f"known is {CREATE}; {elsewhere}"
-        raise UsageError(f"{program!r} is no known program; {hint}")
-    if version not in _VERSIONS:
-        raise UsageError(f"{name}: no such version; known besides the default is @{REMASKS}")
-    return version
-
-
-def _flags(version: str) -> ProgramFlags:
-    at = f"@{version}" if version else ""
-    return ProgramFlags(
-        prog=f"{DOOR} {CREATE}{at}",
-        example=EXAMPLE,
-        summary=f"The command line of Graphcore's create_pretraining_data.py ({SOURCE}),\n"
-        "with the meaning that it has there.",
-        table=_VERSIONS[version],
-        ours="bertdata",
-    )
-
-
-def _our_flags(words: list[str]) -> argparse.Namespace:
-    """Read the flags of ours."""
-    parser = Parser(f"{DOOR} {CREATE} ... --", EXAMPLE, "Flags of bertdata behind another program's.")
-    add_overwrite(parser)
-    add_engine(parser)
-    return parser.parse_args(words)
-
-
-def _names(given: Given) -> FileNames:
-    return FileNames(
-        given["input_file"],
-        given["output_file"],
-        given["vocab_file"],
-        flags=("--input-file", "--output-file"),
-        casing_remedies=("leave out --do-lower-case", "give --do-lower-case"),
-    )
-
-
-def _described(settings: ScriptSettings, names: FileNames) -> dict[str, Any]:
-    """The settings under the names of ``bertdata create-pretraining-data`` and of recipes."""
-    return {
-        "input_file": names.inputs,
-        "output_file": names.outputs,
-        "vocab_file": names.vocabulary,
+def described(keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings under the names of ``bertdata create-pretraining-data`` and of recipes."""
+    settings = settings_of(keys)
+    found = {name: keys[name] for name in _FILES} | {
         "max_seq_length": settings.max_seq_length,
         "max_predictions_per_seq": settings.max_predictions_per_seq,
         "masked_lm_prob": settings.masked_lm_prob,
@@ -155,3 +118,47 @@ def _described(settings: ScriptSettings, names: FileNames) -> dict[str, Any]:
         "pad_position_value": settings.pad_position,
         "max_samples": "all",
     }
+    return found | ({"whole_word_mask": settings.whole_word_mask} if "whole_word_mask" in keys else {})
+
+
+def _our_flags(line: Line) -> argparse.Namespace:
+    """Read the flags of ours."""
+    name = line.program.name
+    parser = Parser(
+        f"{DOOR.command} {name} ... --", line.program.example, "Flags of bertdata behind another program's."
+    )
+    add_overwrite(parser)
+    add_engine(parser)
+    return parser.parse_args(line.ours)
+
+
+def _names(line: Line, keys: Mapping[str, Any]) -> FileNames:
+    """Return the names of the files, and of the program's flags for errors and warnings."""
+    flags = {flag.key: flag for flag in line.given.table if flag.key}
+    for name in KEYS:
+        if keys.get(name) in (None, "") and name not in _OPTIONAL:
+            remedy = (
+                f"give {flags[name].spellings[-1]}" if name in flags else "state it in [keys] of its file"
+            )
+            raise UsageError(f"{line.program.name}: {name} has no value; {remedy}")
+    return FileNames(
+        keys["input_file"],
+        keys["output_file"],
+        keys["vocab_file"],
+        flags=(_spelled(flags, "input_file"), _spelled(flags, "output_file")),
+        casing_remedies=_casing_remedies(flags.get("lower_case")),
+    )
+
+
+def _spelled(flags: Mapping[str, Flag], key: str) -> str:
+    return flags[key].spellings[-1] if key in flags else key
+
+
+def _casing_remedies(flag: Flag | None) -> tuple[str, str]:
+    """Return what to do where the vocabulary has capitals, and where it has none."""
+    if flag is None:
+        return "choose a vocabulary in lower case", "choose a cased vocabulary"
+    name = flag.spellings[-1]
+    if flag.kind == SWITCH:
+        return f"leave out {name}", f"give {name}"
+    return f"give {name}=false", f"give {name}=true"

@@ -2,7 +2,7 @@
 
 from bertdata.errors import SettingsError
 from trainer.config.flags import UnknownKeyError
-from trainer.programs.program import programs_with
+from trainer.programs.choice import programs_with
 
 
 def with_programs(error: UnknownKeyError) -> SettingsError:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bertdata.cli.common.door_words import divide, take_print_config
-from bertdata.cli.common.program_flags import Given
+from bertdata.cli.common.programs.choice import read_line
+from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import MissingInputError, SettingsError, UsageError
 from bertdata.io.storage import is_remote
 from bertdata.io.terminal import say_error, say_text
@@ -15,21 +15,23 @@ from trainer.config.printed import print_config
 from trainer.config.settings import Config
 from trainer.config.task_names import task_flags
 from trainer.devices.choice import AUTO, look_for
+from trainer.programs.choice import DOOR, meaning_of, programs
 from trainer.programs.machine import with_shapes
-from trainer.programs.program import DOOR, Meaning, find_program, programs
+from trainer.programs.meaning import Meaning
 from trainer.run.path_check import check_paths, refuse_run_inputs
 from trainer.workers.launch import launch_workers
 from trainer.workers.launchers import find_rank, is_started_here
 
 USAGE = f"""\
 Example:
-  {DOOR} nvidia/run_squad.py --do_train --train_file train-v1.1.json ...
+  {DOOR.command} nvidia/run_squad.py --do_train --train_file train-v1.1.json ...
 
 Runs the command line of another program, as its authors print it, with the meaning that it has there: its
 defaults, its batch arithmetic, its optimiser, its device. Flags of this trainer may follow after --, and go
-before all others; --print-config prints the configuration that is understood and does nothing else.
+before all others; --print-config prints the configuration that is understood and does nothing else. A program
+of your own is the path of a TOML file (docs/architecture.md).
 
-usage: {DOOR} PROGRAM ARGUMENTS ... [-- FLAGS]    ({DOOR} PROGRAM --help lists its flags)
+usage: {DOOR.command} PROGRAM ARGUMENTS ... [-- FLAGS]    ({DOOR.command} PROGRAM --help lists its flags)
 
 """
 
@@ -67,33 +69,33 @@ def _is_odd(text: str) -> bool:
 
 def run(arguments: Sequence[str]) -> None:
     """Run the program's command line, or print what it means."""
-    words, printing = take_print_config(arguments)
-    if not words or words[0] in ("-h", "--help"):
+    if not arguments or arguments[0] in ("-h", "--help"):
         width = max(map(len, programs())) + 2
-        say_text(USAGE + "".join(f"  {name:<{width}}{about.purpose}\n" for name, about in programs().items()))
+        listed = "".join(f"  {name:<{width}}{program.purpose}\n" for name, program in programs().items())
+        say_text(USAGE + listed)
         return
-    name, _, version = words[0].partition("@")
-    program = find_program(name)
-    theirs, ours = divide(words[1:])
-    given = program.read(theirs, version)
+    line = read_line(DOOR, arguments)
+    program, given, ours = line.program, line.given, line.ours
     try:
-        meaning = program.resolve(given)
+        meaning = meaning_of(program, given)
     except ArithmeticError:  # divided by a 0, or beyond all floats
-        raise UsageError(f"{name}: nothing can be computed with {_odd_numbers(given)}") from None
+        raise UsageError(f"{program.name}: nothing can be computed with {_odd_numbers(given)}") from None
     tuned = any(keys.get("task") for keys in meaning.phases)
-    changed_keys = _override(meaning.phases, task_flags(ours) if tuned else ours, f"{DOOR} {name} ... --")
+    changed_keys = _override(
+        meaning.phases, task_flags(ours) if tuned else ours, f"{DOOR.command} {program.name} ... --"
+    )
     keys, missing = with_shapes(changed_keys)
     phases = [Config.of(**of_phase) for of_phase in keys]
-    if not printing:
+    if not line.printing:
         _check_files(missing, phases)
     if find_rank()[0] == 0 and not is_started_here():
         changed = f"; with {' '.join(ours)}" if ours else ""
-        say_error(f"{program.about.title}: {meaning.summary}{changed}")
+        say_error(f"{program.title}: {meaning.summary}{changed}")
         for warning in dict.fromkeys([*given.warnings, *missing.values()]):
             say_error(f"trainer: warning: {warning}")
-    if printing:
+    if line.printing:
         if find_rank()[0] == 0:
-            _print(words[0], meaning, phases)
+            _print(line.typed, meaning, phases)
     elif meaning.convert is not None:
         _convert(meaning.convert)
     else:

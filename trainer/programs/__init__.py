@@ -1,4 +1,4 @@
-"""Command lines of other programs with the meaning that they have there: a table for each program.
+"""Command lines of other programs with the meaning that they have there: a TOML file for each program.
 
 The trainer's own commands never import this package.
 """

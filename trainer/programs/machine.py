@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bertdata.io import storage
-from trainer.programs.constants import BERT_BASE, BERT_LARGE
+from trainer.programs.shapes import BERT_BASE, BERT_LARGE
 
 KEEP_ALL = 1 << 30
 """A number of checkpoints that no run has."""

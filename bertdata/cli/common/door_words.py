@@ -1,4 +1,4 @@
-"""Words of ours on another program's command line (``like``): ``--print-config``, and flags behind ``--``."""
+"""The word of ours that every command line may have: ``--print-config``."""
 
 from collections.abc import Sequence
 
@@ -6,12 +6,6 @@ PRINT_CONFIG = "--print-config"
 
 
 def take_print_config(arguments: Sequence[str]) -> tuple[list[str], bool]:
-    """The arguments without the flag, and whether it was there."""
+    """Return the arguments without the flag, and whether it was there."""
     rest = [word for word in arguments if word.replace("_", "-") != PRINT_CONFIG]
     return rest, len(rest) < len(arguments)
-
-
-def divide(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The program's arguments, and ours behind the first ``--``."""
-    place = words.index("--") if "--" in words else len(words)
-    return list(words[:place]), list(words[place + 1 :])

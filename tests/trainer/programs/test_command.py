@@ -12,7 +12,7 @@ from tests.support.published_commands import understood
 from tests.support.training_runs import MODEL, refuse
 from trainer.__main__ import main
 from trainer.checkpoints.reading import choose_checkpoint, read_state
-from trainer.programs.program import find_program, programs
+from trainer.programs.choice import find_program, programs
 
 HABANA = ("pretraining", "--model_name_or_path=base", "--data_type=fp32", "--data_dir", "a", "b")
 
@@ -28,12 +28,12 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_every_program_has_a_table_with_a_meaning_for_each_flag(name):
     program = find_program(name)
     assert program.name == name
-    assert program.about.source
-    assert program.about.published
+    assert program.source
+    assert program.published
     for table in program.commands.values():
-        names = [spelling for flag in table for spelling in flag.spellings]
+        names = [spelling for flag in table.flags for spelling in flag.spellings]
         assert len(names) == len(set(names))
-        assert all(flag.meaning or flag.idle for flag in table)
+        assert all(flag.meaning or flag.idle for flag in table.flags)
 
 
 @pytest.mark.parametrize("name", programs())
@@ -44,8 +44,8 @@ def test_every_programs_help_lists_its_flags(name, capsys):
             main(["like", name, *filter(None, [command]), "--help"])
         assert caught.value.code == 0
         shown = capsys.readouterr().out
-        assert program.about.source in " ".join(shown.split())
-        assert [flag.name for flag in table if flag.spellings[-1] not in shown] == []
+        assert program.source in " ".join(shown.split())
+        assert [flag.name for flag in table.flags if flag.spellings[-1] not in shown] == []
 
 
 def test_without_a_program_all_are_listed(capsys):
@@ -158,11 +158,11 @@ def test_a_command_is_understood_without_torch(name):
     code = f"""
 import sys
 from trainer.__main__ import main
-status = main(["like", {name!r}, *{split(program.about.published[0])!r}, "--print-config"])
+status = main(["like", {name!r}, *{split(program.published[0])!r}, "--print-config"])
 sys.exit(status or 3 * ("torch" in sys.modules))
 """
     if name.startswith("rannc/"):  # its settings are variables of the environment
-        code = code.replace(repr(split(program.about.published[0])), "[]")
+        code = code.replace(repr(split(program.published[0])), "[]")
     found = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
     )

@@ -9,10 +9,12 @@ from bertdata.errors import MissingInputError, SettingsError, UsageError
 from tests.support.paths import ROOT
 from tests.support.published_commands import assert_equal, commands, understood
 from trainer.config.settings import Config
-from trainer.programs.graphcore.run_pretraining import PROGRAM
-from trainer.programs.program import Meaning
+from trainer.programs.choice import find_program
+from trainer.programs.graphcore.run_pretraining import resolve
+from trainer.programs.meaning import Meaning
 
 NAME = "graphcore/run_pretraining.py"
+PROGRAM = find_program(NAME)
 PUBLISHED = {one["id"]: one for one in commands("graphcore run_pretraining.py")}
 TINY = "configs/pretrain_tiny_128_lamb.json"
 IPU = {
@@ -30,7 +32,7 @@ IPU = {
 
 
 def meaning(*words: str) -> Meaning:
-    return PROGRAM.resolve(PROGRAM.read(words))
+    return resolve(PROGRAM.read(words))
 
 
 def tiny(*words: str) -> dict:
@@ -224,7 +226,7 @@ def test_restoring_goes_on_with_a_run(path, folder, step):
 
 def warnings(*words: str) -> str:
     given = PROGRAM.read(words)
-    PROGRAM.resolve(given)
+    resolve(given)
     return "\n".join(given.warnings)
 
 

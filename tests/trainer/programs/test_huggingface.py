@@ -7,7 +7,7 @@ import pytest
 from tests.support.fine_tuning import evaluations, table
 from tests.support.published_commands import assert_equal, understood
 from tests.support.training_runs import refuse
-from trainer.programs.huggingface import fine_tuning
+from trainer.programs.huggingface import training_arguments
 
 QA, GLUE = "huggingface/run_qa.py", "huggingface/run_glue.py"
 BASE = "--model_name_or_path bert-base-cased --output_dir out "
@@ -155,12 +155,12 @@ def test_a_published_command_has_the_programs_meaning(name):
     ],
 )
 def test_all_gpus_are_taken_where_there_are_some(monkeypatch, flags, wanted):
-    monkeypatch.setattr(fine_tuning, "count_gpus", lambda: 2)
+    monkeypatch.setattr(training_arguments, "count_gpus", lambda: 2)
     assert_equal(phase(GLUE, f"{MRPC}{flags}"), wanted)
 
 
 def test_without_a_gpu_the_processor_trains(monkeypatch):
-    monkeypatch.setattr(fine_tuning, "count_gpus", lambda: 0)
+    monkeypatch.setattr(training_arguments, "count_gpus", lambda: 0)
     assert_equal(phase(GLUE, MRPC), {"device": "cpu", "world_size": None, "dist": False})
 
 

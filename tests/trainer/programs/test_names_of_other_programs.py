@@ -5,7 +5,7 @@ import pytest
 from tests.support.configurations import config_file
 from trainer.commands.foreign_names import with_programs
 from trainer.config.flags import UnknownKeyError, make_config
-from trainer.programs.program import find_program, programs_with
+from trainer.programs.choice import find_program, programs_with
 
 
 def hinted(arguments: list[str]) -> str:

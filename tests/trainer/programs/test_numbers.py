@@ -5,7 +5,7 @@ import json
 import pytest
 
 from trainer.__main__ import main
-from trainer.programs.program import programs
+from trainer.programs.choice import programs
 
 GRAPHCORE = {"batch_size": 2, "train_file": "set", "steps": 3, "pipeline_depth": 4, "weight_decay": 0.01,
              "optimiser": "lamb", "lr_schedule": "custom", "lr_schedule_by_step": {"0": 0.1}}  # fmt: skip

@@ -4,11 +4,12 @@ import json
 
 import pytest
 
+from bertdata.cli.common.programs.program import Program
 from bertdata.errors import UsageError
 from tests.support.published_commands import assert_equal, understood
-from trainer.programs.nvidia.fine_tuning import GLUE, SQUAD
-from trainer.programs.program import Program
+from trainer.programs.choice import find_program, meaning_of
 
+SQUAD, GLUE = find_program("nvidia/run_squad.py"), find_program("nvidia/run_glue.py")
 SHAPE = {"vocab_size": 30522, "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16}
 MODEL = ("--bert_model=b", "--init_checkpoint=b.pt", "--vocab_file=v.txt", "--config_file=bert_config.json")
 REQUIRED = {
@@ -30,14 +31,14 @@ def keys(program: Program, *words: str) -> dict[str, object]:
 
 def warnings(program: Program, *words: str) -> str:
     given = program.read([*REQUIRED[program.name], *words])
-    program.resolve(given)
+    meaning_of(program, given)
     return "\n".join(given.warnings)
 
 
 def test_the_published_command_for_squad_trains_predicts_and_evaluates(monkeypatch):
     for name, value in {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "8"}.items():
         monkeypatch.setenv(name, value)
-    (found,) = understood(SQUAD.name, SQUAD.about.published[0].split())["phases"]
+    (found,) = understood(SQUAD.name, SQUAD.published[0].split())["phases"]
     assert_equal(found, SHAPE | {"task": "squad", "device": "cuda", "precision": "fp16", "gelu": "tanh"})
     assert_equal(found, {"batch_size": 4, "accumulation": 1, "world_size": 8, "update_examples": 32})
     assert_equal(found, {"optimiser": "adamw-bert", "use_debiasing": False, "optimiser_epsilon": 1e-8})
@@ -54,7 +55,7 @@ def test_the_published_command_for_squad_trains_predicts_and_evaluates(monkeypat
 
 
 def test_the_published_command_for_mrpc_warms_up_over_a_hundredth():
-    (found,) = understood(GLUE.name, GLUE.about.published[0].split())["phases"]
+    (found,) = understood(GLUE.name, GLUE.published[0].split())["phases"]
     assert_equal(found, SHAPE | {"task": "mrpc", "device": "cuda", "precision": "fp16", "gelu": "tanh"})
     assert_equal(found, {"batch_size": 8, "update_examples": 8, "eval_batch_size": 8, "seed": 2})
     assert_equal(found, {"optimiser": "adamw-bert", "optimiser_epsilon": 1e-8, "clipping": "none"})
@@ -122,5 +123,5 @@ def test_a_processor_is_taken_where_the_command_says_so():
 )
 def test_what_the_programs_refuse_is_refused_in_their_words(program, words, message):
     with pytest.raises(UsageError) as caught:
-        program.resolve(program.read([*REQUIRED[program.name], *words]))
+        meaning_of(program, program.read([*REQUIRED[program.name], *words]))
     assert message in str(caught.value)

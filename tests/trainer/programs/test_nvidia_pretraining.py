@@ -6,9 +6,11 @@ import pytest
 
 from bertdata.errors import UsageError
 from tests.support.published_commands import assert_equal, understood
-from trainer.programs.nvidia.run_pretraining import PROGRAM
+from trainer.programs.choice import find_program
+from trainer.programs.nvidia.run_pretraining import resolve
 
 NAME = "nvidia/run_pretraining.py"
+PROGRAM = find_program(NAME)
 LARGE = {
     "vocab_size": 30522,
     "hidden_size": 1024,
@@ -40,18 +42,18 @@ def phase(*words: str) -> dict[str, object]:
 
 def warnings(*words: str) -> str:
     given = PROGRAM.read([*REQUIRED, "--do_train", *words])
-    PROGRAM.resolve(given)
+    resolve(given)
     return "\n".join(given.warnings)
 
 
 def refusal(*words: str) -> str:
     with pytest.raises(UsageError) as caught:
-        PROGRAM.resolve(PROGRAM.read([*REQUIRED, *words]))
+        resolve(PROGRAM.read([*REQUIRED, *words]))
     return str(caught.value)
 
 
 def test_the_published_phases_train_on_65536_and_32768_examples_an_update(eight_workers):
-    one, two = (understood(NAME, line.split())["phases"][0] for line in PROGRAM.about.published)
+    one, two = (understood(NAME, line.split())["phases"][0] for line in PROGRAM.published)
     common = LARGE | {"device": "cuda", "precision": "fp16", "gelu": "tanh", "world_size": 8}
     common |= {"optimiser": "lamb-nvidia", "beta1": 0.9, "beta2": 0.999, "optimiser_epsilon": 1e-6}
     common |= {"weight_decay": 0.01, "decay_skips": ["bias", "gamma", "beta", "LayerNorm"]}

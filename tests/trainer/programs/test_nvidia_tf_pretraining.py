@@ -6,9 +6,11 @@ import pytest
 
 from bertdata.errors import UsageError
 from tests.support.published_commands import assert_equal, understood
-from trainer.programs.nvidia_tf import PROGRAM
+from trainer.programs.choice import find_program
+from trainer.programs.nvidia_tf.run_pretraining import resolve
 
 NAME = "nvidia-tf/run_pretraining.py"
+PROGRAM = find_program(NAME)
 SHAPE = {"vocab_size": 30522, "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16}
 REQUIRED = ("--input_files_dir=a,b", "--bert_config_file=bert_config.json", "--output_dir=run")
 
@@ -31,7 +33,7 @@ def phase(*words: str) -> dict[str, object]:
 
 
 def test_the_published_command_trains_on_65536_examples_an_update(eight_workers):
-    (found,) = understood(NAME, PROGRAM.about.published[0].split())["phases"]
+    (found,) = understood(NAME, PROGRAM.published[0].split())["phases"]
     assert_equal(found, SHAPE | {"device": "cuda", "precision": "fp16", "gelu": "tanh", "world_size": 8})
     assert_equal(found, {"batch_size": 64, "accumulation": 128, "update_examples": 65536})
     assert_equal(found, {"optimiser": "lamb-habana-tf", "optimiser_epsilon": 1e-6, "weight_decay": 0.01})
@@ -82,7 +84,7 @@ def test_evaluation_alone_trains_nothing_and_prefers_the_runs_own_checkpoint(tmp
 )
 def test_what_the_program_refuses_is_refused(words, message):
     with pytest.raises(UsageError) as caught:
-        PROGRAM.resolve(PROGRAM.read([*REQUIRED, *words]))
+        resolve(PROGRAM.read([*REQUIRED, *words]))
     assert message in str(caught.value)
 
 

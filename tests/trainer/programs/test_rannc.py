@@ -6,9 +6,11 @@ import pytest
 
 from bertdata.errors import UsageError
 from tests.support.published_commands import assert_equal, commands, understood
-from trainer.programs.rannc import PROGRAM
+from trainer.programs.choice import find_program
+from trainer.programs.rannc.run_pretraining_rannc import resolve
 
 NAME = "rannc/run_pretraining_rannc.sh"
+PROGRAM = find_program(NAME)
 PUBLISHED = {one["id"]: one for one in commands("rannc run_pretraining_rannc.sh") if one["kind"] == "train"}
 SMALL = {"vocab_size": 30522, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
 
@@ -25,7 +27,7 @@ def environment(monkeypatch, tmp_path):
 
 def refusal() -> str:
     with pytest.raises(UsageError) as caught:
-        PROGRAM.resolve(PROGRAM.read([]))
+        resolve(PROGRAM.read([]))
     return str(caught.value)
 
 
@@ -70,7 +72,7 @@ def test_the_published_shape_stands_for_the_published_file_alone(monkeypatch, ca
     assert "my_bert_config.json: no such file" in said
     assert "no norm after the last layer" in said
     monkeypatch.setenv("BERT_CONFIG", "other.json")
-    assert PROGRAM.resolve(PROGRAM.read([])).phases[0]["model_config"] == "other.json"
+    assert resolve(PROGRAM.read([])).phases[0]["model_config"] == "other.json"
 
 
 def test_plans_are_kept_where_the_environment_names_a_file(monkeypatch):
@@ -85,7 +87,7 @@ def test_without_places_the_script_runs_where_its_readme_runs_it(monkeypatch):
     monkeypatch.setenv("CODEDIR", "")
     monkeypatch.delenv("BERT_PREP_WORKING_DIR")
     given = PROGRAM.read([])
-    meaning = PROGRAM.resolve(given)
+    meaning = resolve(given)
     assert meaning.phases[0]["output_dir"].startswith("./results/rannc_NP8_")
     assert meaning.phases[0]["train_data"].startswith("data/prep/hdf5_lower_case_1_seq_len_128_max_pred_20_")
     said = [line.partition(" ")[0] for line in given.warnings]

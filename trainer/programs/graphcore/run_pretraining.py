@@ -1,41 +1,38 @@
-"""Graphcore's run_pretraining.py: one phase of pre-training on IPUs, by a JSON file and flags."""
+"""Graphcore's run_pretraining.py: the meaning of its command lines and its JSON file."""
 
 import math
 import re
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from bertdata.cli.common.program_flags import Given
+from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
-from trainer.programs.flag_tables import phase_keys
-from trainer.programs.graphcore import pretraining_flags as flags
 from trainer.programs.graphcore import values
-from trainer.programs.program import Meaning, Program
+from trainer.programs.meaning import Meaning, phase_keys
 
 _SOURCE = "graphcore/examples 553b90b5"
 _GENERATED = 10_000_000  # examples that the program counts in generated data
 _NO_DATA = "Neither generated-data nor train-file was passed, set at least one of them to run the code."
 
+_PRINTED = {"--sequence-length": "--seq-length", "--batches-per-step": "--batches_per_step"}
+"""Flags that the README prints and the program refuses, with those that it means."""
 
-class _Pretraining(Program):
-    """The program, with its README's flags that it refuses itself."""
+_FILE_KEYS = ("checkpoint_path", "weight_decay", "decay_steps", "decay_rate", "lr_schedule_by_step")
+"""Keys of published files that are no flags and that the program looks up."""
 
-    def read(self, arguments: Sequence[str], version: str = "") -> Given:
-        given = super().read(arguments, version)
-        words = {word.partition("=")[0] for word in arguments}
-        for word, meant in flags.PRINTED.items():
-            if word in words:
-                given.warn(f"{word}: the README prints it, but the program refuses it; taken as {meant}")
-        for flag, value in pairwise(" ".join(arguments).replace("=", " ").split(" ")):
-            if flag.removeprefix("--") in flags.ANY_WORD and value.lower() in ("false", "0", "no", "none"):
-                given.warn(f"{flag} {value}: the program takes any word as true")
-        return given
+_IDLE_FILE_KEYS = (
+    *("best_checkpoint_start_epoch", "best_loss", "checkpoint_model", "do_validation", "embedding_cut_num"),
+    *("grad_scale", "init_checkpoint", "intermediate_size", "ipu_function", "no_logs", "no_outlining"),
+    *("profile_execution", "profiling", "report_directory", "restore_dir", "restoring", "variable_filter"),
+    "variable_offloading",
+)
+"""Keys of published files without effect."""
 
 
 def resolve(given: Given) -> Meaning:
-    """The phase that the command line and its file ask for."""
-    opts = values.layered(given, _SOURCE, flags.FILE_KEYS, flags.IDLE_FILE_KEYS)
+    """Return the phase that the command line and its file ask for."""
+    _warn_of_words(given)
+    opts = values.layered(given, _SOURCE, _FILE_KEYS, _IDLE_FILE_KEYS)
     if not opts["batch_size"]:
         raise UsageError(f"{opts['config']}: batch_size is missing; give --batch-size")
     if opts["pipeline_depth"] <= 1:
@@ -54,17 +51,26 @@ def resolve(given: Given) -> Meaning:
     return Meaning(what=f"one phase{summed}", phases=[keys])
 
 
+def _warn_of_words(given: Given) -> None:
+    """Warn of flags that only the README has, and of values that do not say what they seem to."""
+    words = {word.partition("=")[0] for word in given.arguments}
+    true_of_any_word = {flag.spellings[0] for flag in given.table if flag.kind is bool and not flag.idle}
+    for word, meant in _PRINTED.items():
+        if word in words:
+            given.warn(f"{word}: the README prints it, but the program refuses it; taken as {meant}")
+    for flag, value in pairwise(" ".join(given.arguments).replace("=", " ").split(" ")):
+        if flag in true_of_any_word and value.lower() in ("false", "0", "no", "none"):
+            given.warn(f"{flag} {value}: the program takes any word as true")
+
+
 def _model(opts: Given) -> dict[str, Any]:
-    """Keys of the model: the program has no bias of the word logits."""
+    """Return the keys of the model."""
     if opts["hidden_act"] != "gelu":
         if opts["use_cls_layer"]:
             found = f"hidden_act is {opts['hidden_act']!r} before the word logits"
             raise UsageError(f"{found} and gelu in the encoder: this trainer has one for both")
         opts.warn(f"hidden_act {opts['hidden_act']}: the program's encoder has gelu whatever it says")
-    return {
-        "intermediate_size": 4 * opts["hidden_size"],
-        "use_prediction_bias": False,
-    }
+    return {"intermediate_size": 4 * opts["hidden_size"]}
 
 
 def _optimiser(opts: Given) -> dict[str, Any]:
@@ -91,7 +97,7 @@ def _optimiser(opts: Given) -> dict[str, Any]:
 
 
 def _schedule(opts: Given) -> dict[str, Any]:
-    """Keys of the length and of the learning rate: the program's steps as updates."""
+    """Return the keys of the length and of the learning rate: the program's steps as updates."""
     each, name = opts["batches_per_step"], opts["lr_schedule"]
     if each > 1 and name != "custom":
         opts.warn(f"a step has {each} updates: on other devices than IPUs the rate changes within it")
@@ -118,7 +124,7 @@ def _schedule(opts: Given) -> dict[str, Any]:
 
 
 def _updates(opts: Given) -> int | None:
-    """The number of updates, or None where only the data tell how many an epoch has."""
+    """Return the number of updates, or None where only the data tell how many an epoch has."""
     each: int = opts["batches_per_step"]
     if opts["steps"]:
         return int(opts["steps"]) * each
@@ -140,7 +146,7 @@ def _data(opts: Given) -> dict[str, Any]:
 
 
 def _start(opts: Given) -> dict[str, Any]:
-    """Keys of the checkpoint that the training starts from, or goes on from."""
+    """Return the keys of the checkpoint that the training starts from, or goes on from."""
     if opts["restore_path"] and opts["start_from_ckpt"]:
         raise UsageError("--restore_path continues a run, --start-from-ckpt begins one: give one of them")
     if opts["start_from_ckpt"]:
@@ -165,6 +171,3 @@ def _is_within(path: str, folder: str) -> bool:
     """True if the path is the folder or below it."""
     path, folder = (name.removeprefix("./").rstrip("/") for name in (path, folder))
     return path == folder or path.startswith(f"{folder}/")
-
-
-PROGRAM = _Pretraining("graphcore/run_pretraining.py", {"": flags.TABLE}, resolve)

@@ -1,19 +1,17 @@
-"""Graphcore's run_squad.py: fine-tuning on SQuAD, predictions and their score, by a JSON file and flags."""
+"""Graphcore's run_squad.py: the meaning of its command lines and its JSON file."""
 
 from typing import Any
 
-from bertdata.cli.common.program_flags import Given
+from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
-from trainer.programs.flag_tables import phase_keys
 from trainer.programs.graphcore import values
-from trainer.programs.graphcore.squad_flags import TABLE
-from trainer.programs.program import Meaning, Program
+from trainer.programs.meaning import Meaning, phase_keys
 
 _SOURCE = "graphcore/examples 09b7c672"
 
 
 def resolve(given: Given) -> Meaning:
-    """The fine-tuning, the predictions or both, that the command line and its file ask for."""
+    """Return the fine-tuning, the predictions or both, that the command line and its file ask for."""
     opts = values.layered(given, _SOURCE)
     for name in ("micro_batch_size", "gradient_accumulation_count"):
         if not opts[name]:
@@ -27,7 +25,6 @@ def resolve(given: Given) -> Meaning:
             "One between epochs and num_train_step must be set: give --epochs or --num-train-steps"
         )
     keys = phase_keys(opts) | values.usual(opts, opts["device_iterations"]) | _optimiser(opts)
-    keys |= {"task": "squad", "eval_every": 0}
     keys |= _updates(opts) if opts["do_training"] else {}
     keys |= _places(opts)
     if opts["reduction_type"] == "sum":  # over the replicas too: they are micro-batches of one
@@ -63,7 +60,7 @@ def _optimiser(opts: Given) -> dict[str, Any]:
 
 
 def _updates(opts: Given) -> dict[str, Any]:
-    """Keys of the number of updates and of the learning rate."""
+    """Return the keys of the number of updates and of the learning rate."""
     if opts["lr_schedule"] != "polynomial_decay" or opts["lr_power"] not in (1, [1]):
         found = f"lr_schedule {opts['lr_schedule']}, lr_power {opts['lr_power']}"
         raise UsageError(f"{found}: of run_squad.py polynomial_decay with lr_power 1 is offered, in the file")
@@ -78,7 +75,7 @@ def _updates(opts: Given) -> dict[str, Any]:
 
 
 def _places(opts: Given) -> dict[str, Any]:
-    """Keys of files and directories: checkpoints and predictions have one directory here."""
+    """Return the keys of files and directories: checkpoints and predictions have one directory here."""
     trains = opts["do_training"]
     keys: dict[str, Any] = {
         "start_from_ckpt": opts["init_checkpoint"] or None,
@@ -95,6 +92,3 @@ def _places(opts: Given) -> dict[str, Any]:
         opts.warn(f"the run in {opts['restore_dir']} goes on, and writes its checkpoints there")
         keys |= {"resume": True, "output_dir": opts["restore_dir"]}
     return keys
-
-
-PROGRAM = Program("graphcore/run_squad.py", {"": TABLE}, resolve)

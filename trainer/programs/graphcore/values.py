@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bertdata.cli.common.program_flags import Given
+from bertdata.cli.common.programs.command_line import Given
 from bertdata.config.value_check import check_names, check_values, read_object
 from bertdata.errors import UsageError
 from bertdata.io import storage
@@ -33,7 +33,7 @@ _FILE_VALUES: dict[str, dict[str, Any]] = {
 
 
 def layered(given: Given, source: str, used: Collection[str] = (), idle: Collection[str] = ()) -> Given:
-    """The command line's values with the file's between defaults and flags. Warns of what has no effect.
+    """Return the values, the file's between defaults and flags. Warn of what has no effect.
 
     Our copy stands for a published file, configs/NAME.json, that is not there. source: repository and commit
     of the published files. used, idle: the keys of the file that are no flags,
@@ -63,7 +63,7 @@ def layered(given: Given, source: str, used: Collection[str] = (), idle: Collect
 
 
 def warmup_of(value: Any, per_step: int) -> int | float:
-    """The warm-up in updates, or as a fraction of them. UsageError, in the program's words, for neither.
+    """Return the warm-up in updates, or as a share of them. UsageError, in the program's words, for neither.
 
     per_step: updates of what the program calls a step.
     """
@@ -74,7 +74,7 @@ def warmup_of(value: Any, per_step: int) -> int | float:
 
 
 def capped(rate: float, warmup: int | float, updates: int) -> tuple[float, int | float]:
-    """(learning rate, warm-up) that give in a run shorter than the warm-up the rates that the program has.
+    """Return (learning rate, warm-up) with the program's rates for a run that is shorter than the warm-up.
 
     The program goes up the same slope and stops; here a warm-up must end within the run, so it ends with it,
     at the height of that place. A single update, whose own rate would be 0, has a small one.
@@ -86,15 +86,10 @@ def capped(rate: float, warmup: int | float, updates: int) -> tuple[float, int |
 
 
 def usual(opts: Given, each: int) -> dict[str, Any]:
-    """Keys that no flag sets as it is. each: updates of what the program calls a step."""
+    """Return the keys of the intervals, in updates. each: updates of what the program calls a step."""
     if opts["seed"] is None:
         opts.warn("no seed is given: the program draws one, here it is 42")
     return {
-        "device": "ipu",
-        "hidden_act": "gelu",
-        "gelu": "tanh",
-        "layer_norm_eps": 1e-3,  # of the programs' norms, whatever the configuration says
-        "keep_checkpoints": 5,
         "checkpoint_every": opts["steps_per_ckpts"] * each,
         "log_every": opts["steps_per_logs"] * each,
         **({"wandb_project": "tf-bert"} if opts["wandb"] else {}),
@@ -102,7 +97,7 @@ def usual(opts: Given, each: int) -> dict[str, Any]:
 
 
 def without_moments(opts: Given, name: str) -> dict[str, Any]:
-    """Keys of an optimiser that is neither LAMB nor AdamW. UsageError for one that the programs lack."""
+    """Return the keys of another optimiser than LAMB and AdamW. UsageError for one that the programs lack."""
     if name not in ("momentum", "sgd"):
         raise UsageError(f"Optimizer {name} not recognised")
     momentum = {"momentum": opts["momentum"]} if name == "momentum" else {}

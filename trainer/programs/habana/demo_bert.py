@@ -1,18 +1,18 @@
-"""Habana's demo_bert.py: both phases of pre-training one after the other, or fine-tuning, on Gaudi."""
+"""Habana's demo_bert.py: the meaning of its command lines."""
 
 from typing import Any
 
-from bertdata.cli.common.program_flags import Given
+from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.checkpoints.formats.hub_cache import SIZES
-from trainer.programs.constants import BERT_LARGE, HDF5_DATA, NVLAMB, TRANSFORMERS_ADAMW, micro_batch
-from trainer.programs.flag_tables import phase_keys
-from trainer.programs.habana.demo_bert_flags import FIRST, LATER
+from trainer.programs.batch_sizes import micro_batch
 from trainer.programs.habana.run_pretraining import packed
-from trainer.programs.nvidia.run_pretraining import continued, started
-from trainer.programs.program import Meaning, Program
+from trainer.programs.meaning import Meaning, phase_keys
+from trainer.programs.nvidia.run_pretraining import HDF5_DATA, continued, started
+from trainer.programs.shapes import BERT_LARGE
 
+_NAME = "habana/demo_bert.py"
 _MOST_PREDICTIONS = (20, 80)
 _DATA = f"/software/data/pytorch/bert_pretraining/{HDF5_DATA}"
 _USUAL_DATA = [_DATA.format(length, most) for length, most in zip((128, 512), _MOST_PREDICTIONS, strict=True)]
@@ -21,11 +21,11 @@ _SHARED_BY_VERSION = ("1.1.0", "1.4.1")
 
 
 def resolve(given: Given) -> Meaning:
-    """The phases, or the fine-tuning, that the command line asks for."""
+    """Return the phases, or the fine-tuning, that the command line asks for."""
     if given["model_name_or_path"] not in SIZES:
         name = given["model_name_or_path"]
         raise UsageError(
-            f"{PROGRAM.name}: {name} is no BERT; this trainer has base and large of --model_name_or_path"
+            f"{_NAME}: {name} is no BERT; this trainer has base and large of --model_name_or_path"
         )
     return _pretraining(given) if given.command == "pretraining" else _finetuning(given)
 
@@ -44,7 +44,7 @@ def _common(given: Given, cards: int) -> dict[str, Any]:
 
 
 def _mode(given: Given) -> str:
-    """The mode of the card, as far as the version has it: from 1.0.0 on there is no graph mode."""
+    """Return the mode of the card, as far as the version has it: from 1.0.0 on there is no graph mode."""
     mode: str = given["mode"] or ("lazy" if given["model_name_or_path"] == "large" else "eager")
     if mode == "graph" and given.version:
         is_lazy = given.version == "1.4.1" and given.command == "pretraining"
@@ -62,16 +62,14 @@ def _pretraining(given: Given) -> Meaning:
 
 
 def _phase(given: Given, number: int) -> dict[str, Any]:
-    """The keys of a phase, counted from 0."""
+    """Return the keys of a phase, counted from 0."""
     shape = {"model_config": given["config_file"]} if given["config_file"] else BERT_LARGE
-    keys = shape | NVLAMB | {"gelu": "exact"} | _common(given, given["world_size"])
-    keys |= phase_keys(given, number)
+    keys = shape | _common(given, given["world_size"]) | phase_keys(given, number)
     keys |= {
         "train_data": (given["data_dir"] or _USUAL_DATA)[number],
         "max_predictions_per_seq": _MOST_PREDICTIONS[number],
         "output_dir": storage.join(given["output_dir"], "results/checkpoints"),
         "json_summary": storage.join(given["output_dir"], "results/dllogger.json"),
-        "log_every": 1,
     }
     update: int = given["train_batch_size"][number]
     if given.version in _SHARED_BY_VERSION:
@@ -93,15 +91,11 @@ def _phase(given: Given, number: int) -> dict[str, Any]:
 def _finetuning(given: Given) -> Meaning:
     cards = 8 if given["dist"] and given["world_size"] == 1 else given["world_size"]
     task, steps = given["task_name"], given["max_steps"] or 0
-    keys = TRANSFORMERS_ADAMW | _common(given, cards) | phase_keys(given) | _files(given)
+    keys = _common(given, cards) | phase_keys(given) | _files(given)
     keys |= {
         "start_from_ckpt": SIZES[given["model_name_or_path"]],
-        "gelu": "exact",
-        "accumulation": 1,
         "checkpoint_every": given["save_steps"] or 500,
-        "eval_every": 0,
         "output_dir": storage.join(given["output_dir"], task),
-        "lower_case": True,
     }
     if steps > 0:  # the program makes one update more, whose rate is 0
         keys |= {"steps": steps, "num_train_epochs": None}
@@ -116,14 +110,12 @@ def _finetuning(given: Given) -> Meaning:
 
 
 def _files(given: Given) -> dict[str, Any]:
-    """The task's files. From 1.0.0 on the program downloads a data set by its name."""
+    """Return the keys of the task's files. From 1.0.0 on the program downloads a data set by its name."""
     task = given["task_name"]
     if given.version:
         if task == "squad" and given["dataset_name"] != "squad":
             found = given["dataset_name"]
-            raise UsageError(
-                f"{PROGRAM.name}: task squad reads the data set {found!r}; give --dataset_name squad"
-            )
+            raise UsageError(f"{_NAME}: task squad reads the data set {found!r}; give --dataset_name squad")
         given.warn("the program downloads its data; give their directory here: -- --data-dir DIR")
         return {}
     names = ("train.tsv", "dev.tsv") if task == "mrpc" else (given["train_file"], given["predict_file"])
@@ -131,6 +123,3 @@ def _files(given: Given) -> dict[str, Any]:
         "task_train_file": storage.join(given["data_dir"], names[0]),
         "task_eval_file": storage.join(given["data_dir"], names[1]),
     }
-
-
-PROGRAM = Program("habana/demo_bert.py", FIRST, resolve, versions=LATER)

@@ -3,14 +3,13 @@
 import os
 from typing import Any
 
-from bertdata.cli.common.program_flags import Given
+from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.programs.constants import TENSORFLOW
-from trainer.programs.habana_tf.pretraining import SIZES, find_workers, numbers_of
-from trainer.programs.program import Meaning
+from trainer.programs.habana_tf.pretraining import COMMON, SIZES, find_workers, numbers_of
+from trainer.programs.meaning import Meaning
 
-_FIXED: dict[str, Any] = TENSORFLOW | {
+_FIXED: dict[str, Any] = COMMON | {
     "optimiser": "adamw-bert",
     "clipping": "per_update",
     "lr_schedule": "mlperf",
@@ -32,7 +31,7 @@ _FILES = {"mrpc": ("train.tsv", "dev.tsv"), "squad": ("train-v1.1.json", "dev-v1
 
 
 def finetuning(given: Given) -> Meaning:
-    """The task, with an evaluation at the end."""
+    """Return the task, with an evaluation at the end."""
     _, workers = find_workers(given)
     task, precision = given["test_set"], given["data_type"]
     if task not in _FILES:
@@ -66,7 +65,7 @@ def finetuning(given: Given) -> Meaning:
 
 
 def _find_data(given: Given, task: str) -> str:
-    """The directory of the task's files. MRPC may be one below the given directory."""
+    """Return the directory of the task's files. MRPC may be one below the given directory."""
     if given.version:  # SQuAD lies beside the script
         return "tensorflow_datasets/bert/MRPC" if task == "mrpc" else "."
     folder: str = given["dataset_path"]

@@ -5,11 +5,11 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from bertdata.cli.common.program_flags import Given
+from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.programs.constants import TENSORFLOW_LAMB, bert_shape
-from trainer.programs.program import Meaning
+from trainer.programs.meaning import Meaning
+from trainer.programs.shapes import bert_shape
 from trainer.workers.launchers import find_rank
 
 SIZES = {
@@ -22,13 +22,32 @@ SIZES = {
 }
 """Layers, width and attention heads of Google's published models by variant."""
 
+COMMON: dict[str, Any] = {
+    "gelu": "tanh",
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "optimiser_epsilon": 1e-6,
+    "weight_decay": 0.01,
+    "decay_skips": ["LayerNorm", "layer_norm", "bias"],
+    "max_grad_norm": 1.0,
+    "eval_every": 0,
+}
+"""Keys that no flag changes, of pre-training and fine-tuning."""
+
+_FIXED = COMMON | {
+    "optimiser": "lamb-habana-tf",
+    "clipping": "per_micro_batch_divided",
+    "lr_schedule": "habana-tf",  # multiplies the rate of one worker by their number
+    "keep_checkpoints": 5,
+}
+
 _UPDATES = (65536, 32768)
 _RATES = (7.5e-4, 5e-4)
 """Of one worker of eight, for updates of the full size."""
 
 
 def pretraining(given: Given) -> Meaning:
-    """The phases that the command line asks for."""
+    """Return the phases that the command line asks for."""
     counted, workers = find_workers(given)
     test_set = given["test_set"]
     if test_set not in ("bookswiki", "overfit"):
@@ -43,7 +62,7 @@ def pretraining(given: Given) -> Meaning:
 
 
 def find_workers(given: Given) -> tuple[int, dict[str, Any]]:
-    """(workers that batches and rate are divided by, keys of those that are started).
+    """Return (workers that batches and rate are divided by, keys of those that are started).
 
     They are those of one host times the hosts of MULTI_HLS_IPS, or with Kubernetes those of mpirun.
     """
@@ -64,7 +83,7 @@ def find_workers(given: Given) -> tuple[int, dict[str, Any]]:
 
 
 def _common(given: Given, workers: dict[str, Any]) -> dict[str, Any]:
-    keys = TENSORFLOW_LAMB | workers | {"precision": given["data_type"]}
+    keys = _FIXED | workers | {"precision": given["data_type"]}
     if given["bert_config_dir"]:
         keys["model_config"] = storage.join(given["bert_config_dir"], "bert_config.json")
     else:
@@ -76,7 +95,7 @@ def _common(given: Given, workers: dict[str, Any]) -> dict[str, Any]:
 
 
 def _bookswiki(given: Given, counted: int, workers: dict[str, Any]) -> list[dict[str, Any]]:
-    """Both phases, or one of them where Kubernetes runs several workers."""
+    """Return both phases, or one of them where Kubernetes runs several workers."""
     phases = [_phase(given, counted, workers, number) for number in (0, 1)]
     if given["fast_perf_only"] != 1:
         first, second = (keys["batch_size"] * keys["accumulation"] for keys in phases)
@@ -89,7 +108,7 @@ def _bookswiki(given: Given, counted: int, workers: dict[str, Any]) -> list[dict
 
 
 def _phase(given: Given, counted: int, workers: dict[str, Any], number: int) -> dict[str, Any]:
-    """The keys of a phase, counted from 0. Phase 2's steps are still those of updates of phase 1's size."""
+    """Return the keys of a phase, counted from 0. Phase 2's steps still count updates of phase 1's size."""
     size = numbers_of(given, "batch_size", (64 if given["data_type"] == "bf16" else 32, 8))[number]
     length = numbers_of(given, "max_seq_length", (128, 512))[number]
     is_fast = given["fast_perf_only"] == 1 and given["no_steps_accumulation"] != 1
@@ -128,7 +147,7 @@ def _phase(given: Given, counted: int, workers: dict[str, Any], number: int) -> 
 
 
 def numbers_of(given: Given, name: str, usual: Sequence[int]) -> Sequence[int]:
-    """The value of each phase: A,B of demo_bert.py, A B of the shell script. Phase 2's may be left out."""
+    """Return each phase's value: A,B of demo_bert.py, A B of the shell script. Phase 2's may be left out."""
     value = given[name]
     if value is None:
         return usual
@@ -141,7 +160,7 @@ def numbers_of(given: Given, name: str, usual: Sequence[int]) -> Sequence[int]:
 
 
 def _overfit(given: Given, counted: int, workers: dict[str, Any]) -> dict[str, Any]:
-    """A few updates on a small file, then an evaluation on the same."""
+    """Return the keys of a few updates on a small file, then an evaluation on the same."""
     size = numbers_of(given, "batch_size", [32])[0]
     length = numbers_of(given, "max_seq_length", [128])[0]
     data, starts, folder = given["dataset_path"], given["init_checkpoint_path"], given["output_dir"]
@@ -160,7 +179,7 @@ def _overfit(given: Given, counted: int, workers: dict[str, Any]) -> dict[str, A
         "warmup": numbers_of(given, "warmup", [10])[0],
         "batch_size": size,
         "accumulation": 1,
-        "clipping": "per_update" if workers["world_size"] > 1 else TENSORFLOW_LAMB["clipping"],
+        "clipping": "per_update" if workers["world_size"] > 1 else _FIXED["clipping"],
         # Horovod multiplies a rate that has been multiplied already.
         "base_learning_rate": 6e-3 * size * counted / 65536,
         "checkpoint_every": 1000,

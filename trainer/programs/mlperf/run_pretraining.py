@@ -1,53 +1,26 @@
-"""MLPerf's run_pretraining.py: training and evaluation beside it or after it, on GPUs and TPUs."""
+"""MLPerf's run_pretraining.py: the meaning of its command lines."""
 
 import os
 import re
 from typing import Any
 
-from bertdata.cli.common.absl_flags import boolean, integer
-from bertdata.cli.common.program_flags import ABSL_APP, Flag, Given
+from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.programs.constants import MOMENTS
-from trainer.programs.flag_tables import own_flags, phase_keys, rows_of
-from trainer.programs.google import COMMON, LOGGED_STEPS, of_core
+from trainer.programs.batch_sizes import of_core
 from trainer.programs.machine import KEEP_ALL, find_named_step, has_checkpoints, is_here
-from trainer.programs.program import Meaning, Program, require_flags, require_work
+from trainer.programs.meaning import Meaning, phase_keys
+from trainer.programs.requirements import require_flags, require_work
 
-_TABLE = [
-    *rows_of(COMMON, "bert_config_file init_checkpoint do_train learning_rate num_tpu_cores "
-             "iterations_per_loop tpu_name tpu_zone gcp_project master"),
-    Flag("--input_file", meaning="TFRecord files, patterns separated by commas: the data to train on, or "
-         "with --do_eval --nodo_train those to evaluate on; required"),
-    Flag("--output_dir", key="output_dir", meaning="directory of checkpoints and results; required"),
-    *own_flags(integer, "--max_seq_length=128 --max_predictions_per_seq=20"),
-    Flag("--do_eval", boolean, False, "evaluate, after training or without it"),
-    Flag("--train_batch_size", integer, 32, "examples of a micro-step over all GPUs or cores"),
-    Flag("--eval_batch_size", integer, 8, "examples of an evaluation step over all GPUs or cores"),
-    Flag("--optimizer", default="adamw", values=("adamw", "lamb"), meaning="optimiser"),
-    Flag("--poly_power", float, 1.0, "power of the rate's decay", key="power"),
-    Flag("--num_train_steps", integer, 100000, "micro-steps; evaluation: the last to wait for"),
-    Flag("--num_warmup_steps", integer, 10000, "micro-steps of warm-up"),
-    Flag("--start_warmup_step", integer, 0, "micro-step at which warm-up starts; may be negative"),
-    Flag("--save_checkpoints_steps", integer, 1000, "micro-steps between two checkpoints"),
-    Flag("--max_eval_steps", integer, 100, "evaluation steps, each of one replica's batch"),
-    Flag("--use_tpu", boolean, False, "train on TPU cores"),
-    Flag("--num_gpus", integer, 0, "GPUs of this machine; 0: the processor"),
-    Flag("--steps_per_update", integer, 1, "micro-steps of an update"),
-    Flag("--keep_checkpoint_max", integer, 5, "newest checkpoints that are kept"),
-    Flag("--lamb_weight_decay_rate", float, 0.01, "LAMB: weight decay", key="weight_decay"),
-    Flag("--lamb_beta_1", float, 0.9, "LAMB: decay rate of the first moment", key="beta1"),
-    Flag("--lamb_beta_2", float, 0.999, "LAMB: decay rate of the second moment", key="beta2"),
-    Flag("--log_epsilon", float, -6.0, "LAMB: epsilon as a power of ten"),
-    Flag("--clip_by_global_norm_after_gradient_allreduce", boolean, False,
-         "LAMB: clip once an update after the reduction, not each replica's micro-batches"),
-]  # fmt: skip
+_LOGGED_STEPS = 100
+"""Micro-steps between two lines of TensorFlow's log."""
 
+_ADAMW = {"beta1": 0.9, "beta2": 0.999, "optimiser_epsilon": 1e-6, "weight_decay": 0.01}
 _OF_LAMB = ("lamb_weight_decay_rate", "lamb_beta_1", "lamb_beta_2", "log_epsilon")
 
 
 def resolve(given: Given) -> Meaning:
-    """The training or the evaluation that the command line asks for."""
+    """Return the training or the evaluation that the command line asks for."""
     require_flags(given, "input_file", "bert_config_file", "output_dir")
     require_work(given, "do_train", "do_eval")
     return _training(given) if given["do_train"] else _evaluation(given)
@@ -68,7 +41,7 @@ def _training(given: Given) -> Meaning:
         "max_grad_norm": 1.0,
         "lr_schedule": "mlperf",
         "keep_checkpoints": given["keep_checkpoint_max"] or KEEP_ALL,
-        "log_every": max(1, LOGGED_STEPS // micro_steps),
+        "log_every": max(1, _LOGGED_STEPS // micro_steps),
     }
     keys |= _steps(given, micro_steps)
     if given["do_eval"]:
@@ -80,14 +53,14 @@ def _training(given: Given) -> Meaning:
 
 
 def _optimiser(given: Given, replicas: int) -> dict[str, Any]:
-    """The optimiser's keys. AdamW's are fixed, and clipping after the reduction is LAMB's only."""
+    """Return the optimiser's keys. AdamW's are fixed, and clipping after the reduction is LAMB's only."""
     clips_once = given["clip_by_global_norm_after_gradient_allreduce"]
     if given["optimizer"] == "adamw":
         if idle := [name for name in _OF_LAMB if name in given]:
             given.warn(f"adamw does not read {', '.join(idle)}")
         if clips_once:
             given.warn("adamw with clip_by_global_norm_after_gradient_allreduce: nothing is clipped")
-        return MOMENTS | {
+        return _ADAMW | {
             "optimiser": "adamw-bert",
             "clipping": "none" if clips_once else "per_micro_batch",
         }
@@ -101,7 +74,7 @@ def _optimiser(given: Given, replicas: int) -> dict[str, Any]:
 
 
 def _steps(given: Given, micro_steps: int) -> dict[str, Any]:
-    """The numbers of micro-steps as numbers of updates."""
+    """Return the numbers of micro-steps as numbers of updates."""
     names = ("num_train_steps", "num_warmup_steps", "start_warmup_step", "save_checkpoints_steps")
     if odd := [name for name in names if given[name] % micro_steps]:
         given.warn(f"no multiple of steps_per_update ({micro_steps}), and rounded: {', '.join(odd)}")
@@ -115,7 +88,7 @@ def _steps(given: Given, micro_steps: int) -> dict[str, Any]:
 
 
 def _evaluation(given: Given) -> Meaning:
-    """The evaluation that the command line asks for."""
+    """Return the evaluation that the command line asks for."""
     machine = _machine_keys(given)
     evaluated = _evaluated(given, machine["world_size"])
     micro_steps = max(1, given["steps_per_update"])
@@ -154,14 +127,14 @@ def _evaluation(given: Given) -> Meaning:
 
 
 def _evaluated(given: Given, count: int) -> dict[str, Any]:
-    """The keys of an evaluation. Each replica reads its own batches, and all read the same records."""
+    """Return the keys of an evaluation. Each replica reads its own batches, and all read the same records."""
     size = _of_replica(given, "eval_batch_size", count)
     most = max(1, given["max_eval_steps"] * size)
     return {"eval_data": given["input_file"], "eval_batch_size": size, "eval_examples": most}
 
 
 def _named_checkpoint(output_dir: str, named: int, step: int, start: str | None) -> dict[str, Any]:
-    """The keys that choose the checkpoint that TensorFlow's state file names.
+    """Return the keys that choose the checkpoint that TensorFlow's state file names.
 
     It is TensorFlow's own where its files are there. At step 0, where this trainer saves none, it is
     init_checkpoint.
@@ -175,7 +148,7 @@ def _named_checkpoint(output_dir: str, named: int, step: int, start: str | None)
 
 
 def _machine_keys(given: Given) -> dict[str, Any]:
-    """The keys of device and workers: one worker for each GPU or core."""
+    """Return the keys of device and workers: one worker for each GPU or core."""
     if given["num_gpus"] < 0:
         raise UsageError("`num_gpus` can not be negative.")
     if given["use_tpu"] and given["num_tpu_cores"] < 1:
@@ -187,14 +160,12 @@ def _machine_keys(given: Given) -> dict[str, Any]:
         "device": device,
         "world_size": count,
         "dist": count > 1,
-        "precision": "fp32",
         "compile": compiles is not None,
-        "gelu": "tanh",
     }
 
 
 def _of_replica(given: Given, name: str, count: int) -> int:
-    """The part of a total batch that one of ``count`` replicas has."""
+    """Return the part of a total batch that one of ``count`` replicas has."""
     total: int = given[name]
     if total < 1:
         raise UsageError(f"{name} is {total}, expected 1 or more")
@@ -204,6 +175,3 @@ def _of_replica(given: Given, name: str, count: int) -> int:
             f"Found {count} GPUs with a batch size of {total}; try --{name}={total - total % count} instead."
         )
     return of_core(given, name, count)
-
-
-PROGRAM = Program("mlperf/run_pretraining.py", {"": _TABLE}, resolve, syntax=ABSL_APP)

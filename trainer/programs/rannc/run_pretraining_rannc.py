@@ -1,31 +1,16 @@
-"""RaNNC's run_pretraining_rannc.sh: both phases of a model that is divided among the GPUs of a machine.
-
-The script takes its settings from environment variables. It runs NVIDIA's run_pretraining.py, changed to
-apex FusedAdam and a division of the model; the GELU of its modeling.py is the exact one.
-
-Three keys of its models, after Megatron-LM:
-
-- ``megatron_residual_connection``: attention and feed-forward part read layer-normed input, and the
-  residual is taken before the norm. No parameter is added: each norm keeps its name and is applied
-  where its output is read next, so that the norm of the embeddings feeds the first attention, and
-  the norm of the last layer is the final one. RaNNC's model has no final norm.
-- ``scale_query_key``: query and key are each multiplied by (size d of a head)^-1/4, instead of their
-  product by d^-1/2; equal but for rounding, and without overflow in 16 bits. RaNNC divides each by
-  sqrt(n sqrt(d)), n being the layer's number from 1, and multiplies the scores by n: q k / (n sqrt(d))
-  times n is the same q k / sqrt(d).
-- ``deep_weight_init``: the weights of the two projections that end in the residual start with the
-  standard deviation ``initializer_range / sqrt(2 * num_hidden_layers)``.
-"""
+"""RaNNC's run_pretraining_rannc.sh: the meaning of its environment variables."""
 
 import os
 from typing import Any
 
-from bertdata.cli.common.program_flags import Given
+from bertdata.cli.common.programs.command_line import Given
 from bertdata.config.value_check import read_object
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.programs.constants import HDF5_DATA, NVLAMB, bert_shape, micro_batch
-from trainer.programs.program import Meaning, Program
+from trainer.programs.batch_sizes import micro_batch
+from trainer.programs.meaning import Meaning, phase_keys
+from trainer.programs.nvidia.run_pretraining import HDF5_DATA
+from trainer.programs.shapes import bert_shape
 
 _PUBLISHED_SHAPE: dict[str, Any] = bert_shape(96, 2048, 32) | {
     "megatron_residual_connection": True,
@@ -71,7 +56,7 @@ _RESIDUALS = {
 
 
 def resolve(given: Given) -> Meaning:
-    """The phases that the environment asks for."""
+    """Return the phases that the environment asks for."""
     settings = {name: _variable(name, default) for name, default in _VARIABLES.items()}
     if settings["PREC"] not in ("fp16", "fp32"):
         raise UsageError(f"Unknown <precision> argument: PREC is {settings['PREC']!r}, expected fp16 or fp32")
@@ -85,12 +70,12 @@ def resolve(given: Given) -> Meaning:
             )
     numbers = [1] if only[0] else [2] if only[1] else [1, 2]
     shape = _shape(settings["BERT_CONFIG"], given)
-    phases = [shape | _phase(settings, number, alone=only[1]) for number in numbers]
+    phases = [shape | phase_keys(given) | _phase(settings, number, alone=only[1]) for number in numbers]
     return Meaning(what=f"{len(phases)} of 2 phases", phases=phases)
 
 
 def _variable(name: str, default: Any) -> Any:
-    """The variable's value. An empty one counts as unset, as in the script."""
+    """Return the variable's value. An empty one counts as unset, as in the script."""
     text = os.environ.get(name)
     try:
         return type(default)(text) if text else default
@@ -100,7 +85,7 @@ def _variable(name: str, default: Any) -> Any:
 
 
 def _shape(path: str, given: Given) -> dict[str, Any]:
-    """The model's keys. Without the file, those of the published one."""
+    """Return the model's keys. Without the file, those of the published one."""
     if storage.exists(path):
         given.warn(_RESIDUALS[read_object(path).get("megatron_residual_connection") is True])
     elif storage.base_name(path) == "my_bert_config.json":
@@ -111,7 +96,7 @@ def _shape(path: str, given: Given) -> dict[str, Any]:
 
 
 def _phase(settings: dict[str, Any], number: int, *, alone: bool) -> dict[str, Any]:
-    """The keys of a phase. alone: phase 2 without phase 1, which starts with new weights."""
+    """Return the keys of a phase. alone: phase 2 without phase 1, which starts with new weights."""
     length, masks = _SIZES[number - 1]
     workers, count = settings["NP"], settings[f"ACC_STEPS_P{number}"]
     results = storage.join(settings["CODEDIR"], "results")
@@ -145,22 +130,4 @@ def _phase(settings: dict[str, Any], number: int, *, alone: bool) -> dict[str, A
         file = settings[variable] if settings[variable] != "true" else os.environ.get("DEPLOYMENT_FILE")
         if file and file != "false":
             keys[key] = file
-    return _FIXED | keys
-
-
-_FIXED: dict[str, Any] = NVLAMB | {
-    "device": "cuda",
-    "strategy": "auto",
-    "gelu": "exact",
-    "optimiser": "adamw",
-    "optimiser_epsilon": 1e-8,
-    "warmup": 0.01,
-    "init_loss_scale": float(2**20),
-    "checkpoint_every": 10000,
-    "log_every": 10,
-    "seed": 42,
-}
-"""The keys that no variable changes."""
-
-
-PROGRAM = Program("rannc/run_pretraining_rannc.sh", {"": []}, resolve)
+    return keys

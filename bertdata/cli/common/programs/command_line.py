@@ -1,78 +1,40 @@
-"""Command lines of other programs: a table of flags each, read by the rules of the program's own parser."""
+"""A command line of another program, read by the rules of the program's own parser."""
 
 import argparse
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from bertdata.cli.common.absl_flags import boolean, integer, read_command_line
 from bertdata.cli.common.parser import Parser
+from bertdata.cli.common.programs.flag import SWITCH, Flag
+from bertdata.cli.common.programs.hugging_face import opposed
 from bertdata.errors import UsageError
 from bertdata.io.terminal import printable
 
-SWITCH = "switch"
-"""Kind of a flag without a value: true where it is given."""
-
-ARGPARSE, ABSL, ABSL_APP = "argparse", "absl", "absl app"
-"""Syntaxes. ABSL is that of scripts under ``tf.app``, which ignore flags that they do not know; those under
-``absl.app`` itself (ABSL_APP) refuse them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Flag:
-    """A flag, as a row of its program's table.
-
-    names: every spelling, the one that names the value last. kind: SWITCH, or the reader of a value's text.
-    default: the program's; with a count that of all values. meaning: a line of help, with the unit. key: the
-    key of our own configuration that has the same value. values: what the program accepts, each with the
-    value that it stands for in the key. count: of values that follow; "+" one or more, "?" at most
-    one, without which it is true. idle: the flag has no effect here, and meaning says why.
-    """
-
-    names: str
-    kind: Callable[[str], Any] | str = str
-    default: Any = None
-    meaning: str = ""
-    key: str | None = None
-    values: Mapping[Any, Any] | Sequence[Any] | None = None
-    count: int | str | None = None
-    required: bool = False
-    idle: bool = False
-
-    @property
-    def spellings(self) -> list[str]:
-        return self.names.split()
-
-    @property
-    def name(self) -> str:
-        """The name of the value: the last spelling, with underscores."""
-        return self.spellings[-1].lstrip("-").replace("-", "_")
-
-    @property
-    def is_boolean(self) -> bool:
-        return self.kind is boolean or self.kind == SWITCH
-
-    def of_key(self, value: Any) -> Any:
-        """The value as the key has it."""
-        if isinstance(value, list):
-            return [self.of_key(one) for one in value]
-        return self.values.get(value, value) if isinstance(self.values, Mapping) else value
+ARGPARSE, HUGGING_FACE, ABSL, ABSL_APP = SYNTAXES = ("argparse", "hugging face", "absl", "absl app")
+"""The parsers of other programs. ABSL is that of scripts under ``tf.app``, which ignore flags that they do
+not know; those under ``absl.app`` itself (ABSL_APP) refuse them. HUGGING_FACE is HfArgumentParser: argparse
+with a second spelling of each flag."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Given:
     """A command line as the program reads it.
 
-    table: the flags that the program has. values: of every one by its name, the program's defaults included.
-    explicit: the names of those on the command line. warnings: what the program ignores without a word, and
-    what is done otherwise than by the program.
+    table: the flags that the program has. constants: keys of ours that no flag changes. arguments: the
+    words as they were given. values: of every flag by its name, the program's defaults included. explicit:
+    the names of those on the command line. warnings: what the program ignores without a word, and what is
+    done otherwise than by the program.
     """
 
     command: str
     version: str
     table: Sequence[Flag]
+    constants: Mapping[str, Any]
+    arguments: Sequence[str]
     values: dict[str, Any]
     explicit: frozenset[str]
     warnings: list[str] = field(default_factory=list)
@@ -87,28 +49,47 @@ class Given:
     def warn(self, *texts: str) -> None:
         self.warnings.extend(texts)
 
+    def keys(self, phase: int = 0) -> dict[str, Any]:
+        """Return the constants, and over them the values of flags that are keys of ours.
+
+        Values that are None are left out. phase: counted from 0; each phase has one of a flag's two values.
+        """
+        found = dict(self.constants)
+        for flag in self.table:
+            value = self[flag.name]
+            if flag.key is None or value is None:
+                continue
+            value = flag.of_key(value)
+            if isinstance(value, list) and (flag.count == 2 or len(value) == 1):
+                value = value[phase]
+            found[flag.key] = value
+        return found
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProgramFlags:
     """The flags of a program, or of one of its sub-commands.
 
-    prog: what the help shows as the command. ours: the command whose flags may follow behind ``--``. others:
-    the flags of other versions, by version ("" the default), for errors.
+    prog: what the help shows as the command. constants: keys of ours that no flag changes. ours: the command
+    whose flags may follow behind ``--``. usual: the flags of the default version; what another version lacks
+    has their defaults. others: the flags of other versions, by version ("" the default), for errors.
     """
 
     prog: str
     example: str
     summary: str
     table: Sequence[Flag]
+    constants: Mapping[str, Any]
     ours: str
     syntax: str = ARGPARSE
+    usual: Sequence[Flag] = ()
     others: Mapping[str, Sequence[Flag]] = field(default_factory=dict)
 
     def read(self, arguments: Sequence[str], command: str = "", version: str = "") -> Given:
-        """The values. UsageError, in the parser's own words, for a command line that the program refuses."""
+        """Return the values. UsageError, in the parser's own words, for a line that the program refuses."""
         parser = self.parser()
         words, warnings = list(arguments), list[str]()
-        if self.syntax != ARGPARSE:
+        if self.syntax in (ABSL, ABSL_APP):
             known = {one.lstrip("-"): flag.is_boolean for flag in self.table for one in flag.spellings}
             line = read_command_line(words, known)
             if self.syntax == ABSL_APP and line.unknown:
@@ -118,20 +99,31 @@ class ProgramFlags:
         if unknown:
             parser.error(f"unrecognized arguments: {' '.join(unknown)}{self._hint(unknown)}")
         explicit = vars(found)
-        defaults = {flag.name: list(flag.default) if isinstance(flag.default, tuple) else flag.default
-                    for flag in self.table}  # fmt: skip
-        switches = {flag.name: False for flag in self.table if flag.kind == SWITCH and flag.default is None}
-        return Given(
+        self._refuse_without_values(parser, explicit)
+        if self.syntax == HUGGING_FACE:
+            explicit = opposed(explicit, self.table)
+        given = Given(
             command=command,
             version=version,
             table=self.table,
-            values=defaults | switches | explicit,
+            constants=self.constants,
+            arguments=arguments,
+            values=_defaults(self.usual) | _defaults(self.table) | explicit,
             explicit=frozenset(explicit),
             warnings=warnings,
         )
+        said = [flag for flag in self.table if flag.warning and flag.name in explicit]
+        given.warn(*(f"{flag.spellings[-1]}: {flag.warning}" for flag in said))
+        return given
+
+    def _refuse_without_values(self, parser: "_ProgramParser", explicit: Mapping[str, Any]) -> None:
+        """UsageError for ``--flag=--``, whose value argparse drops. By the version of Python it is kept."""
+        for flag in self.table:
+            if explicit.get(flag.name) in ([], "--"):
+                parser.error(f"argument {'/'.join(flag.spellings)}: '--' is no value")
 
     def parser(self) -> "_ProgramParser":
-        """The parser, whose help is the table."""
+        """Return the parser, whose help is the table."""
         parser = _ProgramParser(self.prog, self.example, self.summary, self.syntax)
         parser.usage = f"%(prog)s [FLAG VALUE ...] [-- flags of {self.ours}]"
         shown = parser.add_argument_group("flags")
@@ -141,7 +133,7 @@ class ProgramFlags:
         return parser
 
     def _hint(self, unknown: Sequence[str]) -> str:
-        """The version or the nearest flag that the first unknown word may mean."""
+        """Return the end of an error: the version or the nearest flag that an unknown word may mean."""
         word = next((one for one in unknown if one.startswith("-")), "").partition("=")[0]
         elsewhere = [
             version for version, table in self.others.items() if any(word in flag.spellings for flag in table)
@@ -160,21 +152,30 @@ class _ProgramParser(Parser):
 
     def __init__(self, prog: str, example: str, summary: str, syntax: str) -> None:
         super().__init__(prog, example, summary)
-        self.allow_abbrev = syntax == ARGPARSE
+        self.allow_abbrev = syntax in (ARGPARSE, HUGGING_FACE)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{self.prog}: {printable(message)}")
 
 
+def _defaults(table: Sequence[Flag]) -> dict[str, Any]:
+    """Return the value of each flag that is not on the command line. A switch without a default is false."""
+    found = dict[str, Any]()
+    for flag in table:
+        default = list(flag.default) if isinstance(flag.default, tuple) else flag.default
+        found[flag.name] = False if flag.kind == SWITCH and default is None else default
+    return found
+
+
 def _add(group: argparse._ArgumentGroup, flag: Flag, syntax: str) -> None:
-    default = "" if flag.default is None or flag.kind == SWITCH else f" (default: {_shown(flag.default)})"
-    words = flag.meaning + default
-    if flag.idle:
-        words = f"without effect here{': ' if flag.meaning else ''}{flag.meaning}"
+    """Add the flag to a group of the parser."""
+    words = flag.effect
+    if not flag.idle and flag.shown_default is not None:
+        words += f" (default: {flag.shown_default})"
     more: dict[str, Any] = {"help": words.replace("%", "%%"), "dest": flag.name, "default": argparse.SUPPRESS}
     if flag.required:
         more["required"] = True
-    if flag.kind == SWITCH and syntax == ARGPARSE:
+    if flag.kind == SWITCH and syntax in (ARGPARSE, HUGGING_FACE):
         group.add_argument(*flag.spellings, action="store_true", **more)
         return
     if flag.values is not None:
@@ -202,15 +203,9 @@ def _number(text: str) -> float:
 
 
 def _unknown(name: str, known: Iterable[str]) -> str:
-    """absl's message about an unknown flag."""
+    """Return absl's message about an unknown flag."""
     near = get_close_matches(name, known, n=1)
     return f"Unknown command line flag {name!r}." + (f" Did you mean: {near[0]} ?" if near else "")
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, tuple | list):
-        return " ".join(map(_shown, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 _METAVARS: dict[Any, str] = {int: "INT", integer: "INT", float: "FLOAT", boolean: "BOOL", str: "X"}

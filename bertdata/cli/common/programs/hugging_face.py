@@ -1,0 +1,32 @@
+"""Flags as Hugging Face's HfArgumentParser makes them of the fields of a program's arguments."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from bertdata.cli.common.programs.flag import SWITCH, Flag, truth
+
+_OPPOSITE = "no_"
+
+
+def as_parsed(table: Sequence[Flag]) -> list[Flag]:
+    """Return the flags as the parser takes them: with hyphens too, a boolean alone, and ``--no_`` forms.
+
+    A flag that is true by default has a ``--no_`` form.
+    """
+    found = []
+    for flag in table:
+        names = " ".join(dict.fromkeys([flag.names, flag.names.replace("_", "-")]))
+        stands_alone = flag.kind is truth and flag.default is not None
+        found.append(replace(flag, names=names, count="?" if stands_alone else flag.count))
+        if flag.kind is truth and flag.default is True:
+            no = f"--{_OPPOSITE}{flag.name} --no-{flag.name.replace('_', '-')}"
+            found.append(Flag(names=no, kind=SWITCH, meaning=f"the opposite of {flag.name}", idle=flag.idle))
+    return found
+
+
+def opposed(explicit: Mapping[str, Any], table: Sequence[Flag]) -> dict[str, Any]:
+    """Return the values of a command line, with false for each flag whose ``--no_`` form is on it."""
+    names = {flag.name for flag in table}
+    opposites = {name.removeprefix(_OPPOSITE) for name in explicit if name.startswith(_OPPOSITE)}
+    return {**explicit, **dict.fromkeys(opposites & names, False)}

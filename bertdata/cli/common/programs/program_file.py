@@ -1,0 +1,245 @@
+"""A program's file: TOML that states the program's facts and flags, checked when it is read.
+
+name = "vendor/program.py"
+title = "Vendor program.py"
+purpose = "Vendor: what it does"
+source = "repository and commit, path of the file"
+published = ["--data_dir data --batch_size 8"]
+
+[keys]                       # keys of ours that no flag changes
+optimiser = "adamw"
+
+[flags]
+"-d --data_dir" = { key = "train_data", required = true, meaning = "directory of the data" }
+"--batch_size" = { kind = "integer", default = 32, key = "batch_size" }
+"--verbose" = { kind = "switch", without_effect = "logs have this trainer's own form" }
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bertdata.cli.common.programs.command_line import ABSL, ABSL_APP, ARGPARSE, HUGGING_FACE, SYNTAXES
+from bertdata.cli.common.programs.door import Door
+from bertdata.cli.common.programs.flag import ABSL_KINDS, KINDS, Flag
+from bertdata.cli.common.programs.hugging_face import as_parsed
+from bertdata.cli.common.programs.program import Program, Table
+from bertdata.config.value_check import check_names, check_values
+from bertdata.errors import SettingsError, SettingsFileError
+from bertdata.io.toml_text import TomlFile
+
+DEFAULT = "default"
+"""The name of the default version, for versions that follow it."""
+
+_TEXT = {"type": "string"}
+_TEXTS = {"type": "array", "items": _TEXT}
+_TABLE = {"type": "object"}
+_CHANGES = {"follows": _TEXT, "without": _TEXTS, "keys": _TABLE, "flags": _TABLE, "commands": _TABLE}
+_REQUIRED = ("name", "title", "purpose", "source", "published")
+_PROGRAM = {
+    **dict.fromkeys(("name", "title", "purpose", "source", "work", "flags_of"), _TEXT),
+    "published": {"type": "array", "items": _TEXT, "minItems": 1},
+    "also_published": _TEXTS,
+    "position": {"type": "integer", "minimum": 1},
+    "syntax": {"enum": list(SYNTAXES)},
+    **dict.fromkeys(("keys", "flags", "commands", "versions"), _TABLE),
+}
+_FLAG = {
+    "kind": {"enum": list(KINDS)},
+    "default": {"type": ["integer", "number", "boolean", "string", "array"]},
+    "meaning": _TEXT,
+    "key": _TEXT,
+    "values": {"type": ["array", "object"]},
+    "count": {"enum": [2, "+", "?"]},
+    "required": {"type": "boolean"},
+    "without_effect": _TEXT,
+    "warning": _TEXT,
+}
+_DEFAULTS = {"integer": "an integer", "number": "a number", "text": "a text", "lower-case text": "a text"}
+
+
+def read_program(path: str, door: Door) -> Program:
+    """Read a program's file. SettingsFileError, as ``FILE:LINE: ...``, for the first fault."""
+    return _ProgramFile(path, door).program()
+
+
+class _ProgramFile:
+    """A program's file while it is read."""
+
+    def __init__(self, path: str, door: Door, syntax: str = ARGPARSE) -> None:
+        self._toml, self._door, self._keys, self._syntax = TomlFile(path), door, door.keys(), syntax
+        self._folder = Path(path).parent
+
+    def program(self) -> Program:
+        facts = dict(self._toml.tables)
+        self._check(facts, _PROGRAM, ())
+        for name in _REQUIRED:
+            self._refuse_unless(bool(facts.get(name)), (), f"{name} is missing")
+        self._syntax = facts.get("syntax", ARGPARSE)
+        versions = {"": self._tables((), self._shared(facts))}
+        for version, changes in facts.get("versions", {}).items():
+            place = ("versions", version)
+            self._check_table(changes, _CHANGES, place)
+            versions[version] = self._tables(place, self._followed(changes, versions, place))
+        facts = {name: value for name, value in facts.items() if not isinstance(value, dict)}
+        facts.pop("flags_of", None)
+        parsed = {name: self._parsed(tables) for name, tables in versions.items()}
+        return Program(door=self._door, path=self._toml.path, versions=parsed, **facts)
+
+    def _shared(self, facts: Mapping[str, Any]) -> Mapping[str, Table]:
+        """Return flags and keys of the file that ``flags_of`` names, which come before the program's own."""
+        if "flags_of" not in facts:
+            return {}
+        shared = _ProgramFile(str(self._folder / facts["flags_of"]), self._door, self._syntax)
+        shared._check(shared._toml.tables, {"flags": _TABLE, "keys": _TABLE}, ())
+        return {"": shared._changed(Table(), ())}
+
+    def _followed(
+        self, changes: Mapping[str, Any], versions: Mapping[str, Mapping[str, Table]], place: tuple[str, ...]
+    ) -> Mapping[str, Table]:
+        """Return the tables of the version that this one follows; none where its file states all flags."""
+        if "follows" not in changes:
+            return {}
+        follows = "" if changes["follows"] == DEFAULT else changes["follows"]
+        known = ", ".join(name or DEFAULT for name in versions)
+        problem = f"follows is {changes['follows']!r}, expected a version above it: {known}"
+        self._refuse_unless(follows in versions, (*place, "follows"), problem)
+        return versions[follows]
+
+    def _tables(self, place: tuple[str, ...], base: Mapping[str, Table]) -> dict[str, Table]:
+        """Return the table of each sub-command: the flags of all, then the sub-command's own."""
+        commands = self._at(place).get("commands", {})
+        names = list(dict.fromkeys([*(name for name in base if name or not commands), *commands])) or [""]
+        found = dict[str, Table]()
+        for name in names:
+            table = self._changed(base.get(name, base.get("", Table())), place)
+            inner = (*place, "commands", name)
+            if name in commands:
+                self._check_table(commands[name], _CHANGES, inner)
+                table = self._changed(table, inner)
+            found[name] = table
+        return found
+
+    def _changed(self, table: Table, place: tuple[str, ...]) -> Table:
+        """Return the table without some flags, and with others in their place or at its end."""
+        rows = {flag.name: flag for flag in table.flags}
+        changes = self._at(place)
+        for spelling in changes.get("without", ()):
+            name = spelling.lstrip("-").replace("-", "_")
+            self._refuse_unless(
+                name in rows, (*place, "without"), f"without names {spelling}, which is no flag"
+            )
+            del rows[name]
+        rows |= self._flags(place)
+        self._refuse_repeated(rows, place)
+        keys = changes.get("keys", {})
+        self._check(keys, self._keys, (*place, "keys"))
+        return Table(flags=list(rows.values()), keys={**table.keys, **keys})
+
+    def _flags(self, place: tuple[str, ...]) -> dict[str, Flag]:
+        found = dict[str, Flag]()
+        for names, entry in self._at(place).get("flags", {}).items():
+            flag = self._flag(names, entry, (*place, "flags", names))
+            self._refuse_unless(flag.name not in found, (*place, "flags", names), f"{names} is there twice")
+            found[flag.name] = flag
+        return found
+
+    def _flag(self, names: str, entry: Any, place: tuple[str, ...]) -> Flag:
+        self._check_table(entry, _FLAG, place)
+        spellings = names.split()
+        is_named = bool(spellings) and all(word.startswith("-") and word.strip("-") for word in spellings)
+        self._refuse_unless(is_named, place, f"{names!r} is no flag: expected --name, or -n --name")
+        kind = entry.get("kind", "text")
+        self._check_default(entry, kind, place)
+        key, effect = entry.get("key"), entry.get("without_effect")
+        if key is not None:
+            with self._placed((*place, "key")):
+                check_names([key], self._keys)
+        problem = "a flag without effect has no meaning and no key"
+        self._refuse_unless(
+            effect is None or not entry.keys() & {"meaning", "key"}, place, f"{names}: {problem}"
+        )
+        meaning = entry.get("meaning") or (self._meaning_of(key) if key else "") if effect is None else effect
+        problem = f"{names} has no meaning: say it, or name its key, or why it is without_effect"
+        self._refuse_unless(bool(meaning) or effect is not None, place, problem)
+        default = entry.get("default")
+        return Flag(
+            names=names,
+            kind=(ABSL_KINDS if self._syntax in (ABSL, ABSL_APP) else KINDS)[kind],
+            default=tuple(default) if isinstance(default, list) else default,
+            meaning=meaning,
+            key=key,
+            values=entry.get("values"),
+            count=entry.get("count"),
+            required=entry.get("required", False),
+            idle=effect is not None,
+            warning=entry.get("warning", ""),
+        )
+
+    def _meaning_of(self, key: str) -> str:
+        """Return the line of help of a key of ours. Defaults in it are ours, not the program's."""
+        description: str = self._keys[key]["description"]
+        return description.partition(" (default")[0]
+
+    def _check_default(self, entry: Mapping[str, Any], kind: str, place: tuple[str, ...]) -> None:
+        """SettingsFileError for a default that no value of the kind is. A text may be false for none."""
+        default = entry.get("default")
+        values = default if isinstance(default, list) else [default]
+        fits = all(
+            value is None or (value is False and "text" in kind) or _fits(value, kind) for value in values
+        )
+        expected = _DEFAULTS.get(kind, "true or false")
+        self._refuse_unless(fits, (*place, "default"), f"default is {default!r}, expected {expected}")
+        is_of_all = "count" in entry or not isinstance(default, list)
+        self._refuse_unless(is_of_all, (*place, "default"), f"default is {default!r}, expected one value")
+
+    def _refuse_repeated(self, rows: Mapping[str, Flag], place: tuple[str, ...]) -> None:
+        seen = set[str]()
+        for flag in rows.values():
+            for spelling in flag.spellings:
+                problem = f"{spelling} is the spelling of two flags"
+                self._refuse_unless(spelling not in seen, (*place, "flags", flag.names), problem)
+                seen.add(spelling)
+
+    def _parsed(self, tables: Mapping[str, Table]) -> dict[str, Table]:
+        """Return the tables with the spellings that the program's parser adds."""
+        if self._syntax != HUGGING_FACE:
+            return dict(tables)
+        return {name: Table(flags=as_parsed(table.flags), keys=table.keys) for name, table in tables.items()}
+
+    def _at(self, place: tuple[str, ...]) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self._toml.tables
+        for name in place:
+            found = found[name]
+        return found
+
+    def _check_table(self, found: Any, schemas: Mapping[str, Any], place: tuple[str, ...]) -> None:
+        self._refuse_unless(isinstance(found, dict), place, f"{place[-1]} is {found!r}, expected a table")
+        self._check(found, schemas, place)
+
+    def _check(self, found: Mapping[str, Any], schemas: Mapping[str, Any], place: tuple[str, ...]) -> None:
+        for name, value in found.items():
+            with self._placed((*place, name)):
+                check_names([name], schemas)
+                check_values({name: value}, schemas)
+
+    def _refuse_unless(self, holds: bool, place: tuple[str, ...], problem: str) -> None:
+        with self._placed(place):
+            if not holds:
+                raise SettingsError(problem)
+
+    @contextmanager
+    def _placed(self, place: tuple[str, ...]) -> Iterator[None]:
+        try:
+            yield
+        except SettingsError as error:
+            where = self._toml.where(place) if place else self._toml.path
+            raise SettingsFileError(f"{where}: {error}") from None
+
+
+def _fits(value: Any, kind: str) -> bool:
+    """Return True for a default that a value of the kind may be."""
+    if kind in ("integer", "number"):
+        return not isinstance(value, bool) and isinstance(value, int if kind == "integer" else int | float)
+    return isinstance(value, str if "text" in kind else bool)

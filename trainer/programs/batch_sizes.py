@@ -1,0 +1,26 @@
+"""Sizes of micro-batches from the sizes that programs are given, with their errors in the programs' words."""
+
+from bertdata.cli.common.programs.command_line import Given
+from bertdata.errors import UsageError
+
+
+def micro_batch(update: int, count: int, *, divides: bool = True) -> int:
+    """Return the examples of a micro-batch, of which an update has ``count``. UsageError in NVIDIA's words.
+
+    divides: False for a program that takes an update that they do not divide.
+    """
+    found = f"Invalid gradient_accumulation_steps parameter: {count}"
+    if count < 1:
+        raise UsageError(f"{found}, should be >= 1")
+    if divides and update % count:
+        raise UsageError(f"{found}, batch size {update} should be divisible")
+    return update // count
+
+
+def of_core(given: Given, name: str, count: int) -> int:
+    """Return the part of a total batch that one of ``count`` cores has."""
+    total: int = given[name]
+    if total < 1 or count < 1 or total % count:
+        kind = name.partition("_")[0]
+        raise UsageError(f"{kind} batch size {total} must be divisible by number of replicas {count}")
+    return total // count

@@ -1,0 +1,1 @@
+"""Google's BERT in TensorFlow 1."""

@@ -1,0 +1,30 @@
+"""The keys that Google's run_squad.py and run_classifier.py compute alike."""
+
+from typing import Any
+
+from bertdata.cli.common.programs.command_line import Given
+from trainer.programs.batch_sizes import of_core
+from trainer.programs.machine import count_gpus, has_checkpoints
+from trainer.programs.meaning import phase_keys
+
+
+def fine_tuning(given: Given, eval_size: str) -> dict[str, Any]:
+    """Return the keys of a command line. eval_size: the flag with the size of an evaluation's batch.
+
+    A checkpoint in output_dir goes before init_checkpoint, and a run there is continued unasked.
+    """
+    count = given["num_tpu_cores"] if given["use_tpu"] else 1
+    there = has_checkpoints(given["output_dir"])
+    if there and given["do_train"]:
+        given.warn(f"{given['output_dir']}: has checkpoints, so that the run continues from the newest")
+    return phase_keys(given) | {
+        "device": "xla" if given["use_tpu"] else "cuda" if count_gpus() else "cpu",
+        "world_size": count,
+        "dist": count > 1,
+        "batch_size": of_core(given, "train_batch_size", count),
+        "eval_batch_size": of_core(given, eval_size, count),
+        "start_from_ckpt": (given["init_checkpoint"] or None) if given["do_train"] or not there else None,
+        "resume": there and given["do_train"],
+        # Each core clips its own gradient before the sum over the cores.
+        "clipping": "per_micro_batch" if count > 1 else "per_update",
+    }

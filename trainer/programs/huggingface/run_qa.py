@@ -1,0 +1,29 @@
+"""Hugging Face's run_qa.py (SQuAD 1.1 and 2.0): the meaning of its command lines."""
+
+from bertdata.cli.common.programs.command_line import Given
+from bertdata.errors import UsageError
+from trainer.programs.huggingface.training_arguments import check_files, training_keys
+from trainer.programs.meaning import Meaning
+
+_DATASETS = ("squad", "squad_v2")
+
+
+def resolve(given: Given) -> Meaning:
+    """Return the fine-tuning, the evaluation and the predictions that the command line asks for."""
+    files = (given["train_file"], given["validation_file"], given["test_file"])
+    name = given["dataset_name"]
+    if name is None and not any(files):
+        raise UsageError("Need either a dataset name or a training/validation file/test_file.")
+    dataset = name and name.rpartition("/")[2]
+    if name is not None and dataset not in _DATASETS:
+        raise UsageError(f"dataset_name {name}: this trainer has {' and '.join(_DATASETS)}")
+    given.warn(
+        "the program's doc_stride is what two spans have in common, here it is the way from one to the next"
+    )
+    if name is None:
+        check_files(given)
+    else:
+        given.warn(f"the dataset {name} is not downloaded: append -- --data-dir DIR, with its files in DIR")
+    negative = given["version_2_with_negative"] or dataset == "squad_v2"
+    keys = training_keys(given) | {"version_2_with_negative": negative}
+    return Meaning(what=keys["task"], phases=[keys])

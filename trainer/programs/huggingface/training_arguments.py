@@ -1,0 +1,110 @@
+"""What the examples of Hugging Face's transformers compute alike, of their TrainingArguments and files."""
+
+from typing import Any
+
+from bertdata.cli.common.programs.command_line import Given
+from bertdata.errors import UsageError
+from trainer.programs.machine import KEEP_ALL, count_gpus, has_checkpoints, is_here
+from trainer.programs.meaning import phase_keys
+from trainer.workers.launchers import find_launcher
+
+_ADAMW = (
+    *("adamw_hf", "adamw_torch", "adamw_torch_fused", "adamw_torch_xla", "adamw_torch_npu_fused"),
+    "adamw_apex_fused",
+)
+_REFUSED = (
+    *("max_train_samples", "max_predict_samples", "adafactor", "label_smoothing_factor"),
+    "neftune_noise_alpha",
+)
+"""Flags that would change the result in a way that this trainer cannot."""
+
+
+def training_keys(given: Given) -> dict[str, Any]:
+    """Return the keys that the flags of both programs set."""
+    for flag in given.table:
+        if flag.name in _REFUSED and given[flag.name] != flag.default:
+            found = f"{flag.name} is {given[flag.name]}"
+            raise UsageError(f"{found}: this trainer has nothing like it; leave it out")
+    if given["fp16"] and given["bf16"]:
+        raise UsageError("At most one of fp16 and bf16 can be True, but not both")
+    resumes = given["resume_from_checkpoint"] not in (None, "", "False", "false")
+    continues = has_checkpoints(given["output_dir"]) and not given["overwrite_output_dir"]
+    if continues and given["do_train"]:
+        given.warn(f"{given['output_dir']}: has checkpoints, so that the run continues from the newest")
+    reports = given["report_to"] or ()
+    keys = phase_keys(given)
+    keys |= {
+        **_devices(given),
+        "precision": "fp16" if given["fp16"] else "bf16" if given["bf16"] else "fp32",
+        "batch_size": given["per_gpu_train_batch_size"] or given["per_device_train_batch_size"],
+        "eval_batch_size": given["per_gpu_eval_batch_size"] or given["per_device_eval_batch_size"],
+        "resume": given["do_train"] and (continues or resumes),
+        "max_grad_norm": given["max_grad_norm"] or 1.0,
+        "clipping": "per_update" if given["max_grad_norm"] else "none",
+        "keep_checkpoints": given["save_total_limit"] or KEEP_ALL,
+        "tensorboard": "tensorboard" in reports or "all" in reports,
+        "wandb": "wandb" in reports or "all" in reports,
+        "log_every": max(1, _count(given, "logging_steps")),
+    }
+    name = "adamw" if given["optim"] in _ADAMW else given["optim"]
+    if name not in ("adamw", "sgd"):
+        raise UsageError(f"optim {name}: this trainer has {', '.join(_ADAMW)} and sgd")
+    keys["optimiser"] = name
+    if given["config_name"] and is_here(given["config_name"]):
+        keys["model_config"] = given["config_name"]
+    if tokeniser := given["tokenizer_name"]:
+        keys["vocab"] = f"{tokeniser}/vocab.txt" if is_here(f"{tokeniser}/vocab.txt") else tokeniser
+    return keys | _schedule(given) | _intervals(given)
+
+
+def _devices(given: Given) -> dict[str, Any]:
+    """Return the keys of the device: a GPU, if any, else the processor. Without a launcher, all GPUs."""
+    gpus = count_gpus()
+    if given["no_cuda"] or given["use_cpu"] or not gpus:
+        return {"device": "cpu", "world_size": None, "dist": False}
+    takes_all = find_launcher() == "single" and gpus > 1
+    return {"device": "cuda", "world_size": gpus if takes_all else None, "dist": takes_all}
+
+
+def _schedule(given: Given) -> dict[str, Any]:
+    """Return the keys of updates and rate: linear, as polynomial with its defaults is, or constant."""
+    keys: dict[str, Any] = {"warmup": given["warmup_steps"] or given["warmup_ratio"] or 0}
+    if given["max_steps"] > 0:
+        keys |= {"steps": given["max_steps"], "num_train_epochs": None}
+    kind = given["lr_scheduler_type"]
+    if kind == "constant" or (kind == "constant_with_warmup" and not keys["warmup"]):
+        rates = {"0": given["learning_rate"]}
+        return keys | {"warmup": 0, "lr_schedule": "custom", "lr_schedule_by_step": rates}
+    if kind not in ("linear", "polynomial"):
+        raise UsageError(f"lr_scheduler_type {kind}: this trainer has linear, polynomial and constant")
+    return keys
+
+
+def _intervals(given: Given) -> dict[str, Any]:
+    """Return the keys of checkpoints and evaluations."""
+    strategy, save = given["eval_strategy"], given["save_strategy"]
+    keys: dict[str, Any] = {"do_eval": given["do_eval"] or strategy != "no"}
+    if strategy == "steps":
+        keys["eval_every"] = _count(given, "eval_steps" if given["eval_steps"] else "logging_steps")
+    elif strategy == "no":
+        keys["eval_every"] = 0
+    if save in ("epoch", "best"):
+        given.warn(f"save_strategy {save}: a checkpoint is saved at the end only")
+    keys["checkpoint_every"] = max(0, _count(given, "save_steps")) if save == "steps" else 0
+    return keys
+
+
+def _count(given: Given, name: str) -> int:
+    """Return a number of updates. The program also takes a fraction of all updates."""
+    value: float = given[name]
+    if value != int(value):
+        raise UsageError(f"{name} is {value}: a share of the updates; give their number")
+    return int(value)
+
+
+def check_files(given: Given) -> None:
+    """UsageError for files of kinds that the programs refuse."""
+    for name in ("train_file", "validation_file", "test_file"):
+        path = given[name]
+        if path is not None and path.rpartition(".")[2] not in ("csv", "json"):
+            raise UsageError(f"`{name}` should be a csv or a json file.")

@@ -1,0 +1,23 @@
+"""MLPerf's checkpoint_add_gradacc.py: the meaning of its command lines."""
+
+from bertdata.cli.common.programs.command_line import Given
+from trainer.programs.meaning import Meaning
+from trainer.programs.requirements import require_flags
+
+_ADDED = "a zero variable NAME/GradientAccumulator beside every variable (moments and counters too)"
+
+
+def resolve(given: Given) -> Meaning:
+    """Return the conversion. The program's defaults are files that only its authors have."""
+    require_flags(given, "old", "new")
+    given.warn("this trainer accumulates gradients without such slots, and reads the checkpoint as it is")
+    return Meaning(
+        what=f"{given['old']} with slots for accumulated gradients",
+        convert={
+            "source": given["old"],
+            "target": given["new"],
+            "to": "tf1",
+            "added": _ADDED,
+            "needed_by_the_project": False,
+        },
+    )

@@ -1,0 +1,24 @@
+"""The model garden's tf2_encoder_checkpoint_converter.py: the meaning of its command lines."""
+
+from bertdata.cli.common.programs.command_line import Given
+from trainer.programs.meaning import Meaning
+from trainer.programs.requirements import require_flags
+
+
+def resolve(given: Given) -> Meaning:
+    """Return the conversion, which keeps no moments."""
+    require_flags(given, "bert_config_file", "checkpoint_to_convert", "converted_checkpoint_path")
+    target = given["converted_checkpoint_path"]
+    given.warn(
+        f"the program takes {target} for the beginning of its files' names; here it is their directory"
+    )
+    return Meaning(
+        what=f"{given['checkpoint_to_convert']} as a checkpoint of TensorFlow 2, weights only",
+        convert={
+            "source": given["checkpoint_to_convert"],
+            "target": target,
+            "to": "tf2",
+            "model_config": given["bert_config_file"],
+            "moments": False,
+        },
+    )

@@ -1,0 +1,36 @@
+"""NVIDIA's run_glue.py for PyTorch: the meaning of its command lines."""
+
+from bertdata.cli.common.programs.command_line import Given
+from bertdata.errors import UsageError
+from bertdata.io import storage
+from trainer.programs.meaning import Meaning
+from trainer.programs.nvidia.fine_tuning import tuning_keys, warn_of_training
+from trainer.programs.requirements import require_work, work_of
+
+
+def resolve(given: Given) -> Meaning:
+    """Return the training, evaluation and prediction that a command line of run_glue.py asks for."""
+    require_work(given, "do_train", "do_eval", "do_predict")
+    count, update = given["gradient_accumulation_steps"], given["train_batch_size"]
+    if count > update:
+        raise UsageError(
+            f"gradient_accumulation_steps ({count}) cannot be larger train_batch_size ({update}) - "
+            "there cannot be a fraction of one sample."
+        )
+    folder, task = given["data_dir"], given["task_name"]
+    file = storage.join(folder, "dev_matched.tsv" if task == "mnli" else "dev.tsv")
+    keys = tuning_keys(given)
+    keys |= {
+        "task_train_file": storage.join(folder, "train.tsv"),
+        "task_eval_file": file,
+        "task_predict_file": file,
+        "clipping": "none" if keys["precision"] == "fp16" else "per_update",
+    }
+    warn_of_training(given)
+    if task == "cola" and given["do_predict"]:
+        # CoLA's file for development has other columns than files to predict.
+        keys |= {"do_predict": False, "do_eval": True}
+        given.warn("--do_predict: the predictions are those of the evaluation, predictions.tsv")
+    if keys["clipping"] != "none" and given["do_train"]:
+        given.warn("the gradient is clipped as a whole; the program clips that of each tensor")
+    return Meaning(what=f"{task} ({work_of(given)})", phases=[keys])
