@@ -79,9 +79,6 @@ def read_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
         if action.dest != "help"
     }
     line = read_command_line(arguments, known)
-    for flag in line.flags:
-        if flag.endswith("=--"):  # argparse would drop it
-            parser.error(f"argument {flag.removesuffix('=--')}: '--' is no value")
     return parser.parse_args(line.flags), line.warnings
 
 

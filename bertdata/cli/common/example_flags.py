@@ -41,7 +41,8 @@ def _settings_types(arguments: Sequence[str]) -> list[type[Any]]:
     finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     finder.add_argument("--objective")
     finder.add_argument("--recipe")
-    given = finder.parse_known_args(list(arguments))[0]
+    words = [word for word in arguments if not word.endswith("=--")]  # the command's parser refuses these
+    given = finder.parse_known_args(words)[0]
     named = given.objective or (RECIPES[given.recipe].objective if given.recipe in RECIPES else None)
     types = [objective.settings_type for objective in OBJECTIVES.values()]
     chosen = types[0] if named is None else find_objective(named).settings_type

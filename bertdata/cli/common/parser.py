@@ -35,7 +35,21 @@ class Parser(argparse.ArgumentParser):
         self._words = list(sys.argv[1:] if args is None else args)
         _last_used.clear()
         _last_used.append(self)
+        self._refuse_dashes_as_value()
         return super().parse_known_args(self._words, namespace)
+
+    def _refuse_dashes_as_value(self) -> None:
+        """End with an error for ``--flag=--`` and ``-f--``, of which argparse drops the value or keeps it.
+
+        It drops it in Python 3.11, so that a flag had no value, not even its default.
+        """
+        flags = self._words[: self._words.index("--")] if "--" in self._words else self._words
+        for word in flags:
+            name, _, value = word.partition("=")
+            if not value and len(word) == 4 and word[1] != "-":
+                name, value = word[:2], word[2:]
+            if word.startswith("-") and value == "--":
+                self.error(f"argument {name}: '--' is no value")
 
     def format_help(self) -> str:
         formatter = self._get_formatter()

@@ -1022,3 +1022,24 @@ def test_an_interrupted_run_that_finished_nothing_leaves_the_directory_free(
 )
 def test_an_unknown_flag_is_named_though_a_required_one_is_missing(words, told, bertdata):
     bertdata(*words).assert_one_error(2, told)
+
+
+@pytest.mark.parametrize(
+    ("command", "flag"),
+    [
+        ("create", "--output"),
+        ("create", "--recipe"),
+        ("segment", "--output"),
+        ("train-vocab", "--size"),
+        ("create-pretraining-data", "--vocab_file"),
+    ],
+)
+def test_two_dashes_are_no_value_of_a_flag(bertdata: Program, part: Callable[..., Path], command, flag):
+    needed = {
+        "train-vocab": ["--size=300", "--output=v.txt"],
+        "create-pretraining-data": ["--input_file=a", "--output_file=b"],
+    }
+    words = [] if command == "create-pretraining-data" else [part(SOUND)]
+    outcome = bertdata(command, *words, *needed.get(command, []), f"{flag}=--")
+    assert outcome.status == 2
+    assert f"argument {flag}: '--' is no value" in outcome.err

@@ -65,7 +65,7 @@ def test_the_help_of_each_command_begins_with_an_example_that_its_parser_accepts
     assert outcome.status == 0
     assert outcome.out.startswith("Example:\n")
     module = command_module(name)
-    commands = commands_of(module.EXAMPLE)
+    commands = commands_of(outcome.out.removeprefix("Example:\n").partition("\n\n")[0])
     assert commands
     for command, *arguments in commands:
         assert command == name

@@ -99,7 +99,6 @@ class ProgramFlags:
         if unknown:
             parser.error(f"unrecognized arguments: {' '.join(unknown)}{self._hint(unknown)}")
         explicit = vars(found)
-        self._refuse_without_values(parser, explicit)
         if self.syntax == HUGGING_FACE:
             explicit = opposed(explicit, self.table)
         given = Given(
@@ -115,12 +114,6 @@ class ProgramFlags:
         said = [flag for flag in self.table if flag.warning and flag.name in explicit]
         given.warn(*(f"{flag.spellings[-1]}: {flag.warning}" for flag in said))
         return given
-
-    def _refuse_without_values(self, parser: "_ProgramParser", explicit: Mapping[str, Any]) -> None:
-        """UsageError for ``--flag=--``, whose value argparse drops. By the version of Python it is kept."""
-        for flag in self.table:
-            if explicit.get(flag.name) in ([], "--"):
-                parser.error(f"argument {'/'.join(flag.spellings)}: '--' is no value")
 
     def parser(self) -> "_ProgramParser":
         """Return the parser, whose help is the table."""
