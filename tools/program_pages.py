@@ -114,8 +114,11 @@ def page(program: Program) -> str:
             parts += [f"```\n{shown}\n```\n", _resolution(program, words)]
     if program.also_published:
         parts.append(_others(program))
+    if program.variables:
+        parts.append(f"## Variables of the environment\n\n{_flags(program.variables, 'variable')}")
     for command, table in program.commands.items():
-        parts.append(f"## Flags{f' of {command}' if command else ''}\n\n{_flags(table.flags)}")
+        if table.flags:
+            parts.append(f"## Flags{f' of {command}' if command else ''}\n\n{_flags(table.flags)}")
     return "\n".join(parts)
 
 
@@ -191,14 +194,15 @@ def _cell(value: Any) -> str:
     return f"`{shown if len(shown) < 80 else shown[:77] + '...'}`".replace("|", "\\|")
 
 
-def _flags(table: Sequence[Flag]) -> str:
+def _flags(table: Sequence[Flag], title: str = "flag") -> str:
+    """Return a table of flags, or of variables."""
     rows = []
     for flag in table:
         names = ", ".join(f"`{name}`" for name in flag.spellings)
         default = f"`{flag.shown_default}`" if flag.shown_default is not None else ""
         key = f"`{flag.key}`" if flag.key else ""
         rows.append(f"| {names} | {default} | {flag.effect} | {key} |\n".replace("|  |", "| |"))
-    return "| flag | default | meaning | key here |\n|---|---|---|---|\n" + "".join(rows)
+    return f"| {title} | default | meaning | key here |\n|---|---|---|---|\n" + "".join(rows)
 
 
 def schemas() -> dict[str, str]:

@@ -187,6 +187,26 @@ def test_hugging_faces_parser_takes_hyphens_a_boolean_alone_and_its_opposite(tmp
     assert given(tmp_path, flags, ["--no_lower_case"]).keys()["lower_case"] is False
 
 
+def test_variables_of_the_environment_are_settings_too(tmp_path, monkeypatch):
+    flags = """
+    [variables]
+    LENGTH = { kind = "integer", default = 128, key = "max_seq_length" }
+    RULES = { default = "google", key = "dialect" }
+    [flags]
+    "--length" = { kind = "integer", key = "max_seq_length" }
+    """
+    monkeypatch.setenv("LENGTH", "64")
+    monkeypatch.setenv("RULES", "")
+    found = given(tmp_path, flags, [])
+    assert found.keys() == {"max_seq_length": 64, "dialect": "google"}
+    assert "LENGTH" in found
+    assert "RULES" not in found
+    assert given(tmp_path, flags, ["--length=32"]).keys()["max_seq_length"] == 32
+    monkeypatch.setenv("LENGTH", "x")
+    with pytest.raises(UsageError, match="LENGTH is 'x', expected an integer"):
+        given(tmp_path, flags, [])
+
+
 def test_values_stand_for_those_of_the_key(tmp_path):
     flags = '[flags]\n"--rules" = { values = { tf = "google", ipu = "graphcore" }, key = "dialect" }\n'
     assert given(tmp_path, flags, ["--rules", "ipu"]).keys() == {"dialect": "graphcore"}
@@ -224,6 +244,8 @@ def test_two_dashes_are_no_value(tmp_path, syntax):
         ('kind = "integer", default = 6', 'kind = "int", default = 6', 19, "kind is 'int', expected one of"),
         ("default = 6", 'default = "6"', 19, "default is '6', expected an integer"),
         ("default = 6", "default = [6, 6]", 19, "default is [6, 6], expected one value"),
+        ("default = 6", "default = 6, count = 2", 19, "default is 6, expected two values"),
+        ("default = 6", 'values = { a = "x" }', 19, "dupe_factor is 'x', expected an integer"),
         ("default = 6", "usual = 6", 19, "usual is not a known key"),
         ('"--copies"', '"copies"', 19, "'copies' is no flag: expected --name, or -n --name"),
         ('"--copies"', '"-t"', 19, "-t is the spelling of two flags"),
@@ -232,8 +254,10 @@ def test_two_dashes_are_no_value(tmp_path, syntax):
         ('key = "dupe_factor"', 'key = "dupe_factor", without_effect = "x"', 19, "no meaning and no key"),
         ("[flags]", '[versions."2"]\nfollows = "1"\n[flags]', 12, "expected a version above it: default"),
         ("[flags]", '[versions."2"]\nwithout = ["--x"]\n[flags]', 12, "without names --x, which is no flag"),
-        ("[flags]", "[flags]\nx = 3", 12, "x is 3, expected a table"),
+        ("[flags]", '[flags]\n"--x" = 3', 12, "--x is 3, expected a table"),
         ("[flags]", "[commands]\nx = 3\n[flags]", 12, "x is 3, expected a table"),
+        ("[flags]", "[variables]\n--x = {}\n[flags]", 12, "'--x' is no variable"),
+        ("[flags]", '[variables]\nX = {kind = "switch"}\n[flags]', 12, "one of text, integer, number"),
         ("[flags]", "[flags", 11, "is not TOML"),
     ],
 )

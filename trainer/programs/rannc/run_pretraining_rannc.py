@@ -1,6 +1,5 @@
 """RaNNC's run_pretraining_rannc.sh: the meaning of its environment variables."""
 
-import os
 from typing import Any
 
 from bertdata.cli.common.programs.command_line import Given
@@ -22,30 +21,7 @@ _PUBLISHED_SHAPE: dict[str, Any] = bert_shape(96, 2048, 32) | {
 _SIZES = ((128, 20), (512, 80))
 """Ids and masked ids of an example, of each phase."""
 
-_PLACES = {"CODEDIR": ".", "BERT_PREP_WORKING_DIR": "data/prep"}
-"""Directories in which README runs the script; its own defaults are places on the authors' machine."""
-
-_VARIABLES: dict[str, Any] = {
-    **_PLACES,
-    "NP": 8,
-    "TRAIN_STEPS_P1": 1000000,
-    "TRAIN_STEPS_P2": 100000,
-    "BATCH_SIZE_PROC_P1": 8,
-    "BATCH_SIZE_PROC_P2": 4,
-    "ACC_STEPS_P1": 1,
-    "ACC_STEPS_P2": 1,
-    "LR": 1e-4,
-    "PREC": "fp16",
-    "PHASE1_ONLY": "0",
-    "PHASE2_ONLY": "0",
-    "MIN_PIPELINE": 1,
-    "MAX_PIPELINE": 32,
-    "MEM_MARGIN": 0.1,
-    "SAVE_DEPLOYMENT": "true",
-    "LOAD_DEPLOYMENT": "false",
-    "BERT_CONFIG": "bert_config.json",
-}
-"""The script's variables with their defaults, whose types are those of the values."""
+_PLACES = ("CODEDIR", "BERT_PREP_WORKING_DIR")
 
 _RESIDUALS = {
     True: "with megatron_residual_connection the original has no norm after the last layer; here it has one",
@@ -57,31 +33,19 @@ _RESIDUALS = {
 
 def resolve(given: Given) -> Meaning:
     """Return the phases that the environment asks for."""
-    settings = {name: _variable(name, default) for name, default in _VARIABLES.items()}
-    if settings["PREC"] not in ("fp16", "fp32"):
-        raise UsageError(f"Unknown <precision> argument: PREC is {settings['PREC']!r}, expected fp16 or fp32")
-    only = [settings[f"PHASE{number}_ONLY"] != "0" for number in (1, 2)]
+    if given["PREC"] not in ("fp16", "fp32"):
+        raise UsageError(f"Unknown <precision> argument: PREC is {given['PREC']!r}, expected fp16 or fp32")
+    only = [given[f"PHASE{number}_ONLY"] != "0" for number in (1, 2)]
     if all(only):
         raise UsageError("PHASE1_ONLY and PHASE2_ONLY: the script skips both phases")
-    for name, place in _PLACES.items():
-        if not os.environ.get(name):
-            given.warn(
-                f"{name} is not set; taken as {place}, as in the directory that README runs the script in"
-            )
+    for name in _PLACES:
+        if name not in given:
+            taken = f"taken as {given[name]}, as in the directory that README runs the script in"
+            given.warn(f"{name} is not set; {taken}")
     numbers = [1] if only[0] else [2] if only[1] else [1, 2]
-    shape = _shape(settings["BERT_CONFIG"], given)
-    phases = [shape | phase_keys(given) | _phase(settings, number, alone=only[1]) for number in numbers]
+    shape = _shape(given["BERT_CONFIG"], given)
+    phases = [shape | phase_keys(given) | _phase(given, number, alone=only[1]) for number in numbers]
     return Meaning(what=f"{len(phases)} of 2 phases", phases=phases)
-
-
-def _variable(name: str, default: Any) -> Any:
-    """Return the variable's value. An empty one counts as unset, as in the script."""
-    text = os.environ.get(name)
-    try:
-        return type(default)(text) if text else default
-    except ValueError:
-        expected = "an integer" if isinstance(default, int) else "a number"
-        raise UsageError(f"{name} is {text!r}, expected {expected}") from None
 
 
 def _shape(path: str, given: Given) -> dict[str, Any]:
@@ -95,39 +59,33 @@ def _shape(path: str, given: Given) -> dict[str, Any]:
     return {"model_config": path}
 
 
-def _phase(settings: dict[str, Any], number: int, *, alone: bool) -> dict[str, Any]:
+def _phase(given: Given, number: int, *, alone: bool) -> dict[str, Any]:
     """Return the keys of a phase. alone: phase 2 without phase 1, which starts with new weights."""
     length, masks = _SIZES[number - 1]
-    workers, count = settings["NP"], settings[f"ACC_STEPS_P{number}"]
-    results = storage.join(settings["CODEDIR"], "results")
+    workers, count = given["NP"], given[f"ACC_STEPS_P{number}"]
+    results = storage.join(given["CODEDIR"], "results")
     both = "_".join(
-        f"P{one}BS{settings[f'BATCH_SIZE_PROC_P{one}']}_P{one}ACC{settings[f'ACC_STEPS_P{one}']}_"
-        f"P{one}STEPS{settings[f'TRAIN_STEPS_P{one}']}"
+        f"P{one}BS{given[f'BATCH_SIZE_PROC_P{one}']}_P{one}ACC{given[f'ACC_STEPS_P{one}']}_"
+        f"P{one}STEPS{given[f'TRAIN_STEPS_P{one}']}"
         for one in (1, 2)
     )
-    name = f"rannc_NP{workers}_{both}_PREC{settings['PREC']}"
+    name = f"rannc_NP{workers}_{both}_PREC{given['PREC']}"
     keys: dict[str, Any] = {
-        "train_data": storage.join(settings["BERT_PREP_WORKING_DIR"], f"{HDF5_DATA}/".format(length, masks)),
+        "train_data": storage.join(given["BERT_PREP_WORKING_DIR"], f"{HDF5_DATA}/".format(length, masks)),
         "max_seq_length": length,
         "max_predictions_per_seq": masks,
-        "steps": settings[f"TRAIN_STEPS_P{number}"],
-        "batch_size": micro_batch(settings[f"BATCH_SIZE_PROC_P{number}"], count),
+        "steps": given[f"TRAIN_STEPS_P{number}"],
+        "batch_size": micro_batch(given[f"BATCH_SIZE_PROC_P{number}"], count),
         "accumulation": count,
-        "world_size": workers,
         "dist": workers > 1,
         "output_dir": storage.join(results, f"{name}/checkpoints"),
         "json_summary": storage.join(results, "dllogger.json"),
-        "precision": settings["PREC"],
-        "base_learning_rate": settings["LR"],
-        "memory_margin": settings["MEM_MARGIN"],
-        "min_micro_batches": settings["MIN_PIPELINE"],
-        "max_micro_batches": settings["MAX_PIPELINE"],
     }
     if number == 2 and not alone:
-        keys |= {"phase2": True, "phase1_end_step": settings["TRAIN_STEPS_P1"]}
+        keys |= {"phase2": True, "phase1_end_step": given["TRAIN_STEPS_P1"]}
     for variable, key in (("SAVE_DEPLOYMENT", "save_plan"), ("LOAD_DEPLOYMENT", "plan")):
         # DEPLOYMENT_FILE where the variable is "true", else the variable's own
-        file = settings[variable] if settings[variable] != "true" else os.environ.get("DEPLOYMENT_FILE")
+        file = given[variable] if given[variable] != "true" else given["DEPLOYMENT_FILE"]
         if file and file != "false":
             keys[key] = file
     return keys

@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -24,15 +25,16 @@ with a second spelling of each flag."""
 class Given:
     """A command line as the program reads it.
 
-    table: the flags that the program has. constants: keys of ours that no flag changes. arguments: the
-    words as they were given. values: of every flag by its name, the program's defaults included. explicit:
-    the names of those on the command line. warnings: what the program ignores without a word, and what is
-    done otherwise than by the program.
+    table: the flags that the program has. variables: those of the environment that it reads. constants: keys
+    of ours that neither changes. arguments: the words as they were given. values: of every flag and variable
+    by its name, the program's defaults included. explicit: the names of those on the command line or in the
+    environment. warnings: what the program ignores without a word, and what is done otherwise than by it.
     """
 
     command: str
     version: str
     table: Sequence[Flag]
+    variables: Sequence[Flag]
     constants: Mapping[str, Any]
     arguments: Sequence[str]
     values: dict[str, Any]
@@ -43,19 +45,19 @@ class Given:
         return self.values[name]
 
     def __contains__(self, name: str) -> bool:
-        """True for a flag that is on the command line."""
+        """True for a flag that is on the command line, and for a variable that is set."""
         return name in self.explicit
 
     def warn(self, *texts: str) -> None:
         self.warnings.extend(texts)
 
     def keys(self, phase: int = 0) -> dict[str, Any]:
-        """Return the constants, and over them the values of flags that are keys of ours.
+        """Return the constants, and over them the values of flags and variables that are keys of ours.
 
         Values that are None are left out. phase: counted from 0; each phase has one of a flag's two values.
         """
         found = dict(self.constants)
-        for flag in self.table:
+        for flag in (*self.variables, *self.table):
             value = self[flag.name]
             if flag.key is None or value is None:
                 continue
@@ -70,15 +72,17 @@ class Given:
 class ProgramFlags:
     """The flags of a program, or of one of its sub-commands.
 
-    prog: what the help shows as the command. constants: keys of ours that no flag changes. ours: the command
-    whose flags may follow behind ``--``. usual: the flags of the default version; what another version lacks
-    has their defaults. others: the flags of other versions, by version ("" the default), for errors.
+    prog: what the help shows as the command. variables: of the environment, which the program reads too.
+    constants: keys of ours that neither changes. ours: the command whose flags may follow behind ``--``.
+    usual: the flags of the default version; what another version lacks has their defaults. others: the flags
+    of other versions, by version ("" the default), for errors.
     """
 
     prog: str
     example: str
     summary: str
     table: Sequence[Flag]
+    variables: Sequence[Flag]
     constants: Mapping[str, Any]
     ours: str
     syntax: str = ARGPARSE
@@ -101,14 +105,17 @@ class ProgramFlags:
         explicit = vars(found)
         if self.syntax == HUGGING_FACE:
             explicit = opposed(explicit, self.table)
+        in_environment = _read_environment(self.variables)
+        defaults = _defaults(self.usual) | _defaults((*self.variables, *self.table))
         given = Given(
             command=command,
             version=version,
             table=self.table,
+            variables=self.variables,
             constants=self.constants,
             arguments=arguments,
-            values=_defaults(self.usual) | _defaults(self.table) | explicit,
-            explicit=frozenset(explicit),
+            values=defaults | in_environment | explicit,
+            explicit=frozenset([*in_environment, *explicit]),
             warnings=warnings,
         )
         said = [flag for flag in self.table if flag.warning and flag.name in explicit]
@@ -123,6 +130,10 @@ class ProgramFlags:
         idle = parser.add_argument_group("flags without effect here")
         for flag in self.table:
             _add(idle if flag.idle else shown, flag, self.syntax)
+        if self.variables:
+            width = max(len(variable.names) for variable in self.variables) + 2
+            lines = [f"  {variable.names:<{width}}{_help(variable)}" for variable in self.variables]
+            parser.epilog = "\n".join(["variables of the environment:", *lines])
         return parser
 
     def _hint(self, unknown: Sequence[str]) -> str:
@@ -160,12 +171,34 @@ def _defaults(table: Sequence[Flag]) -> dict[str, Any]:
     return found
 
 
+def _read_environment(variables: Sequence[Flag]) -> dict[str, Any]:
+    """Return the values of the variables that are set. An empty one counts as unset, as in a shell script."""
+    found = dict[str, Any]()
+    for variable in variables:
+        text = os.environ.get(variable.names)
+        if not text:
+            continue
+        try:
+            found[variable.names] = variable.kind(text) if callable(variable.kind) else text
+        except ValueError:
+            expected = "an integer" if variable.kind is int else "a number"
+            raise UsageError(f"{variable.names} is {text!r}, expected {expected}") from None
+    return found
+
+
+def _help(flag: Flag) -> str:
+    """Return the line of help of a flag or a variable, with its default."""
+    has_default = not flag.idle and flag.shown_default is not None
+    return flag.effect + (f" (default: {flag.shown_default})" if has_default else "")
+
+
 def _add(group: argparse._ArgumentGroup, flag: Flag, syntax: str) -> None:
     """Add the flag to a group of the parser."""
-    words = flag.effect
-    if not flag.idle and flag.shown_default is not None:
-        words += f" (default: {flag.shown_default})"
-    more: dict[str, Any] = {"help": words.replace("%", "%%"), "dest": flag.name, "default": argparse.SUPPRESS}
+    more: dict[str, Any] = {
+        "help": _help(flag).replace("%", "%%"),
+        "dest": flag.name,
+        "default": argparse.SUPPRESS,
+    }
     if flag.required:
         more["required"] = True
     if flag.kind == SWITCH and syntax in (ARGPARSE, HUGGING_FACE):

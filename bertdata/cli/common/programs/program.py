@@ -26,8 +26,9 @@ class Program:
     path: of its file. name: as in ``like NAME``. title: for the lines that a person reads. purpose: for the
     list of programs. source: repository, commit, version and file that the tables were made from. published:
     command lines as their authors print them. also_published: further ones, told in a line each. position:
-    place in the list of programs. work: what a command line does, where no function says it. versions: for
-    each version, "" the default, the table of each sub-command; "" for a program without sub-commands.
+    place in the list of programs. work: what a command line does, where no function says it. variables: those
+    of the environment that it reads, each a flag without hyphens. versions: for each version, "" the default,
+    the table of each sub-command; "" for a program without sub-commands.
     """
 
     door: Door
@@ -41,6 +42,7 @@ class Program:
     position: int | None = None
     syntax: str = ARGPARSE
     work: str = ""
+    variables: Sequence[Flag] = ()
     versions: Mapping[str, Mapping[str, Table]]
 
     @property
@@ -99,6 +101,7 @@ class Program:
             f"Flags of {self.door.ours} may follow after --, and go before all others; --print-config\n"
             f"{self.door.printing}.",
             table=table.flags,
+            variables=self.variables,
             constants=table.keys,
             ours=self.door.ours,
             syntax=self.syntax,

@@ -15,6 +15,7 @@ optimiser = "adamw"
 "--verbose" = { kind = "switch", without_effect = "logs have this trainer's own form" }
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,7 +44,7 @@ _PROGRAM = {
     "also_published": _TEXTS,
     "position": {"type": "integer", "minimum": 1},
     "syntax": {"enum": list(SYNTAXES)},
-    **dict.fromkeys(("keys", "flags", "commands", "versions"), _TABLE),
+    **dict.fromkeys(("keys", "flags", "variables", "commands", "versions"), _TABLE),
 }
 _FLAG = {
     "kind": {"enum": list(KINDS)},
@@ -56,6 +57,11 @@ _FLAG = {
     "without_effect": _TEXT,
     "warning": _TEXT,
 }
+_VARIABLE = {
+    **{name: _FLAG[name] for name in ("default", "meaning", "key", "without_effect")},
+    "kind": {"enum": ["text", "integer", "number"]},
+}
+_USUAL_KIND = "text"
 _DEFAULTS = {"integer": "an integer", "number": "a number", "text": "a text", "lower-case text": "a text"}
 
 
@@ -84,8 +90,13 @@ class _ProgramFile:
             versions[version] = self._tables(place, self._followed(changes, versions, place))
         facts = {name: value for name, value in facts.items() if not isinstance(value, dict)}
         facts.pop("flags_of", None)
-        parsed = {name: self._parsed(tables) for name, tables in versions.items()}
-        return Program(door=self._door, path=self._toml.path, versions=parsed, **facts)
+        return Program(
+            door=self._door,
+            path=self._toml.path,
+            variables=self._variables(),
+            versions={name: self._parsed(tables) for name, tables in versions.items()},
+            **facts,
+        )
 
     def _shared(self, facts: Mapping[str, Any]) -> Mapping[str, Table]:
         """Return flags and keys of the file that ``flags_of`` names, which come before the program's own."""
@@ -138,61 +149,87 @@ class _ProgramFile:
         return Table(flags=list(rows.values()), keys={**table.keys, **keys})
 
     def _flags(self, place: tuple[str, ...]) -> dict[str, Flag]:
+        """Return the flags of a table by their names."""
         found = dict[str, Flag]()
         for names, entry in self._at(place).get("flags", {}).items():
-            flag = self._flag(names, entry, (*place, "flags", names))
-            self._refuse_unless(flag.name not in found, (*place, "flags", names), f"{names} is there twice")
+            at = (*place, "flags", names)
+            words = names.split()
+            is_named = bool(words) and all(word.startswith("-") and word.strip("-") for word in words)
+            self._refuse_unless(is_named, at, f"{names!r} is no flag: expected --name, or -n --name")
+            self._check_table(entry, _FLAG, at)
+            flag = self._flag(names, entry, at)
+            self._refuse_unless(flag.name not in found, at, f"{names} is there twice")
             found[flag.name] = flag
         return found
 
-    def _flag(self, names: str, entry: Any, place: tuple[str, ...]) -> Flag:
-        self._check_table(entry, _FLAG, place)
-        spellings = names.split()
-        is_named = bool(spellings) and all(word.startswith("-") and word.strip("-") for word in spellings)
-        self._refuse_unless(is_named, place, f"{names!r} is no flag: expected --name, or -n --name")
-        kind = entry.get("kind", "text")
-        self._check_default(entry, kind, place)
-        key, effect = entry.get("key"), entry.get("without_effect")
+    def _variables(self) -> list[Flag]:
+        """Return the variables of the environment, each as a flag without hyphens."""
+        found = list[Flag]()
+        for name, entry in self._toml.tables.get("variables", {}).items():
+            at = ("variables", name)
+            is_named = re.fullmatch(r"[A-Za-z_][A-Za-z_0-9]*", name) is not None
+            problem = f"{name!r} is no variable: expected letters, digits and underscores"
+            self._refuse_unless(is_named, at, problem)
+            self._check_table(entry, _VARIABLE, at)
+            found.append(self._flag(name, entry, at))
+        return found
+
+    def _flag(self, names: str, entry: Mapping[str, Any], place: tuple[str, ...]) -> Flag:
+        kind, key, values, default = (entry.get(name) for name in ("kind", "key", "values", "default"))
+        self._check_default(entry, place)
         if key is not None:
-            with self._placed((*place, "key")):
-                check_names([key], self._keys)
-        problem = "a flag without effect has no meaning and no key"
-        self._refuse_unless(
-            effect is None or not entry.keys() & {"meaning", "key"}, place, f"{names}: {problem}"
-        )
-        meaning = entry.get("meaning") or (self._meaning_of(key) if key else "") if effect is None else effect
-        problem = f"{names} has no meaning: say it, or name its key, or why it is without_effect"
-        self._refuse_unless(bool(meaning) or effect is not None, place, problem)
-        default = entry.get("default")
+            self._check_key(key, values, place)
+        kinds = ABSL_KINDS if self._syntax in (ABSL, ABSL_APP) else KINDS
         return Flag(
             names=names,
-            kind=(ABSL_KINDS if self._syntax in (ABSL, ABSL_APP) else KINDS)[kind],
+            kind=kinds[kind or _USUAL_KIND],
             default=tuple(default) if isinstance(default, list) else default,
-            meaning=meaning,
+            meaning=self._meaning(names, entry, place),
             key=key,
-            values=entry.get("values"),
+            values=values,
             count=entry.get("count"),
             required=entry.get("required", False),
-            idle=effect is not None,
+            idle="without_effect" in entry,
             warning=entry.get("warning", ""),
         )
 
-    def _meaning_of(self, key: str) -> str:
-        """Return the line of help of a key of ours. Defaults in it are ours, not the program's."""
-        description: str = self._keys[key]["description"]
-        return description.partition(" (default")[0]
+    def _check_key(self, key: str, values: Any, place: tuple[str, ...]) -> None:
+        """SettingsFileError for an unknown key, and for values that stand for none of the key's."""
+        with self._placed((*place, "key")):
+            check_names([key], self._keys)
+        meant = values.values() if isinstance(values, dict) else ()
+        with self._placed((*place, "values")):
+            for value in meant:
+                check_values({key: value}, self._keys)
 
-    def _check_default(self, entry: Mapping[str, Any], kind: str, place: tuple[str, ...]) -> None:
-        """SettingsFileError for a default that no value of the kind is. A text may be false for none."""
-        default = entry.get("default")
+    def _meaning(self, names: str, entry: Mapping[str, Any], place: tuple[str, ...]) -> str:
+        """Return the flag's line of help: its own, its key's, or why it has no effect."""
+        if "without_effect" in entry:
+            both = entry.keys() & {"meaning", "key"}
+            problem = f"{names}: a flag without effect has no meaning and no key"
+            self._refuse_unless(not both, place, problem)
+            return str(entry["without_effect"])
+        if "meaning" not in entry and "key" in entry:
+            description: str = self._keys[entry["key"]]["description"]
+            return description.partition(" (default")[0]  # that default is ours, not the program's
+        problem = f"{names} has no meaning: say it, or name its key, or why it is without_effect"
+        self._refuse_unless(bool(entry.get("meaning")), place, problem)
+        return str(entry["meaning"])
+
+    def _check_default(self, entry: Mapping[str, Any], place: tuple[str, ...]) -> None:
+        """SettingsFileError for a default that no value of the kind is, and for another number of values."""
+        if "default" not in entry:
+            return
+        default, count, kind = entry["default"], entry.get("count"), entry.get("kind", _USUAL_KIND)
         values = default if isinstance(default, list) else [default]
-        fits = all(
-            value is None or (value is False and "text" in kind) or _fits(value, kind) for value in values
-        )
+        place = (*place, "default")
         expected = _DEFAULTS.get(kind, "true or false")
-        self._refuse_unless(fits, (*place, "default"), f"default is {default!r}, expected {expected}")
-        is_of_all = "count" in entry or not isinstance(default, list)
-        self._refuse_unless(is_of_all, (*place, "default"), f"default is {default!r}, expected one value")
+        fits = all(_fits(value, kind) for value in values)
+        self._refuse_unless(fits, place, f"default is {default!r}, expected {expected}")
+        if isinstance(default, list) or count == 2:
+            wanted = {None: "one value", "?": "one value", 2: "two values"}.get(count)
+            is_right = wanted is None or (count == 2 and len(values) == 2)
+            self._refuse_unless(is_right, place, f"default is {default!r}, expected {wanted}")
 
     def _refuse_repeated(self, rows: Mapping[str, Flag], place: tuple[str, ...]) -> None:
         seen = set[str]()
@@ -239,7 +276,9 @@ class _ProgramFile:
 
 
 def _fits(value: Any, kind: str) -> bool:
-    """Return True for a default that a value of the kind may be."""
+    """Return True for a default that a value of the kind may be. A program's text may be false for none."""
     if kind in ("integer", "number"):
         return not isinstance(value, bool) and isinstance(value, int if kind == "integer" else int | float)
-    return isinstance(value, str if "text" in kind else bool)
+    if kind in ("text", "lower-case text"):
+        return isinstance(value, str) or value is False
+    return isinstance(value, bool)
