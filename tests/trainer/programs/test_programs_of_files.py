@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.paths import ROOT
 from tests.support.published_commands import assert_equal, refusal, told, understood
 from tests.support.training_runs import MODEL
 from trainer.checkpoints.reading import choose_checkpoint, read_state
@@ -50,6 +51,16 @@ def test_a_new_program_is_a_file_and_nothing_else(program):
     assert_equal(first, {"train_data": "a", "steps": 7, "precision": "bf16", "optimiser": "adamw"})
     assert_equal(second, {"train_data": "b", "steps": 3, "base_learning_rate": 1e-3, "batch_size": 8})
     assert first["device_options"]["mode"] == "lazy"
+
+
+def test_the_example_of_the_architectures_page_is_such_a_file(tmp_path):
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    section = text.partition("## Another program's command line")[2]
+    example = section.partition("```toml\n")[2].partition("```")[0]
+    path = tmp_path / "train.toml"
+    path.write_text(example, encoding="utf-8")
+    (phase,) = understood(str(path), ["-d", "a", "--half=yes", "--verbose"])["phases"]
+    assert_equal(phase, {"train_data": "a", "precision": "bf16", "optimiser": "adamw", "device": "cuda"})
 
 
 def test_its_summary_and_its_warnings_are_told(program):
