@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from bertdata.config.declared import schema_of, setting
 from bertdata.config.value_check import check_values
 from bertdata.errors import SettingsError
+from trainer.config.sections.section import named
 
 _UNREAD = """_name_or_path add_cross_attention architectures bos_token_id classifier_dropout
     chunk_size_feed_forward output_attentions output_hidden_states problem_type return_dict directionality
@@ -31,12 +32,14 @@ class ModelConfig:
     Three keys are RaNNC's, after Megatron-LM: ``trainer.programs.rannc`` explains them. The last four
     are Graphcore's, whose models may lack these parameters: ``trainer.checkpoints.absent_parts``.
 
-    Other kinds of models, which ``model_type`` names, are subclasses that the registry knows.
+    Other kinds of models are subclasses, which ``model_type`` names (``trainer.plugins``).
 
+    encoder: the name of the kind's encoder in that table, or ``package.module:NAME``. Empty: model_type.
     has_biases: norms and the layer before the word logits have them. inner_ratio: intermediate_size over
     hidden_size, where only the latter is given.
     """
 
+    encoder: ClassVar[str] = ""
     has_biases: ClassVar[bool] = True
     inner_ratio: ClassVar[float] = 4.0
 
@@ -61,10 +64,13 @@ class ModelConfig:
     use_attention_projection_bias: bool = setting(True, "the attention's output projection has a bias")
     use_cls_layer: bool = setting(True, "a dense layer and a norm come before the word logits")
     use_prediction_bias: bool = setting(True, "the word logits have a bias")
-    model_type: str = setting(
-        "bert", "kind of model: bert, roberta or modernbert", ("bert", "roberta", "modernbert")
-    )
+    model_type: str = named("model settings", "bert", "kind of model: bert, roberta or modernbert")
     pad_token_id: int = setting(0, "id of padding, behind which roberta's positions begin", least=0)
+
+    @property
+    def encoder_name(self) -> str:
+        """Name of the encoder in the plugins' table, or ``package.module:NAME``."""
+        return self.encoder or self.model_type
 
     def __post_init__(self) -> None:
         check_values(asdict(self), schema_of(type(self)))

@@ -32,7 +32,7 @@ class HeadedBert(nn.Module):
     ) -> None:
         super().__init__()
         self.config = config
-        self.bert: Bert = find("encoder", config.model_type)(config, pools, attention)
+        self.bert: Bert = find("encoder", config.encoder_name)(config, pools, attention)
 
     def count_weights(self) -> int:
         """Number of trained values, those of the heads and of the vocabulary's padding included."""
@@ -160,5 +160,5 @@ def forward_operations(lengths: Array, masks: int, shape: ModelConfig) -> int:
     """
     width, sequences = shape.hidden_size, int(np.count_nonzero(lengths))
     heads = masks * width * (width + shape.vocab_size) + sequences * width * (width + 2)
-    operations: int = 2 * (find("encoder", shape.model_type).operations(lengths, shape) + heads)
+    operations: int = 2 * (find("encoder", shape.encoder_name).operations(lengths, shape) + heads)
     return operations
