@@ -9,8 +9,8 @@ from bertdata.build.plan import plan_targets
 from bertdata.build.task import Target, TaskPlan
 from bertdata.config.recipes import Recipe
 from bertdata.config.settings import ExampleSettings
+from bertdata.config.text_files import held_out
 from bertdata.errors import SettingsError
-from bertdata.text.held_out import held_out
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

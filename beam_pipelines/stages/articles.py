@@ -16,11 +16,12 @@ from beam_pipelines.report.errors import naming
 from beam_pipelines.stages.text_manifest import WriteTextManifest, input_entry
 from beam_pipelines.stages.text_stage import TextStage
 from beam_pipelines.transport.spill_files import StageBytes, read
+from bertdata.config.text_files import EVAL_MD5, EVAL_TEXT
 from bertdata.dataset.sources import Sources
 from bertdata.io.file_check import FileEntry
 from bertdata.text.evaluation import eval_md5, eval_text
 from bertdata.text.parts import part_text
-from bertdata.text.plan import EVAL_MD5, EVAL_TEXT, NumberedFile, deal_out
+from bertdata.text.plan import NumberedFile, deal_out
 from bertdata.text.write_parts import MlperfStep
 from bertdata.text.write_shards import NvidiaStep
 

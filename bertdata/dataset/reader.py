@@ -15,6 +15,7 @@ from itertools import accumulate, pairwise
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
+from bertdata.config.text_files import held_out
 from bertdata.dataset.check import refuse_changed, unwritten
 from bertdata.dataset.discover import FoundShard, check_objective, find_datasets, find_shards
 from bertdata.dataset.lengths import read_lengths
@@ -29,7 +30,6 @@ from bertdata.shards.containers import make_reader, open_reader
 from bertdata.shards.measured_sizes import with_largest_sizes
 from bertdata.shards.packed.packs import PackBatch, PackReader
 from bertdata.shards.protocol import ShardReader
-from bertdata.text.held_out import held_out
 
 if TYPE_CHECKING:
     from bertdata.shards.rows import RecordCheck

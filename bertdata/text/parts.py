@@ -8,11 +8,6 @@ MEBIBYTE = 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 
 
-def part_name(number: int) -> str:
-    """part-00000-of-00500 and so on. The 500 is a label, whatever the number of parts."""
-    return f"part-{number:05d}-of-00500"
-
-
 def plan_parts(sizes: Sequence[int], block_size: float, names: Sequence[str]) -> list[int]:
     """The part each file goes to, files in order.
 

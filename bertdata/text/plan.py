@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bertdata.config.text_files import EVAL_MD5, EVAL_TEXT, mlperf_part_name
 from bertdata.errors import InputError, MissingInputError
 from bertdata.io import storage
 from bertdata.io.file_identity import FileIdentity, identify
@@ -12,14 +13,11 @@ from bertdata.sources.kinds import are_articles
 from bertdata.text.escaped_articles import with_escapes
 from bertdata.text.input_kinds import ARTICLES, told_kinds
 from bertdata.text.nvidia_sharding import distribute
-from bertdata.text.parts import part_name, plan_parts
+from bertdata.text.parts import plan_parts
 from bertdata.text.reading import articles_size
 from bertdata.text.settings import SegmentSettings
 from bertdata.wiki.articles.manifest import KIND as ARTICLES_MANIFEST
 from bertdata.wiki.articles.manifest import parse_articles_manifest
-
-EVAL_TEXT = "eval.txt"
-EVAL_MD5 = "eval.md5"
 
 NumberedFile = tuple[int, str, str]
 """A file to read: its number among all, its path, its kind."""
@@ -73,7 +71,7 @@ def plan_text(files: Sequence[str], settings: SegmentSettings, kinds: Sequence[s
         names, part_of = shard_names(settings), []
     else:
         part_of = plan_parts(_sizes(identities, kinds), settings.block_size, files)
-        names = [part_name(number) for number in range(max(part_of) + 1)]
+        names = [mlperf_part_name(number) for number in range(max(part_of) + 1)]
     return TextPlan(
         settings=settings,
         names=names,

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bertdata.config.text_files import mlperf_part_name
 from bertdata.errors import DatasetError, InputError, MissingInputError, SettingsError, TooFewArticles
 from bertdata.text.evaluation import eval_md5, eval_text, most_eval_articles, quota, withhold
-from bertdata.text.parts import part_name, part_text, plan_parts
+from bertdata.text.parts import part_text, plan_parts
 from bertdata.text.reading import find_extracted_files
 from bertdata.text.segment import segment
 from bertdata.text.settings import SegmentSettings
@@ -110,7 +111,7 @@ def test_parts_count_the_extracted_bytes_up_to_a_block() -> None:
     mebibyte = 1024 * 1024
     sizes = [mebibyte, mebibyte, 1, 3 * mebibyte, 0]
     assert plan_parts(sizes, 2.0, list("abcde")) == [0, 0, 1, 2, 3]
-    assert part_name(12) == "part-00012-of-00500"
+    assert mlperf_part_name(12) == "part-00012-of-00500"
 
 
 def test_a_first_file_larger_than_a_block_is_an_error() -> None:
