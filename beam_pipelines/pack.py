@@ -9,10 +9,6 @@ from beam_pipelines.report.counters import RunMetrics, table
 from beam_pipelines.report.logs import shown_warnings, silence_lost_connections
 from beam_pipelines.runners.pipeline import make_pipeline, run_pipeline, runs_here
 from beam_pipelines.transport.bundled_file import BundledFile
-from bertdata.build.packs.planned import PlannedPack
-from bertdata.build.packs.settings import PackSettings
-from bertdata.build.packs.source import PackSource, find_source
-from bertdata.build.sorting.scratch import forget_scratch
 from bertdata.cli.common.dispatch import end
 from bertdata.cli.common.pack_flags import add_pack_settings, given_pack_settings
 from bertdata.cli.common.parser import Parser
@@ -22,7 +18,11 @@ from bertdata.errors import BertDataError
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.io.outputs import refuse_inputs
+from bertdata.io.scratch_files import forget_scratch
 from bertdata.io.terminal import say, say_error, say_text
+from bertdata.packing.planned_pack import PlannedPack
+from bertdata.packing.settings import PackSettings
+from bertdata.packing.source import PackSource, find_source
 from bertdata.steps.pack import pack_settings
 
 PROGRAM = "beam_pipelines.pack"

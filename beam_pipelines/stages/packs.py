@@ -13,13 +13,13 @@ import apache_beam as beam
 from beam_pipelines.report.counters import count
 from beam_pipelines.report.errors import naming
 from beam_pipelines.stages.shards import ONE_AT_A_TIME, shard_amounts
-from bertdata.build.packs.gather import gather_shard
-from bertdata.build.packs.planned import PlannedPack, plan_pack
-from bertdata.build.packs.run import finish_pack
-from bertdata.build.packs.settings import PackSettings
-from bertdata.build.packs.sort import sort_examples
-from bertdata.build.packs.source import CountTask, LengthCounts, PackSource, count_shard
 from bertdata.dataset.manifest import ShardEntry
+from bertdata.packing.gather import gather_shard
+from bertdata.packing.planned_pack import PlannedPack, plan_pack
+from bertdata.packing.run import finish_pack
+from bertdata.packing.settings import PackSettings
+from bertdata.packing.sort import sort_examples
+from bertdata.packing.source import CountTask, LengthCounts, PackSource, count_shard
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

@@ -12,7 +12,7 @@ from bertdata.io.terminal import say, say_text
 from bertdata.steps.pack import pack
 
 if TYPE_CHECKING:
-    from bertdata.build.packs.forecast import PackForecast
+    from bertdata.packing.forecast import PackForecast
 
 EXAMPLE = """\
   bertdata pack shards --output packed

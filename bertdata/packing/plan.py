@@ -7,6 +7,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from bertdata.errors import ShardError
+from bertdata.records import Buffer
+
 Histogram = npt.NDArray[np.int64]
 """Item l is the number of examples of l tokens; S + 1 items, for lengths 0 to S."""
 
@@ -63,3 +66,17 @@ def plan_of(max_seq_length: int, rows_by_lengths: Mapping[Lengths, int]) -> Pack
     """The plan of these rows. Those of no example, or of which there are none, are left out."""
     found = {lengths: rows for lengths, rows in rows_by_lengths.items() if lengths and rows}
     return PackPlan(max_seq_length=max_seq_length, rows_by_lengths=tuple(sorted(found.items())))
+
+
+def count_lengths(lengths: Buffer, max_seq_length: int, name: str) -> Histogram:
+    """The histogram of some examples' lengths. ShardError names the first that no row can hold.
+
+    name: of their shard, for the error.
+    """
+    found = np.asarray(lengths)
+    wrong = np.flatnonzero((found > max_seq_length) | (found == 0))
+    if len(wrong):
+        raise ShardError(
+            f"{name}: record {wrong[0]}: {found[wrong[0]]} tokens, expected 1 to {max_seq_length}"
+        )
+    return np.bincount(found, minlength=max_seq_length + 1).astype(np.int64)

@@ -12,12 +12,12 @@ from bertdata.steps.progress import OnProgress, StepProgress, silent
 from bertdata.steps.values import AnyPath, optional_path, path_of, whole_number, workers_of
 
 if TYPE_CHECKING:
-    from bertdata.build.packs.forecast import PackForecast
-    from bertdata.build.packs.gather import PackedShard
-    from bertdata.build.packs.planned import PlannedPack
-    from bertdata.build.packs.settings import PackSettings
-    from bertdata.build.sorting.runs import SortedExamples
     from bertdata.dataset.manifest import Manifest
+    from bertdata.dataset.sorted_runs import SortedExamples
+    from bertdata.packing.forecast import PackForecast
+    from bertdata.packing.gather import PackedShard
+    from bertdata.packing.planned_pack import PlannedPack
+    from bertdata.packing.settings import PackSettings
 
 COUNTING = "reading lengths"
 SORTING = "sorting examples"
@@ -63,10 +63,10 @@ def pack(
     run finished are kept.
     """
     need("numpy", "pack", "packing")
-    from bertdata.build.packs.forecast import forecast_of
-    from bertdata.build.packs.planned import plan_pack
-    from bertdata.build.packs.run import count_all, make_pack
-    from bertdata.build.packs.source import find_source
+    from bertdata.packing.forecast import forecast_of
+    from bertdata.packing.planned_pack import plan_pack
+    from bertdata.packing.run import count_all, make_pack
+    from bertdata.packing.source import find_source
 
     processes, tell = workers_of(workers), progress or silent
     settings = pack_settings(
@@ -103,7 +103,7 @@ def pack_settings(
 ) -> PackSettings:
     """The settings of these names. None: the default. SettingsError names one that cannot be."""
     need("numpy", "pack", "packing")
-    from bertdata.build.packs.settings import PackSettings
+    from bertdata.packing.settings import PackSettings
 
     given: dict[str, Any] = {
         "layout": layout,
@@ -138,7 +138,7 @@ class _Making:
         self._sorted = self._packed = 0
 
     def __call__(self, finished: SortedExamples | PackedShard) -> None:
-        from bertdata.build.packs.gather import PackedShard
+        from bertdata.packing.gather import PackedShard
 
         if isinstance(finished, PackedShard):
             self._packed += finished.entry.rows or 0

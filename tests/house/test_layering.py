@@ -104,11 +104,11 @@ def test_the_toolkit_needs_none_of_the_heavy_packages():
     mds = {name for name in SOURCES if name.startswith("bertdata.shards.mds.")}
     light_mds = ("compression", "fit", "hashes", "layout", "listing", "names")
     users |= mds - {f"bertdata.shards.mds.{name}" for name in light_mds}
-    users |= {"bertdata.shards.hdf5_varlength", "bertdata.shards.lddl", "bertdata.build.sorting.runs"}
+    users |= {"bertdata.shards.hdf5_varlength", "bertdata.shards.lddl", "bertdata.dataset.sorted_runs"}
     users |= {"bertdata.shards.arrow", "bertdata.shards.arrow_reader", "bertdata.build.binarise"}
     users |= {name for name in SOURCES if name.startswith("bertdata.shards.fairseq.")}
     users |= {name for name in SOURCES if name.startswith("bertdata.build.conversion.")}
-    users |= {name for name in SOURCES if name.startswith(("bertdata.packing.", "bertdata.build.packs."))}
+    users |= {name for name in SOURCES if name.startswith("bertdata.packing.")}
     users |= {name for name in SOURCES if name.startswith("bertdata.loaders.")}
     light = {name for name in SOURCES if name.startswith("bertdata")} - users - {"bertdata.__main__"}
     code = f"""

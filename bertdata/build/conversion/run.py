@@ -14,8 +14,6 @@ from bertdata.build.conversion.mds import mds_starts, refuse_source
 from bertdata.build.conversion.permute import PermutedShardTask, gather, sort_examples, sort_tasks
 from bertdata.build.conversion.settings import ConversionSettings
 from bertdata.build.conversion.shard import kept_shard
-from bertdata.build.packs.source import CountTask, PackSource, count_shard, open_source, with_md5s
-from bertdata.build.sorting.scratch import forget_scratch, scratch_folder
 from bertdata.dataset.lost_text import with_lost
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, corpus_entry
 from bertdata.dataset.mds_index import form_of
@@ -25,6 +23,8 @@ from bertdata.examples.groups import MASKS, PAIRS, check_groups, has_group
 from bertdata.examples.objectives import find_objective, without_word_starts
 from bertdata.io.file_check import md5_of
 from bertdata.io.process_pool import ProcessPool
+from bertdata.io.scratch_files import forget_scratch, scratch_folder
+from bertdata.packing.source import CountTask, PackSource, count_shard, open_source, with_md5s
 from bertdata.records import ExampleBatch
 from bertdata.shards.arrow_fields import arrow_fields
 from bertdata.shards.containers import ARROW, FAIRSEQ, MDS

@@ -5,20 +5,19 @@ from itertools import accumulate
 
 import numpy as np
 
-from bertdata.build.packs.cuts import RowCuts, cut_rows, shard_names
-from bertdata.build.packs.gather import PackedShardTask
-from bertdata.build.packs.job import PackJob
-from bertdata.build.packs.settings import PackSettings
-from bertdata.build.packs.sort import RowSortTask
-from bertdata.build.packs.source import LengthCounts, PackSource, most_masks, with_md5s
 from bertdata.config.dataset_settings import DatasetSettings, shuffled_into, without_padding
 from bertdata.config.settings import check
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, corpus_entry
 from bertdata.dataset.writer import Dataset
 from bertdata.io.file_check import md5_of
-from bertdata.packing.mask_room import split_rows
-from bertdata.packing.methods import plan_packs
+from bertdata.packing.gather import PackedShardTask
+from bertdata.packing.job import PackJob
+from bertdata.packing.methods import plan_packs, split_rows
 from bertdata.packing.plan import PackPlan
+from bertdata.packing.settings import PackSettings
+from bertdata.packing.shard_cuts import RowCuts, cut_rows, shard_names
+from bertdata.packing.sort import RowSortTask
+from bertdata.packing.source import LengthCounts, PackSource, most_masks, with_md5s
 from bertdata.records import ShardLayout
 
 MOST_SORT_TASKS = 1024

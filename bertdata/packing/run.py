@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TypeVar
 
-from bertdata.build.packs.gather import PackedShard, gather_together, keep_shard
-from bertdata.build.packs.job import PackJob
-from bertdata.build.packs.metadata import dump_metadata, metadata_path
-from bertdata.build.packs.planned import PlannedPack
-from bertdata.build.packs.sort import sort_together
-from bertdata.build.packs.source import CountTask, LengthCounts, PackSource, count_shard
-from bertdata.build.sorting.runs import SortedExamples
-from bertdata.build.sorting.scratch import forget_scratch, scratch_folder
 from bertdata.dataset.lost_text import with_lost
 from bertdata.dataset.manifest import Manifest, ShardEntry
+from bertdata.dataset.sorted_runs import SortedExamples
 from bertdata.errors import DataError, UsageError
 from bertdata.io import storage
 from bertdata.io.digests import AT_A_TIME
 from bertdata.io.process_pool import ProcessPool
+from bertdata.io.scratch_files import forget_scratch, scratch_folder
+from bertdata.packing.gather import PackedShard, gather_together, keep_shard
+from bertdata.packing.habana_metadata import dump_metadata, metadata_path
+from bertdata.packing.job import PackJob
+from bertdata.packing.planned_pack import PlannedPack
+from bertdata.packing.sort import sort_together
+from bertdata.packing.source import CountTask, LengthCounts, PackSource, count_shard
 
 Task = TypeVar("Task")
 Result = TypeVar("Result", SortedExamples, PackedShard)

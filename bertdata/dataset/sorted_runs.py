@@ -14,10 +14,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from bertdata.build.sorting.scratch import ScratchEntry, ScratchFiles
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.examples.columns import Array, cut, join, take
 from bertdata.io import storage
+from bertdata.io.scratch_files import ScratchEntry, ScratchFiles
 from bertdata.records import Column, ExampleBatch
 from bertdata.shards.protocol import Sink
 

@@ -6,13 +6,13 @@ from itertools import islice
 
 import numpy as np
 
-from bertdata.build.packs.job import PackJob
-from bertdata.build.sorting.runs import Placed, SortedExamples, write_runs
-from bertdata.build.sorting.scratch import ScratchFiles
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.dataset.shard_md5s import check_side_by_side
+from bertdata.dataset.sorted_runs import Placed, SortedExamples, write_runs
 from bertdata.errors import ShardError
 from bertdata.examples.columns import Array, lengths
+from bertdata.io.scratch_files import ScratchFiles
+from bertdata.packing.job import PackJob
 from bertdata.packing.placement import Numbering, RowPlaces
 from bertdata.packing.plan import Histogram
 

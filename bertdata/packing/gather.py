@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from bertdata.build.packs.job import PackJob
-from bertdata.build.packs.sort import PLACE_BITS
-from bertdata.build.sorting.runs import read_group
 from bertdata.dataset.lengths import ShardLengths
 from bertdata.dataset.manifest import ShardEntry
+from bertdata.dataset.sorted_runs import read_group
 from bertdata.examples.groups import count_masks
 from bertdata.examples.objectives import find_objective
 from bertdata.io.digests import md5_streams
 from bertdata.io.file_check import HashingSink
+from bertdata.packing.job import PackJob
+from bertdata.packing.sort import PLACE_BITS
 from bertdata.shards.packed.layouts import find_layout, make_pack_writer
 from bertdata.shards.packed.packs import PackBatch, cut_packs, unpacked
 from bertdata.shards.packed.record_index import RecordIndex

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import bertdata
-from bertdata.build.packs.metadata import metadata, metadata_path, top_strategies
 from bertdata.dataset.reader import open_dataset
 from bertdata.errors import SettingsError
-from bertdata.packing.mask_room import split_rows
+from bertdata.packing.habana_metadata import metadata, metadata_path, top_strategies
+from bertdata.packing.methods import split_rows
 from bertdata.packing.plan import Lengths, plan_of
 from golden.cases import VOCABULARY
 from tests.support.commands import contents

@@ -21,8 +21,7 @@ from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
 from bertdata.io.file_identity import FileIdentity, identify
 from bertdata.io.manifest_file import MANIFEST_NAME
-from bertdata.packing.histogram import count_lengths
-from bertdata.packing.plan import Histogram
+from bertdata.packing.plan import Histogram, count_lengths
 from bertdata.records import Vocabulary
 from bertdata.shards.packed.layouts import Layout
 from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME, check_order

@@ -3,8 +3,8 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bertdata.build.packs.planned import PlannedPack, plan_md5
 from bertdata.packing.linear_program import fewest_rows
+from bertdata.packing.planned_pack import PlannedPack, plan_md5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

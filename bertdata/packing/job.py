@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from bertdata.build.packs.cuts import RowCuts
 from bertdata.dataset.manifest import InputEntry
 from bertdata.dataset.writer import Dataset
 from bertdata.packing.placement import Placement
 from bertdata.packing.plan import PackPlan
+from bertdata.packing.shard_cuts import RowCuts
 from bertdata.records import ShardLayout
 
 

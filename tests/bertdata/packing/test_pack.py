@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import bertdata
-import bertdata.build.packs.cuts as cuts
-import bertdata.build.packs.gather as gather
-import bertdata.build.packs.run as packing_run
-import bertdata.build.sorting.runs as runs
+import bertdata.dataset.sorted_runs as runs
+import bertdata.packing.gather as gather
+import bertdata.packing.run as packing_run
+import bertdata.packing.shard_cuts as cuts
 from bertdata.dataset.manifest import parse_manifest
 from bertdata.dataset.reader import open_dataset
 from bertdata.errors import StorageError
