@@ -15,7 +15,7 @@ from itertools import chain
 from typing import TypeVar
 
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream
-from bertdata.examples.masking.rules import MaskingRules, limit_of
+from bertdata.examples.masking.prepared_settings import MaskingRules, limit_of
 from bertdata.examples.random_stream import RandomStream
 
 Item = TypeVar("Item")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, chain
 
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream
+from bertdata.examples.masking.prepared_settings import MaskingRules
 from bertdata.examples.masking.reference import (
     Masked,
     Starts,
@@ -19,7 +20,6 @@ from bertdata.examples.masking.reference import (
     replacement_in_file,
     words_of,
 )
-from bertdata.examples.masking.rules import MaskingRules
 from bertdata.examples.random_stream import RandomStream
 
 

@@ -1,4 +1,4 @@
-"""Rules that the settings of masks make of a vocabulary."""
+"""Settings of masks prepared for a vocabulary: ids, and limits of draws. ``reference`` shows their use."""
 
 from dataclasses import dataclass
 from typing import Any
