@@ -45,15 +45,15 @@ from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.io.outputs import refuse_inputs
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error, say_text
+from bertdata.text.directory import refuse_text_inputs
 from bertdata.text.escaped_articles import escape_warnings
-from bertdata.text.fewer_eval_articles import with_remedy
+from bertdata.text.evaluation import with_remedy
 from bertdata.text.input_kinds import ARTICLES, KINDS, TEXT, check_beginnings
 from bertdata.text.languages import language_notes
 from bertdata.text.load_splitter import find_tables_of
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 from bertdata.text.text_inputs import find_inputs
-from bertdata.text.text_output import refuse_text_inputs
 from bertdata.tokens.load import engine_note
 
 SetsOf = Callable[[list[str]], tuple[PartSet, ...]]

@@ -20,8 +20,8 @@ from bertdata.config.text_files import EVAL_MD5, EVAL_TEXT
 from bertdata.dataset.sources import Sources
 from bertdata.io.file_check import FileEntry
 from bertdata.text.evaluation import eval_md5, eval_text
-from bertdata.text.parts import part_text
-from bertdata.text.plan import NumberedFile, deal_out
+from bertdata.text.mlperf_parts import part_text
+from bertdata.text.text_plan import NumberedFile, deal_out
 from bertdata.text.write_parts import MlperfStep
 from bertdata.text.write_shards import NvidiaStep
 

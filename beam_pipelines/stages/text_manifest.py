@@ -9,10 +9,10 @@ from beam_pipelines.report.counters import count
 from beam_pipelines.stages.text_stage import TextStage
 from bertdata.dataset.sources import Sources
 from bertdata.io.file_check import FileEntry
+from bertdata.text.directory import count_warnings
 from bertdata.text.manifest import TextInput, TextManifest, text_input
 from bertdata.text.mlperf import MlperfText
 from bertdata.text.nvidia import NvidiaText
-from bertdata.text.run_warnings import count_warnings
 from bertdata.text.settings import OF_RUN
 
 _LOGGER = logging.getLogger(__name__)

@@ -27,7 +27,7 @@ from bertdata.io.file_kind import refuse_other_kinds, utf8_remedy
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.io.process_pool import ProcessPool
 from bertdata.shards.fairseq.lines import LinesWriter, id_type
-from bertdata.text.plan import relative_names
+from bertdata.text.text_plan import relative_names
 from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME, END, dictionary_of, fairseq_ids
 from bertdata.tokens.files import TokenizerFile, TokenizerJson
 from bertdata.tokens.lines import universal_newlines

@@ -27,10 +27,10 @@ from bertdata.io.terminal import NOTHING_WRITTEN, say
 from bertdata.sources.kinds import BLOCKS
 from bertdata.steps.record_source import part_settings, preview_records, reads_records
 from bertdata.steps.segment import preview_segment, segment, settings_of, settings_with
+from bertdata.text.directory import refuse_text_inputs
 from bertdata.text.languages import ENGLISH, language_notes
 from bertdata.text.manifest import parse_text_manifest
 from bertdata.text.settings import LEFT_OUT, SegmentCounts, SegmentSettings
-from bertdata.text.text_output import refuse_text_inputs
 
 EXAMPLE = """\
   bertdata segment extracted --output results

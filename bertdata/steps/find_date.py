@@ -17,7 +17,7 @@ from bertdata.steps.progress import OnProgress, StepProgress, silent
 from bertdata.steps.values import AnyPath, path_of, workers_of
 from bertdata.text.load_splitter import LoadSplitter
 from bertdata.text.mlperf import make_sentences
-from bertdata.text.parts import part_text, plan_parts
+from bertdata.text.mlperf_parts import part_text, plan_parts
 from bertdata.text.settings import SegmentSettings
 from bertdata.wiki.articles.dated_articles import DatedArticles, cut_into_files, first_articles
 from bertdata.wiki.articles.files import file_name

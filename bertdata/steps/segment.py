@@ -21,15 +21,13 @@ from bertdata.steps.values import (
 )
 from bertdata.text import segment as text
 from bertdata.text.abbreviations import read_abbreviations
-from bertdata.text.directory import TextDirectory
+from bertdata.text.directory import TextDirectory, count_warnings, refuse_text_inputs
 from bertdata.text.escaped_articles import escape_warnings
 from bertdata.text.input_kinds import check_beginnings
 from bertdata.text.load_splitter import find_tables_of, load_splitter_of
-from bertdata.text.plan import plan_text
-from bertdata.text.run_warnings import count_warnings
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 from bertdata.text.text_inputs import TextInputs, find_inputs
-from bertdata.text.text_output import refuse_text_inputs
+from bertdata.text.text_plan import plan_text
 
 
 def segment(

@@ -11,9 +11,9 @@ from bertdata.io.file_check import FileEntry
 from bertdata.text.evaluation import eval_md5, eval_text
 from bertdata.text.grouped_run import Group, GroupedRun, Note
 from bertdata.text.mlperf import MlperfText, make_sentences
-from bertdata.text.parts import part_text
-from bertdata.text.plan import NumberedFile
+from bertdata.text.mlperf_parts import part_text
 from bertdata.text.splitter import SplitterLoader
+from bertdata.text.text_plan import NumberedFile
 
 EVAL = (EVAL_TEXT, EVAL_MD5)
 

@@ -10,10 +10,10 @@ from bertdata.io.commit import Commit
 from bertdata.io.manifest_file import seal, unseal
 from bertdata.text import write_shards
 from bertdata.text.directory import TextDirectory
-from bertdata.text.plan import find_articles
 from bertdata.text.reading import find_extracted_files
 from bertdata.text.segment import segment
 from bertdata.text.settings import SegmentSettings
+from bertdata.text.text_plan import find_articles
 from tests.support.commands import contents, files_below
 from tests.support.fake_splitters import FakeSplitter, load_period_splitter, split_at_periods
 
@@ -296,7 +296,7 @@ def write_manifest(directory: Path, files: list[str]) -> None:
 def test_a_text_directory_travels_to_workers(articles: list[str], tmp_path: Path) -> None:
     import pickle
 
-    from bertdata.text.plan import plan_text
+    from bertdata.text.text_plan import plan_text
 
     text = TextDirectory(str(tmp_path / "out"), plan_text(articles, MLPERF))
     assert pickle.loads(pickle.dumps(text)).commit.terms == text.commit.terms

@@ -12,8 +12,8 @@ from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.sources.kinds import are_articles
 from bertdata.text.escaped_articles import with_escapes
 from bertdata.text.input_kinds import ARTICLES, told_kinds
+from bertdata.text.mlperf_parts import plan_parts
 from bertdata.text.nvidia_sharding import distribute
-from bertdata.text.parts import plan_parts
 from bertdata.text.reading import articles_size
 from bertdata.text.settings import SegmentSettings
 from bertdata.wiki.articles.manifest import KIND as ARTICLES_MANIFEST
