@@ -8,8 +8,8 @@ from benchmarks.wiki_extraction import START, template_file
 from bertdata._native import kernels
 from bertdata.wiki.dump.site import SiteInfo
 from bertdata.wiki.extractor import BlockState, ExtractorSettings
-from bertdata.wiki.package.extractor import PackageExtractor
 from bertdata.wiki.page_rules import PageRules
+from bertdata.wiki.wikiextractor.package_extractor import PackageExtractor
 
 DAY = "2020-01-01"
 LIMITS: dict[str, Any] = {"max_page_bytes": 1 << 24, "max_work": 1 << 26, "skip_pages": []}

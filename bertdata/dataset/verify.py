@@ -10,8 +10,8 @@ from typing import Any
 
 from bertdata.config.settings import FORMATS
 from bertdata.dataset.any_manifest import AnyManifest, parse_any_manifest
-from bertdata.dataset.card import CARD_NAME, dataset_card
 from bertdata.dataset.check import check_index, check_shard
+from bertdata.dataset.companion_files import CARD_NAME, companion_files, dataset_card, mds_index
 from bertdata.dataset.discover import datasets_below, refuse_unfinished
 from bertdata.dataset.findings import (
     EXTRA,
@@ -24,7 +24,6 @@ from bertdata.dataset.findings import (
     of_misfit,
     right,
 )
-from bertdata.dataset.layout_files import layout_files
 from bertdata.dataset.lengths import check_lengths
 from bertdata.dataset.manifest import (
     LENGTHS_ENDING,
@@ -33,7 +32,6 @@ from bertdata.dataset.manifest import (
     lengths_name,
 )
 from bertdata.dataset.md5_lists import parse_md5_list
-from bertdata.dataset.mds_index import mds_index
 from bertdata.dataset.sources import DATASET_COPY, PARTS_COPY
 from bertdata.errors import BertDataError, ManifestError, MissingInputError, ShardError
 from bertdata.io import storage
@@ -156,7 +154,7 @@ def _companions(manifest: AnyManifest, directory: str) -> Iterable[tuple[str, st
         if manifest.plan.settings.container["format"] == MDS:  # made of the shards' bytes: _check_mds_index
             yield INDEX_NAME, None, True
         else:
-            for name, data in layout_files(directory, manifest.plan.settings, manifest.shards).items():
+            for name, data in companion_files(directory, manifest.plan.settings, manifest.shards).items():
                 yield name, md5_of(data), True
         if dataset_card(manifest.plan.title, manifest.plan.settings) is not None:
             yield CARD_NAME, None, False

@@ -13,9 +13,8 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, BinaryIO
 
-from bertdata.dataset.card import CARD_NAME, dataset_card
 from bertdata.dataset.check import check_index, check_shard
-from bertdata.dataset.layout_files import layout_files
+from bertdata.dataset.companion_files import CARD_NAME, companion_files, dataset_card
 from bertdata.dataset.lengths import ShardLengths, check_lengths
 from bertdata.dataset.manifest import (
     KIND,
@@ -256,7 +255,7 @@ class Dataset:
         if md5_of(tokenizer) != (expected := settings.vocabulary["md5"]):
             raise changed(vocabulary, f"its md5 was {expected} when the run began")
         others = {own_name: tokenizer, **cited}
-        others |= layout_files(self.directory, settings, manifest.shards)
+        others |= companion_files(self.directory, settings, manifest.shards)
         card = dataset_card(self.plan.title, settings)
         if card is not None and not storage.exists(self.commit.path(CARD_NAME)):  # a person's own is kept
             others[CARD_NAME] = card

@@ -6,11 +6,13 @@ from itertools import islice
 
 import numpy as np
 
+from bertdata.dataset.check import refuse_changed
 from bertdata.dataset.reader import OpenedDataset, Shard
-from bertdata.dataset.shard_md5s import check_side_by_side
 from bertdata.dataset.sorted_runs import Placed, SortedExamples, write_runs
 from bertdata.errors import ShardError
 from bertdata.examples.columns import Array, lengths
+from bertdata.io import storage
+from bertdata.io.file_check import file_md5s
 from bertdata.io.scratch_files import ScratchFiles
 from bertdata.packing.job import PackJob
 from bertdata.packing.placement import Numbering, RowPlaces
@@ -100,3 +102,20 @@ def _other_lengths(shard: Shard, found: Histogram, expected: Histogram) -> Shard
         f"{shard.path}: holds {found[length]} examples of {length} tokens or more, but its lengths in "
         f"{shard.lengths_path} say {expected[length]}; make the dataset again"
     )
+
+
+def check_side_by_side(shards: Sequence[Shard]) -> list[Shard]:
+    """The shards, marked as checked in the version that they have now. ShardError names one of another md5.
+
+    Remote shards, and those that no manifest lists, stay as they are.
+    """
+    versions = {
+        shard.path: storage.version(shard.path)
+        for shard in shards
+        if shard.md5 is not None and not storage.is_remote(shard.path)
+    }
+    md5s = dict(zip(versions, file_md5s(list(versions)), strict=True))
+    for shard in shards:
+        if shard.path in md5s:
+            refuse_changed(shard.path, md5s[shard.path], shard.md5)
+    return [replace(shard, checked=versions.get(shard.path)) for shard in shards]

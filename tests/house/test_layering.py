@@ -90,11 +90,6 @@ def test_the_toolkit_needs_none_of_the_heavy_packages():
     users |= {"bertdata.dataset.binarised_blocks"}
     users |= {f"bertdata.examples.fairseq.{name}" for name in ("blocks", "load_masker", "order", "seeds")}
     users |= {"bertdata.dataset.mixture.examples", "bertdata.dataset.mixture.turns"}
-    users |= {
-        "bertdata.dataset.views.fairseq_batches",
-        "bertdata.dataset.views.torch_examples",
-        "bertdata.dataset.views.huggingface",
-    }
     users |= {"bertdata.dataset.views.torch_examples", "bertdata.dataset.views.huggingface"}
     users |= {"bertdata.dataset.views.epoch_dataset", "bertdata.dataset.views.tensorflow_rows"}
     users |= {"bertdata.dataset.label_counts", "bertdata.dataset.random_access"}

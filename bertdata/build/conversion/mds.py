@@ -12,7 +12,7 @@ from itertools import chain
 import numpy as np
 
 from bertdata.config.dataset_settings import DatasetSettings
-from bertdata.dataset.mds_index import form_of
+from bertdata.dataset.companion_files import form_of
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array, lengths

@@ -14,9 +14,9 @@ from bertdata.build.conversion.mds import mds_starts, refuse_source
 from bertdata.build.conversion.permute import PermutedShardTask, gather, sort_examples, sort_tasks
 from bertdata.build.conversion.settings import ConversionSettings
 from bertdata.build.conversion.shard import kept_shard
+from bertdata.dataset.companion_files import form_of
 from bertdata.dataset.lost_text import with_lost
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, corpus_entry
-from bertdata.dataset.mds_index import form_of
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import DataError, DatasetError, UsageError
 from bertdata.examples.groups import MASKS, PAIRS, check_groups, has_group

@@ -29,8 +29,8 @@ from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.dump import dump
 from bertdata.wiki.dump.bzip2_blocks import END_MAGIC
 from bertdata.wiki.extract import extract
-from bertdata.wiki.package import wikiextractor
 from bertdata.wiki.settings import ExtractorName, ExtractSettings, name_date
+from bertdata.wiki.wikiextractor import renderer as wikiextractor
 from tests.support.commands import contents
 from tests.support.dumps import HEAD, TAIL, files, multistream, page, wikiextractor_files, write_dump
 from tests.support.paths import ROOT

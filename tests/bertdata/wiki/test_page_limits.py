@@ -13,9 +13,9 @@ from bertdata._native import Engine
 from bertdata.errors import DatasetError, InputError, SettingsError
 from bertdata.io import process_pool
 from bertdata.wiki import extract as step
-from bertdata.wiki.package import extractor as package
 from bertdata.wiki.page_rules import PageLimits, PageRules
 from bertdata.wiki.settings import ExtractSettings
+from bertdata.wiki.wikiextractor import package_extractor as package
 from tests.support.commands import contents
 from tests.support.dumps import HOSTILE_ID, HOSTILE_PAGES, files, page, write_dump
 

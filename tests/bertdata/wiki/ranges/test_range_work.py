@@ -17,7 +17,7 @@ from bertdata.io.process_pool import ProcessPool
 from bertdata.wiki.articles.directory import ArticlesDirectory
 from bertdata.wiki.articles.files import cut_files
 from bertdata.wiki.articles.report import ExtractReport
-from bertdata.wiki.dump.newest_day import frozen_day
+from bertdata.wiki.dump.revisions import frozen_day
 from bertdata.wiki.dump.site import parse_head
 from bertdata.wiki.extract import extract
 from bertdata.wiki.extractor import ExtractorSettings

@@ -22,11 +22,11 @@ from bertdata.wiki.extractor import (
     ExtractorSettings,
     PageOutcome,
 )
-from bertdata.wiki.package.arithmetic import take_refusal
-from bertdata.wiki.package.pages import PAGE_TAG, Page, RawPage, page_text, read_page, split_pages
-from bertdata.wiki.package.wikiextractor import Renderer, forget_parsed_templates, load_wikiextractor
 from bertdata.wiki.pages import DUPLICATE, FAILED, LEFT_OUT, TOO_LARGE, Skipped, page_id
 from bertdata.wiki.template_file import REDIRECT, TEMPLATE, map_file, read_definitions
+from bertdata.wiki.wikiextractor.arithmetic import take_refusal
+from bertdata.wiki.wikiextractor.pages import PAGE_TAG, Page, RawPage, page_text, read_page, split_pages
+from bertdata.wiki.wikiextractor.renderer import Renderer, forget_parsed_templates, load_wikiextractor
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 """Halves of pairs, which a character reference can name."""

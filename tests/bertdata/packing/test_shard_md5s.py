@@ -8,8 +8,8 @@ import pytest
 import bertdata
 from bertdata.dataset import reader
 from bertdata.dataset.reader import OpenedDataset, open_dataset
-from bertdata.dataset.shard_md5s import check_side_by_side
 from bertdata.errors import ShardError
+from bertdata.packing.sort import check_side_by_side
 from golden.cases import VOCABULARY
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from bertdata.errors import MissingExtraError, install_extra
 from bertdata.wiki.dump.site import SiteInfo
-from bertdata.wiki.package.arithmetic import bound_arithmetic
-from bertdata.wiki.package.pages import Page
+from bertdata.wiki.wikiextractor.arithmetic import bound_arithmetic
+from bertdata.wiki.wikiextractor.pages import Page
 
 VERSION = "3.1.0"
 """The version whose output is reproduced; another may render differently."""
