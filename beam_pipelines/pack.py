@@ -105,7 +105,7 @@ def make_packed(pipeline: Any, source: PackSource, settings: PackSettings, outpu
 
 def provisional(source: PackSource, settings: PackSettings, output: str) -> Dataset:
     """The packed dataset as far as it is known before the lengths are: for its locks and notes."""
-    from bertdata.packing.plan import plan_of
+    from bertdata.packing.pack_plan import plan_of
 
     nothing = plan_of(source.opened.layout.max_seq_length, {(1,): 1})
     settings = replace(settings, num_shards=1)

@@ -21,7 +21,7 @@ from bertdata.dataset.sources import Sources
 from bertdata.io.file_check import FileEntry
 from bertdata.text.evaluation import eval_md5, eval_text
 from bertdata.text.mlperf_parts import part_text
-from bertdata.text.text_plan import NumberedFile, deal_out
+from bertdata.text.text_plan import NumberedFile, deal_articles
 from bertdata.text.write_parts import MlperfStep
 from bertdata.text.write_shards import NvidiaStep
 
@@ -210,7 +210,7 @@ class AssignArticles(beam.DoFn):  # type: ignore[misc]
         for _, found in by_file:
             sentences.extend(found)
         shard_of, position_of = array("I", sentences), array("I", sentences)
-        for shard, articles in enumerate(deal_out(sentences, self._settings)):
+        for shard, articles in enumerate(deal_articles(sentences, self._settings)):
             for position, article in enumerate(articles):
                 shard_of[article], position_of[article] = shard, position
         start = 0

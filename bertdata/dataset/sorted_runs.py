@@ -53,7 +53,7 @@ class SortedExamples:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Piece:
+class SortedGroup:
     """Examples of one group, each with its key."""
 
     keys: Array
@@ -127,15 +127,15 @@ def _type(item: Column, id_bytes: int) -> str:
     return f"<u{id_bytes}" if item.item == "id" else _TYPES[item.item]
 
 
-def read_group(paths: Iterable[str], group: int, groups: int, kind: type[ExampleBatch]) -> Piece:
+def read_group(paths: Iterable[str], group: int, groups: int, kind: type[ExampleBatch]) -> SortedGroup:
     """The examples of a group in all files, in the order of their keys."""
     found = (_read_piece(path, group, groups, kind) for path in paths)
     piece = _join([one for one in found if one is not None])
     order = np.argsort(piece.keys)
-    return Piece(piece.keys[order], take(piece.examples, order))
+    return SortedGroup(piece.keys[order], take(piece.examples, order))
 
 
-def _read_piece(path: str, group: int, groups: int, kind: type[ExampleBatch]) -> Piece | None:
+def _read_piece(path: str, group: int, groups: int, kind: type[ExampleBatch]) -> SortedGroup | None:
     """The examples of a group in one file. None where it has none."""
     with storage.open_input(path) as file:
         file.seek(-8 * (groups + 1 - group), 2)
@@ -148,7 +148,7 @@ def _read_at(file: BinaryIO, start: int, size: int) -> bytes:
     return file.read(size)
 
 
-def _parse(data: bytes, kind: type[ExampleBatch]) -> Piece:
+def _parse(data: bytes, kind: type[ExampleBatch]) -> SortedGroup:
     count, width = np.frombuffer(data, "<u4", 2).tolist()
     keys, place = np.frombuffer(data, "<u8", count, 8), 8 + 8 * count
     values: dict[str, Any] = {}
@@ -158,9 +158,11 @@ def _parse(data: bytes, kind: type[ExampleBatch]) -> Piece:
         place += column.nbytes
         values[item.name] = column
     assert place == len(data), (place, len(data))
-    return Piece(keys, kind(**values))
+    return SortedGroup(keys, kind(**values))
 
 
-def _join(pieces: Sequence[Piece]) -> Piece:
+def _join(pieces: Sequence[SortedGroup]) -> SortedGroup:
     """All examples of some pieces."""
-    return Piece(np.concatenate([piece.keys for piece in pieces]), join([piece.examples for piece in pieces]))
+    return SortedGroup(
+        np.concatenate([piece.keys for piece in pieces]), join([piece.examples for piece in pieces])
+    )

@@ -40,7 +40,7 @@ from bertdata.io.file_check import FileEntry, check_file, file_md5, is_inside, m
 from bertdata.io.listing import list_inputs
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, Listed, md5sums, parse_json
 from bertdata.shards.containers import FAIRSEQ
-from bertdata.shards.content import check_readable, content_md5
+from bertdata.shards.content import content_md5, count_readable
 from bertdata.shards.mds.names import INDEX_NAME, MDS, is_mds_name
 from bertdata.shards.packed.record_index import INDEX_ENDING, index_name
 from bertdata.text.manifest import ARTICLES_COPY, TextManifest
@@ -273,7 +273,7 @@ def _damage(path: str, objective: str | None = None) -> str:
     if not storage.size(path):
         return "it is empty"
     try:
-        records = check_readable(path, None, objective)
+        records = count_readable(path, None, objective)
     except BertDataError as error:
         return _without(path, error)
     return f"each of its {records} records can be read: it is another file, or was changed with care"

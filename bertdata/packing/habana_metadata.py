@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
+from bertdata.packing.pack_plan import Lengths, PackPlan
 from bertdata.packing.patterns import LONGEST_SUMS, full_patterns, lengths_of
-from bertdata.packing.plan import Lengths, PackPlan
 
 TOP = 8
 

@@ -5,8 +5,8 @@ from functools import lru_cache
 
 from bertdata.dataset.manifest import InputEntry
 from bertdata.dataset.writer import Dataset
+from bertdata.packing.pack_plan import PackPlan
 from bertdata.packing.placement import Placement
-from bertdata.packing.plan import PackPlan
 from bertdata.packing.shard_cuts import RowCuts
 from bertdata.records import ShardLayout
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from bertdata.errors import SettingsError
 from bertdata.packing.longest_first import pack_longest_first
+from bertdata.packing.pack_plan import Histogram, PackPlan
 from bertdata.packing.patterns import LONGEST_SUMS, Patterns, fill_slots, full_patterns, lengths_of
-from bertdata.packing.plan import Histogram, PackPlan
 from bertdata.packing.scipy_import import load_scipy
 
 LONGEST_ROW = 1024

@@ -6,7 +6,7 @@ from bertdata.errors import SettingsError
 from bertdata.packing.least_squares import pack_by_least_squares
 from bertdata.packing.linear_program import pack_by_linear_program
 from bertdata.packing.longest_first import pack_longest_first
-from bertdata.packing.plan import Histogram, Lengths, PackPlan, plan_of
+from bertdata.packing.pack_plan import Histogram, Lengths, PackPlan, plan_of
 
 METHODS: dict[str, Callable[[Histogram, int], PackPlan]] = {
     "lp": pack_by_linear_program,

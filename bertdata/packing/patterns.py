@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bertdata.packing.longest_first import pack_longest_first
-from bertdata.packing.plan import Histogram, Lengths, PackPlan, plan_of
+from bertdata.packing.pack_plan import Histogram, Lengths, PackPlan, plan_of
 
 Patterns = npt.NDArray[np.int64]
 """A pattern a row: ascending lengths, zeros before them where there are fewer."""

@@ -13,11 +13,11 @@ from bertdata.io.file_check import md5_of
 from bertdata.packing.gather import PackedShardTask
 from bertdata.packing.job import PackJob
 from bertdata.packing.methods import plan_packs, split_rows
-from bertdata.packing.plan import PackPlan
+from bertdata.packing.pack_plan import PackPlan
 from bertdata.packing.settings import PackSettings
-from bertdata.packing.shard_cuts import RowCuts, cut_rows, shard_names
+from bertdata.packing.shard_cuts import RowCuts, cut_rows, packed_shard_names
 from bertdata.packing.sort import RowSortTask
-from bertdata.packing.source import LengthCounts, PackSource, most_masks, with_md5s
+from bertdata.packing.source import LengthCounts, PackSource, masks_by_length, with_md5s
 from bertdata.records import ShardLayout
 
 MOST_SORT_TASKS = 1024
@@ -92,7 +92,9 @@ class PlannedPack:
             plan=self.plan,
             seed=self.settings.seed,
             cuts=cuts,
-            names=tuple(shard_names(self.settings.layout, self.settings.container, len(cuts.starts) - 1)),
+            names=tuple(
+                packed_shard_names(self.settings.layout, self.settings.container, len(cuts.starts) - 1)
+            ),
             corpus=corpus_entry(self.inputs, self.source.skipped),
             folder=folder,
         )
@@ -128,7 +130,7 @@ def plan_pack(source: PackSource, settings: PackSettings, counts: list[LengthCou
     layout = packed_layout(source, settings)
     room = settings.rows.mask_room(layout)
     if room is not None:
-        plan = split_rows(plan, most_masks(source, counts).tolist(), room)
+        plan = split_rows(plan, masks_by_length(source, counts).tolist(), room)
     return PlannedPack(source=source, settings=settings, counts=tuple(counts), plan=plan)
 
 

@@ -19,7 +19,7 @@ from bertdata.packing.habana_metadata import dump_metadata, metadata_path
 from bertdata.packing.job import PackJob
 from bertdata.packing.planned_pack import PlannedPack
 from bertdata.packing.sort import sort_together
-from bertdata.packing.source import CountTask, LengthCounts, PackSource, count_shard
+from bertdata.packing.source import CountTask, LengthCounts, PackSource, count_shard_lengths
 
 Task = TypeVar("Task")
 Result = TypeVar("Result", SortedExamples, PackedShard)
@@ -50,7 +50,7 @@ def count_all(source: PackSource, workers: int, told: Callable[[], None]) -> lis
     )
     found = []
     with ProcessPool(min(processes, shards)) as pool:
-        for _, counts in pool.in_order(count_shard, tasks):
+        for _, counts in pool.in_order(count_shard_lengths, tasks):
             found.append(counts)
             told()
     return found

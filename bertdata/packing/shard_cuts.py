@@ -59,7 +59,7 @@ def cut_rows(
     return RowCuts(starts=tuple(starts), bucket_rows=max(1, BUCKET_POSITIONS // max_seq_length))
 
 
-def shard_names(layout: str, format: str, shards: int) -> list[str]:
+def packed_shard_names(layout: str, format: str, shards: int) -> list[str]:
     """The names of a packed dataset's shards, those that the layout's users look for."""
     forms = {
         "habana": "mixed_strategies_part_{number}.{format}",

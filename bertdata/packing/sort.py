@@ -15,8 +15,8 @@ from bertdata.io import storage
 from bertdata.io.file_check import file_md5s
 from bertdata.io.scratch_files import ScratchFiles
 from bertdata.packing.job import PackJob
+from bertdata.packing.pack_plan import Histogram
 from bertdata.packing.placement import Numbering, RowPlaces
-from bertdata.packing.plan import Histogram
 
 PLACE_BITS = 16
 """Bits of a key that hold the place in the row; those above hold the row in the bucket."""
@@ -46,7 +46,7 @@ class RowSortTask:
         )
 
 
-def sort_examples(task: RowSortTask) -> SortedExamples:
+def sort_by_row(task: RowSortTask) -> SortedExamples:
     """Sort the task's examples, or keep the files that an earlier run made of the same shards.
 
     ShardError where a shard's examples are not those that its lengths say.
@@ -56,7 +56,7 @@ def sort_examples(task: RowSortTask) -> SortedExamples:
 
 
 def sort_together(tasks: Sequence[RowSortTask]) -> list[SortedExamples]:
-    """``sort_examples`` of each task. The md5s of their shards are checked side by side."""
+    """``sort_by_row`` of each task. The md5s of their shards are checked side by side."""
     kept = [task.scratch.kept() for task in tasks]
     left = [task for task, files in zip(tasks, kept, strict=True) if files is None]
     checked = iter(check_side_by_side([shard for task in left for shard in task.source.shards]))

@@ -21,7 +21,7 @@ from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
 from bertdata.io.file_identity import FileIdentity, identify
 from bertdata.io.manifest_file import MANIFEST_NAME
-from bertdata.packing.plan import Histogram, count_lengths
+from bertdata.packing.pack_plan import Histogram, count_lengths
 from bertdata.records import Vocabulary
 from bertdata.shards.packed.layouts import Layout
 from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME, check_order
@@ -196,7 +196,7 @@ class CountTask:
     source: OpenedDataset
 
 
-def count_shard(task: CountTask) -> LengthCounts:
+def count_shard_lengths(task: CountTask) -> LengthCounts:
     """The lengths from the shard's sidecar, else by reading the shard. ShardError where it is damaged.
 
     ChangedInputError for another tool's file that was changed since it was counted.
@@ -229,7 +229,7 @@ def _file_entry(shard: Shard, identity: FileIdentity, histogram: Histogram) -> I
     )
 
 
-def most_masks(source: PackSource, counts: list[LengthCounts]) -> Array:
+def masks_by_length(source: PackSource, counts: list[LengthCounts]) -> Array:
     """The most masked positions that an example of each length may have: as found, else by the settings."""
     found = [one.masks for one in counts if one.masks is not None]
     if len(found) == len(counts):

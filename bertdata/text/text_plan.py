@@ -68,7 +68,7 @@ def plan_text(files: Sequence[str], settings: SegmentSettings, kinds: Sequence[s
     kinds = with_escapes(files, list(kinds) or [ARTICLES] * len(files), settings.escaped_articles)
     inputs, articles = _name_inputs(files, kinds)
     if settings.recipe == "nvidia":
-        names, part_of = shard_names(settings), []
+        names, part_of = nvidia_shard_names(settings), []
     else:
         part_of = plan_parts(_sizes(identities, kinds), settings.block_size, files)
         names = [mlperf_part_name(number) for number in range(max(part_of) + 1)]
@@ -158,7 +158,7 @@ def _listing_of(root: str, files: Sequence[str], names: list[str]) -> bytes | No
     return data
 
 
-def shard_names(settings: SegmentSettings) -> list[str]:
+def nvidia_shard_names(settings: SegmentSettings) -> list[str]:
     """NVIDIA's text shards: those for training, then those for testing."""
     kinds = {"training": settings.training_shards, "test": settings.test_shards}
     return [
@@ -166,8 +166,8 @@ def shard_names(settings: SegmentSettings) -> list[str]:
     ]
 
 
-def deal_out(sentences: Sequence[int], settings: SegmentSettings) -> list[list[int]]:
-    """The numbers of the articles in each shard of shard_names. ``sentences``: how many each article has."""
+def deal_articles(sentences: Sequence[int], settings: SegmentSettings) -> list[list[int]]:
+    """The numbers of the articles in each of nvidia_shard_names. sentences: how many each article has."""
     shards = distribute(
         sentences,
         training_shards=settings.training_shards,

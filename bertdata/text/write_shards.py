@@ -15,7 +15,7 @@ from bertdata.io.file_check import FileEntry, HashingSink
 from bertdata.text.grouped_run import Group, GroupedRun, Note
 from bertdata.text.nvidia import NvidiaText, make_articles
 from bertdata.text.splitter import SplitterLoader
-from bertdata.text.text_plan import NumberedFile, deal_out
+from bertdata.text.text_plan import NumberedFile, deal_articles
 
 GROUP_FILES = 64
 """Extracted files, of a megabyte each, that are noted together."""
@@ -81,7 +81,7 @@ def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
             spool.add(path_of(group), note["lengths"])
             sentences.extend(note["sentences"])
         made = []
-        for name, numbers in zip(plan.names, deal_out(sentences, plan.settings), strict=True):
+        for name, numbers in zip(plan.names, deal_articles(sentences, plan.settings), strict=True):
             with run.text.open(name) as shard:
                 for article in spool.articles(numbers):
                     shard.write(article)

@@ -20,6 +20,10 @@ Ranges = tuple[tuple[int, int], ...]
 """Code points in ascending order, as pairs of a first and a last one."""
 
 
+_MAPPINGS = ("lower", "upper", "decomposition", "combining")
+"""Tables of Unicode 11.0 that give each code point a value; the others are ranges."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unicode11:
     r"""Unicode 11.0: characters by property, mappings of code points, canonical combining classes.
@@ -71,9 +75,10 @@ class LibraryClasses:
 @cache
 def unicode11() -> Unicode11:
     """Return the tables of Unicode 11.0."""
-    tables = _read("unicode11.json")
-    mappings = {name: dict(tables.pop(name)) for name in ("lower", "upper", "decomposition", "combining")}
-    return Unicode11(**{name: _ranges(pairs) for name, pairs in tables.items()}, **mappings)
+    found: dict[str, Any] = {}
+    for name, pairs in _read("unicode11.json").items():
+        found[name] = dict(pairs) if name in _MAPPINGS else _ranges(pairs)
+    return Unicode11(**found)
 
 
 @cache

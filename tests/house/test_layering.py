@@ -88,7 +88,9 @@ def test_the_toolkit_needs_none_of_the_heavy_packages():
     users |= {"bertdata.examples.dynamic_masking.masker", "bertdata.dataset.masked_data"}
     users |= {"bertdata.examples.sop.load_masker", "bertdata.examples.span.load_masker"}
     users |= {"bertdata.dataset.binarised_blocks"}
-    users |= {f"bertdata.examples.fairseq.{name}" for name in ("blocks", "load_masker", "order", "seeds")}
+    users |= {
+        f"bertdata.examples.fairseq.{name}" for name in ("batch_order", "blocks", "load_masker", "seeds")
+    }
     users |= {"bertdata.dataset.mixture.examples", "bertdata.dataset.mixture.turns"}
     users |= {"bertdata.dataset.views.torch_examples", "bertdata.dataset.views.huggingface"}
     users |= {"bertdata.dataset.views.epoch_dataset", "bertdata.dataset.views.tensorflow_rows"}

@@ -24,7 +24,7 @@ from bertdata.examples.objectives import find_objective, without_word_starts
 from bertdata.io.file_check import md5_of
 from bertdata.io.process_pool import ProcessPool
 from bertdata.io.scratch_files import forget_scratch, scratch_folder
-from bertdata.packing.source import CountTask, PackSource, count_shard, open_source, with_md5s
+from bertdata.packing.source import CountTask, PackSource, count_shard_lengths, open_source, with_md5s
 from bertdata.records import ExampleBatch
 from bertdata.shards.arrow_fields import arrow_fields
 from bertdata.shards.containers import ARROW, FAIRSEQ, MDS
@@ -88,7 +88,7 @@ def _inputs(source: PackSource, to: str, pool: ProcessPool) -> tuple[PackSource,
     if source.inputs is not None:
         return source, source.inputs
     tasks = [CountTask(source=source.of_shards(at, at + 1)) for at in range(len(source.opened.shards))]
-    counts = [found for _, found in pool.in_order(count_shard, tasks)]
+    counts = [found for _, found in pool.in_order(count_shard_lengths, tasks)]
     source = with_md5s(source, counts)
     entries = tuple(found.entry for found in counts if found.entry is not None)
     has_masks = any(found.masks is not None and found.masks.any() for found in counts)

@@ -9,7 +9,7 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
 from bertdata.examples import columns
 from bertdata.examples.columns import Array
-from bertdata.examples.fairseq.order import fairseq_batches
+from bertdata.examples.fairseq.batch_order import fairseq_batches
 from bertdata.examples.fields import with_padding
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ExampleBatch, ShardLayout

@@ -11,7 +11,7 @@ from bertdata.dataset.reader import open_dataset
 from bertdata.errors import SettingsError
 from bertdata.packing.habana_metadata import metadata, metadata_path, top_strategies
 from bertdata.packing.methods import split_rows
-from bertdata.packing.plan import Lengths, plan_of
+from bertdata.packing.pack_plan import Lengths, plan_of
 from golden.cases import VOCABULARY
 from tests.support.commands import contents
 
