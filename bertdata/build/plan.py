@@ -23,6 +23,7 @@ from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import vocabulary_of
 
 SHUFFLES = ("none", "global")
+"""Whether documents of all parts are mixed."""
 
 
 def chosen_settings(

@@ -30,7 +30,7 @@ class PartSettings:
     )
     punkt: str = setting_of(SegmentSettings, "punkt")
     language: str = setting_of(SegmentSettings, "language")
-    abbreviations: Abbreviations | None = setting_of(SegmentSettings, "abbreviations")  # noqa: RUF009 - a field
+    abbreviations: Abbreviations | None = setting_of(SegmentSettings, "abbreviations")
     escaped_articles: str | None = setting_of(SegmentSettings, "escaped_articles")
     records: RecordSettings = field(default_factory=RecordSettings)
     selection: SelectionSettings = field(default_factory=SelectionSettings)

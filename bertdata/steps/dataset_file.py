@@ -17,16 +17,17 @@ A flag wins over the file, and the file over its recipe.
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from typing import Any
 
-from bertdata.build.plan import SHUFFLES
 from bertdata.config.declared import schema_of
 from bertdata.config.recipes import RECIPES, find_recipe
 from bertdata.config.value_check import check_names, check_values
 from bertdata.errors import SettingsError, SettingsFileError
 from bertdata.examples.objectives import OBJECTIVES, find_objective
 from bertdata.sources.settings import RecordSettings
+from bertdata.steps.create_request import CreateRequest, GivenDatasetSettings
+from bertdata.steps.values import path_of
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.selection.settings import SelectionSettings
 from bertdata.text.settings import SegmentSettings
@@ -34,11 +35,17 @@ from bertdata.text.settings import SegmentSettings
 _TEXT = "text"
 _RECORDS = ("tokenizer", "objective", "container")
 _PHASES = ("phase1", "phase2")
-_TOKENIZER = {
-    "vocab": {"type": "string"},
-    "tokenizer": {"type": "string"},
-    "roles": {"type": "object", "additionalProperties": {"type": "string"}},
+_OF_DATASET: dict[str, dict[str, dict[str, Any]]] = {
+    record: {
+        item.name: schema_of(GivenDatasetSettings)[item.name]
+        for item in fields(GivenDatasetSettings)
+        if item.metadata["record"] == record
+    }
+    for record in _RECORDS
 }
+"""The settings of a dataset that are none of its examples, by table."""
+# A flag has a list of roles, a file a table of them.
+_OF_DATASET["tokenizer"]["roles"] = {**_OF_DATASET["tokenizer"]["roles"], "type": "object"}
 _TEXT_TYPES = {bool: "boolean", int: "integer", float: "number"}
 _TEXT_SCHEMAS: dict[str, dict[str, Any]] = {
     item.name: {"type": _TEXT_TYPES.get(type(item.default), "string")}
@@ -46,42 +53,21 @@ _TEXT_SCHEMAS: dict[str, dict[str, Any]] = {
     for item in fields(kind)
     if item.name not in ("records", "selection")
 } | {"exclude": {"type": "array", "items": {"type": "string"}}}
-_SHUFFLE = {"shuffle": {"enum": SHUFFLES}, "num_shards": {"type": "integer", "minimum": 1}}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GivenSettings:
-    """The settings of a run as flags, or a file and flags, give them.
-
-    changes: the settings of examples that differ from the recipe's, by field. of_phases: by a phase's number,
-    those that differ in it alone.
-    """
-
-    recipe: str | None = None
-    changes: dict[str, Any] = field(default_factory=dict)
-    of_phases: Mapping[int, dict[str, Any]] = field(default_factory=dict)
-    vocab: str | None = None
-    tokenizer: str | None = None
-    roles: tuple[str, ...] = ()
-    shuffle: str | None = None
-    num_shards: int | None = None
 
 
 @contextmanager
-def with_file(path: str | None, flags: GivenSettings) -> Iterator[GivenSettings]:
-    """The settings of the file at the path under those of the flags, or the flags' alone without a path.
+def with_file(request: CreateRequest) -> Iterator[tuple[CreateRequest, Mapping[int, dict[str, Any]]]]:
+    """Yield the request with its file's settings under its own, and those of one phase by its number.
 
     A SettingsError inside becomes a SettingsFileError with the line where it speaks of one.
     """
-    if path is None:
-        yield flags
+    if request.config is None:
+        yield request, {}
         return
-    file = DatasetFile(path, flags.changes.get("objective"), flags.recipe)
-    given = [
-        name for name in ("recipe", "vocab", "tokenizer", "shuffle", "num_shards") if getattr(flags, name)
-    ]
-    with file.naming({*flags.changes, *given}):
-        yield file.with_flags(flags)
+    given = request.dataset_settings | request.example_settings
+    file = DatasetFile(path_of(request.config), given.get("objective"), given.get("recipe"))
+    with file.naming(given):
+        yield request.with_settings(file.under(given)), file.of_phases(given)
 
 
 class DatasetFile:
@@ -110,26 +96,29 @@ class DatasetFile:
         """The settings of the text stage."""
         return dict(self._toml.tables.get(_TEXT, {}))
 
-    def with_flags(self, flags: GivenSettings) -> GivenSettings:
-        """The file's settings, those of the flags over them."""
-        own = self._table("tokenizer")
-        is_named = flags.vocab is not None or flags.tokenizer is not None
-        container = self._table("container")
-        return GivenSettings(
-            recipe=self.recipe,
-            changes={**self._settings(()), **flags.changes},
-            of_phases={
-                number: {name: value for name, value in found.items() if name not in flags.changes}
-                for number, phase in enumerate(_PHASES, 1)
-                if (found := self._settings((phase,)))
-            },
-            vocab=flags.vocab if is_named else own.get("vocab"),
-            tokenizer=flags.tokenizer if is_named else own.get("tokenizer"),
-            roles=flags.roles
-            or (() if is_named else tuple(f"{role}={token}" for role, token in own.get("roles", {}).items())),
-            shuffle=flags.shuffle or container.get("shuffle"),
-            num_shards=flags.num_shards or (None if flags.shuffle == "none" else container.get("num_shards")),
-        )
+    def under(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the file's settings of a dataset and its examples by name, the given ones over them.
+
+        A given tokeniser comes without the file's roles, and a given ``shuffle`` of none without its shards.
+        """
+        found = {} if self.recipe is None else {"recipe": self.recipe}
+        for record in _RECORDS:
+            found |= {
+                name: value for name, value in self._table(record).items() if name in _OF_DATASET[record]
+            }
+        if "vocab" in given or "tokenizer" in given:
+            found = {name: value for name, value in found.items() if name not in _OF_DATASET["tokenizer"]}
+        if given.get("shuffle") == "none":
+            found.pop("num_shards", None)
+        return {**found, **self._settings(()), **given}
+
+    def of_phases(self, given: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
+        """Return the settings of one phase alone that are not given, by the phase's number."""
+        return {
+            number: {name: value for name, value in found.items() if name not in given}
+            for number, phase in enumerate(_PHASES, 1)
+            if (found := self._settings((phase,)))
+        }
 
     @contextmanager
     def naming(self, flags: Collection[str], *, of_text: bool = False) -> Iterator[None]:
@@ -171,9 +160,10 @@ class DatasetFile:
         """The settings of examples in the tables of the file, or of a phase, by field."""
         found: dict[str, Any] = {}
         for record in _RECORDS:
-            found |= self._table(*place, record)
-        for name in (*_TOKENIZER, *_SHUFFLE):
-            found.pop(name, None)
+            others = _OF_DATASET[record]
+            found |= {
+                name: value for name, value in self._table(*place, record).items() if name not in others
+            }
         if "name" in found:
             found["objective"] = found.pop("name")
         return found
@@ -200,9 +190,9 @@ class DatasetFile:
             if name != "objective":
                 schemas[str(records[name])][name] = schema
         if not place:
-            schemas["tokenizer"] |= _TOKENIZER
             schemas["objective"]["name"] = {"type": "string"}
-            schemas["container"] |= _SHUFFLE
+            for record, others in _OF_DATASET.items():
+                schemas[record] |= others
         homes = {name: record for record, known in schemas.items() for name in known}
         for record in _RECORDS:
             for name in self._table(*place, record):

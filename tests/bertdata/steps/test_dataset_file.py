@@ -8,7 +8,6 @@ import pytest
 
 import bertdata
 from beam_pipelines.prepare import main as beam
-from bertdata.build.dataset_file import DatasetFile, GivenSettings
 from bertdata.build.recipe_toml import recipe_toml
 from bertdata.cli.main import main
 from bertdata.config.recipes import RECIPES
@@ -16,6 +15,7 @@ from bertdata.errors import SettingsError
 from bertdata.examples.objectives import find_objective
 from bertdata.io.toml_text import TomlFile
 from bertdata.sources.settings import RecordSettings
+from bertdata.steps.dataset_file import DatasetFile
 from bertdata.steps.record_source import part_settings
 from bertdata.steps.segment import settings_of, settings_with
 from bertdata.text.part_settings import PartSettings
@@ -209,8 +209,8 @@ def test_roles_in_the_file_go_with_its_tokenizer(corpus, tmp_path):
     with pytest.raises(SettingsError, match=f"^{config}:3: --role goes with --tokenizer"):
         bertdata.create(corpus[:1], tmp_path / "out", config=config)
     file = DatasetFile(str(written(tmp_path, f"[tokenizer]\ntokenizer = 'here'\n{roles}\n")))
-    assert file.with_flags(GivenSettings()).roles == ("mask=[MASK]",)
-    assert file.with_flags(GivenSettings(vocab="mine")).roles == ()
+    assert file.under({})["roles"] == {"mask": "[MASK]"}
+    assert "roles" not in file.under({"vocab": "mine"})
 
 
 def test_without_vocabulary_in_file_or_flags_the_flag_is_asked_for(corpus, tmp_path, capsys):
