@@ -17,7 +17,7 @@ from beam_pipelines.stages.text_manifest import WriteTextManifest, input_entry
 from beam_pipelines.stages.text_stage import TextStage
 from beam_pipelines.transport.spill_files import StageBytes, read
 from bertdata.config.text_files import EVAL_MD5, EVAL_TEXT
-from bertdata.dataset.sources import Sources
+from bertdata.dataset.provenance import Provenance
 from bertdata.io.file_check import FileEntry
 from bertdata.text.evaluation import eval_md5, eval_text
 from bertdata.text.mlperf_parts import part_text
@@ -50,7 +50,7 @@ class MakeParts(beam.PTransform):  # type: ignore[misc]
 
     def expand(
         self, files: beam.PCollection[NumberedFile]
-    ) -> tuple[beam.PCollection[str], beam.PCollection[Sources]]:
+    ) -> tuple[beam.PCollection[str], beam.PCollection[Provenance]]:
         texts = (
             files
             | "spread files over workers" >> beam.Reshuffle()
@@ -144,7 +144,7 @@ class MakeTextShards(beam.PTransform):  # type: ignore[misc]
 
     def expand(
         self, files: beam.PCollection[NumberedFile]
-    ) -> tuple[beam.PCollection[str], beam.PCollection[Sources]]:
+    ) -> tuple[beam.PCollection[str], beam.PCollection[Provenance]]:
         articles = (
             files
             | "spread files over workers" >> beam.Reshuffle()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from beam_pipelines.transport.spill_files import SUFFIX
 from bertdata._native import Engine
 from bertdata.io import storage
-from bertdata.io.commit import FOR_ONE_RUN
+from bertdata.io.directory_protocol import FOR_ONE_RUN
 from bertdata.io.file_identity import FileIdentity, identify
 from bertdata.io.outputs import refuse_inputs
 from bertdata.io.process_pool import ProcessPool

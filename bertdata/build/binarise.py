@@ -20,7 +20,7 @@ from bertdata.dataset.binarised_manifest import (
 from bertdata.errors import InputError
 from bertdata.examples.columns import Array
 from bertdata.io import storage
-from bertdata.io.commit import Commit
+from bertdata.io.directory_protocol import Commit
 from bertdata.io.file_check import FileEntry, HashingSink, check_file, file_md5, md5_of
 from bertdata.io.file_identity import read_identified
 from bertdata.io.file_kind import refuse_other_kinds, utf8_remedy

@@ -7,7 +7,7 @@ from bertdata.dataset.check import check_shard_sizes
 from bertdata.dataset.manifest import KIND, Manifest, ShardEntry, parse_manifest
 from bertdata.errors import DatasetError, ManifestError, MissingInputError, SettingsError, ShardError
 from bertdata.io import storage
-from bertdata.io.commit import PLAN_NAME, UNFINISHED
+from bertdata.io.directory_protocol import PLAN_NAME, UNFINISHED
 from bertdata.io.file_check import Misfit
 from bertdata.io.input_files import refuse_repeated
 from bertdata.io.listing import HIDDEN, is_hidden, left_out_lines, list_inputs

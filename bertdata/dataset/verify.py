@@ -32,10 +32,10 @@ from bertdata.dataset.manifest import (
     lengths_name,
 )
 from bertdata.dataset.md5_lists import parse_md5_list
-from bertdata.dataset.sources import DATASET_COPY, PARTS_COPY
+from bertdata.dataset.provenance import DATASET_COPY, PARTS_COPY
 from bertdata.errors import BertDataError, ManifestError, MissingInputError, ShardError
 from bertdata.io import storage
-from bertdata.io.commit import nested_directories
+from bertdata.io.directory_protocol import nested_directories
 from bertdata.io.file_check import FileEntry, check_file, file_md5, is_inside, md5_of
 from bertdata.io.listing import list_inputs
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, Listed, md5sums, parse_json
@@ -50,7 +50,7 @@ from bertdata.tokens.training.manifest import KIND as VOCABULARY
 from bertdata.tokens.training.manifest import parse_vocabulary_manifest
 
 
-def verify(
+def verify_files(
     path: str,
     *,
     content: bool = False,

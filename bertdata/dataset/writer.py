@@ -1,4 +1,4 @@
-"""A dataset directory while it is made: shards by the commit protocol of ``bertdata.io.commit``.
+"""A dataset directory while it is made: shards by the commit protocol of ``bertdata.io.directory_protocol``.
 
 A shard of an earlier run is kept where its note fits its input and its bytes; once the manifest is
 there it holds the entries instead. So an attempt of a runner that comes late, or ends late, makes
@@ -26,10 +26,10 @@ from bertdata.dataset.manifest import (
     lengths_name,
     parse_manifest,
 )
-from bertdata.dataset.sources import NO_SOURCES, SOURCE_NAMES, Sources
+from bertdata.dataset.provenance import COPY_NAMES, NO_PROVENANCE, Provenance
 from bertdata.errors import DatasetError, InputError, ManifestError
 from bertdata.io import storage
-from bertdata.io.commit import Commit, nested_directories
+from bertdata.io.directory_protocol import Commit, nested_directories
 from bertdata.io.entry_json import parse_entry
 from bertdata.io.file_check import md5_of
 from bertdata.io.file_identity import changed
@@ -222,7 +222,7 @@ class Dataset:
         skipped: Iterable[SkippedEntry] = (),
         *,
         vocabulary: str,
-        sources: Sources = NO_SOURCES,
+        provenance: Provenance = NO_PROVENANCE,
         warnings: Iterable[str] = (),
     ) -> Manifest:
         """Write the tokeniser's file, copies of cited manifests, MD5SUMS and the manifest. Remove the rest.
@@ -233,21 +233,21 @@ class Dataset:
         """
         read, left_out = sorted(inputs, key=attrgetter("name")), sorted(skipped, key=attrgetter("name"))
         found = self.found_manifest()
-        settings = replace(self.plan.settings, text=sources.text)
+        settings = replace(self.plan.settings, text=provenance.text)
         manifest = Manifest(
             plan=replace(self.plan, settings=settings),
             inputs=tuple(read),
             shards=tuple(sorted(shards, key=attrgetter("name"))),
             skipped=tuple(left_out),
-            parts_manifest=sources.parts_md5,
+            parts_manifest=provenance.parts_md5,
             warnings=tuple(warnings),
             version_2=found.version_2 if found else None,  # others may cite the manifest that is there
         )
         if not manifest.shards:
             refuse_nothing(manifest.skipped)
-        sources.check_inputs([*read, *left_out])
-        cited = sources.files()
-        for name in SOURCE_NAMES:
+        provenance.check_inputs([*read, *left_out])
+        cited = provenance.files()
+        for name in COPY_NAMES:
             if name not in cited:  # copied by an earlier run, whose parts had a manifest
                 storage.remove(self.commit.path(name), missing_ok=True)
         own_name = name_in_dataset(settings.tokenizer)

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from bertdata.errors import ManifestError, MissingInputError
 from bertdata.io import storage
-from bertdata.io.commit import Commit
+from bertdata.io.directory_protocol import Commit
 from bertdata.io.entry_json import parse_entry_list
 
 NOTES = "sorted/"

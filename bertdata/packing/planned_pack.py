@@ -43,7 +43,7 @@ class PlannedPack:
     def dataset(self, output: str) -> Dataset:
         """The packed dataset in that directory."""
         source = self.source
-        manifest = source.sources.dataset
+        manifest = source.provenance.dataset
         names = (*(entry.name for entry in self.inputs), *(entry.name for entry in source.skipped))
         return Dataset(
             output,

@@ -79,7 +79,7 @@ def finish_pack(planned: PlannedPack, job: PackJob, shards: list[ShardEntry], vo
         with_lost(sorted(shards, key=attrgetter("name")), planned.source.lost_tokens),
         planned.source.skipped,
         vocabulary=vocabulary,
-        sources=planned.source.sources,
+        provenance=planned.source.provenance,
     )
     if planned.settings.layout == "habana":
         with storage.open_output(metadata_path(job.dataset.directory)) as file:

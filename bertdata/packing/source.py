@@ -10,8 +10,8 @@ from bertdata.config.dataset_settings import WORDPIECE, DatasetSettings, Record,
 from bertdata.dataset import reader
 from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.manifest import InputEntry, Manifest, SkippedEntry
+from bertdata.dataset.provenance import NO_PROVENANCE, Provenance, provenance_of_packed
 from bertdata.dataset.reader import OpenedDataset, Shard
-from bertdata.dataset.sources import NO_SOURCES, Sources, sources_of_packed
 from bertdata.dataset.vocabulary import known_vocabulary_path
 from bertdata.errors import AssetError, DatasetError, SettingsError
 from bertdata.examples.columns import Array, lengths
@@ -46,7 +46,7 @@ class PackSource:
     vocabulary: str | None
     inputs: tuple[InputEntry, ...] | None
     skipped: tuple[SkippedEntry, ...] = ()
-    sources: Sources = NO_SOURCES
+    provenance: Provenance = NO_PROVENANCE
     lost_tokens: int | None = None
 
     def of_shards(self, start: int, stop: int) -> OpenedDataset:
@@ -117,7 +117,7 @@ def _verified(path: str, given: str | None, objective: str | None) -> PackSource
         vocabulary=vocabulary,
         inputs=manifest.inputs,
         skipped=manifest.skipped,
-        sources=sources_of_packed(dataset.path, data, manifest.parts_manifest),
+        provenance=provenance_of_packed(dataset.path, data, manifest.parts_manifest),
         lost_tokens=manifest.lost_tokens,
     )
 

@@ -89,7 +89,7 @@ def make_text(request: SegmentRequest, progress: OnProgress) -> SegmentCounts:
         done += size
         tell(StepProgress(stage=STAGE, done=done, total=total, finished=f"segmented {next(finished)}"))
 
-    counts = text.segment(
+    counts = text.segment_files(
         files,
         output,
         settings,

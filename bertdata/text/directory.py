@@ -7,7 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from bertdata.errors import InputError
 from bertdata.io import storage
-from bertdata.io.commit import Commit
+from bertdata.io.directory_protocol import Commit
 from bertdata.io.file_check import FileEntry, HashingSink, check_file, md5_of
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.io.outputs import refuse_inputs

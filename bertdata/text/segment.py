@@ -17,7 +17,7 @@ OnFileDone = Callable[[int], None]
 """Called after each file with its bytes."""
 
 
-def segment(
+def segment_files(
     files: Sequence[str],
     directory: str,
     settings: SegmentSettings,

@@ -56,7 +56,7 @@ def plan_conversion(
         starts = shard_starts(source.opened.examples, shards)
     if settings.to == FAIRSEQ:
         layout = replace(layout, objective=OBJECTIVE)
-    manifest = source.sources.dataset
+    manifest = source.provenance.dataset
     names = (*(entry.name for entry in inputs), *(entry.name for entry in source.skipped))
     plan = DatasetPlan(
         recipe=source.recipe,
@@ -135,7 +135,7 @@ def _finish(
     shards = sorted((entry for shard in found for entry in shard.entries), key=attrgetter("name"))
     entries = with_lost(shards, source.lost_tokens)
     return job.dataset.finish(
-        inputs, entries, source.skipped, vocabulary=job.tokenizer.path, sources=source.sources
+        inputs, entries, source.skipped, vocabulary=job.tokenizer.path, provenance=source.provenance
     )
 
 

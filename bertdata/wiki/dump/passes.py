@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 
 from bertdata._native import Engine
 from bertdata.io import storage
-from bertdata.io.commit import FOR_ONE_RUN
+from bertdata.io.directory_protocol import FOR_ONE_RUN
 from bertdata.io.file_identity import identify
 from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.block_work import definitions_of

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from bertdata.errors import InputError
 from bertdata.io import storage
-from bertdata.io.commit import FOR_ONE_RUN
+from bertdata.io.directory_protocol import FOR_ONE_RUN
 from bertdata.wiki.extractor import (
     BlockArticles,
     BlockDefinitions,

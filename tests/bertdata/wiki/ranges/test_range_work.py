@@ -19,7 +19,7 @@ from bertdata.wiki.articles.files import cut_files
 from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.dump.revisions import frozen_day
 from bertdata.wiki.dump.site import parse_head
-from bertdata.wiki.extract import extract
+from bertdata.wiki.extract import extract_dump
 from bertdata.wiki.extractor import ExtractorSettings
 from bertdata.wiki.open_extractor import check_engine, forget_extractors
 from bertdata.wiki.page_rules import PageRules
@@ -115,7 +115,7 @@ def check_against_step(
     from bertdata.wiki.articles.files import file_name
 
     local = place.with_name(f"{place.name}.local")
-    extract(dump, local, settings)
+    extract_dump(dump, local, settings)
     entries = [
         FileEntry(name=file_name(number), bytes=len(data), md5=md5_of(data))
         for number, data in enumerate(files)

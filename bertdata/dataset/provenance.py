@@ -1,6 +1,7 @@
-"""The manifests that a dataset cites: of its parts, and through that of the extracted articles.
+"""Provenance of a dataset: the manifest of its parts, and through it that of the extracted articles.
 
-A packed dataset cites that of the dataset whose examples it holds too.
+A packed dataset cites the manifest of the dataset whose examples it holds too. Copies of them lie in it, in
+``sources/``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,11 +21,11 @@ PARTS_COPY = "sources/parts.json"
 DATASET_COPY = "sources/dataset.json"
 """A packed dataset's copy of the manifest of the dataset that was packed."""
 
-SOURCE_NAMES = (DATASET_COPY, PARTS_COPY, ARTICLES_COPY)
+COPY_NAMES = (DATASET_COPY, PARTS_COPY, ARTICLES_COPY)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sources:
+class Provenance:
     """Upstream manifests, as bytes. Articles is None where the parts' directory holds no copy of it.
 
     dataset: of a packed dataset, that of the one which was packed.
@@ -76,45 +77,45 @@ class Sources:
         return parse_text_manifest(self.parts, PARTS_COPY)
 
 
-NO_SOURCES = Sources()
+NO_PROVENANCE = Provenance()
 """Inputs without a manifest."""
 
 
-def find_sources(parts: Sequence[str]) -> Sources:
+def find_provenance(parts: Sequence[str]) -> Provenance:
     """The manifest beside the parts, where one directory holds all of them and its manifest lists them.
 
     InputError for a part of another size than is listed.
     """
     directories = {storage.parent(part) for part in parts}
     if len(directories) != 1:
-        return NO_SOURCES
+        return NO_PROVENANCE
     (directory,) = directories
     path = storage.join(directory, MANIFEST_NAME)
     data = _read(path)
     if data is None or parse_json(data, path).get("kind") != KIND:
-        return NO_SOURCES
+        return NO_PROVENANCE
     listed = {entry.name: entry.bytes for entry in parse_text_manifest(data, path).files}
     names = list(map(storage.base_name, parts))
     if not listed.keys() >= set(names):
-        return NO_SOURCES
+        return NO_PROVENANCE
     for part, name, size in zip(parts, names, storage.each(list(parts), storage.size), strict=True):
         if size != listed[name]:
             raise InputError(
                 f"{part}: found {size} bytes, but the {MANIFEST_NAME} beside it lists {listed[name]}; run "
                 f"bertdata segment again, or remove that {MANIFEST_NAME} if the parts were changed on purpose"
             )
-    return Sources(parts=data, articles=_read(storage.join(directory, ARTICLES_COPY)))
+    return Provenance(parts=data, articles=_read(storage.join(directory, ARTICLES_COPY)))
 
 
-def sources_of_packed(directory: str, manifest: bytes, parts_md5: str | None) -> Sources:
-    """The sources of what is packed from a dataset: its manifest, and the copies that it holds itself.
+def provenance_of_packed(directory: str, manifest: bytes, parts_md5: str | None) -> Provenance:
+    """Return the provenance of a packed dataset: the manifest it was packed from, and those that it cites.
 
     parts_md5: of the parts' manifest that the dataset cites.
     """
     parts = None if parts_md5 is None else _read(storage.join(directory, PARTS_COPY))
     if parts is None or md5_of(parts) != parts_md5:
-        return Sources(dataset=manifest)
-    return Sources(dataset=manifest, parts=parts, articles=_read(storage.join(directory, ARTICLES_COPY)))
+        return Provenance(dataset=manifest)
+    return Provenance(dataset=manifest, parts=parts, articles=_read(storage.join(directory, ARTICLES_COPY)))
 
 
 def _read(path: str) -> bytes | None:

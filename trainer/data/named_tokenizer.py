@@ -14,7 +14,7 @@ from bertdata.tokens.tokenizer_json import (
 )
 
 
-def given_tokenizer(path_or_name: str, dialect: str = "google") -> TokenizerFile:
+def named_tokenizer(path_or_name: str, dialect: str = "google") -> TokenizerFile:
     """Return the tokeniser of a vocabulary, which lower-cases, of a tokenizer.json or of a model's directory.
 
     That of a directory is the one that transformers' AutoTokenizer makes of it. The roles of a tokenizer.json
