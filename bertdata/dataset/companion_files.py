@@ -42,17 +42,27 @@ def companion_files(
     directory: str, settings: DatasetSettings, shards: Iterable[ShardEntry]
 ) -> dict[str, bytes]:
     """Return the files by name: a function of the dataset's settings and shards. See mds_index."""
-    format = settings.container["format"]
-    if format == LDDL:
-        return {NUM_SAMPLES: num_samples(shards)}
-    if format == ARROW:
-        objective = find_objective(settings.objective["name"])
-        fields = arrow_fields(objective, has_masks=settings.objective.get("masks", True))
-        contents = {shard.name: shard.content_md5 for shard in sorted(shards, key=lambda shard: shard.name)}
-        return {STATE: dataset_state(contents), INFO: dataset_info(fields)}
-    if format == MDS:
-        return {INDEX_NAME: mds_index(directory, settings, shards)}
-    return {}
+    make = _FILES.get(settings.container["format"])
+    return {} if make is None else make(directory, settings, shards)
+
+
+def _lddl_files(directory: str, settings: DatasetSettings, shards: Iterable[ShardEntry]) -> dict[str, bytes]:
+    return {NUM_SAMPLES: num_samples(shards)}
+
+
+def _arrow_files(directory: str, settings: DatasetSettings, shards: Iterable[ShardEntry]) -> dict[str, bytes]:
+    objective = find_objective(settings.objective["name"])
+    fields = arrow_fields(objective, has_masks=settings.objective.get("masks", True))
+    contents = {shard.name: shard.content_md5 for shard in sorted(shards, key=lambda shard: shard.name)}
+    return {STATE: dataset_state(contents), INFO: dataset_info(fields)}
+
+
+def _mds_files(directory: str, settings: DatasetSettings, shards: Iterable[ShardEntry]) -> dict[str, bytes]:
+    return {INDEX_NAME: mds_index(directory, settings, shards)}
+
+
+_FILES = {LDDL: _lddl_files, ARROW: _arrow_files, MDS: _mds_files}
+"""By container. One that is not named has no further files."""
 
 
 def num_samples(shards: Iterable[ShardEntry]) -> bytes:

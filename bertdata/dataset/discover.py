@@ -14,7 +14,7 @@ from bertdata.io.listing import HIDDEN, is_hidden, left_out_lines, list_inputs
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, md5sums, parse_json
 from bertdata.io.patterns import expand
 from bertdata.records import DEFAULT_OBJECTIVE
-from bertdata.shards.containers import is_shard_name
+from bertdata.shards.containers import FORMATS, is_shard_name
 from bertdata.shards.mds.listing import mds_shards
 from bertdata.shards.mds.names import INDEX_NAME
 from bertdata.sources.saved_datasets import NOT_LISTED, take_data_files
@@ -257,7 +257,7 @@ def _shard_names(path: str, names: list[str]) -> tuple[list[str], dict[str, list
     if not found:
         raise DatasetError(
             f"{path}: holds no dataset: neither {MANIFEST_NAME}, here or below, nor any file that is named "
-            "as a shard: .tfrecord, .hdf5, .parquet or .mds"
+            f"as a shard: .{', .'.join(FORMATS[:-1])} or .{FORMATS[-1]}"
         )
     hidden = [name for name in saved if is_shard_name(name) and name not in candidates]
     reasons = {HIDDEN: hidden, NOT_LISTED: dropped}

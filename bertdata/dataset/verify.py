@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from bertdata.config.settings import FORMATS
 from bertdata.dataset.any_manifest import AnyManifest, parse_any_manifest
 from bertdata.dataset.check import check_index, check_shard
 from bertdata.dataset.companion_files import CARD_NAME, companion_files, dataset_card, mds_index
@@ -39,9 +38,9 @@ from bertdata.io.directory_protocol import nested_directories
 from bertdata.io.file_check import FileEntry, check_file, file_md5, is_inside, md5_of
 from bertdata.io.listing import list_inputs
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, Listed, md5sums, parse_json
-from bertdata.shards.containers import FAIRSEQ
+from bertdata.shards.containers import FAIRSEQ, is_shard_name
 from bertdata.shards.content import content_md5, count_readable
-from bertdata.shards.mds.names import INDEX_NAME, MDS, is_mds_name
+from bertdata.shards.mds.names import INDEX_NAME, MDS
 from bertdata.shards.packed.record_index import INDEX_ENDING, index_name
 from bertdata.text.manifest import ARTICLES_COPY, TextManifest
 from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME
@@ -279,10 +278,6 @@ def _damage(path: str, objective: str | None = None) -> str:
     return f"each of its {records} records can be read: it is another file, or was changed with care"
 
 
-def _named_as_shard(path: str) -> bool:
-    return path.rpartition(".")[2] in FORMATS or is_mds_name(path)
-
-
 def _without(path: str, error: Exception) -> str:
     return str(error).removeprefix(f"{path}: ")
 
@@ -312,7 +307,7 @@ def _verify_md5sums(
             ):
                 return compare(file, "wrong content md5", content_md5(file), md5)
             found = file_md5(file)
-            damage = _damage(file) if found != md5 and _named_as_shard(file) else None
+            damage = _damage(file) if found != md5 and is_shard_name(file) else None
             return compare(file, "wrong md5", found, md5, damage)
         except ShardError as error:
             return Finding(file=file, status="damaged", detail=_without(file, error))
