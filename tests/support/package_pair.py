@@ -7,8 +7,8 @@ from typing import Any
 from bertdata._native import kernels
 from bertdata.wiki.dump.site import SiteInfo
 from bertdata.wiki.extractor import BlockState, ExtractorSettings
-from bertdata.wiki.package.extractor import PackageExtractor
 from bertdata.wiki.page_rules import PageRules
+from bertdata.wiki.wikiextractor.package_extractor import PackageExtractor
 from tests.support.wiki_extraction import START, template_file
 
 DAY = "2020-01-01"

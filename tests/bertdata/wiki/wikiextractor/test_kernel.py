@@ -238,7 +238,7 @@ def test_a_damaged_template_file_is_an_error():
 
 @pytest.mark.parametrize(("names", "copies"), [*itertools.product([1, 2, 3, 7, 12], [2, 3])])
 def test_of_equal_titles_that_is_called_which_the_package_meets(names: int, copies: int):
-    from bertdata.wiki.package.wikiextractor import load_wikiextractor
+    from bertdata.wiki.wikiextractor.renderer import load_wikiextractor
 
     builder = load_wikiextractor().StreamingTemplateBlobBuilder()
     titles = [f"Template:{chr(65 + i)}" for i in range(names)]
