@@ -1,11 +1,10 @@
 """A user's own objects, of every kind that a configuration names as package.module:NAME."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from bertdata.config.declared import setting_of
 from trainer.config.model import ModelConfig
-from trainer.config.presets.form import ScheduleKind, Warmup
+from trainer.config.presets.form import Schedule, ScheduleKind, Warmup
 from trainer.config.presets.pytorch import ADAMW
 from trainer.data.dynamic_masks import DRAWN_BY_RATE
 from trainer.devices.cpu import Cpu
@@ -16,12 +15,20 @@ from trainer.workers.collective import Collective
 HERE = "tests.support.own_plugins"
 
 
-def halves(rate: float, steps: int, warmup: Warmup) -> Callable[[int], float]:
+def halves(rate: float, steps: int, warmup: Warmup) -> Schedule:
     """The base rate in the first half of the updates, half of it in the second."""
     return lambda update: rate if update < steps / 2 else rate / 2
 
 
 HALVES = ScheduleKind(formula=halves)
+
+
+def of_another_key(rate: float, steps: int, warmup: Warmup, *, base_learning_rates: float = 1.0) -> Schedule:
+    """A formula with a keyword that is no key."""
+    return lambda update: rate * base_learning_rates
+
+
+OF_ANOTHER_KEY = ScheduleKind(formula=of_another_key)
 
 OPTIMISER = replace(ADAMW, weight_decay=0.02, schedule=f"{HERE}:HALVES")
 

@@ -25,6 +25,16 @@ FOREIGN = {
 """The schema of each key of other programs alone."""
 
 
+def check_length(ids: int, longest: int | None, where: str = "", remedy: str = "") -> None:
+    """Raise SettingsError where a sequence has more ids than the model has positions.
+
+    longest: max_position_embeddings; None: not known yet. where: what has the sequence. remedy: of the error.
+    """
+    if longest is not None and ids > longest:
+        said = f"sequences of {ids} ids, the model has max_position_embeddings {longest}"
+        raise SettingsError("".join((f"{where}: " if where else "", said, f"; {remedy}" if remedy else "")))
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig:
     """The shape of a BERT: the keys of Google's bert_config.json, then those of other programs.

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from bertdata.examples.columns import Array
-from trainer.config.model import ModelConfig
+from trainer.config.model import ModelConfig, check_length
 from trainer.config.sections.section import check
 from trainer.data.batches import Batch, FlatAttention
 from trainer.model.layers import Carried, Dense, Embeddings, Layer
@@ -90,8 +90,7 @@ class Bert(nn.Module):
 
         SettingsError for a sequence that is too long.
         """
-        length, longest = batch.most_tokens(), self.longest
-        check(length <= longest, f"sequences of {length} ids, at most max_position_embeddings ({longest})")
+        check_length(batch.most_tokens(), self.longest)
         if carried is None:
             if self.seeds is not None:
                 self.seeds(0)

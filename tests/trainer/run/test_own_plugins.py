@@ -69,3 +69,9 @@ def test_an_own_name_that_is_not_there_is_one_line(trainer, training_set, tmp_pa
     outcome = trainer(*words(training_set, tmp_path / "run", f"--{key}=nothing"))
     refuse(outcome, 2, f"{key.replace('-', '_')} is 'nothing', expected one of ", " or package.module:NAME")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_schedule_that_asks_for_an_unknown_key_is_one_line(trainer, training_set, tmp_path):
+    outcome = trainer(*words(training_set, tmp_path / "run", f"--lr-schedule={HERE}:OF_ANOTHER_KEY"))
+    said = "OF_ANOTHER_KEY: a keyword of its formula, base_learning_rates is not a known key"
+    refuse(outcome, 2, said, "; the nearest known is base_learning_rate")
