@@ -72,7 +72,7 @@ def packed(given: Given, count: int, mean: float) -> dict[str, Any]:
 
 def _read_mean(given: Given) -> float:
     """Return the sequences of a pack on average: the packer's number, else the program's for the length."""
-    from bertdata.build.packs.metadata import metadata_path  # imports numpy
+    from bertdata.packing.habana_metadata import metadata_path  # imports numpy
 
     path, length = metadata_path(given["input_dir"]), given["max_seq_length"]
     if storage.exists(path):
