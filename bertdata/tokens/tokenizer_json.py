@@ -20,6 +20,7 @@ from bertdata.tokens.model_directory.files import (
     SPECIAL_TOKENS_NAME,
     VOCABULARY_NAMES,
     ModelFiles,
+    read_limited,
     version_of,
 )
 from bertdata.tokens.model_directory.reader import read_model_tokenizer
@@ -103,7 +104,7 @@ def tokenizer_bytes(path: str) -> bytes:
     """Return the bytes of a tokenizer.json, or of that which a model's directory or a ``dict.txt`` says."""
     if storage.is_directory(path):
         return read_model_tokenizer(path).dump()
-    data = storage.read_bytes(path)
+    data = read_limited(path)
     return dictionary_json(data, path) if storage.base_name(path) == DICTIONARY_NAME else data
 
 

@@ -26,7 +26,7 @@ STEPS = {
 
 OF_ANOTHER = {
     "extract": {"find_date", "table", "until", "punkt_tables"},
-    "find_date": {"find_date", "output"},
+    "find_date": {"find_date", "output", "recipe"},
 }
 """Flags of a function's command that choose another function, or belong to that one."""
 

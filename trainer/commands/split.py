@@ -70,9 +70,9 @@ def run(arguments: list[str]) -> None:
 
 def _config_file(words: list[str]) -> str | None:
     """Return the file of --config among the words, or None."""
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for place, word in enumerate(words):
         if word == "--config":
-            return following
+            return words[place + 1] if place + 1 < len(words) else None
         if word.startswith("--config="):
             return word.removeprefix("--config=")
     return None

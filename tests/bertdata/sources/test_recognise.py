@@ -109,7 +109,9 @@ def test_plain_text_named_txt_is_blocks_and_other_names_are_asked_about(tmp_path
 
 def test_segment_of_a_text_file_needs_no_flag(bertdata: Program, tmp_path: Path) -> None:
     """The first thing that a new user types."""
-    path = tmp_path / "notes.txt"
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    path = folder / "notes.txt"
     path.write_bytes(PROSE)
     outcome = bertdata("segment", path, "--output", tmp_path / "out", "--workers", 1)
     assert outcome.status == 0, outcome.err
@@ -119,7 +121,7 @@ def test_segment_of_a_text_file_needs_no_flag(bertdata: Program, tmp_path: Path)
     path.write_bytes(PROSE.replace(b"\n\n", b"\n"))
     outcome = bertdata("segment", path, "--output", tmp_path / "whole", "--workers", 1)
     assert "1 documents" in outcome.out
-    outcome = bertdata("segment", tmp_path, "--output", tmp_path / "of_folder", "--workers", 1)
+    outcome = bertdata("segment", folder, "--output", tmp_path / "of_folder", "--workers", 1)
     assert outcome.status == 0, outcome.err
 
 

@@ -135,12 +135,12 @@ def test_the_warning_finds_an_escape_in_a_later_file_and_across_two_reads(
     tmp_path: Path, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(escaped_articles, "_READ_BYTES", 7)
-    place = tmp_path / "AA"
-    place.mkdir()
+    place = tmp_path / "articles" / "AA"
+    place.mkdir(parents=True)
     frame = '<doc id="{0}" url="u" title="T">\nT\n\n{1}\n\n</doc>\n'
     (place / "wiki_00").write_text(frame.format(1, "No mark of one."))
     (place / "wiki_01").write_text(frame.format(2, "Here &amp; there."))
-    made = program("segment", tmp_path, "--output", tmp_path / "text", "--eval-articles", "0")
+    made = program("segment", place.parent, "--output", tmp_path / "text", "--eval-articles", "0")
     assert "wiki_01: holds &amp;" in made.err
     (place / "wiki_01").write_text(frame.format(2, "Here &ampere; there."))
     made = program("segment", tmp_path, "--output", tmp_path / "other", "--eval-articles", "0")

@@ -522,6 +522,7 @@ def test_datasets_of_different_vocabularies_are_refused(datasets, tmp_path, corp
 def test_empty_datasets_and_strange_directories_are_refused(dataset, tmp_path):
     manifest = json.loads((dataset / "manifest.json").read_text())
     manifest["shards"], manifest["totals"] = [], dict.fromkeys(manifest["totals"], 0)
+    del manifest["totals"]["lost_tokens"]  # no shard says how many
     (dataset / "manifest.json").write_bytes(dump_json(manifest))
     (dataset / "MD5SUMS").unlink()
     with pytest.raises(DatasetError, match="set: holds no examples"):

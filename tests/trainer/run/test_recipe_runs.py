@@ -80,8 +80,9 @@ def test_a_branch_is_resumed_as_a_run_of_its_own(trainer, training_set, straight
 
 
 def test_a_branch_of_nothing_is_one_error(trainer, training_set, tmp_path):
-    outcome = trainer(*words(training_set, tmp_path / "run", f"--resume-from={tmp_path}"))
-    refuse(outcome, 1, f"{tmp_path}: holds no checkpoint of this trainer to resume from")
+    (tmp_path / "older").mkdir()
+    outcome = trainer(*words(training_set, tmp_path / "run", f"--resume-from={tmp_path / 'older'}"))
+    refuse(outcome, 1, f"{tmp_path / 'older'}: holds no checkpoint of this trainer to resume from")
 
 
 def test_tokens_give_the_number_of_updates(trainer, training_set, tmp_path):

@@ -5,6 +5,7 @@ import re
 import signal
 from pathlib import Path
 from shlex import split
+from shutil import copytree
 
 import pytest
 import torch
@@ -239,15 +240,17 @@ def test_what_phase_2_lacks_is_found_before_phase_1(trainer, training_set, longe
 
 
 def test_the_start_says_what_is_trained_on_what(trainer, training_set, longer_set, tmp_path):
-    united = f"--train-data-phase2={longer_set}+{longer_set}"
+    again = tmp_path / "again"
+    copytree(longer_set, again)
+    united = f"--train-data-phase2={longer_set}+{again}"
     named = [f"--train-data-phase1={training_set}", united, f"--eval-data-phase2={longer_set}"]
-    words = [word for word in both(training_set, longer_set, tmp_path) if not word.startswith("--train-data")]
-    words += named
+    words = both(training_set, longer_set, tmp_path / "run")
+    words = [word for word in words if not word.startswith("--train-data")] + named
     err = trainer(*words, "--steps-this-run=1", "--description=a trial").err
     assert "trainer: a trial\n" in err
     assert re.search(rf"phase 1: trains on {training_set}: (\d+) examples of 64 ids, 10 masked\n", err)
     found = re.search(
-        rf"phase 2: trains on {longer_set}, {longer_set}: (\d+) examples of 96 ids, 15 masked; "
+        rf"phase 2: trains on {longer_set}, {again}: (\d+) examples of 96 ids, 15 masked; "
         rf"evaluates on {longer_set}: (\d+) examples\n",
         err,
     )

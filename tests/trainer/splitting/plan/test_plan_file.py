@@ -78,7 +78,7 @@ def changed_stage(**values: Any) -> str:
         (changed(stages=[]), "plan.stages"),
         (changed(stages=make_plan().as_json()["stages"][1:]), "do not follow one another"),
         (changed_stage(last=3), "its stages do not follow one another through the layers"),
-        (changed_stage(forward=-1), "plan.stages.0.forward is -1, expected more than 0"),
+        (changed_stage(forward=-1), "plan.stages.0.forward is -1, expected 1e-12 or more"),
         (changed_stage(memory={"weights": 1}), "plan.stages.0.memory: 'gradients' is a required property"),
         (changed(model={"hidden_size": 30}), "model: hidden_size is 30, no multiple of num_attention_heads"),
         (changed(model={"hiden_size": 30}), "model: hiden_size is not a known key"),
