@@ -55,10 +55,10 @@ def growing_text(min_bytes: int) -> Iterator[bytes]:
 
     In every copy after the first each word that occurs once in the text is replaced:
 
-    - some of them (a share that falls as copy ** -0.4) by a new word, which is the first half of one word that
-      occurs once and the second half of another;
-    - the others by a new word of an earlier copy, drawn among all its uses, so that frequent words become more
-      frequent (Simon 1955).
+    - some of them (a share that falls as copy ** -0.4) by a new word: the first half of one word that occurs
+      once and the second half of another;
+    - the others by a new word of an earlier copy, drawn among all uses of such words, so that frequent ones
+      become more frequent (Simon 1955).
 
     So n copies have about n ** 0.6 times the distinct words of one, as text8 and fil9 have (the first 100 MB
     and 1 GB of a Wikipedia, with 254,000 and 833,000 distinct words).

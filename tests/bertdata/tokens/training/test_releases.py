@@ -31,7 +31,7 @@ PIECES = {
     "0.2.2": "a8b8953c416418e806c135b1385fde54",
     "0.2.3": "ba8aca49be611e5b30940eaaef5a9374",
 }
-"""Of the pieces, one a line, of a unigram of the sample corpus, by the release of sentencepiece that learned it.
+"""Of the pieces, one a line, of a unigram of the sample corpus, by the release of sentencepiece that learned.
 The scores are left out: another processor may give other last digits."""
 
 
